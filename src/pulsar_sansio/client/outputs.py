@@ -1,0 +1,188 @@
+"""What the client says: imperatives to the world, and past events to the application.
+
+Edge outputs (`Transmit`, `Deliverable`, `Writable`) come once per change from no to yes: data is pulled,
+decisions are pushed. One `Receipts` may complete a thousand sends.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..model.errors import PulsarError
+from ..model.message_id import MessageId
+from ..model.service_url import Address
+
+# --- to the world ----------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class Connect:
+    """Open a connection; answer with `connected` or `disconnected`."""
+
+    link: int
+    address: Address
+    tls: bool
+
+
+@dataclass(slots=True)
+class Transmit:
+    """`data_to_send(link)` has bytes to write."""
+
+    link: int
+
+
+@dataclass(slots=True)
+class Disconnect:
+    """Write what is left of `data_to_send(link)`, then close. The last output to mention the link."""
+
+    link: int
+    reason: str
+
+
+# --- to the application ----------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class ProducerReady:
+    """The producer is attached for the first time.
+
+    `last_sequence_id`: the highest id the broker knows of this name, -1 where it knows none.
+    """
+
+    producer: int
+    name: str
+    last_sequence_id: int
+    topic: str
+
+
+@dataclass(slots=True)
+class ProducerFailed:
+    """The producer was never attached and never will be."""
+
+    producer: int
+    error: PulsarError
+
+
+@dataclass(slots=True)
+class Receipts:
+    """Tickets `first`, `first + 1`, … are confirmed; one message id for each, made when looked at."""
+
+    producer: int
+    first: int
+    message_ids: Sequence[MessageId]
+
+
+@dataclass(slots=True)
+class SendFailed:
+    """Tickets `first` to `first + count - 1` failed."""
+
+    producer: int
+    first: int
+    count: int
+    error: PulsarError
+
+
+@dataclass(slots=True)
+class Writable:
+    """The producer's window was full and has room again."""
+
+    producer: int
+
+
+@dataclass(slots=True)
+class ConsumerReady:
+    """The consumer is subscribed for the first time."""
+
+    consumer: int
+    topic: str
+
+
+@dataclass(slots=True)
+class ConsumerFailed:
+    """The consumer was never subscribed and never will be."""
+
+    consumer: int
+    error: PulsarError
+
+
+@dataclass(slots=True)
+class Deliverable:
+    """`receive` and `take` have messages again."""
+
+    consumer: int
+
+
+@dataclass(slots=True)
+class ActiveChanged:
+    """A Failover consumer became the active one, or ceased to be."""
+
+    consumer: int
+    active: bool
+
+
+@dataclass(slots=True)
+class EndOfTopic:
+    """The topic is terminated and everything in it is acknowledged (rule CONS-42)."""
+
+    consumer: int
+
+
+@dataclass(slots=True)
+class Detached:
+    """A producer or consumer lost its connection; it reconnects by itself."""
+
+    id: int
+    cause: PulsarError
+
+
+@dataclass(slots=True)
+class Attached:
+    """A producer or consumer is connected again."""
+
+    id: int
+
+
+@dataclass(slots=True)
+class RequestDone:
+    """A request is answered. `result` is what its command says, else None."""
+
+    request: int
+    result: Any
+
+
+@dataclass(slots=True)
+class RequestFailed:
+    """A request failed for good."""
+
+    request: int
+    error: PulsarError
+
+
+@dataclass(slots=True)
+class Closed:
+    """A producer or consumer that was ready is gone; `error` is None after the user's own close."""
+
+    id: int
+    error: PulsarError | None
+
+
+Output = (
+    Connect
+    | Transmit
+    | Disconnect
+    | ProducerReady
+    | ProducerFailed
+    | Receipts
+    | SendFailed
+    | Writable
+    | ConsumerReady
+    | ConsumerFailed
+    | Deliverable
+    | ActiveChanged
+    | EndOfTopic
+    | Detached
+    | Attached
+    | RequestDone
+    | RequestFailed
+    | Closed
+)

@@ -1,0 +1,315 @@
+"""What people ask for: frozen specs of a client, a producer, a consumer and a message.
+
+Durations are float seconds, as everywhere in trio; a machine turns them into integer nanoseconds once,
+when it takes the spec. Every spec checks itself when it is made and raises `InvalidConfiguration`
+naming the option, what was given and what is allowed. Defaults are those of the Java client (rules
+CFG-001 to CFG-232) unless the option says otherwise.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum, IntEnum
+from typing import Any
+
+from .errors import InvalidConfiguration, InvalidMessage
+from .message_id import MessageId
+from .service_url import ServiceUrl
+from .topic_name import TopicName
+
+MAX_DURATION = 10.0 * 365 * 86_400
+"""Seconds. Longer than any sensible timer, short enough for 64-bit nanoseconds."""
+
+MAX_UINT63 = 2**63 - 1
+
+
+class CompressionType(IntEnum):
+    """Codec of a payload (enum CompressionType of the wire schema)."""
+
+    NONE = 0
+    LZ4 = 1
+    ZLIB = 2
+    ZSTD = 3
+    SNAPPY = 4
+
+
+class SubscriptionType(Enum):
+    """How a subscription shares its messages among its consumers (rules SUBT-01 to SUBT-08)."""
+
+    EXCLUSIVE = "exclusive"
+    SHARED = "shared"
+    FAILOVER = "failover"
+    KEY_SHARED = "key_shared"
+
+    @property
+    def cumulative(self) -> bool:
+        """Whether cumulative acknowledgement is legal (rule ACK-02)."""
+        return self in (SubscriptionType.EXCLUSIVE, SubscriptionType.FAILOVER)
+
+
+class InitialPosition(Enum):
+    """Where a subscription begins that did not exist before."""
+
+    LATEST = "latest"
+    EARLIEST = "earliest"
+
+
+def seconds_to_ns(seconds: float) -> int:
+    """Float seconds as integer nanoseconds; the only place where durations are converted."""
+    return round(seconds * 1_000_000_000)
+
+
+@dataclass(frozen=True, slots=True)
+class BatchingPolicy:
+    """When an open batch is sent: at whichever of the three limits comes first.
+
+    `max_messages` 1 to 100 000; `max_bytes` 1 to 64 MiB, counting payloads (rule BATCH-03);
+    `max_delay` in seconds, 0 (send as soon as the adapter next writes) to 60.
+    """
+
+    max_messages: int = 1000
+    max_bytes: int = 128 * 1024
+    max_delay: float = 0.001
+
+    def __post_init__(self) -> None:
+        _integer("batching.max_messages", self.max_messages, 1, 100_000)
+        _integer("batching.max_bytes", self.max_bytes, 1, 64 * 1024 * 1024)
+        _duration("batching.max_delay", self.max_delay, maximum=60.0)
+
+
+@dataclass(frozen=True, slots=True)
+class ClientConfig:
+    """Options of one client.
+
+    `operation_timeout`: seconds for any request, for creating a producer and for subscribing.
+    `keepalive_interval`: seconds between probes; a peer silent for two of them is dropped.
+    `connect_timeout`: seconds for opening a connection, handshake included.
+    `connections_per_broker`: 1 to 64.
+    `max_lookup_redirects`: redirects followed by one lookup.
+    `max_pending_lookups`: lookups in flight on one connection; more wait their turn (rule CONN-14).
+    `max_rejected_requests`: rejections within 60 s after which a connection is replaced (rule CONN-15).
+    `initial_backoff`, `max_backoff`: seconds between attempts to reconnect.
+    `max_message_size`: bytes; used until the broker announces its own limit.
+    """
+
+    service_url: str
+    operation_timeout: float = 30.0
+    keepalive_interval: float = 30.0
+    connect_timeout: float = 10.0
+    connections_per_broker: int = 1
+    max_lookup_redirects: int = 20
+    max_pending_lookups: int = 5000
+    max_rejected_requests: int = 50
+    initial_backoff: float = 0.1
+    max_backoff: float = 60.0
+    max_message_size: int = 5 * 1024 * 1024
+    listener_name: str | None = None
+
+    def __post_init__(self) -> None:
+        ServiceUrl.parse(self.service_url)
+        _duration("operation_timeout", self.operation_timeout, minimum=0.001)
+        _duration("keepalive_interval", self.keepalive_interval, minimum=0.001)
+        _duration("connect_timeout", self.connect_timeout, minimum=0.001)
+        _integer("connections_per_broker", self.connections_per_broker, 1, 64)
+        _integer("max_lookup_redirects", self.max_lookup_redirects, 0, 100)
+        _integer("max_pending_lookups", self.max_pending_lookups, 1, 50_000)
+        _integer("max_rejected_requests", self.max_rejected_requests, 1, 1_000_000)
+        _duration("initial_backoff", self.initial_backoff, minimum=0.001)
+        _duration("max_backoff", self.max_backoff, minimum=self.initial_backoff)
+        _integer("max_message_size", self.max_message_size, 1024, 2**31 - 1 - 10_240)
+        _optional_text("listener_name", self.listener_name)
+
+
+@dataclass(frozen=True, slots=True)
+class ProducerSpec:
+    """Options of one producer.
+
+    `name`: unique on the topic; None lets the broker choose.
+    `send_timeout`: seconds until an unconfirmed message fails; 0 never (rule PROD-47).
+    `max_pending_messages`: unconfirmed messages, 1 to 1 000 000; unlike the Java client's default there is
+    always a limit, because memory is bounded (docs: differences).
+    `batching`: a policy, or None to send every message by itself.
+    `initial_sequence_id`: the last sequence id already used; the first message gets the next one
+    (rule PROD-04). None continues from what the broker knows.
+    """
+
+    topic: str
+    name: str | None = None
+    send_timeout: float = 30.0
+    max_pending_messages: int = 10_000
+    batching: BatchingPolicy | None = BatchingPolicy()
+    compression: CompressionType = CompressionType.NONE
+    initial_sequence_id: int | None = None
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        TopicName.parse(self.topic)
+        _optional_text("name", self.name)
+        _duration("send_timeout", self.send_timeout)
+        _integer("max_pending_messages", self.max_pending_messages, 1, 1_000_000)
+        _instance("batching", self.batching, (BatchingPolicy, type(None)), "a BatchingPolicy or None")
+        _instance("compression", self.compression, CompressionType, "a CompressionType")
+        if self.initial_sequence_id is not None:
+            _integer("initial_sequence_id", self.initial_sequence_id, -1, MAX_UINT63)
+        _text_mapping("properties", self.properties)
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerSpec:
+    """Options of one consumer of one topic.
+
+    `consumer_name`: None makes a random one that stays the same over reconnects (rule CONS-03).
+    `receiver_queue_size`: messages granted to the broker at a time, 1 to 1 000 000.
+    `acknowledgement_group_time`: seconds for which acknowledgements are collected; 0 sends each at once.
+    `acknowledgement_receipts`: ask the broker to confirm acknowledgements.
+    `batch_index_acknowledgement`: send which messages of a batch are acknowledged. Nothing in the protocol tells
+    whether a broker keeps them; one that does not delivers the whole batch again.
+    `negative_acknowledgement_delay`: seconds until a negatively acknowledged message is asked for again.
+    `initial_position`: used when the subscription does not exist yet.
+    `durable`: False makes a subscription that vanishes with its last consumer.
+    `start_message_id`: where a non-durable subscription begins; the message itself is skipped unless
+    `start_message_id_inclusive`.
+    `priority_level`: 0 is served first (Shared and Failover).
+    """
+
+    topic: str
+    subscription: str
+    subscription_type: SubscriptionType = SubscriptionType.EXCLUSIVE
+    consumer_name: str | None = None
+    receiver_queue_size: int = 1000
+    acknowledgement_group_time: float = 0.1
+    acknowledgement_group_size: int = 1000
+    acknowledgement_receipts: bool = False
+    batch_index_acknowledgement: bool = False
+    negative_acknowledgement_delay: float = 60.0
+    initial_position: InitialPosition = InitialPosition.LATEST
+    durable: bool = True
+    start_message_id: MessageId | None = None
+    start_message_id_inclusive: bool = False
+    priority_level: int = 0
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        TopicName.parse(self.topic)
+        if not isinstance(self.subscription, str) or not self.subscription.strip():
+            raise InvalidConfiguration(f"subscription: a name that is not blank, not {self.subscription!r}")
+        _instance("subscription_type", self.subscription_type, SubscriptionType, "a SubscriptionType")
+        _optional_text("consumer_name", self.consumer_name)
+        _integer("receiver_queue_size", self.receiver_queue_size, 1, 1_000_000)
+        _duration("acknowledgement_group_time", self.acknowledgement_group_time, maximum=3600.0)
+        _integer("acknowledgement_group_size", self.acknowledgement_group_size, 1, 1_000_000)
+        _duration("negative_acknowledgement_delay", self.negative_acknowledgement_delay)
+        _instance("initial_position", self.initial_position, InitialPosition, "an InitialPosition")
+        for name in (
+            "acknowledgement_receipts",
+            "batch_index_acknowledgement",
+            "durable",
+            "start_message_id_inclusive",
+        ):
+            _instance(name, getattr(self, name), bool, "True or False")
+        _instance("start_message_id", self.start_message_id, (MessageId, type(None)), "a MessageId or None")
+        if self.durable and self.start_message_id is not None:
+            raise InvalidConfiguration(
+                "start_message_id: only with durable=False; a durable subscription has its cursor"
+            )
+        _integer("priority_level", self.priority_level, 0, 2**31 - 1)
+        _text_mapping("properties", self.properties)
+
+
+class OutgoingMessage:
+    """A message to send: payload and what goes with it.
+
+    `key`: text for routing, compaction and key-shared dispatch. `ordering_key`: bytes that replace the key for
+    key-shared dispatch. `event_time`: milliseconds since 1970, the application's own. `sequence_id`: the
+    application's own id; it is sent as given and does not move the producer's counter (rule PROD-38).
+    `deliver_at`: milliseconds since 1970 before which a shared subscription does not get it.
+    A `payload` of None is a null value, which compaction takes as "delete this key".
+
+    Raises `InvalidMessage` for a field of a wrong type or out of range.
+    """
+
+    __slots__ = (
+        "deliver_at",
+        "event_time",
+        "key",
+        "ordering_key",
+        "payload",
+        "properties",
+        "replicate_to",
+        "sequence_id",
+    )
+
+    def __init__(
+        self,
+        payload: bytes | None,
+        *,
+        key: str | None = None,
+        properties: Mapping[str, str] | None = None,
+        ordering_key: bytes | None = None,
+        event_time: int = 0,
+        sequence_id: int | None = None,
+        deliver_at: int | None = None,
+        replicate_to: tuple[str, ...] = (),
+    ) -> None:
+        if payload is not None and type(payload) is not bytes:
+            if not isinstance(payload, (bytes, bytearray, memoryview)):
+                raise InvalidMessage(f"payload: bytes or None, not {type(payload).__name__}")
+            payload = bytes(payload)
+        if key is not None and not isinstance(key, str):
+            raise InvalidMessage(f"key: text or None, not {type(key).__name__}")
+        if properties:
+            for name, value in properties.items():
+                if not isinstance(name, str) or not isinstance(value, str):
+                    raise InvalidMessage(
+                        f"properties: names and values are text, not {type(name).__name__} and {type(value).__name__}"
+                    )
+        if ordering_key is not None and not isinstance(ordering_key, bytes):
+            raise InvalidMessage(f"ordering_key: bytes or None, not {type(ordering_key).__name__}")
+        for what, number in (
+            ("event_time", event_time),
+            ("sequence_id", sequence_id),
+            ("deliver_at", deliver_at),
+        ):
+            if number is not None and (type(number) is not int or not 0 <= number <= MAX_UINT63):
+                raise InvalidMessage(f"{what}: a whole number from 0 to {MAX_UINT63}, not {number!r}")
+        self.payload = payload
+        self.key = key
+        self.properties = properties
+        self.ordering_key = ordering_key
+        self.event_time = event_time
+        self.sequence_id = sequence_id
+        self.deliver_at = deliver_at
+        self.replicate_to = replicate_to
+
+    def __repr__(self) -> str:
+        size = "null" if self.payload is None else f"{len(self.payload)} bytes"
+        return f"<OutgoingMessage {size}, key={self.key!r}>"
+
+
+# --- checks ----------------------------------------------------------------------------------------
+
+
+def _integer(name: str, value: object, minimum: int, maximum: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or not minimum <= value <= maximum:
+        raise InvalidConfiguration(f"{name}: a whole number from {minimum} to {maximum}, not {value!r}")
+
+
+def _duration(name: str, value: object, minimum: float = 0.0, maximum: float = MAX_DURATION) -> None:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not minimum <= value <= maximum:
+        raise InvalidConfiguration(f"{name}: seconds from {minimum:g} to {maximum:g}, not {value!r}")
+
+
+def _instance(name: str, value: object, kind: Any, words: str) -> None:
+    if not isinstance(value, kind):
+        raise InvalidConfiguration(f"{name}: {words}, not {value!r}")
+
+
+def _optional_text(name: str, value: object) -> None:
+    if value is not None and (not isinstance(value, str) or not value.strip()):
+        raise InvalidConfiguration(f"{name}: text that is not blank, or None, not {value!r}")
+
+
+def _text_mapping(name: str, value: object) -> None:
+    if not isinstance(value, Mapping) or not all(
+        isinstance(key, str) and isinstance(item, str) for key, item in value.items()
+    ):
+        raise InvalidConfiguration(f"{name}: a mapping of text to text")

@@ -1,0 +1,296 @@
+"""Errors, sorted by whose fault they are.
+
+* `LocalProtocolError`: the caller asked for something illegal. It is raised by the call itself, and
+  nothing has changed.
+* `RemoteProtocolError`: the peer broke the protocol. It never comes out of `receive_data`; it kills
+  one link and is reported as that link's cause of death.
+* `BrokerError`: a well-formed refusal, with the broker's code.
+* `TimedOut`, `ConnectionLost`, `ClosedError`: nobody's fault.
+
+Every error has `retryable`: whether the same call may succeed later without the caller changing
+anything. Which of the broker's codes are retryable follows the Java client (exchanges: "Not
+retriable"; rule HAND-14).
+"""
+
+from enum import IntEnum
+from typing import ClassVar
+
+
+class ServerError(IntEnum):
+    """The broker's failure codes (enum ServerError of the wire schema)."""
+
+    UnknownError = 0
+    MetadataError = 1
+    PersistenceError = 2
+    AuthenticationError = 3
+    AuthorizationError = 4
+    ConsumerBusy = 5
+    ServiceNotReady = 6
+    ProducerBlockedQuotaExceededError = 7
+    ProducerBlockedQuotaExceededException = 8
+    ChecksumError = 9
+    UnsupportedVersionError = 10
+    TopicNotFound = 11
+    SubscriptionNotFound = 12
+    ConsumerNotFound = 13
+    TooManyRequests = 14
+    TopicTerminatedError = 15
+    ProducerBusy = 16
+    InvalidTopicName = 17
+    IncompatibleSchema = 18
+    ConsumerAssignError = 19
+    TransactionCoordinatorNotFound = 20
+    InvalidTxnStatus = 21
+    NotAllowedError = 22
+    TransactionConflict = 23
+    TransactionNotFound = 24
+    ProducerFenced = 25
+
+
+class PulsarError(Exception):
+    """Base of every error this project raises or reports."""
+
+    retryable: ClassVar[bool] = False
+
+
+# --- the caller's mistakes -----------------------------------------------------------------------
+
+
+class LocalProtocolError(PulsarError):
+    """The caller asked for something illegal; nothing has changed."""
+
+
+class InvalidConfiguration(LocalProtocolError, ValueError):
+    """An option is wrong, missing or contradicts another; the text names it and what is allowed."""
+
+
+class InvalidServiceUrl(InvalidConfiguration):
+    """The service URL cannot be used; the text says which part and what is allowed."""
+
+
+class InvalidTopicName(InvalidConfiguration):
+    """The topic name is malformed (rule TOPIC-01), or the broker says so."""
+
+    code = ServerError.InvalidTopicName
+
+
+class InvalidMessage(LocalProtocolError, ValueError):
+    """The message cannot be sent as it is: a field of a wrong type or out of range."""
+
+
+class MessageTooLarge(InvalidMessage):
+    """The message is larger than the broker accepts (rule PROD-35); the text has both sizes."""
+
+
+class ProducerQueueIsFull(LocalProtocolError):
+    """No room for another unconfirmed message (rule PROD-33). Wait for receipts, then try again."""
+
+    retryable = True
+
+
+class ClosedError(LocalProtocolError):
+    """The client, producer or consumer is closed, or can never work again; the text says why."""
+
+
+# --- the peer's mistakes -------------------------------------------------------------------------
+
+
+class RemoteProtocolError(PulsarError):
+    """The peer broke the protocol. Its link is closed; attached producers and consumers reconnect."""
+
+    retryable = True
+
+
+class FrameError(RemoteProtocolError):
+    """A frame is too large, truncated, or not a Pulsar frame at all."""
+
+
+class ChecksumMismatch(RemoteProtocolError):
+    """The CRC32C of a payload frame is wrong."""
+
+
+class DecompressionFailed(RemoteProtocolError):
+    """A payload cannot be decompressed, or not to the size it promised."""
+
+
+class UncompressedSizeCorrupted(DecompressionFailed):
+    """A payload promises more bytes than the limit allows; nothing was allocated for it."""
+
+
+# --- refusals by the broker ----------------------------------------------------------------------
+
+
+class BrokerError(PulsarError):
+    """The broker refused. `code` is its reason, `text` its words.
+
+    Use `broker_error(code, text)` to get the class that belongs to a code.
+    """
+
+    code: ServerError = ServerError.UnknownError
+    retryable = True
+    advice: ClassVar[str] = ""
+
+    def __init__(self, text: str, code: ServerError | None = None) -> None:
+        if code is not None:
+            self.code = code
+        self.text = text
+        advice = f" ({self.advice})" if self.advice else ""
+        super().__init__(f"{self.code.name}: {text}{advice}")
+
+    def __reduce__(self) -> tuple[type["BrokerError"], tuple[str, ServerError]]:
+        return type(self), (self.text, self.code)
+
+
+class MetadataError(BrokerError):
+    code = ServerError.MetadataError
+
+
+class PersistenceError(BrokerError):
+    code = ServerError.PersistenceError
+
+
+class AuthenticationError(BrokerError):
+    code = ServerError.AuthenticationError
+    advice = "check the client's credentials"
+
+
+class AuthorizationError(BrokerError):
+    code = ServerError.AuthorizationError
+    retryable = False
+    advice = "the role lacks the permission; ask the namespace's administrator"
+
+
+class ConsumerBusy(BrokerError):
+    code = ServerError.ConsumerBusy
+    retryable = False
+    advice = "close the other consumer, or use another subscription kind or name"
+
+
+class ServiceNotReady(BrokerError):
+    code = ServerError.ServiceNotReady
+
+
+class ProducerBlockedQuotaExceeded(BrokerError):
+    """The topic's backlog quota is exceeded; `code` tells which of the two policies answered."""
+
+    code = ServerError.ProducerBlockedQuotaExceededError
+    advice = "consume the backlog or raise the quota"
+
+
+class ChecksumRefused(BrokerError):
+    """The broker found a wrong checksum in a message it was sent."""
+
+    code = ServerError.ChecksumError
+    retryable = False
+
+
+class UnsupportedVersion(BrokerError):
+    code = ServerError.UnsupportedVersionError
+    retryable = False
+
+
+class TopicNotFound(BrokerError):
+    code = ServerError.TopicNotFound
+    retryable = False
+    advice = "create the topic, or allow automatic creation"
+
+
+class SubscriptionNotFound(BrokerError):
+    code = ServerError.SubscriptionNotFound
+    retryable = False
+    advice = "create the subscription, or allow automatic creation"
+
+
+class ConsumerNotFound(BrokerError):
+    code = ServerError.ConsumerNotFound
+
+
+class TooManyRequests(BrokerError):
+    code = ServerError.TooManyRequests
+
+
+class TopicTerminated(BrokerError):
+    code = ServerError.TopicTerminatedError
+    retryable = False
+    advice = "the topic takes no more messages; what it holds can still be read"
+
+
+class ProducerBusy(BrokerError):
+    code = ServerError.ProducerBusy
+    retryable = False
+    advice = "another producer holds this name or the topic; choose another name or close that one"
+
+
+class TopicNameRefused(BrokerError):
+    code = ServerError.InvalidTopicName
+    retryable = False
+
+
+class IncompatibleSchema(BrokerError):
+    code = ServerError.IncompatibleSchema
+    retryable = False
+
+
+class ConsumerAssignError(BrokerError):
+    code = ServerError.ConsumerAssignError
+    retryable = False
+    advice = "the key ranges are empty, overlap, or belong to another consumer"
+
+
+class NotAllowed(BrokerError):
+    code = ServerError.NotAllowedError
+    retryable = False
+
+
+class ProducerFenced(BrokerError):
+    code = ServerError.ProducerFenced
+    retryable = False
+    advice = "another producer took exclusive access; this one can never send again"
+
+
+class TransactionRefused(BrokerError):
+    """One of the transaction codes; `code` tells which."""
+
+    code = ServerError.TransactionConflict
+    retryable = False
+
+
+_CLASS_BY_CODE: dict[ServerError, type[BrokerError]] = {
+    **{
+        kind.code: kind
+        for kind in BrokerError.__subclasses__()
+        if kind is not TransactionRefused
+    },
+    ServerError.ProducerBlockedQuotaExceededException: ProducerBlockedQuotaExceeded,
+    ServerError.TransactionCoordinatorNotFound: TransactionRefused,
+    ServerError.InvalidTxnStatus: TransactionRefused,
+    ServerError.TransactionConflict: TransactionRefused,
+    ServerError.TransactionNotFound: TransactionRefused,
+}
+
+
+def broker_error(code: int, text: str) -> BrokerError:
+    """The error for a broker's code; a code this version does not know becomes UnknownError."""
+    try:
+        known = ServerError(code)
+    except ValueError:
+        return BrokerError(f"{text} (code {code})")
+    return _CLASS_BY_CODE.get(known, BrokerError)(text, known)
+
+
+# --- nobody's fault ------------------------------------------------------------------------------
+
+
+class TimedOut(PulsarError):
+    """A deadline of the protocol passed: an operation's, or a message's send timeout.
+
+    After a send timeout the message may nevertheless have been stored (rule PROD-47).
+    """
+
+    retryable = True
+
+
+class ConnectionLost(PulsarError):
+    """The link ended while something was waiting on it, or could not be opened."""
+
+    retryable = True

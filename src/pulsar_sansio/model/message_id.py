@@ -1,0 +1,57 @@
+"""`MessageId`: where a message lies in a topic (rules MSG-01, MSG-02, MSG-04)."""
+
+from typing import NamedTuple
+
+
+class MessageId(NamedTuple):
+    """The place of a message: ledger, entry, partition and, inside a batch, its index.
+
+    Ids are ordered by ledger, entry, partition and batch index, a missing index being -1. Equality
+    and hash ignore `batch_size`, which is only there for whoever acknowledges by id.
+    """
+
+    ledger_id: int
+    entry_id: int
+    partition: int = -1
+    """Index of the partition; -1 where the topic is not partitioned."""
+    batch_index: int = -1
+    """Index in the batch; -1 where the message is an entry by itself."""
+    batch_size: int = 0
+    """Number of messages in the entry's batch; 0 where it is not known or no batch."""
+
+    @property
+    def entry(self) -> "MessageId":
+        """The id of the whole entry: the batch part dropped."""
+        return MessageId(self.ledger_id, self.entry_id, self.partition)
+
+    def __str__(self) -> str:
+        text = f"{self.ledger_id}:{self.entry_id}:{self.partition}"
+        return text if self.batch_index < 0 else f"{text}:{self.batch_index}"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, MessageId) and self[:4] == other[:4]
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __hash__(self) -> int:
+        return hash(self[:4])
+
+    def __lt__(self, other: tuple[object, ...]) -> bool:
+        return self[:4] < other[:4]
+
+    def __le__(self, other: tuple[object, ...]) -> bool:
+        return self[:4] <= other[:4]
+
+    def __gt__(self, other: tuple[object, ...]) -> bool:
+        return self[:4] > other[:4]
+
+    def __ge__(self, other: tuple[object, ...]) -> bool:
+        return self[:4] >= other[:4]
+
+
+EARLIEST = MessageId(-1, -1)
+"""Before the first message of any topic."""
+
+LATEST = MessageId(2**63 - 1, 2**63 - 1)
+"""After the last message of any topic."""

@@ -1,0 +1,81 @@
+"""`ServiceUrl`: where the first connection goes."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+from .errors import InvalidServiceUrl
+
+_DEFAULT_PORTS = {"pulsar": 6650, "pulsar+ssl": 6651}
+
+
+class Address(NamedTuple):
+    """A host and port as text and number; the host is not resolved."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{host}:{self.port}"
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceUrl:
+    """`pulsar://host[:port][,host[:port]…]`, or `pulsar+ssl://…` for TLS.
+
+    Default ports are 6650 and 6651. Several hosts are tried in turn.
+    """
+
+    tls: bool
+    addresses: tuple[Address, ...]
+
+    @classmethod
+    def parse(cls, text: str) -> "ServiceUrl":
+        """Raises `InvalidServiceUrl`, which says what is wrong and what is allowed."""
+        if not isinstance(text, str):
+            raise InvalidServiceUrl(f"a service URL is text, not {type(text).__name__}")
+        scheme, separator, rest = text.partition("://")
+        scheme = scheme.lower()
+        if not separator or scheme not in _DEFAULT_PORTS:
+            named = repr(scheme) if separator else "no scheme"
+            raise InvalidServiceUrl(
+                f"service URL {_without_user(text)!r}: it begins with pulsar:// or pulsar+ssl://, found {named}"
+            )
+        if "@" in rest:
+            raise InvalidServiceUrl(
+                f"service URL of scheme {scheme}: credentials do not belong in the URL"
+            )
+        rest = rest.removesuffix("/")
+        if "/" in rest or "?" in rest or "#" in rest:
+            raise InvalidServiceUrl(f"service URL {text!r}: nothing may follow the hosts and ports")
+        addresses = tuple(_parse_address(text, scheme, part) for part in rest.split(","))
+        return cls(scheme == "pulsar+ssl", addresses)
+
+    def __str__(self) -> str:
+        scheme = "pulsar+ssl" if self.tls else "pulsar"
+        return f"{scheme}://{','.join(map(str, self.addresses))}"
+
+
+def _without_user(text: str) -> str:
+    """A URL is quoted in errors; whatever stands before an @ may be a secret and is not."""
+    return text.rpartition("@")[2]
+
+
+def _parse_address(url: str, scheme: str, part: str) -> Address:
+    try:
+        split = urlsplit(f"//{part}")
+        host, port = split.hostname, split.port
+    except ValueError:
+        raise InvalidServiceUrl(
+            f"service URL {url!r}: {part!r} is not host or host:port with a port of 1 to 65535"
+        ) from None
+    if not host or any(character.isspace() for character in part):
+        raise InvalidServiceUrl(f"service URL {url!r}: {part!r} has no host name")
+    if port is None:
+        if part.endswith(":"):
+            raise InvalidServiceUrl(f"service URL {url!r}: {part!r} has no port after the colon")
+        port = _DEFAULT_PORTS[scheme]
+    if port == 0:
+        raise InvalidServiceUrl(f"service URL {url!r}: port 0 is out of range, allowed are 1 to 65535")
+    return Address(host, port)
