@@ -58,6 +58,39 @@ def seconds_to_ns(seconds: float) -> int:
     return round(seconds * 1_000_000_000)
 
 
+# --- checks ----------------------------------------------------------------------------------------
+
+
+def _integer(name: str, value: object, minimum: int, maximum: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or not minimum <= value <= maximum:
+        raise InvalidConfiguration(f"{name}: a whole number from {minimum} to {maximum}, not {value!r}")
+
+
+def _duration(name: str, value: object, minimum: float = 0.0, maximum: float = MAX_DURATION) -> None:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not minimum <= value <= maximum:
+        raise InvalidConfiguration(f"{name}: seconds from {minimum:g} to {maximum:g}, not {value!r}")
+
+
+def _instance(name: str, value: object, kind: Any, words: str) -> None:
+    if not isinstance(value, kind):
+        raise InvalidConfiguration(f"{name}: {words}, not {value!r}")
+
+
+def _optional_text(name: str, value: object) -> None:
+    if value is not None and (not isinstance(value, str) or not value.strip()):
+        raise InvalidConfiguration(f"{name}: text that is not blank, or None, not {value!r}")
+
+
+def _text_mapping(name: str, value: object) -> None:
+    if not isinstance(value, Mapping) or not all(
+        isinstance(key, str) and isinstance(item, str) for key, item in value.items()
+    ):
+        raise InvalidConfiguration(f"{name}: a mapping of text to text")
+
+
+# --- specs ---------------------------------------------------------------------------------------
+
+
 @dataclass(frozen=True, slots=True)
 class BatchingPolicy:
     """When an open batch is sent: at whichever of the three limits comes first.
@@ -161,8 +194,8 @@ class ConsumerSpec:
     `receiver_queue_size`: messages granted to the broker at a time, 1 to 1 000 000.
     `acknowledgement_group_time`: seconds for which acknowledgements are collected; 0 sends each at once.
     `acknowledgement_receipts`: ask the broker to confirm acknowledgements.
-    `batch_index_acknowledgement`: send which messages of a batch are acknowledged. Nothing in the protocol tells
-    whether a broker keeps them; one that does not delivers the whole batch again.
+    `batch_index_acknowledgement`: send which messages of a batch are acknowledged. Nothing in the protocol
+    tells whether a broker keeps them; one that does not delivers the whole batch again.
     `negative_acknowledgement_delay`: seconds until a negatively acknowledged message is asked for again.
     `initial_position`: used when the subscription does not exist yet.
     `durable`: False makes a subscription that vanishes with its last consumer.
@@ -218,8 +251,8 @@ class ConsumerSpec:
 class OutgoingMessage:
     """A message to send: payload and what goes with it.
 
-    `key`: text for routing, compaction and key-shared dispatch. `ordering_key`: bytes that replace the key for
-    key-shared dispatch. `event_time`: milliseconds since 1970, the application's own. `sequence_id`: the
+    `key`: text for routing, compaction and key-shared dispatch. `ordering_key`: bytes that replace the key
+    for key-shared dispatch. `event_time`: milliseconds since 1970, the application's own. `sequence_id`: the
     application's own id; it is sent as given and does not move the producer's counter (rule PROD-38).
     `deliver_at`: milliseconds since 1970 before which a shared subscription does not get it.
     A `payload` of None is a null value, which compaction takes as "delete this key".
@@ -260,7 +293,8 @@ class OutgoingMessage:
             for name, value in properties.items():
                 if not isinstance(name, str) or not isinstance(value, str):
                     raise InvalidMessage(
-                        f"properties: names and values are text, not {type(name).__name__} and {type(value).__name__}"
+                        f"properties: names and values are text, not {type(name).__name__} and "
+                        f"{type(value).__name__}"
                     )
         if ordering_key is not None and not isinstance(ordering_key, bytes):
             raise InvalidMessage(f"ordering_key: bytes or None, not {type(ordering_key).__name__}")
@@ -283,33 +317,3 @@ class OutgoingMessage:
     def __repr__(self) -> str:
         size = "null" if self.payload is None else f"{len(self.payload)} bytes"
         return f"<OutgoingMessage {size}, key={self.key!r}>"
-
-
-# --- checks ----------------------------------------------------------------------------------------
-
-
-def _integer(name: str, value: object, minimum: int, maximum: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or not minimum <= value <= maximum:
-        raise InvalidConfiguration(f"{name}: a whole number from {minimum} to {maximum}, not {value!r}")
-
-
-def _duration(name: str, value: object, minimum: float = 0.0, maximum: float = MAX_DURATION) -> None:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not minimum <= value <= maximum:
-        raise InvalidConfiguration(f"{name}: seconds from {minimum:g} to {maximum:g}, not {value!r}")
-
-
-def _instance(name: str, value: object, kind: Any, words: str) -> None:
-    if not isinstance(value, kind):
-        raise InvalidConfiguration(f"{name}: {words}, not {value!r}")
-
-
-def _optional_text(name: str, value: object) -> None:
-    if value is not None and (not isinstance(value, str) or not value.strip()):
-        raise InvalidConfiguration(f"{name}: text that is not blank, or None, not {value!r}")
-
-
-def _text_mapping(name: str, value: object) -> None:
-    if not isinstance(value, Mapping) or not all(
-        isinstance(key, str) and isinstance(item, str) for key, item in value.items()
-    ):
-        raise InvalidConfiguration(f"{name}: a mapping of text to text")

@@ -256,11 +256,7 @@ class TransactionRefused(BrokerError):
 
 
 _CLASS_BY_CODE: dict[ServerError, type[BrokerError]] = {
-    **{
-        kind.code: kind
-        for kind in BrokerError.__subclasses__()
-        if kind is not TransactionRefused
-    },
+    **{kind.code: kind for kind in BrokerError.__subclasses__() if kind is not TransactionRefused},
     ServerError.ProducerBlockedQuotaExceededException: ProducerBlockedQuotaExceeded,
     ServerError.TransactionCoordinatorNotFound: TransactionRefused,
     ServerError.InvalidTxnStatus: TransactionRefused,

@@ -40,12 +40,11 @@ class ServiceUrl:
         if not separator or scheme not in _DEFAULT_PORTS:
             named = repr(scheme) if separator else "no scheme"
             raise InvalidServiceUrl(
-                f"service URL {_without_user(text)!r}: it begins with pulsar:// or pulsar+ssl://, found {named}"
+                f"service URL {_without_user(text)!r}: it begins with pulsar:// or pulsar+ssl://, "
+                f"found {named}"
             )
         if "@" in rest:
-            raise InvalidServiceUrl(
-                f"service URL of scheme {scheme}: credentials do not belong in the URL"
-            )
+            raise InvalidServiceUrl(f"service URL of scheme {scheme}: credentials do not belong in the URL")
         rest = rest.removesuffix("/")
         if "/" in rest or "?" in rest or "#" in rest:
             raise InvalidServiceUrl(f"service URL {text!r}: nothing may follow the hosts and ports")
