@@ -273,7 +273,7 @@ class OutgoingMessage:
 
     def __init__(
         self,
-        payload: bytes | None,
+        payload: bytes | bytearray | memoryview | None,
         *,
         key: str | None = None,
         properties: Mapping[str, str] | None = None,
@@ -305,7 +305,7 @@ class OutgoingMessage:
         ):
             if number is not None and (type(number) is not int or not 0 <= number <= MAX_UINT63):
                 raise InvalidMessage(f"{what}: a whole number from 0 to {MAX_UINT63}, not {number!r}")
-        self.payload = payload
+        self.payload: bytes | None = payload
         self.key = key
         self.properties = properties
         self.ordering_key = ordering_key

@@ -1,0 +1,104 @@
+"""Specs check themselves: one clear error that names the option and what is allowed."""
+
+import dataclasses
+import pickle
+from typing import Any
+
+import pytest
+
+from pulsar_sansio.model.config import (
+    BatchingPolicy,
+    ClientConfig,
+    CompressionType,
+    ConsumerSpec,
+    OutgoingMessage,
+    ProducerSpec,
+    SubscriptionType,
+)
+from pulsar_sansio.model.errors import InvalidConfiguration, InvalidMessage, InvalidTopicName
+from pulsar_sansio.model.message_id import EARLIEST
+
+URL = "pulsar://localhost"
+BAD: list[tuple[Any, dict[str, Any], str]] = [
+    (ClientConfig, {"service_url": "x"}, "service URL"),
+    (ClientConfig, {"service_url": URL, "operation_timeout": 0}, "operation_timeout"),
+    (ClientConfig, {"service_url": URL, "keepalive_interval": float("nan")}, "keepalive_interval"),
+    (ClientConfig, {"service_url": URL, "connect_timeout": "10"}, "connect_timeout"),
+    (ClientConfig, {"service_url": URL, "connections_per_broker": 0}, "connections_per_broker"),
+    (ClientConfig, {"service_url": URL, "max_lookup_redirects": -1}, "max_lookup_redirects"),
+    (ClientConfig, {"service_url": URL, "initial_backoff": 2.0, "max_backoff": 1.0}, "max_backoff"),
+    (ClientConfig, {"service_url": URL, "listener_name": " "}, "listener_name"),
+    (ProducerSpec, {"topic": "a/b"}, "topic name"),
+    (ProducerSpec, {"topic": "x", "name": ""}, "name"),
+    (ProducerSpec, {"topic": "x", "send_timeout": -1}, "send_timeout"),
+    (ProducerSpec, {"topic": "x", "max_pending_messages": 0}, "max_pending_messages"),
+    (ProducerSpec, {"topic": "x", "max_pending_messages": True}, "max_pending_messages"),
+    (ProducerSpec, {"topic": "x", "batching": True}, "batching"),
+    (ProducerSpec, {"topic": "x", "compression": 1}, "compression"),
+    (ProducerSpec, {"topic": "x", "initial_sequence_id": 2**63}, "initial_sequence_id"),
+    (ProducerSpec, {"topic": "x", "properties": {"a": 1}}, "properties"),
+    (ConsumerSpec, {"topic": "x", "subscription": " "}, "subscription"),
+    (ConsumerSpec, {"topic": "x", "subscription": "s", "subscription_type": "shared"}, "subscription_type"),
+    (ConsumerSpec, {"topic": "x", "subscription": "s", "receiver_queue_size": -1}, "receiver_queue_size"),
+    (ConsumerSpec, {"topic": "x", "subscription": "s", "durable": 1}, "durable"),
+    (ConsumerSpec, {"topic": "x", "subscription": "s", "start_message_id": EARLIEST}, "start_message_id"),
+    (ConsumerSpec, {"topic": "x", "subscription": "s", "priority_level": -1}, "priority_level"),
+    (BatchingPolicy, {"max_messages": 0}, "max_messages"),
+    (BatchingPolicy, {"max_bytes": 0}, "max_bytes"),
+    (BatchingPolicy, {"max_delay": 61}, "max_delay"),
+]
+
+
+@pytest.mark.parametrize(("kind", "options", "word"), BAD)
+def test_a_bad_option_is_named(kind: Any, options: dict[str, Any], word: str) -> None:
+    with pytest.raises(InvalidConfiguration, match=word):
+        kind(**options)
+
+
+def test_a_bad_topic_is_an_invalid_topic_name() -> None:
+    with pytest.raises(InvalidTopicName):
+        ConsumerSpec("a/b", "s")
+
+
+def test_specs_are_frozen_and_picklable() -> None:
+    for spec in (
+        ClientConfig(URL),
+        ProducerSpec("x", compression=CompressionType.ZSTD),
+        ConsumerSpec("x", "s", SubscriptionType.SHARED),
+    ):
+        assert pickle.loads(pickle.dumps(spec)) == spec
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            setattr(spec, dataclasses.fields(spec)[0].name, "y")
+
+
+BAD_MESSAGES: list[tuple[dict[str, Any], str]] = [
+    ({"payload": "text"}, "payload"),
+    ({"payload": 7}, "payload"),
+    ({"payload": b"", "key": b"k"}, "key"),
+    ({"payload": b"", "properties": {"a": 1}}, "properties"),
+    ({"payload": b"", "properties": {1: "a"}}, "properties"),
+    ({"payload": b"", "ordering_key": "k"}, "ordering_key"),
+    ({"payload": b"", "event_time": -1}, "event_time"),
+    ({"payload": b"", "event_time": 1.5}, "event_time"),
+    ({"payload": b"", "sequence_id": 2**63}, "sequence_id"),
+    ({"payload": b"", "deliver_at": -1}, "deliver_at"),
+]
+
+
+@pytest.mark.parametrize(("options", "word"), BAD_MESSAGES)
+def test_a_bad_message_is_refused_before_anything_is_sent(options: dict[str, Any], word: str) -> None:
+    with pytest.raises(InvalidMessage, match=word):
+        OutgoingMessage(**options)
+
+
+def test_bytes_like_payloads_are_copied() -> None:
+    buffer = bytearray(b"abc")
+    message = OutgoingMessage(buffer)
+    buffer[0] = 0
+    assert message.payload == b"abc"
+    assert OutgoingMessage(memoryview(b"abc")).payload == b"abc"
+
+
+def test_a_message_does_not_show_its_payload() -> None:
+    assert repr(OutgoingMessage(b"secret", key="k")) == "<OutgoingMessage 6 bytes, key='k'>"
+    assert repr(OutgoingMessage(None)) == "<OutgoingMessage null, key=None>"

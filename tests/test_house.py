@@ -1,0 +1,106 @@
+"""The rules of the house that a machine can check: purity of the core, and nothing foreign in the text."""
+
+import ast
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+CORE = ROOT / "src" / "pulsar_sansio"
+
+FORBIDDEN_MODULES = {
+    "asyncio",
+    "concurrent",
+    "datetime",
+    "logging",
+    "multiprocessing",
+    "os",
+    "random",
+    "sched",
+    "secrets",
+    "select",
+    "selectors",
+    "signal",
+    "socket",
+    "ssl",
+    "subprocess",
+    "threading",
+    "time",
+    "trio",
+    "uuid",
+}
+"""Clocks, unseeded randomness, sockets, threads, processes and event loops."""
+
+RNG = CORE / "core" / "rng.py"
+"""The one place that may import `random`, and only to seed it."""
+
+
+def core_files() -> list[Path]:
+    files = sorted(path for path in CORE.rglob("*.py") if not path.name.endswith("_pb2.py"))
+    assert len(files) > 10
+    return files
+
+
+def imported_modules(tree: ast.AST) -> set[str]:
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found |= {name.name.partition(".")[0] for name in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
+            found.add(node.module.partition(".")[0])
+    return found
+
+
+@pytest.mark.parametrize("path", core_files(), ids=lambda path: str(path.relative_to(CORE)))
+def test_core_imports_no_clock_no_socket_no_thread_no_randomness(path: Path) -> None:
+    allowed = {"random"} if path == RNG else set()
+    tree = ast.parse(path.read_text())
+    assert not imported_modules(tree) & (FORBIDDEN_MODULES - allowed)
+    dynamic = {
+        node.func.id if isinstance(node.func, ast.Name) else ""
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call)
+    }
+    assert not dynamic & {"__import__", "open", "eval", "exec", "id", "hash"} - _HASH_USERS.get(
+        path.name, set()
+    )
+
+
+_HASH_USERS = {"message_id.py": {"hash"}}
+"""`id` and `hash` differ from process to process, so a trace must not depend on them; a value's own
+`__hash__` is the exception."""
+
+
+def test_the_random_module_is_only_seeded() -> None:
+    names = {
+        node.attr
+        for node in ast.walk(ast.parse(RNG.read_text()))
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "random"
+    }
+    assert names <= {"Random"}
+
+
+def tracked_text() -> list[Path]:
+    listed = subprocess.run(
+        ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True, text=True
+    ).stdout.split("\0")
+    return [ROOT / name for name in listed if name and not name.startswith("tests/captures/")]
+
+
+def test_the_project_stands_alone() -> None:
+    """No path of a machine, no folder beside the checkout, no package registry host."""
+    registries = ["pypi" + ".org", "files.pythonhosted" + ".org", "repo1.maven" + ".org"]
+    needles = [text.encode() for text in ["../" + "shared", "/" + "work/", "/tmp/" + "founder", *registries]]
+    found = [
+        (str(path.relative_to(ROOT)), needle.decode())
+        for path in tracked_text()
+        if path.is_file()
+        for needle in needles
+        if needle in path.read_bytes()
+    ]
+    assert found == []
+
+
+def test_the_proto_source_is_the_only_schema() -> None:
+    assert [path.name for path in (ROOT / "proto").iterdir()] == ["PulsarApi.proto"]
