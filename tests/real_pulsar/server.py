@@ -31,7 +31,7 @@ STOP_TIMEOUT = 15.0
 """Seconds between SIGTERM and SIGKILL."""
 
 START_ATTEMPTS = 8
-"""Of one `start()`, because of the livelock that `_livelocked` tells: about one start in four after a SIGKILL."""
+"""Of one `start()`, because of the livelock that `_livelocked` tells: one start in four after SIGKILL."""
 
 _JVM_OPTIONS = [
     "-Xmx1g",
