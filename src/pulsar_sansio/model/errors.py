@@ -290,3 +290,13 @@ class ConnectionLost(PulsarError):
     """The link ended while something was waiting on it, or could not be opened."""
 
     retryable = True
+
+
+class NotSupported(PulsarError):
+    """This version of the client cannot do what was asked; the text names it."""
+
+
+class TooManyRedirects(PulsarError):
+    """Brokers sent a lookup from one to the next without an end (exchanges 2)."""
+
+    retryable = True

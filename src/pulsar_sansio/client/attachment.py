@@ -1,0 +1,531 @@
+"""`Attachment`: how a producer or a consumer finds its broker, opens there, loses it and comes back.
+
+Shared by both (rules HAND-01 to HAND-14; exchanges 4.3, 9.1, 19, 26, 27). It owns the way: partition check,
+lookup, connection, PRODUCER or SUBSCRIBE, backoff, CLOSE. It refuses to know what is sent or delivered once
+attached; that is its owner's (`Attachable`).
+
+                    ┌────────────────────────── backing off ◄─────────────────────┐ any failure, any loss
+                    ▼                                                             │
+    idle ─► checking partitions ─► looking up ─► connecting ─► opening ─► attached ┤
+                                                     ▲                            │
+                                                     └──── assigned by the broker ┘
+
+From everywhere there is a way to `Closed` (the user's) and, while something may still fail for good, to
+`Failed`. Until it was attached once there is a deadline (rule PROD-07); afterwards it tries for ever.
+"""
+
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import Any, ClassVar, Literal, Protocol
+
+from ..core.backoff import Backoff
+from ..core.transitions import Transitions
+from ..model.errors import (
+    AuthenticationError,
+    BrokerError,
+    NotSupported,
+    PulsarError,
+    ServerError,
+    TimedOut,
+)
+from ..model.service_url import Address
+from ..model.topic_name import TopicName
+from .connection import Connection
+from .lookup import Query, parse_broker_url
+from .pool import Waiter
+from .services import ClientContext, Services
+
+
+class Decision(Enum):
+    """What becomes of an attempt that the broker refused."""
+
+    DEFAULT = auto()
+    """What the table below says."""
+    RETRY = auto()
+    FAIL = auto()
+
+
+_RETRY, _FAIL = Decision.RETRY, Decision.FAIL
+
+REFUSALS: dict[ServerError, tuple[Decision, Decision]] = {
+    # code: (while creating, when it was attached before); exchanges 4.3 and 9.1
+    ServerError.UnknownError: (_RETRY, _RETRY),
+    ServerError.MetadataError: (_RETRY, _RETRY),
+    ServerError.PersistenceError: (_RETRY, _RETRY),
+    ServerError.AuthenticationError: (_FAIL, _RETRY),
+    ServerError.AuthorizationError: (_FAIL, _RETRY),
+    ServerError.ConsumerBusy: (_FAIL, _RETRY),
+    ServerError.ServiceNotReady: (_RETRY, _RETRY),
+    ServerError.ProducerBlockedQuotaExceededError: (_RETRY, _RETRY),
+    ServerError.ProducerBlockedQuotaExceededException: (_FAIL, _RETRY),
+    ServerError.ChecksumError: (_FAIL, _RETRY),
+    ServerError.UnsupportedVersionError: (_FAIL, _RETRY),
+    ServerError.TopicNotFound: (_FAIL, _FAIL),
+    ServerError.SubscriptionNotFound: (_FAIL, _FAIL),
+    ServerError.ConsumerNotFound: (_RETRY, _RETRY),
+    ServerError.TooManyRequests: (_RETRY, _RETRY),
+    ServerError.TopicTerminatedError: (_FAIL, _FAIL),
+    ServerError.ProducerBusy: (_FAIL, _RETRY),
+    ServerError.InvalidTopicName: (_FAIL, _RETRY),
+    ServerError.IncompatibleSchema: (_FAIL, _RETRY),
+    ServerError.ConsumerAssignError: (_FAIL, _RETRY),
+    ServerError.TransactionCoordinatorNotFound: (_RETRY, _RETRY),
+    ServerError.InvalidTxnStatus: (_FAIL, _RETRY),
+    ServerError.NotAllowedError: (_FAIL, _RETRY),
+    ServerError.TransactionConflict: (_FAIL, _RETRY),
+    ServerError.TransactionNotFound: (_FAIL, _RETRY),
+    ServerError.ProducerFenced: (_FAIL, _FAIL),
+}
+"""What a refusal of PRODUCER, SUBSCRIBE or, while creating, of a lookup leads to."""
+
+
+class Attachable(Protocol):
+    """The owner of an attachment: the producer machine and the consumer machine."""
+
+    handle: int
+    """The id the application knows it by."""
+    wire_id: int
+    """producer_id or consumer_id."""
+    kind: Literal["producer", "consumer"]
+    attachment: "Attachment"
+    open_reply: ClassVar[int]
+    """The command type that answers `open_command`: PRODUCER_SUCCESS or SUCCESS."""
+
+    def open_command(self, request_id: int, connection: Connection) -> bytes:
+        """The PRODUCER or SUBSCRIBE frame."""
+        ...
+
+    def on_opened(self, connection: Connection, reply: Any) -> None:
+        """The broker accepted: send again what is pending, or grant permits."""
+        ...
+
+    def on_open_refused(self, error: PulsarError) -> Decision:
+        """The broker refused; DEFAULT leaves it to the table."""
+        ...
+
+    def on_detached(self, cause: PulsarError) -> None:
+        """It was attached, and is not any more; it comes back by itself."""
+        ...
+
+    def on_failed(self, error: PulsarError) -> None:
+        """Never attached and never will be, or ended for good after it was."""
+        ...
+
+    def close_command(self, request_id: int) -> bytes:
+        """The CLOSE_PRODUCER or CLOSE_CONSUMER frame."""
+        ...
+
+    def on_closed(self) -> None:
+        """The user's close is complete."""
+        ...
+
+
+# --- states --------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class Idle:
+    """Not started."""
+
+
+@dataclass(slots=True)
+class CheckingPartitions:
+    query: Query | None = None
+
+
+@dataclass(slots=True)
+class LookingUp:
+    query: Query | None = None
+
+
+@dataclass(slots=True)
+class Connecting:
+    waiter: Waiter | None = None
+
+
+@dataclass(slots=True)
+class Opening:
+    """PRODUCER or SUBSCRIBE is on its way."""
+
+    connection: Connection
+    request_id: int
+
+
+@dataclass(slots=True)
+class Attached:
+    connection: Connection
+
+
+@dataclass(slots=True)
+class BackingOff:
+    cause: PulsarError
+
+
+@dataclass(slots=True)
+class Closing:
+    """CLOSE_PRODUCER or CLOSE_CONSUMER is on its way."""
+
+    connection: Connection
+    request_id: int
+
+
+@dataclass(slots=True)
+class Closed:
+    """The user closed it."""
+
+
+@dataclass(slots=True)
+class Failed:
+    error: PulsarError
+
+
+State = (
+    Idle
+    | CheckingPartitions
+    | LookingUp
+    | Connecting
+    | Opening
+    | Attached
+    | BackingOff
+    | Closing
+    | Closed
+    | Failed
+)
+
+
+class Input(Enum):
+    """What can happen to an attachment."""
+
+    START = auto()
+    NOT_PARTITIONED = auto()
+    FOUND = auto()
+    CONNECTED = auto()
+    OPENED = auto()
+    RETRY = auto()
+    """The attempt failed or the attachment was lost; another attempt follows after a wait."""
+    ASSIGNED = auto()
+    """The broker closed it and named the broker to go to."""
+    CHECK_AGAIN = auto()
+    LOOK_UP_AGAIN = auto()
+    GIVE_UP = auto()
+    CLOSE = auto()
+    """Close; no broker needs to be told."""
+    TELL_BROKER = auto()
+    """Close; the broker is told and its answer waited for."""
+    ANSWERED = auto()
+    """The broker answered the close, or cannot any more."""
+
+
+TRANSITIONS = Transitions(
+    "attachment",
+    {
+        (Idle, Input.START): CheckingPartitions,
+        (Idle, Input.CLOSE): Closed,
+        (CheckingPartitions, Input.NOT_PARTITIONED): LookingUp,
+        (CheckingPartitions, Input.RETRY): BackingOff,
+        (CheckingPartitions, Input.GIVE_UP): Failed,
+        (CheckingPartitions, Input.CLOSE): Closed,
+        (LookingUp, Input.FOUND): Connecting,
+        (LookingUp, Input.RETRY): BackingOff,
+        (LookingUp, Input.GIVE_UP): Failed,
+        (LookingUp, Input.CLOSE): Closed,
+        (Connecting, Input.CONNECTED): Opening,
+        (Connecting, Input.RETRY): BackingOff,
+        (Connecting, Input.GIVE_UP): Failed,
+        (Connecting, Input.CLOSE): Closed,
+        (Opening, Input.OPENED): Attached,
+        (Opening, Input.RETRY): BackingOff,
+        (Opening, Input.ASSIGNED): Connecting,
+        (Opening, Input.GIVE_UP): Failed,
+        (Opening, Input.TELL_BROKER): Closing,
+        (Attached, Input.RETRY): BackingOff,
+        (Attached, Input.ASSIGNED): Connecting,
+        (Attached, Input.GIVE_UP): Failed,
+        (Attached, Input.TELL_BROKER): Closing,
+        (Attached, Input.CLOSE): Closed,
+        (BackingOff, Input.CHECK_AGAIN): CheckingPartitions,
+        (BackingOff, Input.LOOK_UP_AGAIN): LookingUp,
+        (BackingOff, Input.GIVE_UP): Failed,
+        (BackingOff, Input.CLOSE): Closed,
+        (Closing, Input.ANSWERED): Closed,
+        (Closing, Input.CLOSE): Closed,
+    },
+)
+
+
+class Attachment:
+    """One producer's or consumer's way to its broker.
+
+    `mandatory_stop`: nanoseconds after the first wait at which one attempt is made in any case; 0 for none
+    (rule HAND-07).
+    """
+
+    def __init__(
+        self,
+        context: ClientContext,
+        services: Services,
+        topic: TopicName,
+        owner: Attachable,
+        *,
+        mandatory_stop: int = 0,
+    ) -> None:
+        self.state: State = Idle()
+        self.connection: Connection | None = None
+        """The connection, only while attached."""
+        self.was_attached = False
+        self._context = context
+        self._services = services
+        self._topic = topic
+        self._owner = owner
+        self._not_partitioned = False
+        durations = services.durations
+        self._backoff = Backoff(durations.initial_backoff, durations.max_backoff, context.rng, mandatory_stop)
+        self._retry_at = context.deadlines.slot(self._retry)
+        self._give_up_at = context.deadlines.slot(self._creation_timed_out)
+        self._last_error: PulsarError | None = None
+
+    # --- commands ---
+
+    def start(self) -> None:
+        """Begin; once."""
+        self._give_up_at.set(self._context.now + self._services.durations.operation_timeout)
+        self._check_partitions(Input.START)
+
+    def close(self) -> None:
+        """The user's close. The owner's `on_closed` follows, now or when the broker has answered."""
+        match self.state:
+            case Attached(connection):
+                self._tell_broker(connection)
+            case Opening(connection, request_id):
+                self._services.requests.cancel(connection, request_id)
+                self._tell_broker(connection)
+            case Closing() | Closed() | Failed():
+                pass
+            case _:
+                self.end()
+
+    def end(self) -> None:
+        """Closed without asking the broker: it knows already (UNSUBSCRIBE), or there is none."""
+        self._depart(Input.CLOSE, Closed())
+        self._over(None)
+        self._owner.on_closed()
+        self._services.ended(self._owner.handle, None)
+
+    def fail(self, error: PulsarError) -> None:
+        """Ended for good by what the broker said (terminated, fenced) while attached."""
+        self._give_up(error)
+
+    # --- the way there ---
+
+    def _check_partitions(self, event: Input) -> None:
+        state = CheckingPartitions()
+        self._move(event, state)
+        state.query = self._services.lookup.partitions(
+            self._topic, self._partitions_known, self._attempt_failed
+        )
+
+    def _partitions_known(self, partitions: int) -> None:
+        if partitions > 0:
+            self._give_up(
+                NotSupported(
+                    f"topic {self._topic} has {partitions} partitions: partitioned topics are not supported "
+                    f"yet; use one partition by its name, {self._topic.partition_name(0)} for the first"
+                )
+            )
+            return
+        self._not_partitioned = True
+        self._look_up(Input.NOT_PARTITIONED)
+
+    def _look_up(self, event: Input) -> None:
+        state = LookingUp()
+        self._move(event, state)
+        state.query = self._services.lookup.find(self._topic, self._found, self._attempt_failed)
+
+    def _found(self, logical: Address, physical: Address) -> None:
+        self._connect(Input.FOUND, logical, physical)
+
+    def _connect(self, event: Input, logical: Address, physical: Address) -> None:
+        state = Connecting()
+        self._depart(event, state)
+        state.waiter = self._services.pool.get(logical, physical, self._connected, self._attempt_failed)
+
+    def _connected(self, connection: Connection) -> None:
+        owner = self._owner
+        state = Opening(connection, -1)
+        self._move(Input.CONNECTED, state)
+        # Known to the connection before the command leaves, so that a loss in between is noticed (HAND-11).
+        connection.register(owner)
+        state.request_id = self._services.requests.send(
+            connection,
+            lambda request_id: owner.open_command(request_id, connection),
+            self._opened,
+            self._refused,
+            reply=owner.open_reply,
+        )
+
+    def _opened(self, reply: Any) -> None:
+        state = self.state
+        assert isinstance(state, Opening)
+        connection = state.connection
+        self._move(Input.OPENED, Attached(connection))
+        self.connection = connection
+        self.was_attached = True
+        self._backoff.reset()
+        self._give_up_at.clear()
+        self._last_error = None
+        self._owner.on_opened(connection, reply)
+
+    # --- what goes wrong ---
+
+    def _refused(self, error: PulsarError) -> None:
+        """PRODUCER or SUBSCRIBE was refused, timed out, or its connection died."""
+        state = self.state
+        assert isinstance(state, Opening)
+        if isinstance(error, TimedOut):
+            self._close_without_waiting(state.connection)
+        decision = self._owner.on_open_refused(error)
+        if decision is Decision.DEFAULT:
+            decision = self._decide(error, self.was_attached)
+        if decision is Decision.FAIL:
+            self._give_up(error)
+        else:
+            self._back_off(error)
+
+    def _attempt_failed(self, error: PulsarError) -> None:
+        """The lookup or the connection failed. Once attached, that is retried for ever (exchanges 27)."""
+        if not self.was_attached and self._decide(error, False) is Decision.FAIL:
+            self._give_up(error)
+        else:
+            self._back_off(error)
+
+    @staticmethod
+    def _decide(error: PulsarError, was_attached: bool) -> Decision:
+        if isinstance(error, BrokerError):
+            return REFUSALS[error.code][was_attached]
+        return Decision.RETRY if error.retryable else Decision.FAIL
+
+    def _back_off(self, cause: PulsarError) -> None:
+        self._depart(Input.RETRY, BackingOff(cause))
+        self._last_error = cause
+        now = self._context.now
+        self._retry_at.set(now + self._backoff.next(now))
+
+    def _retry(self) -> None:
+        if self._not_partitioned:
+            self._look_up(Input.LOOK_UP_AGAIN)
+        else:
+            self._check_partitions(Input.CHECK_AGAIN)
+
+    def _creation_timed_out(self) -> None:
+        """Nothing came of it within the operation timeout (rules PROD-07, PROD-25)."""
+        if isinstance(self.state, Opening):
+            self._services.requests.cancel(self.state.connection, self.state.request_id)
+            self._close_without_waiting(self.state.connection)
+        last = self._last_error
+        if isinstance(last, BrokerError) and not isinstance(last, AuthenticationError):
+            self._give_up(last)
+            return
+        seconds = self._services.config.operation_timeout
+        why = f"; the last attempt: {last}" if last is not None else ""
+        error = TimedOut(f"{self._owner.kind} on {self._topic} was not ready within {seconds:g} s{why}")
+        error.__cause__ = last
+        self._give_up(error)
+
+    def _give_up(self, error: PulsarError) -> None:
+        self._depart(Input.GIVE_UP, Failed(error))
+        self._over(error)
+        self._owner.on_failed(error)
+        self._services.ended(self._owner.handle, error)
+
+    def lost(self, connection: Connection, cause: PulsarError) -> None:
+        """The connection died. Of no interest unless it is the one in use (exchanges 27)."""
+        match self.state:
+            case Attached(current) if current is connection:
+                self._detached(cause)
+                self._back_off(cause)
+            case Opening(current, _) if current is connection:
+                self._back_off(cause)
+            case Closing(current, _) if current is connection:
+                self._closed(None)
+            case _:
+                pass
+
+    def closed_by_broker(self, connection: Connection, assigned_url: str | None, cause: PulsarError) -> None:
+        """CLOSE_PRODUCER or CLOSE_CONSUMER from the broker (exchanges 19): come back, at once where the
+        broker names where to go, else after a wait and a new lookup."""
+        match self.state:
+            case Attached(current) if current is connection:
+                self._detached(cause)
+            case Opening(current, request_id) if current is connection:
+                self._services.requests.cancel(connection, request_id)
+            case Closing(current, request_id) if current is connection:
+                self._services.requests.cancel(connection, request_id)
+                self._closed(None)
+                return
+            case _:
+                return
+        address = parse_broker_url(assigned_url) if assigned_url else None
+        if address is None:
+            self._back_off(cause)
+            return
+        # A connection through a proxy goes on through that proxy: only the broker behind it changes.
+        proxied = connection.logical != connection.physical
+        self._connect(Input.ASSIGNED, address, connection.physical if proxied else address)
+
+    def _detached(self, cause: PulsarError) -> None:
+        self.connection = None
+        self._owner.on_detached(cause)
+
+    # --- closing ---
+
+    def _tell_broker(self, connection: Connection) -> None:
+        state = Closing(connection, -1)
+        self._move(Input.TELL_BROKER, state)
+        self._over(None)
+        state.request_id = self._services.requests.send(
+            connection, self._owner.close_command, self._closed, self._closed
+        )
+
+    def _closed(self, _answer: object) -> None:
+        """Any answer, a timeout or the loss of the connection: it is closed (exchanges 19)."""
+        self._depart(Input.ANSWERED, Closed())
+        self._owner.on_closed()
+        self._services.ended(self._owner.handle, None)
+
+    def _close_without_waiting(self, connection: Connection) -> None:
+        """The broker may have opened it after all: tell it not to (exchanges 4.3)."""
+        self._services.requests.send(connection, self._owner.close_command, _ignore, _ignore)
+
+    def _over(self, error: PulsarError | None) -> None:
+        """No timer is of use any more."""
+        self._retry_at.clear()
+        self._give_up_at.clear()
+        self._last_error = error
+
+    # --- moving ---
+
+    def _depart(self, event: Input, following: State) -> None:
+        """Move on, letting go of what the present state holds."""
+        TRANSITIONS.check(self.state, event, following)
+        match self.state:
+            case CheckingPartitions(query) | LookingUp(query) if query is not None:
+                query.cancel()
+            case Connecting(waiter) if waiter is not None:
+                waiter.cancel()
+            case Opening(connection, request_id) | Closing(connection, request_id):
+                self._services.requests.cancel(connection, request_id)
+                connection.unregister(self._owner)
+            case Attached(connection):
+                connection.unregister(self._owner)
+            case _:
+                pass
+        self.connection = None
+        self.state = following
+
+    def _move(self, event: Input, following: State) -> None:
+        TRANSITIONS.check(self.state, event, following)
+        self.state = following
+
+
+def _ignore(_: object) -> None:
+    """For a request whose answer changes nothing."""

@@ -1,0 +1,402 @@
+"""`Connection`: one link to a broker or proxy, from the wish to connect to its end.
+
+It owns the handshake (CONNECT, CONNECTED), the cutting of bytes into commands, PING and PONG, the handing of
+each command to whom it concerns, and poison: whatever the peer does wrong ends this one link, with the cause
+declared, and nothing else (rules CONN-01 to CONN-18; exchanges 1). It refuses to know what producers, consumers
+and lookups do with what they get, and where the bytes travel.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import TYPE_CHECKING, Any
+
+from ..core.buffers import ReceiveBuffer, SendBuffer
+from ..core.transitions import Transitions
+from ..model.errors import (
+    AuthenticationError,
+    BrokerError,
+    ConnectionLost,
+    FrameError,
+    LocalProtocolError,
+    PulsarError,
+    RemoteProtocolError,
+    TimedOut,
+    broker_error,
+)
+from ..model.service_url import Address
+from ..wire import decode_frame, encode_command, encode_ping, encode_pong, max_frame_size, proto
+from .outputs import Disconnect, Transmit
+from .services import Services
+
+if TYPE_CHECKING:
+    from .attachment import Attachable
+    from .lookup import LookupQueue
+    from .requests import Pending
+
+PROTOCOL_VERSION = 21
+"""The highest version this client speaks (wire 4.2)."""
+
+CLIENT_VERSION = "pulsar-trio-v0.1.0"
+
+CONNECTION_REQUEST_ID = 2**64 - 1
+"""The request id of an ERROR that concerns the whole connection (exchanges 0)."""
+
+REJECTION_PERIOD = 60_000_000_000
+"""Nanoseconds in which rejections are counted, from the first one on (rule CONN-15)."""
+
+Command = proto.BaseCommand
+
+
+# --- states ---------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class Opening:
+    """The world was asked for a link and has not answered."""
+
+
+@dataclass(slots=True)
+class Handshaking:
+    """CONNECT is sent."""
+
+
+@dataclass(slots=True)
+class Ready:
+    """CONNECTED has come; the connection is handed out (rule CONN-05)."""
+
+
+@dataclass(slots=True)
+class Closed:
+    cause: PulsarError
+
+
+State = Opening | Handshaking | Ready | Closed
+
+
+class Input(Enum):
+    OPENED = auto()
+    CONNECTED = auto()
+    CLOSE = auto()
+
+
+TRANSITIONS = Transitions(
+    "connection",
+    {
+        (Opening, Input.OPENED): Handshaking,
+        (Opening, Input.CLOSE): Closed,
+        (Handshaking, Input.CONNECTED): Ready,
+        (Handshaking, Input.CLOSE): Closed,
+        (Ready, Input.CLOSE): Closed,
+    },
+)
+
+COMMANDS: dict[tuple[type, int], str] = {
+    # Which command is legal in which state, and what takes it. Everything else poisons the link.
+    (Handshaking, Command.CONNECTED): "_on_connected",
+    (Handshaking, Command.ERROR): "_on_handshake_refused",
+    (Handshaking, Command.AUTH_CHALLENGE): "_on_auth_challenge",
+    (Handshaking, Command.PING): "_on_ping",
+    (Handshaking, Command.PONG): "_on_pong",
+    (Ready, Command.PING): "_on_ping",
+    (Ready, Command.PONG): "_on_pong",
+    (Ready, Command.SEND_RECEIPT): "_on_send_receipt",
+    (Ready, Command.SEND_ERROR): "_on_send_error",
+    (Ready, Command.MESSAGE): "_on_message",
+    (Ready, Command.CLOSE_PRODUCER): "_on_close_producer",
+    (Ready, Command.CLOSE_CONSUMER): "_on_close_consumer",
+    (Ready, Command.ACTIVE_CONSUMER_CHANGE): "_on_active_consumer_change",
+    (Ready, Command.REACHED_END_OF_TOPIC): "_on_reached_end_of_topic",
+    (Ready, Command.TOPIC_MIGRATED): "_on_topic_migrated",
+    (Ready, Command.AUTH_CHALLENGE): "_on_auth_challenge",
+    (Ready, Command.ERROR): "_on_error",
+    (Ready, Command.SUCCESS): "_on_reply",
+    (Ready, Command.PRODUCER_SUCCESS): "_on_reply",
+    (Ready, Command.LOOKUP_RESPONSE): "_on_reply",
+    (Ready, Command.PARTITIONED_METADATA_RESPONSE): "_on_reply",
+    (Ready, Command.ACK_RESPONSE): "_on_reply",
+    (Ready, Command.GET_LAST_MESSAGE_ID_RESPONSE): "_on_reply",
+    (Ready, Command.CONSUMER_STATS_RESPONSE): "_on_reply",
+    (Ready, Command.GET_TOPICS_OF_NAMESPACE_RESPONSE): "_on_reply",
+    (Ready, Command.GET_SCHEMA_RESPONSE): "_on_reply",
+    (Ready, Command.GET_OR_CREATE_SCHEMA_RESPONSE): "_on_reply",
+}
+
+
+class Connection:
+    """One link. Made by the pool, which is told when it is ready and when it has ended."""
+
+    def __init__(self, services: Services, link: int, logical: Address, physical: Address) -> None:
+        context = services.context
+        self.link = link
+        self.logical = logical
+        """The broker this connection is for."""
+        self.physical = physical
+        """Where it goes; another address than the logical one only through a proxy (rule POOL-04)."""
+        self.state: State = Opening()
+        self.ready = False
+        self.was_ready = False
+        self.protocol_version = 0
+        self.max_message_size = services.config.max_message_size
+        self.feature_flags = proto.FeatureFlags()
+        self.producers: dict[int, Any] = {}
+        self.consumers: dict[int, Any] = {}
+        self.pending: dict[int, Pending] = {}
+        self.lookups: LookupQueue = services.lookup.new_queue()
+        self.out = SendBuffer()
+        self._services = services
+        self._context = context
+        self._received = ReceiveBuffer()
+        self._frame_limit = max_frame_size(services.config.max_message_size)
+        self._transmit_pending = False
+        self._heard = True
+        self._rejections = 0
+        self._first_rejection = 0
+        self._handlers = self._handlers_of(Handshaking)
+        self._timer = context.deadlines.slot(self._handshake_timed_out)
+        self._timer.set(context.now + services.durations.connect_timeout)
+
+    # --- what producers, consumers and requests use ---
+
+    def write(self, chunks: bytes | Iterable[bytes]) -> None:
+        """Queue whole frames. Says `Transmit` where nothing was waiting to be written before."""
+        if isinstance(self.state, Closed):
+            return
+        self.out.write(chunks)
+        if not self._transmit_pending:
+            self._transmit_pending = True
+            self._context.emit(Transmit(self.link))
+
+    def register(self, owner: "Attachable") -> None:
+        """From now on the owner gets what names its id."""
+        self._registry(owner)[owner.wire_id] = owner
+
+    def unregister(self, owner: "Attachable") -> None:
+        self._registry(owner).pop(owner.wire_id, None)
+
+    def _registry(self, owner: "Attachable") -> dict[int, Any]:
+        return self.producers if owner.kind == "producer" else self.consumers
+
+    def count_rejection(self) -> None:
+        """A lookup was rejected or not answered; too many of them end the connection (rule CONN-15)."""
+        now = self._context.now
+        if self._rejections == 0 or now - self._first_rejection > REJECTION_PERIOD:
+            self._rejections = 0
+            self._first_rejection = now
+        self._rejections += 1
+        limit = self._services.config.max_rejected_requests
+        if self._rejections > limit:
+            self.close(ConnectionLost(f"more than {limit} requests were rejected within 60 s"))
+
+    def close(self, cause: PulsarError, *, told: bool = False) -> None:
+        """End the link and detach everything on it; once. `told`: the world knows that it is gone."""
+        if isinstance(self.state, Closed):
+            return
+        TRANSITIONS.check(self.state, Input.CLOSE, closed := Closed(cause))
+        self.state = closed
+        self.ready = False
+        self._timer.clear()
+        self._received.clear()
+        if not told:
+            self._context.emit(Disconnect(self.link, str(cause)))
+        services = self._services
+        services.pool.ended(self, cause, told=told)
+        lost = cause
+        if not isinstance(cause, ConnectionLost):
+            lost = ConnectionLost(f"the connection to {self.logical} ended: {cause}")
+            lost.__cause__ = cause
+        self.lookups.fail(lost)
+        services.requests.fail_all(self, lost)
+        for owner in [*self.producers.values(), *self.consumers.values()]:
+            owner.attachment.lost(self, lost)
+
+    # --- what the world says ---
+
+    def opened(self) -> None:
+        """The link is there: introduce ourselves (exchanges 1.1)."""
+        if not TRANSITIONS.allows(self.state, Input.OPENED):
+            raise LocalProtocolError(f"link {self.link} was reported connected twice")
+        TRANSITIONS.check(self.state, Input.OPENED, following := Handshaking())
+        self.state = following
+        connect = proto.CommandConnect(
+            client_version=CLIENT_VERSION,
+            auth_data=b"",
+            protocol_version=PROTOCOL_VERSION,
+            auth_method_name="none",
+            feature_flags=proto.FeatureFlags(
+                supports_auth_refresh=True,
+                supports_broker_entry_metadata=True,
+                supports_partial_producer=True,
+                supports_get_partitioned_metadata_without_auto_creation=True,
+                supports_repl_dedup_by_lid_and_eid=True,
+            ),
+        )
+        if self.logical != self.physical:
+            connect.proxy_to_broker_url = str(self.logical)
+        self.write(encode_command(Command.CONNECT, connect))
+
+    def receive(self, data: bytes) -> None:
+        """Bytes came. Whatever they are, nothing is raised; what is wrong with them ends the link."""
+        state = self.state
+        if isinstance(state, Opening):
+            raise LocalProtocolError(f"link {self.link} received data before it was reported connected")
+        if isinstance(state, Closed):
+            return
+        whole = self._received.feed(data)
+        if whole is None:
+            return
+        position = 0
+        limit = self._frame_limit
+        handlers = self._handlers
+        producers = self.producers
+        receipt = Command.SEND_RECEIPT if self.ready else None
+        try:
+            while (frame := decode_frame(whole, position, limit)) is not None:
+                kind, command, position = frame
+                self._heard = True
+                if kind == receipt:
+                    producer = producers.get(command.producer_id)
+                    if producer is not None:
+                        producer.on_receipt(self, command)
+                elif command is not None:
+                    handler = handlers.get(kind)
+                    if handler is None:
+                        raise RemoteProtocolError(_unexpected(kind, self.state))
+                    handler(command)
+                    if self.state is not state:
+                        if isinstance(self.state, Closed):
+                            return
+                        state = self.state
+                        limit = self._frame_limit
+                        handlers = self._handlers
+                        receipt = Command.SEND_RECEIPT if self.ready else None
+                    continue
+                if self.state is not state:
+                    return
+        except (FrameError, RemoteProtocolError) as error:
+            self.close(error)
+            return
+        self._received.hold(whole, position)
+
+    def data_to_send(self) -> list[bytes]:
+        self._transmit_pending = False
+        return self.out.take()
+
+    # --- handshake ---
+
+    def _handlers_of(self, state: type) -> dict[int, Any]:
+        return {kind: getattr(self, name) for (legal, kind), name in COMMANDS.items() if legal is state}
+
+    def _on_connected(self, command: Any) -> None:
+        TRANSITIONS.check(self.state, Input.CONNECTED, following := Ready())
+        self.state = following
+        self.ready = self.was_ready = True
+        self.protocol_version = min(command.protocol_version, PROTOCOL_VERSION)
+        self.feature_flags = command.feature_flags
+        if command.max_message_size > 0:
+            self.max_message_size = command.max_message_size
+            self._frame_limit = max_frame_size(command.max_message_size)
+        self._handlers = self._handlers_of(Ready)
+        self._timer.clear()
+        self._timer = self._context.deadlines.slot(self._keepalive)
+        self._timer.set(self._context.now + self._services.durations.keepalive_interval)
+        self._services.pool.became_ready(self)
+
+    def _on_handshake_refused(self, command: Any) -> None:
+        self.close(broker_error(command.error, command.message))
+
+    def _on_auth_challenge(self, command: Any) -> None:
+        method = command.challenge.auth_method_name
+        self.close(
+            AuthenticationError(f"the broker asks for {method!r} credentials and this client has none")
+        )
+
+    def _handshake_timed_out(self) -> None:
+        seconds = self._services.config.connect_timeout
+        what = "no connection" if isinstance(self.state, Opening) else "no answer to CONNECT"
+        self.close(TimedOut(f"{what} to {self.physical} within {seconds:g} s"))
+
+    # --- keepalive (exchanges 1.4) ---
+
+    def _keepalive(self) -> None:
+        interval = self._services.durations.keepalive_interval
+        if not self._heard:
+            seconds = self._services.config.keepalive_interval
+            self.close(ConnectionLost(f"{self.logical} did not answer a PING within {seconds:g} s"))
+            return
+        self._heard = False
+        self.write(encode_ping())
+        self._timer.set(self._context.now + interval)
+
+    def _on_ping(self, _command: Any) -> None:
+        self.write(encode_pong())
+
+    def _on_pong(self, _command: Any) -> None:
+        """Any frame is a sign of life; this one is nothing more."""
+
+    # --- handing out ---
+
+    def _on_send_receipt(self, command: Any) -> None:
+        producer = self.producers.get(command.producer_id)
+        if producer is not None:  # a receipt for nobody is ignored (rule CONN-10)
+            producer.on_receipt(self, command)
+
+    def _on_send_error(self, command: Any) -> None:
+        producer = self.producers.get(command.producer_id)
+        if producer is not None:
+            producer.on_send_error(self, command)
+
+    def _on_message(self, command: Any) -> None:
+        consumer = self.consumers.get(command.consumer_id)
+        if consumer is not None:  # rule CONN-11
+            consumer.on_message(self, command)
+
+    def _on_close_producer(self, command: Any) -> None:
+        self._closed_by_broker(self.producers.get(command.producer_id), command)
+
+    def _on_close_consumer(self, command: Any) -> None:
+        self._closed_by_broker(self.consumers.get(command.consumer_id), command)
+
+    def _closed_by_broker(self, owner: Any, command: Any) -> None:
+        if owner is None:
+            return
+        assigned = (
+            command.assignedBrokerServiceUrlTls
+            if self._services.lookup.service_url.tls
+            else command.assignedBrokerServiceUrl
+        )
+        cause = ConnectionLost(f"the broker closed the {owner.kind}")
+        owner.attachment.closed_by_broker(self, assigned or None, cause)
+
+    def _on_active_consumer_change(self, command: Any) -> None:
+        consumer = self.consumers.get(command.consumer_id)
+        if consumer is not None:
+            consumer.on_active_changed(command.is_active)
+
+    def _on_reached_end_of_topic(self, command: Any) -> None:
+        consumer = self.consumers.get(command.consumer_id)
+        if consumer is not None:
+            consumer.on_end_of_topic()
+
+    def _on_topic_migrated(self, _command: Any) -> None:
+        """Not followed: the close that comes next makes the owner look up its topic again."""
+
+    def _on_reply(self, command: Any) -> None:
+        self._services.requests.reply(self, command)
+
+    def _on_error(self, command: Any) -> None:
+        if command.request_id == CONNECTION_REQUEST_ID:
+            return  # concerns the connection; whether it ends is the broker's to say, by ending it
+        self._services.requests.refuse(self, command.request_id, self.refusal(command))
+
+    def refusal(self, command: Any) -> BrokerError:
+        """The error behind an ERROR or a failed response."""
+        return broker_error(command.error, command.message)
+
+
+def _unexpected(kind: int, state: State) -> str:
+    try:
+        name = proto.BaseCommand.Type.Name(kind)
+    except ValueError:
+        name = str(kind)
+    return f"the broker sent {name} while the connection was {type(state).__name__}"

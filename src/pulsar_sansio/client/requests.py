@@ -1,0 +1,166 @@
+"""`Requests`: which question is waiting for which answer (rules CONN-06, CONN-07, CONN-12, CONN-13).
+
+One counter of request ids per client; what is pending is kept per connection, because an answer only counts on
+the connection that was asked. Exactly one of the two callbacks is called, once, unless the request is
+cancelled. It refuses to know what was asked: a request is a frame, the kind of its answer and a limit of time.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+from ..core.deadlines import Slot
+from ..model.errors import PulsarError, RemoteProtocolError, TimedOut
+from ..wire import proto
+from .services import Services
+
+if TYPE_CHECKING:
+    from .connection import Connection
+
+Command = proto.BaseCommand
+
+REPLIES: dict[type, int] = {
+    # The class of an answer: its command type.
+    proto.CommandSuccess: Command.SUCCESS,
+    proto.CommandProducerSuccess: Command.PRODUCER_SUCCESS,
+    proto.CommandLookupTopicResponse: Command.LOOKUP_RESPONSE,
+    proto.CommandPartitionedTopicMetadataResponse: Command.PARTITIONED_METADATA_RESPONSE,
+    proto.CommandAckResponse: Command.ACK_RESPONSE,
+    proto.CommandGetLastMessageIdResponse: Command.GET_LAST_MESSAGE_ID_RESPONSE,
+    proto.CommandConsumerStatsResponse: Command.CONSUMER_STATS_RESPONSE,
+    proto.CommandGetTopicsOfNamespaceResponse: Command.GET_TOPICS_OF_NAMESPACE_RESPONSE,
+    proto.CommandGetSchemaResponse: Command.GET_SCHEMA_RESPONSE,
+    proto.CommandGetOrCreateSchemaResponse: Command.GET_OR_CREATE_SCHEMA_RESPONSE,
+}
+
+
+class Pending:
+    """One request that has no answer yet."""
+
+    __slots__ = ("connection", "deadline", "done", "on_done", "on_failed", "reply", "request_id")
+
+    def __init__(
+        self,
+        connection: "Connection",
+        request_id: int,
+        reply: int,
+        deadline: int,
+        on_done: Callable[[Any], None],
+        on_failed: Callable[[PulsarError], None],
+    ) -> None:
+        self.connection = connection
+        self.request_id = request_id
+        self.reply = reply
+        self.deadline = deadline
+        self.on_done = on_done
+        self.on_failed = on_failed
+        self.done = False
+
+
+class _Timeouts:
+    """Requests with the same limit of time, in the order in which they run out: a queue, not a heap."""
+
+    __slots__ = ("queue", "slot")
+
+    def __init__(self, slot: Slot) -> None:
+        self.slot = slot
+        self.queue: deque[Pending] = deque()
+
+    def add(self, pending: Pending) -> None:
+        queue = self.queue
+        while queue and queue[0].done:
+            queue.popleft()
+        queue.append(pending)
+        if self.slot.when is None:
+            self.slot.set(queue[0].deadline)
+
+
+class Requests:
+    """All requests of one client."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        self._context = services.context
+        self._next_request_id = count().__next__
+        self._timeouts: dict[int, _Timeouts] = {}
+
+    def send(
+        self,
+        connection: "Connection",
+        encode: Callable[[int], bytes],
+        on_done: Callable[[Any], None],
+        on_failed: Callable[[PulsarError], None],
+        timeout_ns: int | None = None,
+        *,
+        reply: int = Command.SUCCESS,
+    ) -> int:
+        """Write the frame that `encode(request_id)` makes and wait for the answer.
+
+        `reply`: the command type that answers it. `on_done` gets the answer; `on_failed` gets a `BrokerError`
+        (ERROR came), `TimedOut` (after `timeout_ns` nanoseconds, None: the operation timeout) or
+        `ConnectionLost`. Returns the request id.
+        """
+        request_id = self._next_request_id()
+        limit = self._services.durations.operation_timeout if timeout_ns is None else timeout_ns
+        pending = Pending(connection, request_id, reply, self._context.now + limit, on_done, on_failed)
+        connection.pending[request_id] = pending
+        timeouts = self._timeouts.get(limit)
+        if timeouts is None:
+            slot = self._context.deadlines.slot(lambda: self._expire(limit))
+            timeouts = self._timeouts[limit] = _Timeouts(slot)
+        timeouts.add(pending)
+        connection.write(encode(request_id))
+        return request_id
+
+    def cancel(self, connection: "Connection", request_id: int) -> None:
+        """Nobody wants the answer any more; a late one is ignored. An id that is not pending is too."""
+        pending = connection.pending.pop(request_id, None)
+        if pending is not None:
+            pending.done = True
+
+    def reply(self, connection: "Connection", command: Any) -> None:
+        """An answer came. One to nothing that was asked is ignored (exchanges 0, rule CONN-07).
+
+        Raises `RemoteProtocolError` for an answer of the wrong kind.
+        """
+        pending = connection.pending.get(command.request_id)
+        if pending is None:
+            return
+        if REPLIES[type(command)] != pending.reply:
+            raise RemoteProtocolError(
+                f"the broker answered request {pending.request_id} with {type(command).__name__} instead of "
+                f"{Command.Type.Name(pending.reply)}"
+            )
+        self._settle(pending).on_done(command)
+
+    def refuse(self, connection: "Connection", request_id: int, error: PulsarError) -> None:
+        """ERROR came for a request; for none that is pending it is ignored."""
+        pending = connection.pending.get(request_id)
+        if pending is not None:
+            self._settle(pending).on_failed(error)
+
+    def fail_all(self, connection: "Connection", error: PulsarError) -> None:
+        """The connection died: everything asked on it fails, in the order of asking."""
+        while connection.pending:
+            pending = next(iter(connection.pending.values()))
+            self._settle(pending).on_failed(error)
+
+    def _settle(self, pending: Pending) -> Pending:
+        del pending.connection.pending[pending.request_id]
+        pending.done = True
+        return pending
+
+    def _expire(self, limit: int) -> None:
+        timeouts = self._timeouts[limit]
+        queue = timeouts.queue
+        now = self._context.now
+        while queue and (queue[0].done or queue[0].deadline <= now):
+            pending = queue.popleft()
+            if not pending.done:
+                seconds = limit / 1_000_000_000
+                self._settle(pending).on_failed(
+                    TimedOut(f"request {pending.request_id} was not answered within {seconds:g} s")
+                )
+        if queue:
+            timeouts.slot.set(queue[0].deadline)

@@ -1,0 +1,77 @@
+"""`Services`: what a machine may use of the root it lives under.
+
+One record, made by the root and given to every machine. A machine reaches other machines through nothing else.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import count
+from typing import TYPE_CHECKING, TypeAlias
+
+from ..core.context import Context
+from ..model.config import ClientConfig, seconds_to_ns
+from ..model.errors import PulsarError
+from .outputs import Output
+
+if TYPE_CHECKING:
+    from .lookup import Lookup
+    from .pool import Pool
+    from .requests import Requests
+
+ClientContext: TypeAlias = Context[Output]
+
+
+@dataclass(slots=True)
+class Durations:
+    """The durations of a `ClientConfig` as integer nanoseconds: converted once, when the root takes it."""
+
+    operation_timeout: int
+    keepalive_interval: int
+    connect_timeout: int
+    initial_backoff: int
+    max_backoff: int
+
+    @classmethod
+    def of(cls, config: ClientConfig) -> "Durations":
+        return cls(
+            seconds_to_ns(config.operation_timeout),
+            seconds_to_ns(config.keepalive_interval),
+            seconds_to_ns(config.connect_timeout),
+            seconds_to_ns(config.initial_backoff),
+            seconds_to_ns(config.max_backoff),
+        )
+
+
+class Services:
+    """`requests`, `pool` and `lookup` are set by the root, once, before any machine exists."""
+
+    __slots__ = (
+        "config",
+        "context",
+        "durations",
+        "ended",
+        "lookup",
+        "next_consumer_id",
+        "next_producer_id",
+        "pool",
+        "requests",
+    )
+
+    requests: "Requests"
+    pool: "Pool"
+    lookup: "Lookup"
+
+    def __init__(
+        self,
+        context: ClientContext,
+        config: ClientConfig,
+        ended: Callable[[int, PulsarError | None], None],
+    ) -> None:
+        self.context = context
+        self.config = config
+        self.durations = Durations.of(config)
+        self.ended = ended
+        """`ended(handle, error)`: the attachment tells the root that a producer or consumer is gone for good."""
+        self.next_producer_id = count().__next__
+        """Ids on the wire: one counter for producers, one for consumers, from 0 (rule CLIENT-04)."""
+        self.next_consumer_id = count().__next__

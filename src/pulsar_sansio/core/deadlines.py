@@ -1,0 +1,97 @@
+"""`Deadlines`: what is to be done at which moment.
+
+A machine asks for a slot once, with the action, and sets or clears its moment as often as it likes. The heap
+is lazy: a slot keeps at most one entry in it, and an entry whose slot has moved on is put right when it
+surfaces. Setting a timer later again and again (a keepalive, a batch delay) therefore costs no heap work.
+
+It owns no clock; moments are integer nanoseconds that the caller of the root machine supplies.
+"""
+
+from collections.abc import Callable
+from heapq import heappop, heappush
+
+
+class Slot:
+    """One timer: an action, and the moment it is due (`when`), or None."""
+
+    __slots__ = ("_deadlines", "_order", "_queued", "action", "when")
+
+    def __init__(self, deadlines: "Deadlines", action: Callable[[], None]) -> None:
+        self._deadlines = deadlines
+        self._order = 0
+        self._queued: int | None = None  # the moment of this slot's earliest entry in the heap
+        self.action = action
+        self.when: int | None = None
+
+    def set(self, when: int) -> None:
+        """Due at `when`, instead of whenever it was due before."""
+        deadlines = self._deadlines
+        deadlines._order = order = deadlines._order + 1
+        self.when = when
+        self._order = order
+        if self._queued is None or when < self._queued:
+            self._queued = when
+            heappush(deadlines._heap, (when, order, self))
+
+    def clear(self) -> None:
+        """Not due any more."""
+        self.when = None
+
+
+class Deadlines:
+    """All timers of one root machine."""
+
+    __slots__ = ("_heap", "_order")
+
+    def __init__(self) -> None:
+        self._heap: list[tuple[int, int, Slot]] = []
+        self._order = 0
+
+    def slot(self, action: Callable[[], None]) -> Slot:
+        """A timer for `action`, not set yet."""
+        return Slot(self, action)
+
+    def next(self) -> int | None:
+        """The earliest moment that anything is due; None where nothing is."""
+        return self._heap[0][0] if self._settle() else None
+
+    def run(self, now: int) -> None:
+        """Do everything due at `now`, in the order of (moment, setting).
+
+        What an action sets anew for a moment that has passed already waits for the next call, so that one
+        call always ends.
+        """
+        last = self._order
+        later: list[Slot] = []
+        while self._settle():
+            when, order, slot = self._heap[0]
+            if when > now:
+                break
+            heappop(self._heap)
+            slot._queued = None
+            if order > last:
+                later.append(slot)
+                continue
+            slot.when = None
+            slot.action()
+        for slot in later:
+            if slot.when is not None and slot._queued is None:
+                slot._queued = slot.when
+                heappush(self._heap, (slot.when, slot._order, slot))
+
+    def _settle(self) -> bool:
+        """Put entries right until the first one is true; whether there is one."""
+        heap = self._heap
+        while heap:
+            when, order, slot = heap[0]
+            if slot._order == order and slot.when == when:
+                return True
+            heappop(heap)
+            if slot._queued != when:
+                continue  # a nearer entry of this slot surfaced before
+            if slot.when is None:
+                slot._queued = None
+            else:
+                slot._queued = slot.when
+                heappush(heap, (slot.when, slot._order, slot))
+        return False
