@@ -1,0 +1,233 @@
+"""`python -m bench`: measures, prints a table and writes build/bench.json.
+
+A round measures every row once: ours and the official client in turn, each first in every second round, over
+topics of its own. The first round warms everything up, the broker's compiler above all, and is thrown away.
+Shown are the medians of the rounds, and the ratio of the medians.
+
+Options, or environment: `--url`/URL, a broker (without it our own is started); `--rounds`/ROUNDS;
+`--messages`/MESSAGES of 100 B in batches (the other rows take a fraction of it). Exit status 0, or 1 with one
+line that says what failed.
+"""
+
+import argparse
+import contextlib
+import json
+import os
+import sys
+import uuid
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from statistics import median
+
+from .jobs import RECEIVER_QUEUE_SIZES, WARM_QUEUES, Job, Measurement
+from .processes import ClientProcess, Failed, OurBroker
+
+CALLS = {
+    "send": ("enqueue, receipt.wait of each", "send_async, callback of each"),
+    "send_many": ("send_many", "send_async, callback of each"),
+    "receive": ("async for, acknowledge each", "receive, acknowledge each"),
+    "receive_many": ("receive_many(1000), acknowledge", "batch_receive(1000), acknowledge each"),
+}
+"""Of every row, the calls that are timed: ours, and the official client's."""
+
+SIZES = (100, 1000)
+"""Bytes of a payload."""
+
+SHARES = {(100, True): 1, (1000, True): 4, (100, False): 10, (1000, False): 10}
+"""By size, and whether in batches: MESSAGES divided by this. Large and unbatched ones take longer, and a
+broker keeps what it was sent."""
+
+REPORT = Path("build/bench.json")
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    workload: str
+    size: int
+    batched: bool
+
+    @property
+    def name(self) -> str:
+        return self.workload if self.batched else f"{self.workload}, unbatched"
+
+
+class Bench:
+    """One run: two clients' processes, one broker, and what was measured so far."""
+
+    def __init__(self, url: str, ours: ClientProcess, official: ClientProcess, messages: int) -> None:
+        self.url = url
+        self.messages = messages
+        self.clients = {"ours": ours, "official": official}
+        self.measured: dict[Row, dict[str, list[Measurement]]] = {}
+        self._run = uuid.uuid4().hex[:8]
+
+    def round(self, number: int, rows: list[Row]) -> None:
+        names = ["ours", "official"] if number % 2 else ["official", "ours"]
+        for size, batched in sorted({(row.size, row.batched) for row in rows}, reverse=True):
+            here = [row for row in rows if (row.size, row.batched) == (size, batched)]
+            topic = f"bench-{self._run}-{number}-{size}-{'batched' if batched else 'unbatched'}"
+            self._sending(f"{topic}-send", [row for row in here if row.workload.startswith("send")], names)
+            self._receiving(
+                f"{topic}-receive", [row for row in here if row.workload.startswith("receive")], names
+            )
+
+    def _sending(self, topic: str, rows: list[Row], names: list[str]) -> None:
+        if not rows:
+            return
+        measured: dict[str, Measurement] = {}
+        for name in names:
+            for workload in ["send"] if name == "official" else [row.workload for row in rows]:
+                measured[f"{name} {workload}"] = self._measure(
+                    name, f"{topic}-{name}-{workload}", rows[0], workload
+                )
+        for row in rows:  # the official client has one way to know of each result, beside both of ours
+            self._keep(row, measured[f"ours {row.workload}"], measured["official send"])
+
+    def _receiving(self, topic: str, rows: list[Row], names: list[str]) -> None:
+        """All consumers of a round read the same messages, sent by the official client."""
+        if not rows:
+            return
+        subscriptions = [f"{name}-{row.workload}" for row in rows for name in names]
+        self._measure("official", topic, rows[0], "prepare", subscriptions=tuple(subscriptions))
+        self._measure("official", topic, rows[0], "fill")
+        for row in rows:
+            measured = {
+                name: self._measure(name, topic, row, row.workload, subscription=f"{name}-{row.workload}")
+                for name in names
+            }
+            self._keep(row, measured["ours"], measured["official"])
+
+    def _measure(
+        self,
+        name: str,
+        topic: str,
+        row: Row,
+        workload: str,
+        subscription: str = "",
+        subscriptions: tuple[str, ...] = (),
+    ) -> Measurement:
+        messages = max(1000, self.messages // SHARES[row.size, row.batched] // 1000 * 1000)
+        warm = WARM_QUEUES * RECEIVER_QUEUE_SIZES[row.batched]
+        job = Job(
+            self.url, workload, topic, row.size, row.batched, messages, warm, subscription, subscriptions
+        )
+        return self.clients[name].run(job)
+
+    def _keep(self, row: Row, ours: Measurement, official: Measurement) -> None:
+        kept = self.measured.setdefault(row, {"ours": [], "official": []})
+        kept["ours"].append(ours)
+        kept["official"].append(official)
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A row of the report: messages per second, and microseconds of processor time per message."""
+
+    workload: str
+    size: int
+    ours: float
+    official: float
+    ratio: float
+    ours_cpu_us: float
+    official_cpu_us: float
+
+    @classmethod
+    def of(cls, row: Row, measured: dict[str, list[Measurement]]) -> "Line":
+        ours, official = (median(each.rate for each in measured[name]) for name in ("ours", "official"))
+        cpu = [median(each.cpu_us for each in measured[name]) for name in ("ours", "official")]
+        return cls(
+            row.name,
+            row.size,
+            round(ours),
+            round(official),
+            round(ours / official, 2),
+            round(cpu[0], 3),
+            round(cpu[1], 3),
+        )
+
+
+def table(lines: list[Line]) -> str:
+    head = f"{'workload':<24}{'size':>6}{'ours/s':>12}{'official/s':>12}{'ratio':>8}"
+    head += f"{'ours µs':>10}{'official µs':>13}"
+    body = [
+        f"{each.workload:<24}{each.size:>6}{each.ours:>12,.0f}{each.official:>12,.0f}{each.ratio:>7.1f}×"
+        f"{each.ours_cpu_us:>10.2f}{each.official_cpu_us:>13.2f}"
+        for each in lines
+    ]
+    calls = [f"  {name:<14}{ours:<34}{official}" for name, (ours, official) in CALLS.items()]
+    return "\n".join(
+        [
+            head,
+            "-" * len(head),
+            *body,
+            "",
+            "messages per second by the clock; µs of processor time per message, all of the client's threads",
+            f"  {'calls timed':<14}{'ours':<34}official",
+            *calls,
+            "  send_many stands beside the same measurement as send: the official client has no bulk call",
+        ]
+    )
+
+
+@contextlib.contextmanager
+def broker(url: str | None) -> Iterator[str]:
+    if url:
+        yield url
+        return
+    with OurBroker() as ours:
+        yield ours.url
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m bench", description="our client beside the official one")
+    parser.add_argument("--url", default=os.environ.get("URL"), help="a running broker's service URL")
+    parser.add_argument("--rounds", type=int, default=int(os.environ.get("ROUNDS", "3")))
+    parser.add_argument("--messages", type=int, default=int(os.environ.get("MESSAGES", "200000")))
+    parser.add_argument(
+        "--only", choices=sorted(CALLS), action="append", help="this workload; may be repeated"
+    )
+    parser.add_argument("--size", type=int, choices=SIZES, action="append", help="this size; may be repeated")
+    options = parser.parse_args()
+    if options.rounds < 1 or options.messages < 1000:
+        parser.error("at least one round and 1000 messages")
+    rows = [
+        Row(workload, size, batched)
+        for batched in (True, False)
+        for size in options.size or SIZES
+        for workload in options.only or CALLS
+    ]
+    try:
+        lines, url = measure(options.url, options.rounds, options.messages, rows)
+    except Failed as error:
+        print(f"bench: {error}", file=sys.stderr)
+        return 1
+    REPORT.parent.mkdir(exist_ok=True)
+    REPORT.write_text(json.dumps([asdict(line) for line in lines], indent=1) + "\n")
+    print(
+        f"\n{'our broker' if options.url is None else url}, {os.cpu_count()} processors, "
+        f"{options.rounds} rounds, {options.messages:,} messages of 100 B\n"
+    )
+    print(table(lines))
+    print(f"\nwritten to {REPORT}")
+    return 0
+
+
+def measure(given: str | None, rounds: int, messages: int, rows: list[Row]) -> tuple[list[Line], str]:
+    with (
+        broker(given) as url,
+        ClientProcess("bench.ours") as ours,
+        ClientProcess("bench.official") as official,
+    ):
+        bench = Bench(url, ours, official, messages)
+        for number in range(rounds + 1):
+            what = f"round {number} of {rounds}" if number else "warming up"
+            print(f"{what} (load {os.getloadavg()[0]:.1f})", file=sys.stderr)
+            bench.round(number, rows)
+            if not number:
+                bench.measured.clear()
+        return [Line.of(row, bench.measured[row]) for row in rows], url
+
+
+if __name__ == "__main__":
+    sys.exit(main())

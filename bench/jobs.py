@@ -1,0 +1,119 @@
+"""What is measured, in words both clients' processes understand.
+
+Each client runs in a process of its own, which takes one job after the other as a line of JSON and answers
+each with a measurement. So the processor time of all of a client's threads is in its figure, and no other's.
+"""
+
+import json
+import resource
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from types import TracebackType
+from typing import Self
+
+RECEIVER_QUEUE_SIZES = {True: 10_000, False: 1000}
+"""Messages, by whether they are batched; for both clients. Ten batches, so a small queue limits nobody."""
+
+MAX_PENDING_MESSAGES = 20_000
+"""Messages, for both clients."""
+
+BATCH_MESSAGES = 1000
+BATCH_BYTES = 4 * 1024 * 1024
+"""Never the limit: a batch of 1000 messages of 1 KB is a fourth of it."""
+
+BATCH_DELAY = 0.1
+"""Seconds. Never the limit either: every count is a multiple of 1000."""
+
+WARM_QUEUES = 2
+"""Queues full of messages that are sent or received before the clock starts: what was fetched in advance must
+not be in a receiver's figure."""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One thing to do, over one topic.
+
+    `workload`: prepare (make subscriptions), fill (send, not measured), send, send_many, receive or
+    receive_many. `messages` are timed, after `warm` others of the same kind.
+    """
+
+    url: str
+    workload: str
+    topic: str
+    size: int
+    batched: bool
+    messages: int
+    warm: int
+    subscription: str = ""
+    subscriptions: tuple[str, ...] = ()
+
+    @property
+    def receiver_queue_size(self) -> int:
+        return RECEIVER_QUEUE_SIZES[self.batched]
+
+    @property
+    def payload(self) -> bytes:
+        return bytes(97 + i % 26 for i in range(self.size))
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """Of one job: seconds by the clock, and processor seconds of the client's process, all threads."""
+
+    messages: int
+    seconds: float
+    cpu_seconds: float
+
+    @property
+    def rate(self) -> float:
+        """Messages per second."""
+        return self.messages / self.seconds
+
+    @property
+    def cpu_us(self) -> float:
+        """Microseconds of processor time per message."""
+        return self.cpu_seconds / self.messages * 1e6
+
+
+class Stopwatch:
+    """`with stopwatch:` around what is timed."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+        self.cpu_seconds = 0.0
+
+    def __enter__(self) -> Self:
+        self._cpu = _cpu_seconds()
+        self._start = time.perf_counter()
+        return self
+
+    def __exit__(
+        self,
+        exception_type: type[BaseException] | None,
+        exception: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.seconds = time.perf_counter() - self._start
+        self.cpu_seconds = _cpu_seconds() - self._cpu
+
+    def measurement(self, messages: int) -> Measurement:
+        return Measurement(messages, self.seconds, self.cpu_seconds)
+
+
+def _cpu_seconds() -> float:
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return used.ru_utime + used.ru_stime
+
+
+def serve(run: Callable[[Job], Measurement]) -> None:
+    """The main loop of a client's process: jobs from standard input, measurements to standard output."""
+    for line in sys.stdin:
+        fields = json.loads(line)
+        job = Job(**{**fields, "subscriptions": tuple(fields["subscriptions"])})
+        try:
+            answer: dict[str, object] = asdict(run(job))
+        except Exception as error:  # whatever a client raises is the answer; the parent shows it
+            answer = {"error": f"{type(error).__name__}: {error}"}
+        print(json.dumps(answer), flush=True)

@@ -1,0 +1,84 @@
+"""The processes of a run: a client that works on jobs, and our broker where no other is named."""
+
+import json
+import signal
+import subprocess
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from .jobs import Job, Measurement
+
+
+class Failed(Exception):
+    """A process did not do its work; one line that says which and why."""
+
+
+class ClientProcess:
+    """`python -m bench.ours` or `python -m bench.official`, for the whole run."""
+
+    def __init__(self, module: str) -> None:
+        self.module = module
+
+    def __enter__(self) -> Self:
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", self.module], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        return self
+
+    def __exit__(
+        self,
+        exception_type: type[BaseException] | None,
+        exception: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.process.kill()
+        self.process.communicate()
+
+    def run(self, job: Job) -> Measurement:
+        """Raises `Failed` with what the client raised, or where its process has ended."""
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        try:
+            self.process.stdin.write(json.dumps(asdict(job)) + "\n")
+            self.process.stdin.flush()
+        except BrokenPipeError:
+            raise Failed(f"{self.module} has ended") from None
+        line = self.process.stdout.readline()
+        if not line:
+            raise Failed(f"{self.module} ended while it worked on {job.workload}")
+        answer = json.loads(line)
+        if "error" in answer:
+            raise Failed(f"{self.module}, {job.workload} of {job.size} B: {answer['error']}")
+        return Measurement(**answer)
+
+
+class OurBroker:
+    """`pulsar-trio broker` on a free port, as a context manager; `url` is where it listens."""
+
+    def __enter__(self) -> Self:
+        command = Path(sys.executable).with_name("pulsar-trio")
+        self.process = subprocess.Popen(
+            [str(command), "broker", "--port", "0", "--json"], stdout=subprocess.PIPE, text=True
+        )
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        if not line:
+            raise Failed(f"our broker did not start: exit status {self.process.wait()}")
+        self.url: str = json.loads(line)["url"]
+        return self
+
+    def __exit__(
+        self,
+        exception_type: type[BaseException] | None,
+        exception: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.process.send_signal(signal.SIGTERM)
+        try:
+            self.process.communicate(timeout=10)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.communicate()
