@@ -223,7 +223,7 @@ class RealPulsar:
 
 def _watch(group: int, folder: Path) -> subprocess.Popen[bytes]:
     """A shell that ends the process group, and removes its data, when this process is gone."""
-    script = 'read -r _; kill -9 -- "-$1"; rm -rf -- "$2"'
+    script = 'read -r _; kill -9 "-$1"; rm -rf -- "$2"'
     return subprocess.Popen(
         ["sh", "-c", script, "sh", str(group), str(folder)],
         stdin=subprocess.PIPE,
