@@ -1,0 +1,99 @@
+"""Bytes and commands: frames, headers, batches, ids, codecs. Pure functions, no state.
+
+Hot commands and headers are encoded and decoded by hand, everything else by protobuf. Nothing here knows
+when a command may be sent or what follows from it.
+"""
+
+from . import proto
+from .ack_sets import bits_from_words, words_from_bits
+from .batch import Batch, encode_batch_payloads, encode_single, single_prefix, split_batch
+from .checksum import crc32c
+from .compression import compress, decompress
+from .frames import (
+    DEFAULT_MAX_MESSAGE_SIZE,
+    FRAME_PADDING,
+    decode_frame,
+    encode_command,
+    encode_ping,
+    encode_pong,
+    max_frame_size,
+)
+from .hot_commands import (
+    CUMULATIVE,
+    INDIVIDUAL,
+    Ack,
+    Flow,
+    HotCommand,
+    MessageCommand,
+    PositionAck,
+    Send,
+    SendReceipt,
+    encode_ack,
+    encode_flow,
+    encode_message,
+    encode_send,
+    encode_send_receipt,
+)
+from .message_ids import decode_message_id, encode_message_id
+from .metadata import (
+    EncryptionKey,
+    MessageMetadata,
+    Property,
+    SingleMessageMetadata,
+    decode_message_metadata,
+    decode_single_metadata,
+    encode_message_metadata,
+    encode_single_metadata,
+)
+from .payload_frame import UnpackedPayload, has_checksum, pack_payload, unpack_payload
+from .varint import encode_varint
+
+__all__ = [
+    "CUMULATIVE",
+    "DEFAULT_MAX_MESSAGE_SIZE",
+    "FRAME_PADDING",
+    "INDIVIDUAL",
+    "Ack",
+    "Batch",
+    "EncryptionKey",
+    "Flow",
+    "HotCommand",
+    "MessageCommand",
+    "MessageMetadata",
+    "PositionAck",
+    "Property",
+    "Send",
+    "SendReceipt",
+    "SingleMessageMetadata",
+    "UnpackedPayload",
+    "bits_from_words",
+    "compress",
+    "crc32c",
+    "decode_frame",
+    "decode_message_id",
+    "decode_message_metadata",
+    "decode_single_metadata",
+    "decompress",
+    "encode_ack",
+    "encode_batch_payloads",
+    "encode_command",
+    "encode_flow",
+    "encode_message",
+    "encode_message_id",
+    "encode_message_metadata",
+    "encode_ping",
+    "encode_pong",
+    "encode_send",
+    "encode_send_receipt",
+    "encode_single",
+    "encode_single_metadata",
+    "encode_varint",
+    "has_checksum",
+    "max_frame_size",
+    "pack_payload",
+    "proto",
+    "single_prefix",
+    "split_batch",
+    "unpack_payload",
+    "words_from_bits",
+]

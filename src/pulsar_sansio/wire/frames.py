@@ -1,0 +1,175 @@
+"""Frames: where commands begin and end in a stream of bytes (wire: transport and framing).
+
+Pure functions over bytes; who keeps the bytes and what a command means is decided elsewhere. Hot
+commands come out as records of `hot_commands`, all others as messages of protobuf.
+"""
+
+from struct import Struct
+from typing import Any
+
+from google.protobuf.message import DecodeError, Message
+
+from ..model.errors import FrameError
+from . import proto
+from .fields import ENUM, Field, Layout
+from .hot_commands import HOT_DECODERS, MESSAGE, SEND, frame_command
+
+DEFAULT_MAX_MESSAGE_SIZE = 5 * 1024 * 1024
+"""Bytes of a message before CONNECTED, and after one that names no limit."""
+
+FRAME_PADDING = 10 * 1024
+"""Bytes a frame may be larger than a message, for command and metadata."""
+
+_SIZE_FIELD = 4
+_read_sizes = Struct(">II").unpack_from
+_hot_decoder = HOT_DECODERS.get
+
+PING, PONG = 18, 19
+
+_FIELD_BY_TYPE: dict[int, str] = {
+    field.number: field.name
+    for field in proto.BaseCommand.DESCRIPTOR.fields
+    if field.message_type is not None
+}
+
+
+def max_frame_size(max_message_size: int = DEFAULT_MAX_MESSAGE_SIZE) -> int:
+    """The largest `total_size` accepted. The Java peer counts the four bytes of that field itself too."""
+    return max_message_size + FRAME_PADDING - _SIZE_FIELD
+
+
+# --- decoding --------------------------------------------------------------------------------------
+
+
+def decode_frame(data: bytes, position: int, limit: int) -> tuple[int, Any, int] | None:
+    """The frame at `position`: type, command and the position behind it; None when it is not all there.
+
+    `limit`: the largest `total_size`, see `max_frame_size`. The type is a number of BaseCommand.Type. The
+    command is a record of `hot_commands` for SEND, MESSAGE, SEND_RECEIPT, ACK and FLOW, None for a type
+    this schema does not have, else the protobuf message of the type.
+
+    Raises `FrameError` when the frame is over the limit (as soon as its size is there), its sizes
+    contradict each other, its command is malformed, lacks a required field or text is not UTF-8, or a type
+    comes without its command.
+    """
+    available = len(data) - position
+    if available < 8:
+        if available >= _SIZE_FIELD:
+            _check_total(int.from_bytes(data[position : position + 4], "big"), limit)
+        return None
+    total_size, command_size = _read_sizes(data, position)
+    if total_size > limit or command_size + 4 > total_size:
+        _check_total(total_size, limit)
+        raise FrameError(f"a frame of {total_size} bytes cannot hold a command of {command_size}")
+    end = position + 4 + total_size
+    if available < 4 + total_size:
+        return None
+    start = position + 8
+    command_end = start + command_size
+    # The way of nearly all frames: the type, one byte long, then exactly the field of that type.
+    if command_size > 3 and data[start] == 0x08:
+        type_number = data[start + 1]
+        decoder = _hot_decoder(type_number)
+        if decoder is not None and data[start + 2] == type_number << 3 | 2:
+            body = start + 4
+            size = data[start + 3]
+            if size > 0x7F:
+                size = size & 0x7F | data[body] << 7
+                body += 1
+            if body + size == command_end and size < 1 << 14:
+                try:
+                    command = decoder(data, body, command_end, data[command_end:end])
+                except IndexError:
+                    raise FrameError("a command ends inside a field") from None
+                if command_end != end and type_number != SEND and type_number != MESSAGE:
+                    raise _payload_not_allowed(type_number)
+                return type_number, command, end
+    type_number, any_command = _decode_any(data, start, command_end, end)
+    if command_end != end and any_command is not None and type_number not in (SEND, MESSAGE):
+        raise _payload_not_allowed(type_number)
+    return type_number, any_command, end
+
+
+def _check_total(total_size: int, limit: int) -> None:
+    if total_size > limit:
+        raise FrameError(f"a frame of {total_size} bytes is over the limit of {limit}")
+    if total_size < 4:
+        raise FrameError(f"a frame of {total_size} bytes has no room for the size of its command")
+
+
+def _payload_not_allowed(type_number: int) -> FrameError:
+    return FrameError(f"a command of type {type_number} is followed by bytes that belong to nothing")
+
+
+_TYPE_ONLY = Layout("BaseCommand", [Field(1, "type", ENUM)])
+
+
+def _decode_any(data: bytes, start: int, command_end: int, end: int) -> tuple[int, Any]:
+    """Type and command by protobuf's own parser, which settles repeated fields and their order."""
+    base = proto.BaseCommand()
+    try:
+        base.MergeFromString(data[start:command_end])
+    except DecodeError as error:
+        raise FrameError(f"a command is malformed: {error}") from None
+    if not base.HasField("type"):
+        unknown = _unknown_type(data, start, command_end)
+        if unknown is None:
+            raise FrameError("a command without a type")
+        return unknown, None
+    name = _FIELD_BY_TYPE[base.type]
+    if not base.HasField(name):
+        raise FrameError(f"a command of type {base.type} without its field {name}")
+    if not base.IsInitialized():
+        raise FrameError(f"a command of type {base.type} without all of its required fields")
+    command: Message = getattr(base, name)
+    decoder = HOT_DECODERS.get(base.type)
+    if decoder is None:
+        _check_text(command)
+        return base.type, command
+    body = command.SerializeToString()
+    return base.type, decoder(body, 0, len(body), data[command_end:end])
+
+
+def _unknown_type(data: bytes, start: int, end: int) -> int | None:
+    """The last type of a BaseCommand that protobuf could parse but whose type it does not know."""
+    values, _ = _TYPE_ONLY.decode(data, start, end)
+    number: int | None = values.get("type")
+    return number
+
+
+def _check_text(message: Message) -> None:
+    """Text that is not UTF-8 would come out of protobuf as bytes, where everybody expects text."""
+    for field, value in message.ListFields():
+        if field.type == field.TYPE_STRING:
+            for text in value if field.is_repeated else (value,):
+                if isinstance(text, bytes):
+                    raise FrameError(f"the text {field.full_name} is not UTF-8")
+        elif field.message_type is not None:
+            for inner in value if field.is_repeated else (value,):
+                _check_text(inner)
+
+
+# --- encoding --------------------------------------------------------------------------------------
+
+
+def encode_command(type: int, command: Message) -> bytes:
+    """The simple frame of a command; `type` is its number in BaseCommand.Type.
+
+    Not for SEND and MESSAGE, which have a payload, and no way for ACK, SEND_RECEIPT and FLOW either:
+    their records know how. Raises `EncodeError` (protobuf) when a required field is not set.
+    """
+    return frame_command(type, command.SerializeToString())
+
+
+_PING = encode_command(PING, proto.CommandPing())
+_PONG = encode_command(PONG, proto.CommandPong())
+
+
+def encode_ping() -> bytes:
+    """The PING frame."""
+    return _PING
+
+
+def encode_pong() -> bytes:
+    """The PONG frame."""
+    return _PONG

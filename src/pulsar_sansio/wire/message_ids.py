@@ -1,0 +1,38 @@
+"""Message ids as bytes, for keeping outside: the message MessageIdData (encodings: message ids).
+
+Written as the Java client does: partition and batch index only where there is one, the batch size always.
+Any subset of the fields is read.
+"""
+
+from ..model.errors import FrameError, InvalidMessage
+from ..model.message_id import MessageId
+from .hot_commands import decode_position
+from .varint import encode_varint
+
+
+def encode_message_id(message_id: MessageId) -> bytes:
+    """The bytes of an id."""
+    encoded = b"\x08" + encode_varint(message_id.ledger_id) + b"\x10" + encode_varint(message_id.entry_id)
+    if message_id.partition >= 0:
+        encoded += b"\x18" + encode_varint(message_id.partition)
+    if message_id.batch_index >= 0:
+        encoded += b"\x20" + encode_varint(message_id.batch_index)
+    return encoded + b"\x30" + encode_varint(message_id.batch_size)
+
+
+def decode_message_id(data: bytes) -> MessageId:
+    """The id behind bytes that any client wrote. Of a chunked message this is the id of the last chunk.
+
+    Raises `InvalidMessage` when `data` is no id.
+    """
+    try:
+        values, _ = decode_position(bytes(data))
+    except FrameError as error:
+        raise InvalidMessage(f"not a message id: {error}") from None
+    return MessageId(
+        values["ledger_id"],
+        values["entry_id"],
+        values.get("partition", -1),
+        values.get("batch_index", -1),
+        values.get("batch_size", 0),
+    )

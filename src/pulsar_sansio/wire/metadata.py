@@ -1,0 +1,284 @@
+"""Headers of payloads: `MessageMetadata` and `SingleMessageMetadata`, written by hand.
+
+The attributes have the names of the schema. An attribute that is not set reads as the schema's default,
+or as None where presence is a statement of its own (`num_messages_in_batch`, `deliver_at_time`, …).
+Which fields are present is what was set: `metadata.event_time = 0` writes a zero, and setting None
+takes the field out again. Repeated fields read as an empty tuple until they are set.
+
+Text a foreign client wrote that is not UTF-8 is kept with surrogate escapes and written back as it was.
+Fields the schema does not know are kept and written back at the end.
+"""
+
+from collections.abc import Sequence
+from typing import Any, ClassVar, NamedTuple, Self
+
+from .fields import (
+    BOOL,
+    BYTES,
+    ENUM,
+    INT32,
+    INT64,
+    TEXT,
+    UINT32,
+    UINT64,
+    Field,
+    Layout,
+    message_kind,
+)
+
+# --- values inside ---------------------------------------------------------------------------------
+
+Property = tuple[str, str]
+"""Name and value of an application's property."""
+
+_PAIR = Layout("KeyValue", [Field(1, "key", TEXT, required=True), Field(2, "value", TEXT, required=True)])
+
+
+def _read_pair(data: bytes) -> Property:
+    values, _ = _PAIR.decode(data, 0, len(data))
+    return values["key"], values["value"]
+
+
+def _write_pair(pair: Property) -> bytes:
+    return _PAIR.encode({"key": pair[0], "value": pair[1]})
+
+
+PAIR = message_kind(_read_pair, _write_pair)
+
+
+class EncryptionKey(NamedTuple):
+    """A data key, wrapped for the holder of the key pair `key` (message EncryptionKeys)."""
+
+    key: str
+    value: bytes
+    metadata: tuple[Property, ...] = ()
+
+
+_ENCRYPTION_KEY = Layout(
+    "EncryptionKeys",
+    [
+        Field(1, "key", TEXT, required=True),
+        Field(2, "value", BYTES, required=True),
+        Field(3, "metadata", PAIR, repeated=True),
+    ],
+)
+
+
+def _read_encryption_key(data: bytes) -> EncryptionKey:
+    values, _ = _ENCRYPTION_KEY.decode(data, 0, len(data))
+    return EncryptionKey(values["key"], values["value"], tuple(values.get("metadata", ())))
+
+
+def _write_encryption_key(key: EncryptionKey) -> bytes:
+    return _ENCRYPTION_KEY.encode({"key": key.key, "value": key.value, "metadata": key.metadata})
+
+
+_ENCRYPTION_KEYS = message_kind(_read_encryption_key, _write_encryption_key)
+
+# --- the records -----------------------------------------------------------------------------------
+
+
+class _Record:
+    """Fields live in the instance's dictionary; what is not there is the class's default."""
+
+    _layout: ClassVar[Layout]
+    unknown: bytes = b""
+    """Fields the schema does not know, as they came."""
+
+    def has(self, name: str) -> bool:
+        """Whether the field is present, default or not."""
+        return self.__dict__.get(name) is not None
+
+    def encode(self) -> bytes:
+        """The bytes of the message, fields in the order of their numbers.
+
+        Raises `InvalidMessage` for text that has no UTF-8 form.
+        """
+        fields = self.__dict__
+        if "unknown" not in fields:
+            return self._layout.encode(fields)
+        known = {name: value for name, value in fields.items() if name != "unknown"}
+        return self._layout.encode(known, self.unknown)
+
+    @classmethod
+    def decode(cls, data: bytes) -> Self:
+        """Raises `FrameError` when `data` is malformed or lacks a required field."""
+        return cls._decode_range(data, 0, len(data))
+
+    @classmethod
+    def _decode_range(cls, data: bytes, start: int, end: int) -> Self:
+        record = cls.__new__(cls)
+        values, unknown = cls._layout.decode(data, start, end)
+        record.__dict__.update(values)
+        if unknown:
+            record.unknown = unknown
+        return record
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and _present(self) == _present(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        fields = ", ".join(f"{name}={value!r}" for name, value in _present(self).items())
+        return f"{type(self).__name__}({fields})"
+
+
+def _present(record: _Record) -> dict[str, Any]:
+    return {
+        name: list(value) if isinstance(value, (list, tuple)) else value
+        for name, value in record.__dict__.items()
+        if value is not None and value != [] and value != ()
+    }
+
+
+class MessageMetadata(_Record):
+    """Precedes every stored payload; the broker keeps and delivers it as the producer wrote it."""
+
+    producer_name: str
+    sequence_id: int
+    """Of the message; of a batch's lowest."""
+    publish_time: int
+    """Milliseconds since 1970, by the producer's clock."""
+    properties: Sequence[Property] = ()
+    replicated_from: str | None = None
+    partition_key: str | None = None
+    replicate_to: Sequence[str] = ()
+    compression: int = 0
+    """A CompressionType; a codec unknown here stays the number it is."""
+    uncompressed_size: int = 0
+    num_messages_in_batch: int | None = None
+    """Present means that the payload has the batch format, even with the value 1 (MSG-10)."""
+    event_time: int = 0
+    encryption_keys: Sequence[EncryptionKey] = ()
+    encryption_algo: str | None = None
+    encryption_param: bytes | None = None
+    schema_version: bytes | None = None
+    partition_key_b64_encoded: bool = False
+    ordering_key: bytes | None = None
+    deliver_at_time: int | None = None
+    marker_type: int | None = None
+    """Present means an entry that is no message; it never reaches an application."""
+    txnid_least_bits: int | None = None
+    txnid_most_bits: int | None = None
+    highest_sequence_id: int | None = None
+    null_value: bool = False
+    uuid: str | None = None
+    num_chunks_from_msg: int | None = None
+    total_chunk_msg_size: int | None = None
+    chunk_id: int | None = None
+    null_partition_key: bool = False
+    compacted_batch_indexes: Sequence[int] = ()
+    schema_id: bytes | None = None
+
+    _layout = Layout(
+        "MessageMetadata",
+        [
+            Field(1, "producer_name", TEXT, required=True),
+            Field(2, "sequence_id", UINT64, required=True),
+            Field(3, "publish_time", UINT64, required=True),
+            Field(4, "properties", PAIR, repeated=True),
+            Field(5, "replicated_from", TEXT),
+            Field(6, "partition_key", TEXT),
+            Field(7, "replicate_to", TEXT, repeated=True),
+            Field(8, "compression", ENUM),
+            Field(9, "uncompressed_size", UINT32),
+            Field(11, "num_messages_in_batch", INT32),
+            Field(12, "event_time", UINT64),
+            Field(13, "encryption_keys", _ENCRYPTION_KEYS, repeated=True),
+            Field(14, "encryption_algo", TEXT),
+            Field(15, "encryption_param", BYTES),
+            Field(16, "schema_version", BYTES),
+            Field(17, "partition_key_b64_encoded", BOOL),
+            Field(18, "ordering_key", BYTES),
+            Field(19, "deliver_at_time", INT64),
+            Field(20, "marker_type", INT32),
+            Field(22, "txnid_least_bits", UINT64),
+            Field(23, "txnid_most_bits", UINT64),
+            Field(24, "highest_sequence_id", UINT64),
+            Field(25, "null_value", BOOL),
+            Field(26, "uuid", TEXT),
+            Field(27, "num_chunks_from_msg", INT32),
+            Field(28, "total_chunk_msg_size", INT32),
+            Field(29, "chunk_id", INT32),
+            Field(30, "null_partition_key", BOOL),
+            Field(31, "compacted_batch_indexes", INT32, repeated=True),
+            Field(32, "schema_id", BYTES),
+        ],
+    )
+
+    def __init__(self, producer_name: str, sequence_id: int, publish_time: int, **fields: Any) -> None:
+        """`fields`: further fields by their names in the schema."""
+        self.producer_name = producer_name
+        self.sequence_id = sequence_id
+        self.publish_time = publish_time
+        self.__dict__.update(fields)
+
+
+class SingleMessageMetadata(_Record):
+    """Precedes each message inside a batch's payload."""
+
+    payload_size: int
+    properties: Sequence[Property] = ()
+    partition_key: str | None = None
+    compacted_out: bool = False
+    """The compactor took the message out; only its place is left, and nobody gets it."""
+    event_time: int = 0
+    partition_key_b64_encoded: bool = False
+    ordering_key: bytes | None = None
+    sequence_id: int | None = None
+    null_value: bool = False
+    null_partition_key: bool = False
+
+    _layout = Layout(
+        "SingleMessageMetadata",
+        [
+            Field(1, "properties", PAIR, repeated=True),
+            Field(2, "partition_key", TEXT),
+            Field(3, "payload_size", INT32, required=True),
+            Field(4, "compacted_out", BOOL),
+            Field(5, "event_time", UINT64),
+            Field(6, "partition_key_b64_encoded", BOOL),
+            Field(7, "ordering_key", BYTES),
+            Field(8, "sequence_id", UINT64),
+            Field(9, "null_value", BOOL),
+            Field(10, "null_partition_key", BOOL),
+        ],
+    )
+
+    def __init__(self, payload_size: int = 0, **fields: Any) -> None:
+        """`fields`: further fields by their names in the schema."""
+        self.payload_size = payload_size
+        self.__dict__.update(fields)
+
+
+# --- the functions the machines call ---------------------------------------------------------------
+
+
+def decode_message_metadata(data: bytes) -> MessageMetadata:
+    """Raises `FrameError` when `data` is malformed or lacks a required field."""
+    return MessageMetadata.decode(data)
+
+
+def encode_message_metadata(metadata: MessageMetadata) -> bytes:
+    """Raises `InvalidMessage` for text that has no UTF-8 form."""
+    return metadata.encode()
+
+
+def decode_single_metadata(data: bytes) -> SingleMessageMetadata:
+    """Raises `FrameError` when `data` is malformed or lacks a required field."""
+    return SingleMessageMetadata.decode(data)
+
+
+def encode_single_metadata(single: SingleMessageMetadata) -> bytes:
+    """Raises `InvalidMessage` for text that has no UTF-8 form."""
+    return single.encode()
+
+
+def decode_metadata_range(data: bytes, start: int, end: int) -> MessageMetadata:
+    """The metadata at `data[start:end]`; as `decode_message_metadata`, with a short way for most messages.
+
+    Every client writes the first three fields in the order of their numbers, and most messages have
+    little more. Whatever does not look like that goes the general way from its first byte.
+    """
+    return MessageMetadata._decode_range(data, start, end)

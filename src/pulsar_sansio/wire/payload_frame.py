@@ -1,0 +1,95 @@
+"""Headers and payload: what stands behind SEND and MESSAGE, and what a broker stores as an entry.
+
+    [0e02, size u32, BrokerEntryMetadata]  [0e01, crc32c u32]  size u32, MessageMetadata, payload
+
+The two blocks in brackets may be missing, in any combination. Compression, encryption and batches are
+inside the payload, and none of this module's business.
+"""
+
+from struct import Struct
+from typing import NamedTuple
+
+from google.protobuf.message import DecodeError
+
+from ..model.errors import ChecksumMismatch, FrameError
+from . import proto
+from .checksum import crc32c
+from .metadata import MessageMetadata, decode_metadata_range
+
+BROKER_ENTRY_METADATA_MAGIC = b"\x0e\x02"
+CHECKSUM_MAGIC = b"\x0e\x01"
+
+_read_checked = Struct(">HII").unpack_from
+_read_u32 = Struct(">I").unpack_from
+
+
+class UnpackedPayload(NamedTuple):
+    broker_entry_metadata: proto.BrokerEntryMetadata | None
+    checksum_ok: bool | None
+    """True: verified. None: the entry carries no checksum."""
+    metadata: MessageMetadata
+    payload: bytes
+    """As it was sent: compressed and encrypted as the metadata says."""
+
+
+def pack_payload(metadata: bytes, payload: bytes) -> list[bytes]:
+    """Checksum, metadata and payload, as chunks; `payload` is not copied."""
+    sized = len(metadata).to_bytes(4, "big") + metadata
+    checksum = crc32c(payload, crc32c(sized))
+    return [CHECKSUM_MAGIC + checksum.to_bytes(4, "big") + sized, payload]
+
+
+def unpack_payload(data: bytes) -> UnpackedPayload:
+    """Takes headers and payload apart, and verifies the checksum where there is one.
+
+    Raises `ChecksumMismatch` when it is wrong, `FrameError` when the structure or the metadata cannot be
+    parsed.
+    """
+    position = 0
+    broker_entry_metadata = None
+    checksum_ok: bool | None = None
+    if data.startswith(BROKER_ENTRY_METADATA_MAGIC):
+        broker_entry_metadata, position = _read_broker_entry_metadata(data)
+    if data.startswith(CHECKSUM_MAGIC, position):
+        if len(data) < position + 10:
+            raise FrameError("a payload ends inside its headers")
+        _, checksum, size = _read_checked(data, position)
+        position += 6
+        # Below some kilobytes, copying is cheaper than making a view.
+        covered = data[position:] if len(data) < 4096 else memoryview(data)[position:]
+        if crc32c(covered) != checksum:
+            raise ChecksumMismatch(f"the checksum of a payload of {len(data)} bytes is wrong")
+        checksum_ok = True
+    elif len(data) < position + 4:
+        raise FrameError("a payload ends inside its headers")
+    else:
+        (size,) = _read_u32(data, position)
+    position += 4
+    end = position + size
+    if end > len(data):
+        raise FrameError(f"a payload of {len(data)} bytes cannot hold metadata of {size}")
+    metadata = decode_metadata_range(data, position, end)
+    return UnpackedPayload(broker_entry_metadata, checksum_ok, metadata, data[end:])
+
+
+def _read_broker_entry_metadata(data: bytes) -> tuple[proto.BrokerEntryMetadata, int]:
+    if len(data) < 6:
+        raise FrameError("a payload ends inside its headers")
+    (size,) = _read_u32(data, 2)
+    end = 6 + size
+    if end > len(data):
+        raise FrameError(f"a payload of {len(data)} bytes cannot hold broker entry metadata of {size}")
+    metadata = proto.BrokerEntryMetadata()
+    try:
+        metadata.MergeFromString(data[6:end])
+    except DecodeError as error:
+        raise FrameError(f"broker entry metadata is malformed: {error}") from None
+    return metadata, end
+
+
+def has_checksum(data: bytes) -> bool:
+    """Whether headers and payload carry a checksum (behind broker entry metadata, if there is any)."""
+    position = 0
+    if data.startswith(BROKER_ENTRY_METADATA_MAGIC) and len(data) >= 6:
+        position = 6 + _read_u32(data, 2)[0]
+    return data.startswith(CHECKSUM_MAGIC, position)

@@ -1,0 +1,68 @@
+"""Variable-length integers of protobuf: seven bits a byte, the lowest first, the top bit means "more".
+
+Owns the tables that make writing them cheap. Knows nothing of fields or messages.
+"""
+
+from ..model.errors import FrameError
+
+_WORD = 1 << 64
+
+
+def _build(value: int, least_bytes: int) -> bytes:
+    out = bytearray()
+    while value > 0x7F or len(out) + 1 < least_bytes:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+SMALL_VARINTS: list[bytes] = [_build(value, 1) for value in range(1 << 14)]
+"""The varints of 0 to 16383: one or two bytes."""
+
+CONTINUED_VARINTS: list[bytes] = [_build(value | 1 << 14, 3)[:2] for value in range(1 << 14)]
+"""Two bytes for the lowest 14 bits of a larger number, both with "more" set."""
+
+
+def encode_varint(value: int) -> bytes:
+    """The varint of -2^63 to 2^64-1; a negative number takes ten bytes (wire: sizes).
+
+    Raises `OverflowError` for any other number.
+    """
+    if 0 <= value < 16384:
+        return SMALL_VARINTS[value]
+    if value < 0:
+        value += _WORD
+        if value < _WORD >> 1:
+            raise OverflowError("a number below -2^63 has no varint of 64 bits")
+    elif value >= _WORD:
+        raise OverflowError("a number of 2^64 or more has no varint of 64 bits")
+    encoded = CONTINUED_VARINTS[value & 0x3FFF]
+    value >>= 14
+    while value > 0x3FFF:
+        encoded += CONTINUED_VARINTS[value & 0x3FFF]
+        value >>= 14
+    return encoded + SMALL_VARINTS[value]
+
+
+def read_varint(data: bytes, position: int) -> tuple[int, int]:
+    """The number at `position`, modulo 2^64, and the position behind it.
+
+    Raises `FrameError` when it is longer than ten bytes, `IndexError` when `data` ends in it.
+    """
+    byte = data[position]
+    position += 1
+    if byte < 0x80:
+        return byte, position
+    value = byte & 0x7F
+    shift = 7
+    while True:
+        byte = data[position]
+        position += 1
+        if byte < 0x80:
+            value |= byte << shift
+            return (value if shift < 63 else value & _WORD - 1), position
+        value |= (byte & 0x7F) << shift
+        shift += 7
+        if shift > 63:
+            raise FrameError("a varint is longer than ten bytes")
