@@ -1,0 +1,274 @@
+"""When acknowledgements are sent, and whether they arrived.
+
+They are grouped by time and by number (rules ACK-10 to ACK-15), kept while there is no connection and sent
+first thing on the next one (ACK-16, ACK-17), before any permit, so that the broker does not deliver again
+what is acknowledged. A subscription that is not durable begins anew with each connection; there, what waits
+is dropped.
+
+With receipts every ACK asks for an answer, and one that is lost with its connection waits again. A confirmed
+flush is for who wants to know: it is answered when the broker has confirmed everything acknowledged so far.
+Without receipts the ACKs of such a flush ask for an answer all the same; the broker handles the commands of a
+connection in order, so that also covers what was sent before on the same connection.
+
+What is in an ACK is decided in `acks`.
+"""
+
+from ..model.config import ConsumerSpec, seconds_to_ns
+from ..model.errors import ConnectionLost, PulsarError, broker_error
+from ..wire import CUMULATIVE, INDIVIDUAL, encode_ack, proto
+from .acks import Ack, AckTracker, Place
+from .connection import Connection
+from .outputs import RequestDone, RequestFailed
+from .requests import Requests
+from .services import ClientContext
+
+SEVERAL_IDS_VERSION = 12
+"""Protocol version from which an ACK may carry several ids (ACK-10)."""
+
+RECEIPT_VERSION = 17
+"""Protocol version from which the broker answers an ACK."""
+
+_ACK_RESPONSE = proto.BaseCommand.ACK_RESPONSE
+
+
+class Sent:
+    """An ACK that asks for an answer and has none yet."""
+
+    __slots__ = ("ack", "connection", "request_id")
+
+    def __init__(self, ack: Ack, connection: Connection) -> None:
+        self.ack = ack
+        self.connection = connection
+        self.request_id = -1
+
+
+class Flush:
+    """A `flush` that is not answered yet."""
+
+    __slots__ = ("awaited", "request", "waiting")
+
+    def __init__(self, request: int) -> None:
+        self.request = request
+        self.awaited: set[Sent] = set()
+        """Answers it waits for."""
+        self.waiting = False
+        """Whether some of what it stands for has to be sent (again) on the next connection."""
+
+
+class Acknowledger:
+    """Acknowledgements of one consumer on their way to the broker."""
+
+    __slots__ = (
+        "_connection",
+        "_context",
+        "_durable",
+        "_flushes",
+        "_group_size",
+        "_group_time",
+        "_last_sent",
+        "_receipts",
+        "_refusal",
+        "_requests",
+        "_slot",
+        "_tracker",
+        "_unconfirmed",
+        "_wanted",
+        "_wire_id",
+    )
+
+    def __init__(
+        self,
+        context: ClientContext,
+        requests: Requests,
+        wire_id: int,
+        spec: ConsumerSpec,
+        tracker: AckTracker,
+        *,
+        wanted: bool,
+    ) -> None:
+        """`wanted`: whether the broker has any use for acknowledgements of this topic (ACK-13)."""
+        self._context = context
+        self._requests = requests
+        self._wire_id = wire_id
+        self._tracker = tracker
+        self._wanted = wanted
+        self._durable = spec.durable
+        self._receipts = spec.acknowledgement_receipts
+        self._group_time = seconds_to_ns(spec.acknowledgement_group_time)
+        self._group_size = spec.acknowledgement_group_size
+        self._slot = context.deadlines.slot(self.flush)
+        self._connection: Connection | None = None
+        self._unconfirmed: dict[Sent, None] = {}
+        self._last_sent: Ack | None = None
+        """The last ACK on this connection that asked for no answer, until a later one is answered."""
+        self._flushes: list[Flush] = []
+        self._refusal: PulsarError | None = None
+        """Why an ACK was refused that no flush waited for; the next flush says so."""
+
+    # --- what waits ------------------------------------------------------------------------------
+
+    def something_waits(self) -> None:
+        """The tracker holds something new: send it now, or soon."""
+        tracker = self._tracker
+        if not self._wanted:
+            tracker.discard_waiting()
+        elif self._connection is None:
+            pass
+        elif self._group_time == 0 or tracker.waiting >= self._group_size:
+            self.flush()
+        elif self._slot.when is None:
+            self._slot.set(self._context.now + self._group_time)
+
+    def flush(self) -> None:
+        """Send what waits, if there is a connection."""
+        self._slot.clear()
+        connection = self._connection
+        if connection is not None:
+            self._send_waiting(connection, self._receipts)
+
+    def discard(self, place: Place, validation_error: int) -> None:
+        """Tell the broker, at once, that this entry cannot be used (CONS-29, exchanges 11)."""
+        connection = self._connection
+        if connection is not None:
+            connection.write(encode_ack(self._wire_id, INDIVIDUAL, [(*place, None)], validation_error))
+
+    # --- attachment ------------------------------------------------------------------------------
+
+    def attach(self, connection: Connection) -> None:
+        """Subscribed again: send what waits, before any message can come."""
+        self._connection = connection
+        self._tracker.reconnected()
+        if not self._durable:
+            self._tracker.discard_waiting()
+        waiting = [flush for flush in self._flushes if flush.waiting]
+        sent = self._send_waiting(connection, self._receipts or bool(waiting))
+        for flush in waiting:
+            flush.waiting = False
+            flush.awaited.update(sent)
+            self._settle(flush)
+
+    def detach(self, cause: PulsarError) -> None:
+        """The connection is lost, or the broker closed the consumer on it: no answer will come."""
+        for sent in list(self._unconfirmed):
+            self._requests.cancel(sent.connection, sent.request_id)
+            self._not_confirmed(sent, cause)
+        self._connection = None
+        self._last_sent = None
+        self._slot.clear()
+        if not self._durable:
+            self._tracker.discard_waiting()
+            for flush in self._flushes:
+                self._fail(flush, cause)
+            self._flushes.clear()
+
+    def end(self, error: PulsarError) -> None:
+        """The consumer is gone: whoever still waits is told."""
+        self._connection = None
+        self._slot.clear()
+        for sent in self._unconfirmed:
+            self._requests.cancel(sent.connection, sent.request_id)
+        self._unconfirmed.clear()
+        self._tracker.discard_waiting()
+        for flush in self._flushes:
+            self._fail(flush, error)
+        self._flushes.clear()
+
+    # --- confirmation ----------------------------------------------------------------------------
+
+    def flush_confirmed(self, request: int) -> None:
+        """Send what waits; `RequestDone(request)` when the broker has confirmed all that was acknowledged."""
+        if self._refusal is not None:
+            self._context.emit(RequestFailed(request, self._refusal))
+            self._refusal = None
+            return
+        flush = Flush(request)
+        connection = self._connection
+        if connection is not None:
+            self._slot.clear()
+            self._send_waiting(connection, True)
+            if not self._unconfirmed and self._last_sent is not None:
+                self._send_again(connection, self._last_sent)
+            flush.awaited.update(self._unconfirmed)
+        elif self._tracker.waiting:
+            flush.waiting = True
+        self._flushes.append(flush)
+        self._settle(flush)
+
+    def _settle(self, flush: Flush) -> None:
+        if not flush.awaited and not flush.waiting:
+            self._flushes.remove(flush)
+            self._context.emit(RequestDone(flush.request, None))
+
+    def _fail(self, flush: Flush, error: PulsarError) -> None:
+        self._context.emit(RequestFailed(flush.request, error))
+
+    def _send_again(self, connection: Connection, ack: Ack) -> None:
+        """Saying the last of it once more changes nothing, but it is answered."""
+        self._send(connection, Ack(ack.position, ack.ids[-1:], ack.records), True)
+
+    def _confirmed(self, sent: Sent) -> None:
+        del self._unconfirmed[sent]
+        for flush in list(self._flushes):
+            flush.awaited.discard(sent)
+            self._settle(flush)
+
+    def _not_confirmed(self, sent: Sent, error: PulsarError) -> None:
+        del self._unconfirmed[sent]
+        flushes = [flush for flush in self._flushes if sent in flush.awaited]
+        if isinstance(error, ConnectionLost) and self._durable:
+            self._tracker.put_back(sent.ack)
+            for flush in flushes:
+                flush.awaited.discard(sent)
+                flush.waiting = True
+            return
+        for flush in flushes:
+            self._flushes.remove(flush)
+            self._fail(flush, error)
+        if not flushes and not isinstance(error, ConnectionLost):
+            self._refusal = error
+
+    # --- frames ----------------------------------------------------------------------------------
+
+    def _send_waiting(self, connection: Connection, confirm: bool) -> list[Sent]:
+        """Send everything that waits; those that will be answered."""
+        sent: list[Sent] = []
+        single = connection.protocol_version < SEVERAL_IDS_VERSION
+        for ack in self._tracker.drain():
+            for part in _one_by_one(ack) if single else (ack,):
+                answered = self._send(connection, part, confirm)
+                if answered is not None:
+                    sent.append(answered)
+        return sent
+
+    def _send(self, connection: Connection, ack: Ack, confirm: bool) -> Sent | None:
+        kind = INDIVIDUAL if ack.position is None else CUMULATIVE
+        if not confirm or connection.protocol_version < RECEIPT_VERSION:
+            connection.write(encode_ack(self._wire_id, kind, ack.ids))
+            if connection.protocol_version >= RECEIPT_VERSION:
+                self._last_sent = ack
+            return None
+        sent = Sent(ack, connection)
+        self._unconfirmed[sent] = None
+        self._last_sent = None
+        sent.request_id = self._requests.send(
+            connection,
+            lambda request_id: encode_ack(self._wire_id, kind, ack.ids, None, request_id),
+            lambda reply: self._answered(sent, reply),
+            lambda error: self._not_confirmed(sent, error),
+            reply=_ACK_RESPONSE,
+        )
+        return sent
+
+    def _answered(self, sent: Sent, reply: proto.CommandAckResponse) -> None:
+        if reply.HasField("error"):
+            self._not_confirmed(sent, broker_error(reply.error, reply.message))
+        else:
+            self._confirmed(sent)
+
+
+def _one_by_one(ack: Ack) -> list[Ack]:
+    records = {record.place: record for record in ack.records}
+    return [
+        Ack(ack.position, [id_], [records[id_[:2]]] if id_[2] is not None and id_[:2] in records else [])
+        for id_ in ack.ids
+    ]

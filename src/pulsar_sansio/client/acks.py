@@ -1,0 +1,356 @@
+"""Which messages the application has acknowledged, and which acknowledgements wait to be sent.
+
+The broker is told about entries; the application acknowledges messages. For a batch the difference is kept
+in a `BatchAcknowledgement`: a counter while the messages are acknowledged in order, a bitset (one int) from
+the first one that is not (rules ACK-04, ACK-05, ACK-20). An entry is acknowledged when none of its messages
+is left or, with index acknowledgement, along with the set of messages that are left.
+
+Every delivery of a batch counts for itself: when the broker delivers an entry again, all its messages are
+handed out again, and the count starts again with them. Acknowledging an old message still counts for its own
+delivery.
+
+What waits is kept as a set, so that any repetition is harmless (ACK-01). This module decides *what* goes into
+an ACK; *when* it goes, over which connection and whether it arrived is `acknowledger`'s. No bytes, no time.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import NamedTuple
+
+from ..model.errors import LocalProtocolError
+from ..model.message_id import MessageId
+
+Place = tuple[int, int]
+"""Ledger id and entry id."""
+
+AckId = tuple[int, int, int | None]
+"""Ledger id, entry id, and the bits of the messages still to acknowledge (None: the whole entry)."""
+
+OUT_OF_ORDER = -2
+"""`in_order` of a record that has no such counter; never the index of a message."""
+
+WHOLE_ENTRY = 1 << 62
+"""In a `Position`: all messages of the entry, however many."""
+
+MAX_OPEN_BATCHES = 50_000
+"""Batches whose acknowledgements are counted by message id. The oldest is forgotten for one more: its
+messages still count by themselves, but ids given for it count from the beginning, and it may come again."""
+
+MAX_IDS_IN_ACK = 1_000
+MAX_ACK_BYTES = 1024 * 1024
+"""Limits of one ACK (GAP-30); ack sets of very large batches reach the second one first."""
+
+
+class Position(NamedTuple):
+    """How far a cumulative acknowledgement goes: so many messages of the entry, and all before it."""
+
+    ledger_id: int
+    entry_id: int
+    messages: int
+
+
+class BatchAcknowledgement:
+    """Which messages of one delivery of a batch are acknowledged.
+
+    `in_order`: the messages before this index are acknowledged and no others; `OUT_OF_ORDER` once that is no
+    longer true. `checkpoint`: acknowledging this index in order is the tracker's business, because something
+    has to be sent; up to there counting is enough, and the consumer does that by itself.
+    """
+
+    __slots__ = ("_open", "checkpoint", "in_order", "place", "size", "tracker")
+
+    def __init__(self, tracker: AckTracker, place: Place, size: int, open_bits: int) -> None:
+        self.tracker: AckTracker = tracker
+        self.place = place
+        self.size = size
+        self._open = open_bits
+        self.in_order = 0 if open_bits == (1 << size) - 1 else OUT_OF_ORDER
+        self.checkpoint = 0 if tracker.index_acknowledgement else size - 1
+
+    @property
+    def open_bits(self) -> int:
+        """Bit i is set while message i is not acknowledged."""
+        return self._open if self.in_order < 0 else (1 << self.size) - (1 << self.in_order)
+
+    @property
+    def complete(self) -> bool:
+        return self.in_order == self.size or (self.in_order < 0 and not self._open)
+
+    def acknowledge(self, index: int) -> bool:
+        """Message `index` is acknowledged; False if it was already."""
+        if self.in_order >= 0:
+            if index == self.in_order:
+                self.in_order += 1
+                return True
+            if index < self.in_order:
+                return False
+            self._open = self.open_bits
+            self.in_order = OUT_OF_ORDER
+        before = self._open
+        self._open &= ~(1 << index)
+        return self._open != before
+
+    def acknowledge_through(self, index: int) -> None:
+        """Message `index` and all before it are acknowledged (CONTRA-12)."""
+        if self.in_order >= 0:
+            self.in_order = max(self.in_order, index + 1)
+        else:
+            self._open = self._open >> (index + 1) << (index + 1)
+
+
+class EntryAcknowledgement:
+    """The record that all entries of one message share: there is nothing to count in them."""
+
+    __slots__ = ("checkpoint", "in_order", "tracker")
+
+    def __init__(self, tracker: AckTracker) -> None:
+        self.tracker: AckTracker = tracker
+        self.in_order = OUT_OF_ORDER
+        self.checkpoint = OUT_OF_ORDER
+
+
+class Ack(NamedTuple):
+    """The content of one ACK, and the records to go back to should it be lost."""
+
+    position: Position | None
+    """Of a cumulative acknowledgement; None for individual ones."""
+    ids: list[AckId]
+    records: list[BatchAcknowledgement]
+
+
+class AckTracker:
+    """Acknowledgements of one consumer. Methods that acknowledge return whether something new waits."""
+
+    __slots__ = (
+        "_batches",
+        "_entries",
+        "_parts",
+        "_position",
+        "_position_record",
+        "_sent",
+        "index_acknowledgement",
+        "single",
+    )
+
+    def __init__(self, index_acknowledgement: bool) -> None:
+        self.index_acknowledgement = index_acknowledgement
+        self.single = EntryAcknowledgement(self)
+        self._entries: dict[Place, None] = {}
+        """Whole entries that wait."""
+        self._parts: dict[Place, BatchAcknowledgement] = {}
+        """Batches of which some messages wait; only with index acknowledgement."""
+        self._position: Position | None = None
+        self._position_record: BatchAcknowledgement | None = None
+        self._sent: Position | None = None
+        """The last cumulative one sent over the present connection; only what is beyond it need be sent."""
+        self._batches: OrderedDict[Place, BatchAcknowledgement] = OrderedDict()
+        """The last delivery of each batch that is not complete, oldest first."""
+
+    # --- deliveries ------------------------------------------------------------------------------
+
+    def batch(self, place: Place, size: int, open_bits: int | None) -> BatchAcknowledgement:
+        """The record for a batch that has just been delivered.
+
+        `open_bits`: the messages the broker wants delivered, None for all. Those whose acknowledgement waits
+        here are no longer open in the record: they are duplicates (ACK-18).
+        """
+        bits = (1 << size) - 1
+        if open_bits is not None:
+            bits &= open_bits
+        waiting = self._parts.get(place)
+        if waiting is not None and waiting.size == size:
+            bits &= waiting.open_bits
+        record = BatchAcknowledgement(self, place, size, bits)
+        if waiting is not None:
+            self._parts[place] = record
+        self._register(record)
+        return record
+
+    def is_duplicate(self, place: Place) -> bool:
+        """Whether the whole entry is acknowledged and the broker was not told yet (ACK-18).
+
+        Acknowledgements already sent do not count: should one be lost, its messages must come again.
+        """
+        if place in self._entries:
+            return True
+        position = self._position
+        return position is not None and (*place, WHOLE_ENTRY) <= position
+
+    # --- acknowledging ---------------------------------------------------------------------------
+
+    def entry(self, place: Place) -> bool:
+        """The whole entry is acknowledged."""
+        self._batches.pop(place, None)
+        self._parts.pop(place, None)
+        if place in self._entries:
+            return False
+        self._entries[place] = None
+        return True
+
+    def member(self, record: BatchAcknowledgement, index: int) -> bool:
+        """Message `index` of that delivery of a batch is acknowledged."""
+        if not record.acknowledge(index):
+            return False
+        if record.complete:
+            self._complete(record)
+            self._entries[record.place] = None
+            return True
+        if not self.index_acknowledgement:
+            return False
+        record.checkpoint = record.size - 1
+        self._parts[record.place] = record
+        return True
+
+    def check(self, message_id: MessageId) -> None:
+        """Raise `LocalProtocolError` for an id whose index is not inside of its batch, or of a batch whose
+        size is not known; any other can be acknowledged."""
+        index, size = message_id.batch_index, message_id.batch_size
+        if index < 0:
+            return
+        record = self._batches.get(message_id[:2])
+        if record is not None:
+            size = record.size
+        if index >= size:
+            raise LocalProtocolError(
+                f"message id {message_id}: its batch has {size} messages"
+                if size
+                else f"message id {message_id}: it is in a batch, and the id does not say of which size"
+            )
+
+    def individual(self, message_id: MessageId) -> bool:
+        """The message, or the whole entry, with that id is acknowledged."""
+        if message_id.batch_index < 0:
+            return self.entry(message_id[:2])
+        return self.member(self._record(message_id), message_id.batch_index)
+
+    def cumulative(self, record: BatchAcknowledgement | None, message_id: MessageId) -> bool:
+        """That message and everything before it is acknowledged; `record` is its batch's, if it is at hand.
+
+        Within a batch and without index acknowledgement, the entry before it is as far as the broker can be
+        told (ACK-06); in the first entry of a ledger that is entry -1, which is before all of them.
+        """
+        ledger_id, entry_id, _, index, _ = message_id
+        position = Position(ledger_id, entry_id, WHOLE_ENTRY)
+        if index >= 0:
+            record = self._record(message_id) if record is None else record
+            record.acknowledge_through(index)
+            if record.complete:
+                self._complete(record)
+                record = None
+            elif self.index_acknowledgement:
+                record.checkpoint = record.in_order
+                position = Position(ledger_id, entry_id, index + 1)
+            else:
+                position = Position(ledger_id, entry_id - 1, WHOLE_ENTRY)
+                record = None
+        return self._advance(position, record)
+
+    # --- sending ---------------------------------------------------------------------------------
+
+    @property
+    def waiting(self) -> int:
+        """How many ids wait to be sent."""
+        return len(self._entries) + len(self._parts) + (self._position is not None)
+
+    def drain(self) -> list[Ack]:
+        """Take all that waits, as ACKs: first the cumulative one, then the others in order (ACK-10)."""
+        drained: list[Ack] = []
+        position, record = self._position, self._position_record
+        if position is not None:
+            self._position = self._position_record = None
+            self._sent = position
+            self._forget_through(position)
+            bits = None if record is None else record.open_bits
+            drained.append(Ack(position, [(*position[:2], bits)], [] if record is None else [record]))
+        entries, parts = self._entries, self._parts
+        self._entries, self._parts = {}, {}
+        ids: list[AckId] = []
+        records: list[BatchAcknowledgement] = []
+        size = 0
+        for place in sorted([*entries, *parts]) if parts else sorted(entries):
+            record = parts.get(place)
+            if record is None:
+                ids.append((*place, None))
+                size += 24
+            else:
+                bits = record.open_bits
+                record.checkpoint = record.in_order
+                ids.append((*place, bits))
+                records.append(record)
+                size += 24 + 11 * (bits.bit_length() // 64 + 1)
+            if len(ids) == MAX_IDS_IN_ACK or size >= MAX_ACK_BYTES:
+                drained.append(Ack(None, ids, records))
+                ids, records, size = [], [], 0
+        if ids:
+            drained.append(Ack(None, ids, records))
+        return drained
+
+    def put_back(self, ack: Ack) -> None:
+        """That ACK was lost: what it said waits again."""
+        if ack.position is not None:
+            self._sent = None
+            self._advance(ack.position, ack.records[0] if ack.records else None)
+            return
+        for ledger_id, entry_id, bits in ack.ids:
+            if bits is None:
+                self._entries[ledger_id, entry_id] = None
+        for record in ack.records:
+            if not record.complete and record.place not in self._parts:
+                record.checkpoint = record.size - 1
+                self._parts[record.place] = record
+
+    def reconnected(self) -> None:
+        """Nothing was sent over the present connection."""
+        self._sent = None
+
+    def discard_waiting(self) -> None:
+        """What waits is of no use any more: the subscription it was for is gone."""
+        self._entries.clear()
+        self._parts.clear()
+        self._position = self._position_record = None
+
+    # --- inside ----------------------------------------------------------------------------------
+
+    def _advance(self, position: Position, record: BatchAcknowledgement | None) -> bool:
+        """Keep the greatest position only (ACK-14)."""
+        if any(other is not None and position <= other for other in (self._position, self._sent)):
+            return False
+        self._position = position
+        self._position_record = record
+        return True
+
+    def _record(self, message_id: MessageId) -> BatchAcknowledgement:
+        """The record that the id of a message in a batch counts for: the last delivery's, or a new one."""
+        record = self._batches.get(message_id[:2])
+        if record is None:
+            size = message_id.batch_size
+            record = BatchAcknowledgement(self, message_id[:2], size, (1 << size) - 1)
+            self._register(record)
+        return record
+
+    def _register(self, record: BatchAcknowledgement) -> None:
+        batches = self._batches
+        batches.pop(record.place, None)
+        batches[record.place] = record
+        if len(batches) > MAX_OPEN_BATCHES:
+            batches.popitem(last=False)
+
+    def _complete(self, record: BatchAcknowledgement) -> None:
+        """Forget a batch of which nothing is left; a later delivery of it stays."""
+        place = record.place
+        if self._batches.get(place) is record:
+            del self._batches[place]
+        if self._parts.get(place) is record:
+            del self._parts[place]
+
+    def _forget_through(self, position: Position) -> None:
+        """What the cumulative acknowledgement covers need not be sent, nor counted, by itself."""
+        last = (
+            position[:2] if position.messages == WHOLE_ENTRY else (position.ledger_id, position.entry_id - 1)
+        )
+        self._entries = {place: None for place in self._entries if place > last}
+        self._parts = {place: record for place, record in self._parts.items() if place > last}
+        batches = self._batches
+        while batches and next(iter(batches)) <= last:
+            batches.popitem(last=False)

@@ -1,0 +1,213 @@
+"""What happens to a MESSAGE frame before its messages wait in the queue (exchanges 11, in that order).
+
+Every frame ends in exactly one of these ways: its messages are queued; they are dropped for a counted reason,
+with their permits given back; or the broker is told that the entry cannot be used. What a frame cannot do is
+stop the connection or disturb another consumer – except by ignoring permits.
+"""
+
+from dataclasses import dataclass
+
+from ..model.errors import (
+    ChecksumMismatch,
+    DecompressionFailed,
+    FrameError,
+    NotSupported,
+    UncompressedSizeCorrupted,
+)
+from ..model.message import Entry, Message, Source
+from ..model.message_id import MessageId
+from ..wire import Batch, MessageCommand, MessageMetadata, decompress, proto, split_batch, unpack_payload
+from .acknowledger import Acknowledger
+from .acks import AckTracker, Place
+from .delivery import BatchItem, DeliveryQueue
+from .permits import Permits
+
+_Validation = proto.CommandAck.ValidationError
+
+
+@dataclass(slots=True)
+class ArrivalCounters:
+    """Messages that arrived and were not queued, by reason. Entries that cannot be read count as one."""
+
+    discarded: int = 0
+    """Corrupt: a wrong checksum, a payload that cannot be decompressed, a malformed batch. The broker was
+    told, and does not deliver them again."""
+    duplicates: int = 0
+    """Acknowledged before they came again (ACK-18)."""
+    outdated: int = 0
+    """Sent before the broker had gone back for a redelivery (consumer epoch)."""
+    before_start: int = 0
+    """At or before the start id of a non-durable subscription (CONS-33)."""
+    compacted_out: int = 0
+    """Placeholders that compaction left in a batch (CONS-33)."""
+    markers: int = 0
+    """The broker's own entries; acknowledged and ignored."""
+    undecryptable: int = 0
+    """Encrypted: not supported yet. They stay unacknowledged, so nothing is lost."""
+
+
+class Arrival:
+    """Entries of one consumer between connection and queue.
+
+    `start`: of a non-durable subscription, where it began; messages of that very entry up to it (including it
+    unless `start_inclusive`) are dropped, the broker having begun with the whole entry.
+    """
+
+    __slots__ = (
+        "_acknowledger",
+        "_permits",
+        "_queue",
+        "_source",
+        "_tracker",
+        "counters",
+        "start",
+        "start_inclusive",
+    )
+
+    def __init__(
+        self,
+        source: Source,
+        permits: Permits,
+        queue: DeliveryQueue,
+        tracker: AckTracker,
+        acknowledger: Acknowledger,
+    ) -> None:
+        self.counters = ArrivalCounters()
+        self.start: MessageId | None = None
+        self.start_inclusive = False
+        self._source = source
+        self._permits = permits
+        self._queue = queue
+        self._tracker = tracker
+        self._acknowledger = acknowledger
+
+    def receive(self, command: MessageCommand, epoch: int, max_message_size: int) -> None:
+        """Take one MESSAGE. `epoch`: deliveries of an older one are outdated; `max_message_size`: in bytes.
+
+        Raises `PermitsExceeded` where the broker has sent far too much, and `NotSupported` for a chunk of a
+        chunked message, having changed nothing but the ledger of permits.
+        """
+        place = (command.ledger_id, command.entry_id)
+        try:
+            unpacked = unpack_payload(command.payload)
+        except (ChecksumMismatch, FrameError):
+            # How many messages it was is not known for certain: one, as every client says (CONS-26).
+            self._permits.charge(1, len(command.payload))
+            self._discard(place, 1, _Validation.ChecksumMismatch)
+            return
+        metadata = unpacked.metadata
+        size = metadata.num_messages_in_batch
+        bits = command.ack_set
+        if size is None:
+            cost = 1
+        elif bits is None:
+            cost = max(size, 0)
+        else:
+            bits &= (1 << max(size, 0)) - 1
+            cost = bits.bit_count()  # the broker charges what it wants delivered
+        self._permits.charge(cost, metadata.uncompressed_size or len(command.payload))
+        if command.consumer_epoch is not None and command.consumer_epoch < epoch:
+            self.counters.outdated += cost
+            self._permits.give_back(cost)
+        elif self._tracker.is_duplicate(place):
+            self.counters.duplicates += cost
+            self._permits.give_back(cost)
+        elif metadata.marker_type is not None:
+            self.counters.markers += cost
+            self._finished(place)
+            self._permits.give_back(cost)
+        elif metadata.encryption_keys:
+            # Failure action FAIL. The permits come back all the same: to lose them is a trap (CRYPTO-07).
+            self.counters.undecryptable += cost
+            self._permits.give_back(cost)
+        elif metadata.num_chunks_from_msg is not None and metadata.num_chunks_from_msg > 1:
+            raise NotSupported(
+                f"{self._source.topic} holds a chunked message (chunk {metadata.chunk_id} of "
+                f"{metadata.num_chunks_from_msg} at {place[0]}:{place[1]}): chunked messages are not "
+                f"supported yet; nothing of it was acknowledged"
+            )
+        else:
+            payload = unpacked.payload
+            if metadata.compression:
+                try:
+                    payload = decompress(
+                        metadata.compression, payload, metadata.uncompressed_size, max_message_size
+                    )
+                except UncompressedSizeCorrupted:
+                    self._discard(place, cost, _Validation.UncompressedSizeCorruption)
+                    return
+                except DecompressionFailed:
+                    self._discard(place, cost, _Validation.DecompressionError)
+                    return
+            if size is None:
+                self._single(command, metadata, payload, place)
+            else:
+                self._batch(command, metadata, payload, place, size, bits, cost)
+
+    def _single(
+        self, command: MessageCommand, metadata: MessageMetadata, payload: bytes, place: Place
+    ) -> None:
+        start = self.start
+        if start is not None and start[:2] == place and not self.start_inclusive and start.batch_index < 0:
+            self.counters.before_start += 1
+            self._permits.give_back(1)
+            return
+        entry = Entry(self._source, place, metadata, command.redelivery_count, self._tracker.single)
+        self._queue.add(Message(payload, entry, -1))
+
+    def _batch(
+        self,
+        command: MessageCommand,
+        metadata: MessageMetadata,
+        payload: bytes,
+        place: Place,
+        size: int,
+        bits: int | None,
+        cost: int,
+    ) -> None:
+        try:
+            batch = split_batch(payload, size)
+        except FrameError:
+            self._discard(place, cost, _Validation.BatchDeSerializeError)
+            return
+        wanted = self._without_skipped(batch, place, size, (1 << size) - 1 if bits is None else bits)
+        record = self._tracker.batch(place, size, wanted)
+        entry = Entry(self._source, place, metadata, command.redelivery_count, record, batch, size)
+        if record.in_order == 0:
+            self._queue.add_batch(BatchItem(entry, batch.payloads, range(size)))
+            return
+        deliver = record.open_bits
+        self.counters.duplicates += wanted.bit_count() - deliver.bit_count()
+        indexes = [index for index in range(size) if deliver >> index & 1]
+        if indexes:
+            payloads = batch.payloads
+            self._queue.add_batch(BatchItem(entry, [payloads[index] for index in indexes], indexes))
+        else:
+            self._finished(place)
+        self._permits.give_back(cost - len(indexes))
+
+    def _without_skipped(self, batch: Batch, place: Place, size: int, bits: int) -> int:
+        """`bits` without the messages that are not for the application (CONS-33)."""
+        start = self.start
+        if start is not None and start[:2] == place and start.batch_index >= 0:
+            skipped = start.batch_index + (0 if self.start_inclusive else 1)
+            kept = bits >> skipped << skipped
+            self.counters.before_start += (bits ^ kept).bit_count()
+            bits = kept
+        if not batch.plain and b"" in batch.payloads:
+            # A placeholder has no payload, so only the headers of empty messages need be looked at.
+            for index, payload in enumerate(batch.payloads):
+                if not payload and bits >> index & 1 and batch.single(index).compacted_out:
+                    self.counters.compacted_out += 1
+                    bits ^= 1 << index
+        return bits
+
+    def _finished(self, place: Place) -> None:
+        """Nothing of the entry is for the application: acknowledge it with the others."""
+        if self._tracker.entry(place):
+            self._acknowledger.something_waits()
+
+    def _discard(self, place: Place, cost: int, validation_error: int) -> None:
+        self.counters.discarded += cost
+        self._acknowledger.discard(place, validation_error)
+        self._permits.give_back(cost)

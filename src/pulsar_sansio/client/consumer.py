@@ -1,0 +1,493 @@
+"""`Consumer`: one consumer of one topic, the machine that ties delivery, permits, acknowledgement and
+redelivery to an attachment.
+
+It says SUBSCRIBE, grants permits when subscribed, and brings everything in order when the connection is lost:
+what was queued is dropped when the next one is open, because it comes again; acknowledgements wait and go
+first; what was handed out can be acknowledged for ever (rules CONS-09 to CONS-17, CONS-44; exchanges 9, 27).
+How the broker is found and found again is the attachment's; states are its states.
+
+What happens to each message has rooms of its own: `arrival` (frame to queue), `delivery` (queue to
+application), `permits`, `acks` and `acknowledger` (what is acknowledged, when it is sent), `redelivery`.
+"""
+
+from collections.abc import Callable, Collection, Iterable
+from operator import attrgetter
+from typing import Any, ClassVar, Literal, cast
+
+from ..model.config import ConsumerSpec, InitialPosition, SubscriptionType
+from ..model.errors import (
+    ClosedError,
+    ConnectionLost,
+    LocalProtocolError,
+    NotSupported,
+    PulsarError,
+    RemoteProtocolError,
+)
+from ..model.message import Entry, Message, Source
+from ..model.message_id import MessageId
+from ..model.topic_name import TopicName
+from ..wire import MessageCommand, encode_command, encode_flow, proto
+from .acknowledger import Acknowledger
+from .acks import AckTracker, BatchAcknowledgement, Place
+from .arrival import Arrival, ArrivalCounters
+from .attachment import Attached as AttachedState
+from .attachment import Attachment, Decision
+from .connection import Connection
+from .delivery import DeliveryQueue
+from .outputs import (
+    ActiveChanged,
+    Attached,
+    Closed,
+    ConsumerFailed,
+    ConsumerReady,
+    Deliverable,
+    Detached,
+    EndOfTopic,
+    RequestDone,
+    RequestFailed,
+)
+from .permits import Permits
+from .redelivery import Redelivery
+from .services import ClientContext, Services
+
+Acknowledgeable = Message | MessageId | Iterable[Message | MessageId]
+
+_Command = proto.BaseCommand
+_SubType = proto.CommandSubscribe.SubType
+_Position = proto.CommandSubscribe.InitialPosition
+
+_SUBSCRIPTION_TYPES = {
+    SubscriptionType.EXCLUSIVE: _SubType.Exclusive,
+    SubscriptionType.SHARED: _SubType.Shared,
+    SubscriptionType.FAILOVER: _SubType.Failover,
+    SubscriptionType.KEY_SHARED: _SubType.Key_Shared,
+}
+_INITIAL_POSITIONS = {
+    InitialPosition.LATEST: _Position.Latest,
+    InitialPosition.EARLIEST: _Position.Earliest,
+}
+_UINT64 = 2**64 - 1
+_NAME_LENGTH = 5
+"""Letters of a name made up for a consumer without one, as many as the Java client gives (CONS-03)."""
+
+
+class Consumer:
+    """One consumer. `receive()` gives the next message or None, `take(limit)` a list of the next ones."""
+
+    kind: Literal["producer", "consumer"] = "consumer"
+    open_reply: ClassVar[int] = _Command.SUCCESS
+
+    def __init__(
+        self, context: ClientContext, services: Services, handle: int, wire_id: int, spec: ConsumerSpec
+    ) -> None:
+        self.handle = handle
+        self.wire_id = wire_id
+        self.spec = spec
+        self.topic = TopicName.parse(spec.topic)
+        self.name = spec.consumer_name or context.rng.letters(_NAME_LENGTH)
+        self.attachment = Attachment(context, services, self.topic, self)
+        self.permits = Permits(spec.receiver_queue_size)
+        self._context = context
+        self._services = services
+        self._source = Source(str(self.topic), self.topic.partition)
+        self._tracker = AckTracker(spec.batch_index_acknowledgement)
+        self._owner: AckTracker | None = self._tracker
+        """The tracker as long as anything can be acknowledged: None once the consumer is closing."""
+        self._queue = DeliveryQueue(self.permits)
+        self._acknowledger = Acknowledger(
+            context, services.requests, wire_id, spec, self._tracker, wanted=self.topic.persistent
+        )
+        self._arrival = Arrival(self._source, self.permits, self._queue, self._tracker, self._acknowledger)
+        if not spec.durable and self.topic.persistent:
+            self._arrival.start = spec.start_message_id
+            self._arrival.start_inclusive = spec.start_message_id_inclusive
+        self._redelivery = Redelivery(context, wire_id, spec, self._queue, self._acknowledger)
+        self._connection: Connection | None = None
+        """The connection that messages are taken from: while attached, until the close begins."""
+        self._ready = False
+        """Whether it was ever subscribed."""
+        self._active: bool | None = None
+        self._end_of_topic = False
+        self.receive: Callable[[], Message | None] = self._queue.receive
+        self.take: Callable[[int], list[Message]] = self._queue.take
+
+    # --- once per message ------------------------------------------------------------------------
+
+    def on_message(self, connection: Connection, command: MessageCommand) -> None:
+        """A MESSAGE frame. Raises `RemoteProtocolError` where the link has to die for it."""
+        if connection is not self._connection:
+            self._on_early_message()
+            return
+        queue = self._queue
+        try:
+            self._arrival.receive(command, self._redelivery.epoch, connection.max_message_size)
+        except NotSupported as error:
+            self._give_up(connection, error)
+            return
+        if not queue.announced and queue.available:
+            queue.announced = True
+            self._context.emit(Deliverable(self.handle))
+
+    def acknowledge(self, what: Acknowledgeable) -> None:
+        """These messages are done (rules ACK-01, ACK-22). Acknowledging again changes nothing.
+
+        Raises `LocalProtocolError` for what is no message or id, or belongs to another topic, having changed
+        nothing.
+        """
+        if type(what) is Message:
+            record = what.entry.acknowledgement
+            index = what.batch_index
+            # In order, and nothing to send: counting is all.
+            if index == record.in_order and index != record.checkpoint and record.tracker is self._owner:
+                record.in_order = index + 1
+                return
+            self._check_message(what)
+            waits = self._acknowledge_message(what)
+        elif isinstance(what, MessageId):
+            self._check_id(what)
+            waits = self._acknowledge_id(what)
+        else:
+            waits = self._acknowledge_all(cast(Iterable[Message | MessageId], what))
+        if waits:
+            self._acknowledger.something_waits()
+
+    # --- the application's commands --------------------------------------------------------------
+
+    def available(self) -> int:
+        """Messages that `take` would give now."""
+        return self._queue.available
+
+    def acknowledge_cumulative(self, what: Message | MessageId) -> None:
+        """This message and all before it are done (rules ACK-02, ACK-06, ACK-14).
+
+        Raises `LocalProtocolError` on a Shared or Key_Shared subscription, or for what is no message or id
+        of this topic.
+        """
+        if not self.spec.subscription_type.cumulative:
+            raise LocalProtocolError(
+                f"cumulative acknowledgement is not possible on a {self.spec.subscription_type.value} "
+                f"subscription, whose messages go to several consumers"
+            )
+        record = None
+        if isinstance(what, Message):
+            self._check_message(what)
+            message_id = what.message_id
+            if what.batch_index >= 0 and what.entry.acknowledgement.tracker is self._tracker:
+                record = what.entry.acknowledgement
+        elif isinstance(what, MessageId):
+            self._check_id(what)
+            message_id = what
+        else:
+            raise _not_a_message(what)
+        waits = self._tracker.cumulative(record, message_id)
+        ledger_id, entry_id = message_id[:2]
+        self._redelivery.acknowledged_through((ledger_id, entry_id - (message_id.batch_index >= 0)))
+        if waits:
+            self._acknowledger.something_waits()
+
+    def negative_acknowledge(self, what: Acknowledgeable) -> None:
+        """Ask for these messages again after the delay; a batch comes again as a whole (NACK-01, NACK-02).
+
+        Raises like `acknowledge`.
+        """
+        items = [what] if isinstance(what, Message | MessageId) else _several(what)
+        self._check_all(items)
+        places: dict[Place, None] = {}
+        for item in items:
+            places[item.entry.place if isinstance(item, Message) else item[:2]] = None
+        if self.topic.persistent:
+            self._redelivery.negative_acknowledge(
+                [place for place in places if not self._tracker.is_duplicate(place)]
+            )
+
+    def redeliver_unacknowledged(self) -> None:
+        """Ask for everything again that is not acknowledged (REDEL-01). Raises only when closed."""
+        self._check_open()
+        self._redelivery.redeliver_all()
+
+    def flush_acknowledgements(self, request: int) -> None:
+        """`RequestDone(request)` when the broker has confirmed all acknowledgements so far."""
+        self._check_open()
+        self._acknowledger.flush_confirmed(request)
+
+    def unsubscribe(self, request: int, force: bool) -> None:
+        """Remove the subscription (rules CONS-45 to CONS-47); `force`: also from under other consumers.
+
+        `RequestFailed` where the broker refuses (the consumer goes on), or there is no connection.
+        """
+        self._check_open()
+        connection = self._connection
+        if connection is None:
+            why = "unsubscribe needs a connection, and there is none at the moment"
+            self._context.emit(RequestFailed(request, ConnectionLost(why)))
+            return
+
+        def done(_reply: Any) -> None:
+            self._unsubscribed()
+            self._context.emit(RequestDone(request, None))
+
+        self._services.requests.send(
+            connection,
+            lambda request_id: encode_command(
+                _Command.UNSUBSCRIBE,
+                proto.CommandUnsubscribe(consumer_id=self.wire_id, request_id=request_id, force=force),
+            ),
+            done,
+            lambda error: self._context.emit(RequestFailed(request, error)),
+        )
+
+    def close(self) -> None:
+        """Send what acknowledgements wait, then leave (rules CONS-50 to CONS-52). `Closed` follows."""
+        if self._owner is None:
+            return
+        self._acknowledger.flush()
+        self._stop()
+        self.attachment.close()
+
+    @property
+    def counters(self) -> ArrivalCounters:
+        """What arrived and was not delivered, by reason."""
+        return self._arrival.counters
+
+    # --- what the attachment asks and tells ------------------------------------------------------
+
+    def open_command(self, request_id: int, connection: Connection) -> bytes:
+        """SUBSCRIBE. What is queued comes again, so it goes (CONS-09); a subscription that is not durable
+        goes on behind what was handed out (CONS-16)."""
+        spec = self.spec
+        if not spec.durable and self.topic.persistent:
+            resume_after = self._queue.resume_after()
+            if resume_after is not None:
+                self._arrival.start = resume_after
+                self._arrival.start_inclusive = False
+        self._queue.clear()
+        command = proto.CommandSubscribe(
+            topic=self._source.topic,
+            subscription=spec.subscription,
+            subType=_SUBSCRIPTION_TYPES[spec.subscription_type],
+            consumer_id=self.wire_id,
+            request_id=request_id,
+            consumer_name=self.name,
+            priority_level=spec.priority_level,
+            durable=spec.durable,
+            metadata=[proto.KeyValue(key=key, value=value) for key, value in spec.properties.items()],
+            read_compacted=False,
+            initialPosition=_INITIAL_POSITIONS[spec.initial_position],
+            force_topic_creation=True,
+            consumer_epoch=self._redelivery.epoch,
+        )
+        start = self._arrival.start
+        if start is not None:
+            command.start_message_id.CopyFrom(
+                proto.MessageIdData(
+                    ledgerId=start.ledger_id & _UINT64,
+                    entryId=start.entry_id & _UINT64,
+                    batch_index=start.batch_index,
+                )
+            )
+        return encode_command(_Command.SUBSCRIBE, command)
+
+    def on_opened(self, connection: Connection, _reply: Any) -> None:
+        """Subscribed: first the acknowledgements that wait, then permits for a full queue (FLOW-02)."""
+        self._connection = connection
+        self._redelivery.attach(connection)
+        self._acknowledger.attach(connection)
+        self.permits.attach(lambda permits: connection.write(encode_flow(self.wire_id, permits)))
+        if self._ready:
+            self._context.emit(Attached(self.handle))
+        else:
+            self._ready = True
+            self._context.emit(ConsumerReady(self.handle, self._source.topic))
+
+    def on_open_refused(self, error: PulsarError) -> Decision:
+        return Decision.DEFAULT
+
+    def on_detached(self, cause: PulsarError) -> None:
+        """The queue stays for now: until the next connection is open, the application may go on with it."""
+        self._connection = None
+        self._active = None
+        self._redelivery.detach()
+        self._acknowledger.detach(cause)
+        self.permits.detach()
+        self._context.emit(Detached(self.handle, cause))
+
+    def on_failed(self, error: PulsarError) -> None:
+        self._stop()
+        self._acknowledger.end(error)
+        if self._ready:
+            self._context.emit(Closed(self.handle, error))
+        else:
+            self._context.emit(ConsumerFailed(self.handle, error))
+
+    def close_command(self, request_id: int) -> bytes:
+        return encode_command(
+            _Command.CLOSE_CONSUMER,
+            proto.CommandCloseConsumer(consumer_id=self.wire_id, request_id=request_id),
+        )
+
+    def on_closed(self) -> None:
+        self._stop()
+        self._acknowledger.end(ClosedError(f"the consumer on {self._source.topic} was closed"))
+        if self._ready:
+            self._context.emit(Closed(self.handle, None))
+
+    # --- what the broker tells -------------------------------------------------------------------
+
+    def on_active_changed(self, active: bool) -> None:
+        """ACTIVE_CONSUMER_CHANGE; Failover only (exchanges 14)."""
+        self._redelivery.active_changed(active)
+        if active is not self._active:
+            self._active = active
+            self._context.emit(ActiveChanged(self.handle, active))
+
+    def on_end_of_topic(self) -> None:
+        """REACHED_END_OF_TOPIC; the broker may repeat it (CONS-42)."""
+        if not self._end_of_topic:
+            self._end_of_topic = True
+            self._context.emit(EndOfTopic(self.handle))
+
+    # --- inside ----------------------------------------------------------------------------------
+
+    def _acknowledge_message(self, message: Message) -> bool:
+        """Whether something new waits to be sent."""
+        entry = message.entry
+        record: BatchAcknowledgement = entry.acknowledgement
+        if record.tracker is not self._tracker:
+            return self._acknowledge_id(message.message_id)
+        if message.batch_index < 0:
+            waits = self._tracker.entry(entry.place)
+            self._redelivery.acknowledged(entry.place)
+            return waits
+        waits = self._tracker.member(record, message.batch_index)
+        if record.complete:
+            self._redelivery.acknowledged(entry.place)
+        return waits
+
+    def _acknowledge_id(self, message_id: MessageId) -> bool:
+        """Whether something new waits to be sent."""
+        waits = self._tracker.individual(message_id)
+        place = message_id[:2]
+        if self._tracker.is_duplicate(place):
+            self._redelivery.acknowledged(place)
+        return waits
+
+    def _acknowledge_all(self, what: Iterable[Message | MessageId]) -> bool:
+        """Several at once: first all of them are checked, then all are acknowledged."""
+        items = _several(what)
+        self._check_all(items)
+        owner = self._owner
+        waits = False
+        for item in items:
+            if type(item) is Message:
+                record = item.entry.acknowledgement
+                index = item.batch_index
+                if index == record.in_order and index != record.checkpoint and record.tracker is owner:
+                    record.in_order = index + 1
+                elif self._acknowledge_message(item):
+                    waits = True
+            elif self._acknowledge_id(cast(MessageId, item)):
+                waits = True
+        return waits
+
+    # --- checks: raise for the caller's mistakes -------------------------------------------------
+
+    def _check_open(self) -> None:
+        if self._owner is None:
+            raise ClosedError(f"the consumer on {self._source.topic} is closed")
+
+    def _check_all(self, items: Collection[Message | MessageId]) -> None:
+        self._check_open()
+        messages = items
+        if set(map(type, items)) != {Message}:
+            messages = []
+            for item in items:
+                if isinstance(item, Message):
+                    messages.append(item)
+                else:
+                    self._check_id(item)
+        # Messages come by the entry, and what is to be checked of them is the entry's.
+        for entry in set(map(_entry_of, messages)):
+            if entry.source is not self._source and entry.source != self._source:
+                raise self._foreign(entry)
+
+    def _check_message(self, message: Message) -> None:
+        self._check_open()
+        entry = message.entry
+        if entry.source is not self._source and entry.source != self._source:
+            raise self._foreign(entry)
+
+    def _check_id(self, message_id: MessageId) -> None:
+        self._check_open()
+        partition = self._source.partition
+        if message_id.partition >= 0 and message_id.partition != partition:
+            raise LocalProtocolError(
+                f"message id {message_id} is of partition {message_id.partition}, not of {self._source.topic}"
+            )
+        self._tracker.check(message_id)
+
+    def _foreign(self, entry: Entry) -> LocalProtocolError:
+        ledger_id, entry_id = entry.place
+        return LocalProtocolError(
+            f"message {ledger_id}:{entry_id} is from {entry.source.topic}, not from {self._source.topic}"
+        )
+
+    # --- ends ------------------------------------------------------------------------------------
+
+    def _on_early_message(self) -> None:
+        """A message while not subscribed. While closing, nobody wants it; otherwise the broker had no permit
+        to send it, and it would be lost for this subscription: only a new connection brings it again."""
+        if self._owner is not None:
+            raise RemoteProtocolError(
+                f"the broker sent messages of {self._source.topic} before it was asked to"
+            )
+
+    def _give_up(self, connection: Connection, error: NotSupported) -> None:
+        """This version cannot go on; the broker is told, so that it does not wait for this consumer."""
+        self._services.requests.send(connection, self.close_command, _ignore, _ignore)
+        self.attachment.fail(error)
+
+    def _unsubscribed(self) -> None:
+        """The subscription is gone, and the consumer with it; nothing is left to acknowledge (CONS-46)."""
+        if isinstance(self.attachment.state, AttachedState):
+            self.attachment.end()
+        else:  # the user closed it meanwhile, or the broker did
+            self.attachment.close()
+
+    def _stop(self) -> None:
+        """No message is taken or handed out any more."""
+        self._connection = None
+        self._owner = None
+        self._redelivery.detach()
+        self.permits.detach()
+        self._queue.clear()
+        self.receive = self._receive_closed
+        self.take = self._take_closed
+
+    def _receive_closed(self) -> Message | None:
+        raise ClosedError(f"the consumer on {self._source.topic} is closed")
+
+    def _take_closed(self, _limit: int) -> list[Message]:
+        raise ClosedError(f"the consumer on {self._source.topic} is closed")
+
+
+_entry_of = attrgetter("entry")
+
+
+def _several(items: object) -> Collection[Message | MessageId]:
+    """`items` as a collection of messages and ids; raises `LocalProtocolError` for anything else."""
+    if not isinstance(items, list | tuple):
+        if not isinstance(items, Iterable) or isinstance(items, str | bytes):
+            raise _not_a_message(items)
+        items = list(items)
+    for kind in set(map(type, items)):
+        if kind is not Message and kind is not MessageId:
+            raise _not_a_message(next(item for item in items if type(item) is kind))
+    return items
+
+
+def _not_a_message(what: object) -> LocalProtocolError:
+    return LocalProtocolError(f"a message, a message id or several of them, not {type(what).__name__}")
+
+
+def _ignore(_: object) -> None:
+    """For a request whose answer changes nothing."""

@@ -1,0 +1,220 @@
+"""Asking for messages again: negative acknowledgements, redeliver-all, and the consumer epoch.
+
+The broker redelivers entries, not messages: of a batch all messages come again that it does not know to be
+acknowledged (exchanges 13). Shared and Key_Shared subscriptions ask for single entries; on the others there
+is only one way back, and it leads to the first message that is not acknowledged (rule REDEL-02). There the
+epoch tells which deliveries were on their way before the broker had gone back.
+
+A connection that is lost brings everything back by itself, so nothing of this outlives an attachment but the
+epoch, which SUBSCRIBE tells the broker.
+"""
+
+from collections.abc import Collection
+from itertools import islice
+
+from ..model.config import ConsumerSpec, seconds_to_ns
+from ..wire import encode_command, proto
+from .acknowledger import Acknowledger
+from .acks import Place
+from .connection import Connection
+from .delivery import DeliveryQueue
+from .services import ClientContext
+
+MAX_IDS_IN_REQUEST = 1_000
+"""Ids in one REDELIVER_UNACKNOWLEDGED_MESSAGES (rule REDEL-05)."""
+
+MAX_TICK = 100_000_000
+"""Nanoseconds by which a negative acknowledgement may wait for others to be sent together with it."""
+
+_UINT64 = 2**64 - 1
+_REDELIVER = proto.BaseCommand.REDELIVER_UNACKNOWLEDGED_MESSAGES
+
+
+class NegativeAcknowledgements:
+    """Entries to ask for again, each when its delay is over (rules NACK-01, NACK-02).
+
+    Never early; late by at most a tenth of the delay and `MAX_TICK`, so that many make one request.
+    """
+
+    __slots__ = ("_delay", "_due", "_tick")
+
+    def __init__(self, delay: int) -> None:
+        self._delay = delay
+        self._tick = max(1, min(delay // 10, MAX_TICK))
+        self._due: dict[Place, int] = {}
+        """In the order of their moments, because the delay is the same for all."""
+
+    def __len__(self) -> int:
+        return len(self._due)
+
+    def add(self, place: Place, now: int) -> None:
+        """The earlier moment counts for an entry named twice."""
+        tick = self._tick
+        self._due.setdefault(place, -(-(now + self._delay) // tick) * tick)
+
+    def discard(self, place: Place) -> None:
+        """The entry is acknowledged after all."""
+        self._due.pop(place, None)
+
+    def discard_through(self, last: Place) -> None:
+        """So are this entry and all before it."""
+        for place in [place for place in self._due if place <= last]:
+            del self._due[place]
+
+    def next(self) -> int | None:
+        """The moment when the first is due."""
+        return next(iter(self._due.values()), None)
+
+    def take_due(self, now: int) -> list[Place]:
+        due: list[Place] = []
+        for place, when in self._due.items():
+            if when > now:
+                break
+            due.append(place)
+        for place in due:
+            del self._due[place]
+        return due
+
+    def clear(self) -> None:
+        self._due.clear()
+
+
+class Redelivery:
+    """Redelivery requests of one consumer."""
+
+    __slots__ = (
+        "_acknowledger",
+        "_active",
+        "_connection",
+        "_context",
+        "_queue",
+        "_single_entries",
+        "_slot",
+        "_told_epoch",
+        "_wire_id",
+        "epoch",
+        "negative",
+    )
+
+    def __init__(
+        self,
+        context: ClientContext,
+        wire_id: int,
+        spec: ConsumerSpec,
+        queue: DeliveryQueue,
+        acknowledger: Acknowledger,
+    ) -> None:
+        self.epoch = 0
+        """Deliveries of an older one are dropped; it goes up with every redeliver-all."""
+        self.negative = NegativeAcknowledgements(seconds_to_ns(spec.negative_acknowledgement_delay))
+        self._context = context
+        self._wire_id = wire_id
+        self._single_entries = not spec.subscription_type.cumulative
+        self._queue = queue
+        self._acknowledger = acknowledger
+        self._slot = context.deadlines.slot(self._negative_due)
+        self._connection: Connection | None = None
+        self._active = True
+        self._told_epoch = 0
+        """The epoch in SUBSCRIBE, which the broker knows for certain."""
+
+    def attach(self, connection: Connection) -> None:
+        self._connection = connection
+        self._told_epoch = self.epoch
+        self._active = True
+
+    def detach(self) -> None:
+        """Everything not acknowledged comes again without being asked for."""
+        self._connection = None
+        self.negative.clear()
+        self._slot.clear()
+
+    # --- asking ----------------------------------------------------------------------------------
+
+    def negative_acknowledge(self, places: Collection[Place]) -> None:
+        """Ask for these entries when the delay is over; while detached there is no need to."""
+        if self._connection is None:
+            return
+        now = self._context.now
+        for place in places:
+            self.negative.add(place, now)
+        self._schedule()
+
+    def acknowledged(self, place: Place) -> None:
+        """The entry is wholly acknowledged; asking for it would be wrong."""
+        if self.negative:
+            self.negative.discard(place)
+
+    def acknowledged_through(self, place: Place) -> None:
+        if self.negative:
+            self.negative.discard_through(place)
+
+    def redeliver_all(self) -> None:
+        """Everything not acknowledged again, the queue included (rule REDEL-01).
+
+        A Failover consumer that is not the active one does nothing: the broker would ignore it, and an epoch
+        that the broker does not take over would make every later message look outdated.
+        """
+        connection = self._connection
+        if connection is None:
+            self._queue.clear()
+            return
+        if not self._active:
+            return
+        self.negative.clear()
+        self._slot.clear()
+        self._acknowledger.flush()
+        if not self._single_entries:
+            self.epoch += 1
+        self._request_all(connection)
+        # After the request, so that what these permits bring is of the new epoch already.
+        self._queue.clear()
+
+    def active_changed(self, active: bool) -> None:
+        """A Failover consumer's turn came or went.
+
+        Its last request may have reached the broker at a moment when it was not active, and have been
+        ignored; then the broker still sends the older epoch. Asking again settles it either way.
+        """
+        self._active = active
+        if active and self._connection is not None and self.epoch > self._told_epoch:
+            self._request_all(self._connection)
+
+    # --- inside ----------------------------------------------------------------------------------
+
+    def _schedule(self) -> None:
+        when = self.negative.next()
+        if when is None:
+            self._slot.clear()
+        elif when <= self._context.now:
+            self._negative_due()
+        elif self._slot.when is None or when < self._slot.when:
+            self._slot.set(when)
+
+    def _negative_due(self) -> None:
+        connection = self._connection
+        assert connection is not None
+        places = self.negative.take_due(self._context.now)
+        if places:
+            if self._single_entries:
+                self._request(connection, places)
+            else:
+                self.redeliver_all()
+        self._schedule()
+
+    def _request(self, connection: Connection, places: list[Place]) -> None:
+        # What is acknowledged of a batch must be known before the rest is asked for.
+        self._acknowledger.flush()
+        remaining = iter(places)
+        while part := list(islice(remaining, MAX_IDS_IN_REQUEST)):
+            command = proto.CommandRedeliverUnacknowledgedMessages(consumer_id=self._wire_id)
+            for ledger_id, entry_id in part:
+                command.message_ids.add(ledgerId=ledger_id & _UINT64, entryId=entry_id & _UINT64)
+            connection.write(encode_command(_REDELIVER, command))
+        self._queue.remove(set(places))
+
+    def _request_all(self, connection: Connection) -> None:
+        command = proto.CommandRedeliverUnacknowledgedMessages(consumer_id=self._wire_id)
+        if not self._single_entries:
+            command.consumer_epoch = self.epoch
+        connection.write(encode_command(_REDELIVER, command))

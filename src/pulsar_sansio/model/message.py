@@ -1,0 +1,271 @@
+"""`Message`: one received message, and `Entry`: what the messages of one stored entry have in common.
+
+A broker stores and delivers entries; an entry is one message, or a batch of them. What is said once for the
+whole entry (its place, producer, publish time, redelivery count) stands once, in the `Entry`; a `Message` is
+three references to that and its own payload, because a consumer makes millions of them. Everything else is
+read from the entry's headers when it is asked for (rules MSG-07, MSG-10).
+
+A message is plain to the outside: it pickles to its values, without the entry it came in, and its `repr`
+never shows the payload. It knows nothing of how entries are parsed or acknowledged: `Entry.acknowledgement`
+belongs to the consumer that made the entry.
+"""
+
+from base64 import b64decode
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Protocol
+
+from .message_id import MessageId
+
+
+class MessageHeader(Protocol):
+    """What a message's own header says; attribute names are those of the wire schema."""
+
+    @property
+    def properties(self) -> Sequence[tuple[str, str]]: ...
+    @property
+    def partition_key(self) -> str | None: ...
+    @property
+    def partition_key_b64_encoded(self) -> bool: ...
+    @property
+    def ordering_key(self) -> bytes | None: ...
+    @property
+    def event_time(self) -> int: ...
+    @property
+    def sequence_id(self) -> int | None: ...
+    @property
+    def null_value(self) -> bool: ...
+
+
+class EntryHeader(MessageHeader, Protocol):
+    """What an entry's header says besides; in a batch only these are common to its messages."""
+
+    @property
+    def producer_name(self) -> str: ...
+    @property
+    def publish_time(self) -> int: ...
+
+
+class BatchHeaders(Protocol):
+    """The headers of a batch's messages, each parsed when it is asked for."""
+
+    def single(self, index: int, /) -> MessageHeader: ...
+
+
+class Source(NamedTuple):
+    """Where a consumer's messages come from; one for all of them."""
+
+    topic: str
+    """Full name, with the partition's suffix if there is one."""
+    partition: int
+    """Index of the partition, -1 where the topic is not partitioned; it stands in every message id."""
+
+
+class Entry:
+    """One stored entry as it was delivered once. A later delivery of the same entry is another `Entry`."""
+
+    __slots__ = ("acknowledgement", "batch", "header", "place", "redelivery_count", "size", "source")
+
+    def __init__(
+        self,
+        source: Source,
+        place: tuple[int, int],
+        header: EntryHeader,
+        redelivery_count: int,
+        acknowledgement: Any,
+        batch: BatchHeaders | None = None,
+        size: int = 0,
+    ) -> None:
+        self.source = source
+        self.place = place
+        """Ledger id and entry id."""
+        self.header = header
+        self.redelivery_count = redelivery_count
+        self.acknowledgement = acknowledgement
+        """The consumer's own record of which of these messages are acknowledged."""
+        self.batch = batch
+        """Headers of the batch's messages; None where the entry is one message."""
+        self.size = size
+        """Number of messages in the batch; 0 where the entry is one message."""
+
+
+class Message:
+    """A received message.
+
+    `data`: the payload as bytes. `entry` and `batch_index` (-1 where the entry is one message) say which
+    message it is; applications use `message_id`.
+    """
+
+    __slots__ = ("_header", "batch_index", "data", "entry")
+
+    _header: MessageHeader
+
+    def __init__(self, data: bytes, entry: Entry, batch_index: int) -> None:
+        self.data = data
+        self.entry = entry
+        self.batch_index = batch_index
+
+    @property
+    def header(self) -> MessageHeader:
+        """The message's own header: the single one in a batch, else the entry's. Parsed at first use."""
+        try:
+            return self._header
+        except AttributeError:
+            entry = self.entry
+            header: MessageHeader = (
+                entry.header if entry.batch is None else entry.batch.single(self.batch_index)
+            )
+            self._header = header
+            return header
+
+    @property
+    def value(self) -> bytes | None:
+        """The payload; None for a null value, which compaction takes as "this key is deleted"."""
+        data = self.data
+        # A null value has no payload, so the header need not be parsed for any other message.
+        if not data and self.header.null_value:
+            return None
+        return data
+
+    @property
+    def message_id(self) -> MessageId:
+        """Where the message lies (rule MSG-01)."""
+        entry = self.entry
+        ledger_id, entry_id = entry.place
+        return MessageId(ledger_id, entry_id, entry.source.partition, self.batch_index, entry.size)
+
+    @property
+    def key(self) -> str | None:
+        """The key as text, None where there is none; Base64 text where `has_base64_key`."""
+        return self.header.partition_key
+
+    @property
+    def has_base64_key(self) -> bool:
+        """Whether the producer gave the key as bytes, which travel as Base64 text."""
+        return self.header.partition_key_b64_encoded
+
+    @property
+    def key_bytes(self) -> bytes | None:
+        """The key's bytes: decoded from Base64, or the UTF-8 of the text; None where there is no key.
+
+        Raises `ValueError` where the producer says Base64 and the key is none.
+        """
+        header = self.header
+        key = header.partition_key
+        if key is None:
+            return None
+        return b64decode(key) if header.partition_key_b64_encoded else key.encode("utf-8", "surrogateescape")
+
+    @property
+    def ordering_key(self) -> bytes | None:
+        """The bytes that replace the key for key-shared dispatch, None where there are none."""
+        return self.header.ordering_key
+
+    @property
+    def properties(self) -> dict[str, str]:
+        """The application's properties; of two with one name the last counts."""
+        return dict(self.header.properties)
+
+    @property
+    def event_time(self) -> int:
+        """The application's own time, milliseconds since 1970; 0 where it gave none."""
+        return self.header.event_time
+
+    @property
+    def publish_time(self) -> int:
+        """The producer's clock when it sent the message or its batch, milliseconds since 1970."""
+        return self.entry.header.publish_time
+
+    @property
+    def sequence_id(self) -> int:
+        """The producer's number of the message."""
+        sequence_id = self.header.sequence_id
+        if sequence_id is not None:
+            return sequence_id
+        # Clients that leave it out of a batch number its messages from the batch's own id.
+        return (self.entry.header.sequence_id or 0) + max(self.batch_index, 0)
+
+    @property
+    def producer_name(self) -> str:
+        """The name of the producer, unique in its topic."""
+        return self.entry.header.producer_name
+
+    @property
+    def topic(self) -> str:
+        """Full name of the topic the message was received from, a partition's suffix included."""
+        return self.entry.source.topic
+
+    @property
+    def redelivery_count(self) -> int:
+        """How often the broker has delivered the entry before; it forgets when it restarts."""
+        return self.entry.redelivery_count
+
+    def __repr__(self) -> str:
+        return f"<Message {self.message_id} of {self.topic}, {len(self.data)} bytes>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        header = self.header
+        values = _Values(
+            properties=tuple(header.properties),
+            partition_key=header.partition_key,
+            partition_key_b64_encoded=header.partition_key_b64_encoded,
+            ordering_key=header.ordering_key,
+            event_time=header.event_time,
+            sequence_id=self.sequence_id,
+            null_value=header.null_value,
+            producer_name=self.producer_name,
+            publish_time=self.publish_time,
+        )
+        return _restore, (
+            self.data,
+            tuple(self.message_id),
+            self.topic,
+            self.redelivery_count,
+            tuple(values),
+        )
+
+
+class Unacknowledgeable:
+    """The record of a message that came out of a pickle: no consumer's; it is acknowledged by its id."""
+
+    __slots__ = ()
+    tracker = None
+    in_order = -2
+    checkpoint = -2
+
+
+class _Values(NamedTuple):
+    """Both headers of one message as plain values."""
+
+    properties: tuple[tuple[str, str], ...]
+    partition_key: str | None
+    partition_key_b64_encoded: bool
+    ordering_key: bytes | None
+    event_time: int
+    sequence_id: int
+    null_value: bool
+    producer_name: str
+    publish_time: int
+
+    def single(self, index: int, /) -> MessageHeader:
+        return self
+
+
+def _restore(
+    data: bytes,
+    message_id: tuple[int, int, int, int, int],
+    topic: str,
+    redelivery_count: int,
+    values: tuple[Any, ...],
+) -> Message:
+    header = _Values(*values)
+    ledger_id, entry_id, partition, batch_index, size = message_id
+    entry = Entry(
+        Source(topic, partition),
+        (ledger_id, entry_id),
+        header,
+        redelivery_count,
+        Unacknowledgeable(),
+        header if batch_index >= 0 else None,
+        size,
+    )
+    return Message(data, entry, batch_index)
