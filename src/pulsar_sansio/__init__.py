@@ -1,1 +1,188 @@
-"""Apache Pulsar as a program that never waits."""
+"""Apache Pulsar as a program that never waits.
+
+Bytes, commands and the time go in; bytes, news and the next deadline come out. There is no socket, clock,
+thread or log here: whoever has a socket and a clock can drive `Client`.
+
+    client = Client(clock(), ClientConfig(service_url="pulsar://localhost:6650"), seed=1)
+    producer = client.open_producer(clock(), ProducerSpec(topic="demo"))
+    while (output := client.next_output()) is not None:
+        match output:
+            case Connect(link, address, tls): ...   # open it, then client.connected(clock(), link)
+            case Transmit(link): ...                # write client.data_to_send(link)
+            case Receipts(producer, first, message_ids): ...
+
+The names below are the public ones; everything else may change.
+"""
+
+from .client import outputs as client_outputs
+from .client.client import Client
+from .client.outputs import (
+    ActiveChanged,
+    Attached,
+    Closed,
+    Connect,
+    ConsumerFailed,
+    ConsumerReady,
+    Deliverable,
+    Detached,
+    Disconnect,
+    EndOfTopic,
+    Output,
+    ProducerFailed,
+    ProducerReady,
+    Receipts,
+    RequestDone,
+    RequestFailed,
+    SendFailed,
+    Transmit,
+    Writable,
+)
+from .model.config import (
+    BatchingPolicy,
+    ClientConfig,
+    CompressionType,
+    ConsumerSpec,
+    InitialPosition,
+    OutgoingMessage,
+    ProducerSpec,
+    SubscriptionType,
+    seconds_to_ns,
+)
+from .model.errors import (
+    AuthenticationError,
+    AuthorizationError,
+    BrokerError,
+    ChecksumMismatch,
+    ChecksumRefused,
+    ClosedError,
+    ConnectionLost,
+    ConsumerAssignError,
+    ConsumerBusy,
+    ConsumerNotFound,
+    DecompressionFailed,
+    FrameError,
+    IncompatibleSchema,
+    InvalidConfiguration,
+    InvalidMessage,
+    InvalidServiceUrl,
+    InvalidTopicName,
+    LocalProtocolError,
+    MessageTooLarge,
+    MetadataError,
+    NotAllowed,
+    NotSupported,
+    PersistenceError,
+    ProducerBlockedQuotaExceeded,
+    ProducerBusy,
+    ProducerFenced,
+    ProducerQueueIsFull,
+    PulsarError,
+    RemoteProtocolError,
+    ServerError,
+    ServiceNotReady,
+    SubscriptionNotFound,
+    TimedOut,
+    TooManyRedirects,
+    TooManyRequests,
+    TopicNameRefused,
+    TopicNotFound,
+    TopicTerminated,
+    TransactionRefused,
+    UncompressedSizeCorrupted,
+    UnsupportedVersion,
+    broker_error,
+)
+from .model.message import Message
+from .model.message_id import EARLIEST, LATEST, MessageId
+from .model.service_url import Address, ServiceUrl
+from .model.topic_name import TopicName
+from .wire.message_ids import decode_message_id, encode_message_id
+
+__all__ = [
+    "client_outputs",
+    # the root
+    "Client",
+    # what it says
+    "ActiveChanged",
+    "Attached",
+    "Closed",
+    "Connect",
+    "ConsumerFailed",
+    "ConsumerReady",
+    "Deliverable",
+    "Detached",
+    "Disconnect",
+    "EndOfTopic",
+    "Output",
+    "ProducerFailed",
+    "ProducerReady",
+    "Receipts",
+    "RequestDone",
+    "RequestFailed",
+    "SendFailed",
+    "Transmit",
+    "Writable",
+    # what people ask for
+    "BatchingPolicy",
+    "ClientConfig",
+    "CompressionType",
+    "ConsumerSpec",
+    "InitialPosition",
+    "OutgoingMessage",
+    "ProducerSpec",
+    "SubscriptionType",
+    "seconds_to_ns",
+    # what people hold
+    "EARLIEST",
+    "LATEST",
+    "Address",
+    "Message",
+    "MessageId",
+    "ServiceUrl",
+    "TopicName",
+    "decode_message_id",
+    "encode_message_id",
+    # what goes wrong
+    "AuthenticationError",
+    "AuthorizationError",
+    "BrokerError",
+    "ChecksumMismatch",
+    "ChecksumRefused",
+    "ClosedError",
+    "ConnectionLost",
+    "ConsumerAssignError",
+    "ConsumerBusy",
+    "ConsumerNotFound",
+    "DecompressionFailed",
+    "FrameError",
+    "IncompatibleSchema",
+    "InvalidConfiguration",
+    "InvalidMessage",
+    "InvalidServiceUrl",
+    "InvalidTopicName",
+    "LocalProtocolError",
+    "MessageTooLarge",
+    "MetadataError",
+    "NotAllowed",
+    "NotSupported",
+    "PersistenceError",
+    "ProducerBlockedQuotaExceeded",
+    "ProducerBusy",
+    "ProducerFenced",
+    "ProducerQueueIsFull",
+    "PulsarError",
+    "RemoteProtocolError",
+    "ServerError",
+    "ServiceNotReady",
+    "SubscriptionNotFound",
+    "TimedOut",
+    "TooManyRedirects",
+    "TooManyRequests",
+    "TopicNameRefused",
+    "TopicNotFound",
+    "TopicTerminated",
+    "TransactionRefused",
+    "UncompressedSizeCorrupted",
+    "UnsupportedVersion",
+    "broker_error",
+]

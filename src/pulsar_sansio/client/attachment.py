@@ -86,7 +86,10 @@ class Attachable(Protocol):
     """The id the application knows it by."""
     wire_id: int
     """producer_id or consumer_id."""
-    kind: Literal["producer", "consumer"]
+
+    @property
+    def kind(self) -> Literal["producer", "consumer"]: ...
+
     attachment: "Attachment"
     open_reply: ClassVar[int]
     """The command type that answers `open_command`: PRODUCER_SUCCESS or SUCCESS."""
@@ -312,8 +315,10 @@ class Attachment:
         self._services.ended(self._owner.handle, None)
 
     def fail(self, error: PulsarError) -> None:
-        """Ended for good by what the broker said (terminated, fenced) while attached."""
-        self._give_up(error)
+        """Ended for good by what the broker said of a message (terminated, fenced). While closing, the close
+        goes on instead."""
+        if TRANSITIONS.allows(self.state, Input.GIVE_UP):
+            self._give_up(error)
 
     # --- the way there ---
 
@@ -367,13 +372,15 @@ class Attachment:
         state = self.state
         assert isinstance(state, Opening)
         connection = state.connection
-        self._move(Input.OPENED, Attached(connection))
+        attached = Attached(connection)
+        self._move(Input.OPENED, attached)
         self.connection = connection
-        self.was_attached = True
-        self._backoff.reset()
-        self._give_up_at.clear()
-        self._last_error = None
         self._owner.on_opened(connection, reply)
+        if self.state is attached:  # else what the broker answered was no use, and the connection was ended
+            self.was_attached = True
+            self._backoff.reset()
+            self._give_up_at.clear()
+            self._last_error = None
 
     # --- what goes wrong ---
 

@@ -2,8 +2,8 @@
 
 It owns the handshake (CONNECT, CONNECTED), the cutting of bytes into commands, PING and PONG, the handing of
 each command to whom it concerns, and poison: whatever the peer does wrong ends this one link, with the cause
-declared, and nothing else (rules CONN-01 to CONN-18; exchanges 1). It refuses to know what producers, consumers
-and lookups do with what they get, and where the bytes travel.
+declared, and nothing else (rules CONN-01 to CONN-18; exchanges 1). It refuses to know what producers,
+consumers and lookups do with what they get, and where the bytes travel.
 """
 
 from collections.abc import Iterable

@@ -1,8 +1,9 @@
 """`Requests`: which question is waiting for which answer (rules CONN-06, CONN-07, CONN-12, CONN-13).
 
-One counter of request ids per client; what is pending is kept per connection, because an answer only counts on
-the connection that was asked. Exactly one of the two callbacks is called, once, unless the request is
-cancelled. It refuses to know what was asked: a request is a frame, the kind of its answer and a limit of time.
+One counter of request ids per client; what is pending is kept per connection, because an answer only counts
+on the connection that was asked. Exactly one of the two callbacks is called, once, unless the request is
+cancelled. It refuses to know what was asked: a request is a frame, the kind of its answer and a limit of
+time.
 """
 
 from collections import deque
@@ -38,13 +39,14 @@ REPLIES: dict[type, int] = {
 class Pending:
     """One request that has no answer yet."""
 
-    __slots__ = ("connection", "deadline", "done", "on_done", "on_failed", "reply", "request_id")
+    __slots__ = ("connection", "deadline", "done", "limit", "on_done", "on_failed", "reply", "request_id")
 
     def __init__(
         self,
         connection: "Connection",
         request_id: int,
         reply: int,
+        limit: int,
         deadline: int,
         on_done: Callable[[Any], None],
         on_failed: Callable[[PulsarError], None],
@@ -52,6 +54,7 @@ class Pending:
         self.connection = connection
         self.request_id = request_id
         self.reply = reply
+        self.limit = limit
         self.deadline = deadline
         self.on_done = on_done
         self.on_failed = on_failed
@@ -68,12 +71,17 @@ class _Timeouts:
         self.queue: deque[Pending] = deque()
 
     def add(self, pending: Pending) -> None:
+        self.queue.append(pending)
+        if self.slot.when is None:
+            self.slot.set(pending.deadline)
+
+    def tidy(self) -> None:
+        """Forget what was answered; no timer where nothing is left."""
         queue = self.queue
         while queue and queue[0].done:
             queue.popleft()
-        queue.append(pending)
-        if self.slot.when is None:
-            self.slot.set(queue[0].deadline)
+        if not queue:
+            self.slot.clear()
 
 
 class Requests:
@@ -103,7 +111,8 @@ class Requests:
         """
         request_id = self._next_request_id()
         limit = self._services.durations.operation_timeout if timeout_ns is None else timeout_ns
-        pending = Pending(connection, request_id, reply, self._context.now + limit, on_done, on_failed)
+        deadline = self._context.now + limit
+        pending = Pending(connection, request_id, reply, limit, deadline, on_done, on_failed)
         connection.pending[request_id] = pending
         timeouts = self._timeouts.get(limit)
         if timeouts is None:
@@ -115,9 +124,9 @@ class Requests:
 
     def cancel(self, connection: "Connection", request_id: int) -> None:
         """Nobody wants the answer any more; a late one is ignored. An id that is not pending is too."""
-        pending = connection.pending.pop(request_id, None)
+        pending = connection.pending.get(request_id)
         if pending is not None:
-            pending.done = True
+            self._settle(pending)
 
     def reply(self, connection: "Connection", command: Any) -> None:
         """An answer came. One to nothing that was asked is ignored (exchanges 0, rule CONN-07).
@@ -149,18 +158,18 @@ class Requests:
     def _settle(self, pending: Pending) -> Pending:
         del pending.connection.pending[pending.request_id]
         pending.done = True
+        self._timeouts[pending.limit].tidy()
         return pending
 
     def _expire(self, limit: int) -> None:
         timeouts = self._timeouts[limit]
         queue = timeouts.queue
         now = self._context.now
-        while queue and (queue[0].done or queue[0].deadline <= now):
-            pending = queue.popleft()
-            if not pending.done:
-                seconds = limit / 1_000_000_000
-                self._settle(pending).on_failed(
-                    TimedOut(f"request {pending.request_id} was not answered within {seconds:g} s")
-                )
+        while queue and queue[0].deadline <= now:
+            pending = queue[0]
+            seconds = limit / 1_000_000_000
+            self._settle(pending).on_failed(
+                TimedOut(f"request {pending.request_id} was not answered within {seconds:g} s")
+            )
         if queue:
             timeouts.slot.set(queue[0].deadline)

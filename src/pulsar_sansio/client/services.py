@@ -1,6 +1,7 @@
 """`Services`: what a machine may use of the root it lives under.
 
-One record, made by the root and given to every machine. A machine reaches other machines through nothing else.
+One record, made by the root and given to every machine. A machine reaches other machines through nothing
+else.
 """
 
 from collections.abc import Callable
@@ -71,7 +72,8 @@ class Services:
         self.config = config
         self.durations = Durations.of(config)
         self.ended = ended
-        """`ended(handle, error)`: the attachment tells the root that a producer or consumer is gone for good."""
+        """`ended(handle, error)`: the attachment tells the root that a producer or consumer is gone for
+        good."""
         self.next_producer_id = count().__next__
         """Ids on the wire: one counter for producers, one for consumers, from 0 (rule CLIENT-04)."""
         self.next_consumer_id = count().__next__

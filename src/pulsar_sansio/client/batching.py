@@ -1,0 +1,166 @@
+"""`OpenBatch`: the messages that will share the producer's next entry (rules BATCH-01 to BATCH-13).
+
+It owns which messages are in it and whether one more may join. Bare payloads with consecutive sequence ids,
+the common case, are only appended to `run`; they are counted, numbered and encoded together when the batch is
+closed. `room` and `space` say what the producer's short path may still append without asking: how many bare
+payloads, and how many bytes. Everything else asks, through `has_room_for`.
+
+It knows nothing of tickets, time or connections, and makes no frame.
+"""
+
+from ..model.config import BatchingPolicy, OutgoingMessage
+from ..wire import encode_batch_payloads
+
+MEMBER_ALLOWANCE = 24
+"""Bytes that a bare payload grows by in a batch: its size field and its metadata, at most 4 + 1 + 5 + 1 +
+10."""
+
+
+class OpenBatch:
+    """Empty, or open and waiting for more."""
+
+    __slots__ = (
+        "_encoded_limit",
+        "_extra",
+        "_max_bytes",
+        "_max_messages",
+        "_members",
+        "_parts",
+        "_policy",
+        "_size",
+        "_space_then",
+        "explicit_highest",
+        "first",
+        "first_ticket",
+        "lowest",
+        "publish_time",
+        "room",
+        "run",
+        "run_first",
+        "space",
+    )
+
+    def __init__(self, policy: BatchingPolicy, max_message_size: int) -> None:
+        self._policy = policy
+        self.limit(max_message_size)
+        self.clear()
+
+    def limit(self, max_message_size: int) -> None:
+        """An entry may have up to `max_message_size` bytes: how much of the policy that leaves.
+
+        Half of it at most is kept for what the members add to their payloads, so that an encoded batch always
+        fits (exchanges 6: never above maxMessageSize).
+        """
+        policy = self._policy
+        self._max_messages = max(2, min(policy.max_messages, max_message_size // (2 * MEMBER_ALLOWANCE)))
+        if policy.max_messages == 1:
+            self._max_messages = 1
+        self._max_bytes = policy.max_bytes
+        self._encoded_limit = max_message_size - MEMBER_ALLOWANCE * self._max_messages
+
+    def clear(self) -> None:
+        """Empty again."""
+        self.run: list[bytes] = []
+        self.run_first = 0
+        """The sequence id of the first of `run`."""
+        self.room = 0
+        self.space = 0
+        self.first: bytes | OutgoingMessage = b""
+        self.first_ticket = 0
+        self.lowest = 0
+        self.explicit_highest = -1
+        """The highest sequence id of a member that is not in the run."""
+        self.publish_time = 0
+        self._parts: list[bytes] = []
+        self._members = 0
+        self._size = 0
+        self._space_then = 0
+        self._extra = 0
+
+    @property
+    def count(self) -> int:
+        return self._members + len(self.run)
+
+    @property
+    def size(self) -> int:
+        """Bytes of payload."""
+        return self._size + self._space_then - self.space
+
+    @property
+    def highest(self) -> int:
+        """The highest sequence id in it."""
+        return self.run_first + len(self.run) - 1 if self.run else self.explicit_highest
+
+    @property
+    def full(self) -> bool:
+        """Rule BATCH-05."""
+        size = self.size
+        return (
+            self.count >= self._max_messages
+            or size >= self._max_bytes
+            or size + self._extra >= self._encoded_limit
+        )
+
+    def has_room_for(self, size: int, extra: int, sequence_id: int) -> bool:
+        """Whether a message of `size` bytes of payload, `extra` bytes of metadata beyond the allowance and
+        this sequence id may join (rule BATCH-04). Ids increase within a batch: the broker's deduplication
+        judges a batch as a whole."""
+        together = self.size + size
+        return (
+            sequence_id > self.highest
+            and together <= self._max_bytes
+            and together + self._extra + extra <= self._encoded_limit
+        )
+
+    def begin(self, first: bytes | OutgoingMessage, ticket: int, sequence_id: int, publish_time: int) -> None:
+        """Open it, for a first message that is added next (rule BATCH-01)."""
+        self.first = first
+        self.first_ticket = ticket
+        self.lowest = sequence_id
+        self.publish_time = publish_time
+
+    def add_payload(self, payload: bytes, sequence_id: int) -> None:
+        """Add a bare payload whose id follows on the run's."""
+        self._size = self.size + len(payload)
+        self.space = self._space_then = 0
+        if not self.run:
+            self.run_first = sequence_id
+        self.run.append(payload)
+
+    def add_encoded(self, member: bytes, size: int, extra: int, sequence_id: int) -> None:
+        """Add a member that is encoded already; `size` bytes of it are payload."""
+        self._size = self.size + size
+        self.space = self._space_then = 0
+        self._extra += extra
+        self._fold()
+        self._parts.append(member)
+        self._members += 1
+        self.explicit_highest = sequence_id
+
+    def offer(self, next_sequence_id: int, window: int) -> None:
+        """Open the short path for bare payloads that get ids from `next_sequence_id` on.
+
+        `window`: messages the producer may still take. The payload that fills the batch or the window is left
+        to the long path, which closes the batch.
+        """
+        if next_sequence_id <= self.highest:
+            self.room = 0
+            return
+        if not self.run:
+            self.run_first = next_sequence_id
+        self.room = min(self._max_messages - self.count, window) - 1
+        size = self.size
+        self._size = size
+        self.space = self._space_then = min(self._max_bytes, self._encoded_limit - self._extra) - size
+
+    def members(self) -> list[bytes]:
+        """The encoded batch, in parts."""
+        self._fold()
+        return self._parts
+
+    def _fold(self) -> None:
+        if self.run:
+            self._parts.append(encode_batch_payloads(self.run, self.run_first))
+            self._members += len(self.run)
+            self.explicit_highest = self.run_first + len(self.run) - 1
+            self.run = []

@@ -1,0 +1,469 @@
+"""`Client`: the root of the client machines.
+
+Facts about the world and commands of the application go in; outputs, bytes to write and the next deadline
+come out. It owns the registries of producers and consumers, the ids the application knows, and the end of
+everything; each fact and command is handed to the machine it concerns.
+
+The contract, for whoever drives it:
+
+* after any input, take `next_output()` until it is None, then wait for bytes, a command or `next_deadline()`;
+* several inputs before taking outputs are allowed and lose nothing;
+* `now` is integer nanoseconds on a monotonic clock and never goes back;
+* facts about a link that is gone are ignored; commands in a terminal state raise `ClosedError`;
+* commands raise only for the caller's own mistake (`LocalProtocolError` and its subclasses), having changed
+  nothing; whatever a peer does comes out as outputs.
+"""
+
+from collections import OrderedDict
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING
+
+from ..core.backoff import Backoff
+from ..core.context import Context
+from ..model.config import ClientConfig, ConsumerSpec, OutgoingMessage, ProducerSpec
+from ..model.errors import (
+    ClosedError,
+    ConnectionLost,
+    InvalidConfiguration,
+    LocalProtocolError,
+    PulsarError,
+    TimedOut,
+)
+from ..model.service_url import ServiceUrl
+from ..model.topic_name import TopicName
+from .consumer import Consumer
+from .lookup import Lookup, Query
+from .outputs import Output, RequestDone, RequestFailed
+from .pool import Pool
+from .producer import Producer
+from .requests import Requests
+from .services import ClientContext, Services
+
+if TYPE_CHECKING:
+    from ..model.message import Message
+    from ..model.message_id import MessageId
+
+    Acknowledgeable = Message | MessageId
+
+REMEMBERED_ENDS = 1000
+"""Closed producers and consumers of which is still known why they ended; of older ones only that they did."""
+
+
+class Client:
+    """One client. `now`: nanoseconds; `seed`: any whole number; the same seed and inputs give the same
+    outputs."""
+
+    def __init__(self, now: int, config: ClientConfig, *, seed: int) -> None:
+        context: ClientContext = Context(now, seed)
+        self._context = context
+        self._outputs = context.outputs
+        self._services = services = Services(context, config, self._ended)
+        services.requests = Requests(services)
+        services.lookup = Lookup(services, ServiceUrl.parse(config.service_url))
+        services.pool = Pool(services)
+        self._producers: dict[int, Producer] = {}
+        self._consumers: dict[int, Consumer] = {}
+        self._partition_queries: dict[int, PartitionsRequest] = {}
+        self._close_requests: dict[int, list[int]] = {}
+        """Requests that wait for a producer or consumer to be closed."""
+        self._ends: OrderedDict[int, PulsarError | None] = OrderedDict()
+        self._closing: list[int] | None = None
+        """Requests that wait for the whole client to be closed; None while it is open."""
+        self._closed = False
+
+    # --- facts about the world ---
+
+    def connected(self, now: int, link: int) -> None:
+        """The link asked for by `Connect(link, …)` is open."""
+        self._context.now = now
+        connection = self._services.pool.links.get(link)
+        if connection is not None:
+            connection.opened()
+
+    def receive_data(self, now: int, link: int, data: bytes | bytearray | memoryview) -> None:
+        """Bytes came over the link."""
+        self._context.now = now
+        connection = self._services.pool.links.get(link)
+        if connection is not None:
+            connection.receive(data if type(data) is bytes else bytes(data))
+
+    def receive_eof(self, now: int, link: int) -> None:
+        """The peer will send nothing more; the link is of no use any more."""
+        self._lost(now, link, "the peer closed the connection", told=False)
+
+    def disconnected(self, now: int, link: int, reason: str) -> None:
+        """The link is gone for good, or could not be opened."""
+        self._lost(now, link, reason, told=True)
+
+    def _lost(self, now: int, link: int, reason: str, *, told: bool) -> None:
+        self._context.now = now
+        connection = self._services.pool.links.get(link)
+        if connection is not None:
+            connection.close(ConnectionLost(f"{connection.physical}: {reason}"), told=told)
+        elif told:
+            self._services.pool.left.pop(link, None)
+
+    def handle_deadline(self, now: int) -> None:
+        """Time has passed. Harmless when nothing is due."""
+        self._context.now = now
+        self._context.deadlines.run(now)
+
+    # --- what comes out ---
+
+    @property
+    def has_output(self) -> bool:
+        """Whether `next_output` has something to give."""
+        return bool(self._outputs)
+
+    def next_output(self) -> Output | None:
+        """The next output, in causal order; None when there is none."""
+        return self._outputs.popleft() if self._outputs else None
+
+    def data_to_send(self, link: int) -> list[bytes]:
+        """Chunks to write to the link, in order, each once; empty for a link that is gone."""
+        pool = self._services.pool
+        connection = pool.links.get(link)
+        if connection is not None:
+            return connection.data_to_send()
+        return pool.left.pop(link, [])
+
+    def next_deadline(self) -> int | None:
+        """When to call `handle_deadline`, at the latest; None is never."""
+        return self._context.deadlines.next()
+
+    @property
+    def links(self) -> Sequence[int]:
+        """The links that are open or being opened."""
+        return tuple(self._services.pool.links)
+
+    # --- producers ---
+
+    def open_producer(self, now: int, spec: ProducerSpec) -> int:
+        """Returns the producer's handle; `ProducerReady` or `ProducerFailed` follows.
+
+        Messages may be sent at once. Raises `ClosedError` when the client is closed.
+        """
+        self._check_open()
+        if not isinstance(spec, ProducerSpec):
+            raise InvalidConfiguration(f"open_producer takes a ProducerSpec, not {type(spec).__name__}")
+        self._context.now = now
+        services = self._services
+        handle = self._context.new_id()
+        producer = Producer(self._context, services, handle, services.next_producer_id(), spec)
+        self._producers[handle] = producer
+        producer.attachment.start()
+        return handle
+
+    def send(self, now: int, producer: int, message: bytes | OutgoingMessage, publish_time: int) -> int:
+        """Take one message; returns its ticket, which `Receipts` or `SendFailed` will settle.
+
+        `publish_time`: milliseconds since 1970; of a batch the first message's counts. Raises, having changed
+        nothing: `ClosedError`, `ProducerQueueIsFull` (wait for `Writable`), `MessageTooLarge`,
+        `InvalidMessage`.
+        """
+        machine = self._producers.get(producer)
+        if machine is None:
+            raise self._unknown("producer", producer)
+        self._context.now = now
+        return machine.send(message, publish_time)
+
+    def send_many(
+        self, now: int, producer: int, messages: Sequence[bytes | OutgoingMessage], publish_time: int
+    ) -> range:
+        """Take messages in order; returns their tickets, fewer than asked where the window is full
+        (`Writable` follows then). Raises as `send` for messages that cannot be sent, having taken none; a
+        message whose size only shows when it is compressed fails by `SendFailed`."""
+        machine = self._producers.get(producer)
+        if machine is None:
+            raise self._unknown("producer", producer)
+        self._context.now = now
+        return machine.send_many(messages, publish_time)
+
+    def push(self, now: int, producer: int) -> None:
+        """Send the open batch now: for a send whose receipt somebody waits for (rule PROD-28)."""
+        machine = self._producers.get(producer)
+        if machine is None:
+            raise self._unknown("producer", producer)
+        self._context.now = now
+        machine.push()
+
+    def flush(self, now: int, producer: int) -> int:
+        """Send the open batch now. `RequestDone` follows when everything taken so far is settled,
+        `RequestFailed` with the first error if some of it failed."""
+        machine = self._producers.get(producer)
+        if machine is None:
+            raise self._unknown("producer", producer)
+        self._context.now = now
+        request = self._context.new_id()
+        machine.flush(request)
+        return request
+
+    # --- consumers ---
+
+    def subscribe(self, now: int, spec: ConsumerSpec) -> int:
+        """Returns the consumer's handle; `ConsumerReady` or `ConsumerFailed` follows. Raises `ClosedError`
+        when the client is closed."""
+        self._check_open()
+        if not isinstance(spec, ConsumerSpec):
+            raise InvalidConfiguration(f"subscribe takes a ConsumerSpec, not {type(spec).__name__}")
+        self._context.now = now
+        services = self._services
+        handle = self._context.new_id()
+        consumer = Consumer(self._context, services, handle, services.next_consumer_id(), spec)
+        self._consumers[handle] = consumer
+        consumer.attachment.start()
+        return handle
+
+    def receive(self, now: int, consumer: int) -> "Message | None":
+        """The next message, or None where none is there (wait for `Deliverable`)."""
+        machine = self._consumers.get(consumer)
+        if machine is None:
+            raise self._unknown("consumer", consumer)
+        self._context.now = now
+        return machine.receive()
+
+    def take(self, now: int, consumer: int, limit: int) -> "list[Message]":
+        """Up to `limit` messages that are there."""
+        machine = self._consumer(now, consumer)
+        return machine.take(limit)
+
+    def available(self, consumer: int) -> int:
+        """How many messages `take` would give."""
+        machine = self._consumers.get(consumer)
+        if machine is None:
+            raise self._unknown("consumer", consumer)
+        return machine.available()
+
+    def acknowledge(
+        self, now: int, consumer: int, messages: "Acknowledgeable | Collection[Acknowledgeable]"
+    ) -> None:
+        """One message or several are done with, by themselves or by their ids."""
+        machine = self._consumers.get(consumer)
+        if machine is None:
+            raise self._unknown("consumer", consumer)
+        self._context.now = now
+        machine.acknowledge(messages)
+
+    def acknowledge_cumulative(self, now: int, consumer: int, message: "Acknowledgeable") -> None:
+        """This message and all before it are done with. Raises `LocalProtocolError` for a subscription that
+        is shared (rule ACK-02)."""
+        self._consumer(now, consumer).acknowledge_cumulative(message)
+
+    def negative_acknowledge(
+        self, now: int, consumer: int, messages: "Acknowledgeable | Collection[Acknowledgeable]"
+    ) -> None:
+        """Deliver these again, after the negative acknowledgement delay."""
+        self._consumer(now, consumer).negative_acknowledge(messages)
+
+    def redeliver_unacknowledged(self, now: int, consumer: int) -> None:
+        """Deliver again, at once, everything that was delivered and not acknowledged."""
+        self._consumer(now, consumer).redeliver_unacknowledged()
+
+    def flush_acknowledgements(self, now: int, consumer: int) -> int:
+        """Send the grouped acknowledgements now. `RequestDone` follows when the broker has confirmed them,
+        or, without receipts, when they are written."""
+        machine = self._consumer(now, consumer)
+        request = self._context.new_id()
+        machine.flush_acknowledgements(request)
+        return request
+
+    def unsubscribe(self, now: int, consumer: int, force: bool = False) -> int:
+        """End the subscription itself. `RequestDone` and `Closed`, or `RequestFailed` follow."""
+        machine = self._consumer(now, consumer)
+        request = self._context.new_id()
+        machine.unsubscribe(request, force)
+        return request
+
+    def _consumer(self, now: int, consumer: int) -> Consumer:
+        machine = self._consumers.get(consumer)
+        if machine is None:
+            raise self._unknown("consumer", consumer)
+        self._context.now = now
+        return machine
+
+    # --- the client itself ---
+
+    def partitions(self, now: int, topic: str) -> int:
+        """How many partitions a topic has: the `result` of `RequestDone`, 0 where it is not partitioned.
+
+        Raises `InvalidTopicName`, `ClosedError`.
+        """
+        self._check_open()
+        name = TopicName.parse(topic)
+        self._context.now = now
+        request = self._context.new_id()
+        query = self._partition_queries[request] = PartitionsRequest(self, request, name)
+        query.ask()
+        return request
+
+    def update_service_url(self, now: int, url: str) -> None:
+        """From now on find brokers by this URL: every connection is ended, and producers and consumers come
+        back by the new way (rule CLIENT-21). Raises `InvalidServiceUrl`, `ClosedError`."""
+        self._check_open()
+        service_url = ServiceUrl.parse(url)
+        self._context.now = now
+        self._services.lookup.set_service_url(service_url)
+        self._services.pool.close_all(ConnectionLost("the service URL was changed"))
+
+    def close(self, now: int, identifier: int | None = None) -> int:
+        """Close a producer or a consumer, or the whole client (None); `RequestDone` follows.
+
+        What is closed already is closed at once. Raises `LocalProtocolError` for an id that was never given.
+        """
+        self._context.now = now
+        if identifier is None:
+            return self._close_client()
+        machine = self._producers.get(identifier) or self._consumers.get(identifier)
+        if machine is None and not self._context.was_given(identifier):
+            raise LocalProtocolError(f"no producer or consumer has the id {identifier}")
+        request = self._context.new_id()
+        if machine is None:
+            self._context.emit(RequestDone(request, None))
+        else:
+            self._close_requests.setdefault(identifier, []).append(request)
+            machine.close()
+        return request
+
+    def abandon(self, now: int, identifier: int) -> None:
+        """Nobody waits any more for this producer, consumer or request.
+
+        A producer or consumer is closed, without a request that would be done. A request's outcome is not
+        said. An id that is closed or done already is of no interest; one never given raises
+        `LocalProtocolError`.
+        """
+        self._context.now = now
+        if not self._context.was_given(identifier):
+            raise LocalProtocolError(f"nothing has the id {identifier}")
+        machine = self._producers.get(identifier) or self._consumers.get(identifier)
+        if machine is not None:
+            machine.close()
+            return
+        query = self._partition_queries.pop(identifier, None)
+        if query is not None:
+            query.cancel()
+        for requests in [*self._close_requests.values(), self._closing or []]:
+            if identifier in requests:
+                requests.remove(identifier)
+        for producer in self._producers.values():
+            producer.forget_flush(identifier)
+
+    def _close_client(self) -> int:
+        """Everything on it first, then the connections (rules CLIENT-22 to CLIENT-25)."""
+        request = self._context.new_id()
+        if self._closed:
+            self._context.emit(RequestDone(request, None))
+            return request
+        if self._closing is not None:
+            self._closing.append(request)
+            return request
+        self._closing = [request]
+        error = ClosedError("the client is closed")
+        for query in list(self._partition_queries.values()):
+            query.fail(error)
+        machines: list[Producer | Consumer] = [*self._producers.values(), *self._consumers.values()]
+        for machine in machines:
+            machine.close()
+        self._close_if_empty()
+        return request
+
+    def _close_if_empty(self) -> None:
+        if self._closing is None or self._closed or self._producers or self._consumers:
+            return
+        self._closed = True
+        self._services.pool.close_all(ConnectionLost("the client is closed"))
+        for request in self._closing:
+            self._context.emit(RequestDone(request, None))
+        self._closing = []
+
+    # --- ends ---
+
+    def _ended(self, handle: int, error: PulsarError | None) -> None:
+        """A producer or consumer is gone for good; the attachment says so, after its owner has."""
+        self._producers.pop(handle, None)
+        self._consumers.pop(handle, None)
+        self._ends[handle] = error
+        if len(self._ends) > REMEMBERED_ENDS:
+            self._ends.popitem(last=False)
+        for request in self._close_requests.pop(handle, []):
+            self._context.emit(RequestDone(request, None))
+        self._close_if_empty()
+
+    def _check_open(self) -> None:
+        if self._closing is not None:
+            raise ClosedError("the client is closed")
+
+    def _unknown(self, kind: str, handle: int) -> LocalProtocolError:
+        """What to raise for a handle that names nothing that is open."""
+        if handle in self._ends:
+            cause = self._ends[handle]
+            error = ClosedError(f"{kind} {handle} is closed" + (f": {cause}" if cause else ""))
+            error.__cause__ = cause
+            return error
+        if self._closed or self._context.was_given(handle):
+            return ClosedError(f"{kind} {handle} is closed")
+        return LocalProtocolError(f"no {kind} has the id {handle}")
+
+    def partitions_known(self, request: int) -> None:
+        """A `PartitionsRequest` is over."""
+        self._partition_queries.pop(request, None)
+
+
+class PartitionsRequest:
+    """One `partitions` command: asks again until the operation timeout (exchanges 2)."""
+
+    __slots__ = (
+        "_backoff",
+        "_client",
+        "_context",
+        "_deadline",
+        "_query",
+        "_request",
+        "_retry",
+        "_services",
+        "_topic",
+    )
+
+    def __init__(self, client: Client, request: int, topic: TopicName) -> None:
+        services = client._services
+        context = client._context
+        durations = services.durations
+        self._client = client
+        self._request = request
+        self._topic = topic
+        self._services = services
+        self._context = context
+        self._backoff = Backoff(durations.initial_backoff, durations.max_backoff, context.rng)
+        self._query: Query | None = None
+        self._retry = context.deadlines.slot(self.ask)
+        self._deadline = context.deadlines.slot(self._timed_out)
+        self._deadline.set(context.now + durations.operation_timeout)
+
+    def ask(self) -> None:
+        self._query = self._services.lookup.partitions(self._topic, self._known, self._failed)
+
+    def cancel(self) -> None:
+        """Nobody wants to know any more."""
+        if self._query is not None:
+            self._query.cancel()
+        self._retry.clear()
+        self._deadline.clear()
+        self._client.partitions_known(self._request)
+
+    def fail(self, error: PulsarError) -> None:
+        self.cancel()
+        self._context.emit(RequestFailed(self._request, error))
+
+    def _known(self, partitions: int) -> None:
+        self.cancel()
+        self._context.emit(RequestDone(self._request, partitions))
+
+    def _failed(self, error: PulsarError) -> None:
+        if error.retryable:
+            now = self._context.now
+            self._retry.set(now + self._backoff.next(now))
+        else:
+            self.fail(error)
+
+    def _timed_out(self) -> None:
+        seconds = self._services.config.operation_timeout
+        self.fail(TimedOut(f"the partitions of {self._topic} were not known within {seconds:g} s"))

@@ -1,0 +1,681 @@
+"""`Producer`: what becomes of a message from `send` to its receipt (rules PROD-01 to PROD-58, BATCH-01 to
+BATCH-13).
+
+It owns the tickets and sequence ids, the window of unconfirmed messages, the matching of receipts with the
+oldest of them, what is sent again after a reconnect, the send timeout and flush. How it finds its broker is
+the attachment's; what a frame looks like is the sealer's; which messages share an entry is the batch's.
+
+A message is, one after the other: *early* (the producer was never attached, so it has no name to seal with),
+in the open batch, part of a pending *entry* (sealed: its bytes are final, and are what is sent again),
+settled. All of them together are the window. A ticket is settled exactly once, by `Receipts` or `SendFailed`.
+
+`send` has a short path: a bare payload that fits into the open batch is appended, and nothing else is done.
+"""
+
+from collections import deque
+from collections.abc import Sequence
+from itertools import accumulate
+from typing import Any, ClassVar, Literal
+
+from ..model.config import BatchingPolicy, CompressionType, OutgoingMessage, ProducerSpec, seconds_to_ns
+from ..model.errors import (
+    ChecksumMismatch,
+    ClosedError,
+    ConnectionLost,
+    InvalidMessage,
+    MessageTooLarge,
+    ProducerQueueIsFull,
+    PulsarError,
+    RemoteProtocolError,
+    ServerError,
+    TimedOut,
+    broker_error,
+)
+from ..model.topic_name import TopicName
+from ..wire import SendReceipt, encode_command, proto
+from .attachment import Attachment, Decision
+from .batching import MEMBER_ALLOWANCE, OpenBatch
+from .connection import Connection
+from .envelopes import Frame, Sealer, encode_member, is_intact
+from .outputs import (
+    Attached,
+    Closed,
+    Detached,
+    ProducerFailed,
+    ProducerReady,
+    Receipts,
+    RequestDone,
+    RequestFailed,
+    SendFailed,
+    Writable,
+)
+from .receipts import ReceiptIds
+from .services import ClientContext, Services
+
+Command = proto.BaseCommand
+
+MAX_PUBLISH_TIME = 2**63 - 1
+UNSET_UINT64 = 2**63
+"""A receipt's highest_sequence_id from here on is the broker's "none" (2^64-1)."""
+
+
+class Entry:
+    """One sealed SEND: a message, or a batch (rule PROD-03)."""
+
+    __slots__ = ("count", "deadline", "first_ticket", "frame", "highest", "payload_size", "sequence_id")
+
+    def __init__(
+        self,
+        first_ticket: int,
+        count: int,
+        sequence_id: int,
+        highest: int | None,
+        frame: Frame,
+        deadline: int,
+    ) -> None:
+        self.first_ticket = first_ticket
+        self.count = count
+        self.sequence_id = sequence_id
+        self.highest = highest
+        """Only a batch has one (exchanges 5.2)."""
+        self.frame = frame
+        self.deadline = deadline
+
+
+class Flush:
+    """A flush that waits until every ticket below `end` is settled."""
+
+    __slots__ = ("end", "error", "request")
+
+    def __init__(self, request: int, end: int) -> None:
+        self.request = request
+        self.end = end
+        self.error: PulsarError | None = None
+
+
+class Producer:
+    """One producer of one topic. Methods are called by the root with `context.now` set."""
+
+    kind: Literal["producer"] = "producer"
+    open_reply: ClassVar[int] = Command.PRODUCER_SUCCESS
+
+    def __init__(
+        self, context: ClientContext, services: Services, handle: int, wire_id: int, spec: ProducerSpec
+    ) -> None:
+        self.handle = handle
+        self.wire_id = wire_id
+        self.spec = spec
+        self.topic = TopicName.parse(spec.topic)
+        self._context = context
+        self._services = services
+        self._send_timeout = seconds_to_ns(spec.send_timeout)
+        # One attempt to reconnect is made just before messages begin to time out (rule HAND-07).
+        mandatory_stop = max(100_000_000, self._send_timeout - 100_000_000) if self._send_timeout else 0
+        self.attachment = Attachment(context, services, self.topic, self, mandatory_stop=mandatory_stop)
+        self._connection: Connection | None = None
+        self._epoch = 0
+        self._name = spec.name
+        self._ended: PulsarError | None = None
+        """Why nothing can be sent any more."""
+        self._was_ready = False
+
+        self._sealer: Sealer | None = None
+        self._max_message_size = services.config.max_message_size
+        initial = spec.initial_sequence_id
+        self._next_sequence_id = 0 if initial is None else initial + 1
+        """For the next message that has none of its own; messages in the batch's run come before it."""
+
+        self._limit = spec.max_pending_messages
+        self._next_ticket = 0
+        self._early: deque[tuple[bytes | OutgoingMessage, int]] = deque()
+        policy = spec.batching or BatchingPolicy()
+        self._batch = OpenBatch(policy, self._max_message_size)
+        """Stays empty where the producer does not batch."""
+        self._batch_delay = seconds_to_ns(policy.max_delay)
+        self._pending: deque[Entry] = deque()
+        self._in_pending = 0
+        self._window_was_full = False
+        self._flushes: deque[Flush] = deque()
+        self._batch_timer = context.deadlines.slot(self._close_batch)
+        self._timeout = context.deadlines.slot(self._check_timeout)
+        self._receipts: Receipts | None = None
+        self._receipts_end = 0
+
+    # --- what the application asks for ---
+
+    def send(self, message: bytes | OutgoingMessage, publish_time: int) -> int:
+        """Take a message; returns its ticket. Raises, having changed nothing: `ClosedError`,
+        `ProducerQueueIsFull`, `MessageTooLarge`, `InvalidMessage`."""
+        batch = self._batch
+        if type(message) is bytes and batch.room > 0 and (space := batch.space - len(message)) > 0:
+            batch.space = space
+            batch.room -= 1
+            batch.run.append(message)
+            ticket = self._next_ticket
+            self._next_ticket = ticket + 1
+            return ticket
+        return self._send(message, publish_time)
+
+    def send_many(self, messages: Sequence[bytes | OutgoingMessage], publish_time: int) -> range:
+        """Take messages, in order, as many as the window has room for; returns their tickets.
+
+        Raises as `send`, having taken none, except that a full window makes the range short and not an error.
+        """
+        self._check_open()
+        first = self._next_ticket
+        room = self._window()
+        if len(messages) > room:
+            self._window_was_full = True
+            messages = messages[:room]
+        if set(map(type, messages)) <= {bytes}:
+            payloads: Sequence[bytes] = messages  # type: ignore[assignment]
+            if payloads:
+                self._check_size(max(map(len, payloads)))
+            self._send_payloads(payloads, publish_time)
+        else:
+            for message in messages:
+                self._check(message, publish_time)
+            for message in messages:
+                self._send_or_fail(message, publish_time, first)
+        return range(first, self._next_ticket)
+
+    def push(self) -> None:
+        """Send the open batch now (rule PROD-28)."""
+        self._check_open()
+        self._close_batch()
+
+    def flush(self, request: int) -> None:
+        """Send the open batch now, and say when everything taken so far is settled (rule PROD-49)."""
+        self._check_open()
+        self._close_batch()
+        self._flushes.append(Flush(request, self._next_ticket))
+        self._settle_flushes()
+
+    def forget_flush(self, request: int) -> None:
+        """Nobody waits for this flush any more, if it is one of this producer's."""
+        self._flushes = deque(flush for flush in self._flushes if flush.request != request)
+
+    def close(self) -> None:
+        """Nothing more is taken. What was sent may still be confirmed until the broker has answered; what was
+        not sent yet fails now (rules PROD-50 to PROD-52)."""
+        if self._ended is not None:
+            return
+        self._ended = error = ClosedError(f"producer {self.handle} on {self.topic} is closed")
+        self._fail_batch(error)
+        self._fail_early(error)
+        self._settled()
+        self.attachment.close()
+
+    # --- taking messages ---
+
+    def _send(self, message: bytes | OutgoingMessage, publish_time: int) -> int:
+        self._check_open()
+        if self._window() <= 0:
+            self._window_was_full = True
+            raise ProducerQueueIsFull(
+                f"producer {self.handle}: {self._limit} messages are unconfirmed (max_pending_messages)"
+            )
+        self._check(message, publish_time)
+        ticket = self._next_ticket
+        if self._sealer is None:
+            if not isinstance(message, bytes):
+                encode_member(
+                    message, 0
+                )  # raises for text that cannot be sent, while somebody is there to hear
+            self._early.append((message, publish_time))
+            self._next_ticket = ticket + 1
+        else:
+            self._take(self._sealer, message, publish_time)
+        return ticket
+
+    def _send_payloads(self, payloads: Sequence[bytes], publish_time: int) -> None:
+        """Payloads that are known to be right and to fit the window."""
+        position = 0
+        batch = self._batch
+        while position < len(payloads):
+            taken = min(batch.room, len(payloads) - position)
+            if taken > 0:
+                chunk = payloads[position : position + taken]
+                space = batch.space
+                size = sum(map(len, chunk))
+                if size >= space:
+                    sizes = accumulate(map(len, chunk))
+                    taken = next(index for index, together in enumerate(sizes) if together >= space)
+                    chunk = chunk[:taken]
+                    size = sum(map(len, chunk))
+                batch.run.extend(chunk)
+                batch.room -= taken
+                batch.space = space - size
+                self._next_ticket += taken
+                position += taken
+            if position < len(payloads):
+                self._send(payloads[position], publish_time)
+                position += 1
+
+    def _send_or_fail(self, message: bytes | OutgoingMessage, publish_time: int, first: int) -> None:
+        """One of several. What only shows when it is sealed fails that message, if others were taken
+        before."""
+        try:
+            self._send(message, publish_time)
+        except InvalidMessage as error:
+            if self._next_ticket == first:
+                raise
+            self._fail_untaken(error)
+
+    def _fail_untaken(self, error: PulsarError) -> None:
+        """Settle a message that has a ticket coming and cannot be sealed."""
+        ticket = self._next_ticket
+        self._next_ticket = ticket + 1
+        self._fail(ticket, 1, error)
+        self._settled()
+
+    def _check_open(self) -> None:
+        if self._ended is not None:
+            error = ClosedError(str(self._ended))
+            error.__cause__ = self._ended
+            raise error
+
+    def _window(self) -> int:
+        """Messages that may still be taken (rules PROD-02, PROD-33)."""
+        return self._limit - self._in_pending - self._batch.count - len(self._early)
+
+    def _check(self, message: object, publish_time: int) -> None:
+        """Whether it can be sent as far as can be said without sealing it (rules PROD-35, BATCH-13)."""
+        if type(publish_time) is not int or not 0 <= publish_time <= MAX_PUBLISH_TIME:
+            raise InvalidMessage(f"publish_time: milliseconds since 1970, not {publish_time!r}")
+        if isinstance(message, bytes):
+            self._check_size(len(message))
+        elif not isinstance(message, OutgoingMessage):
+            raise InvalidMessage(f"a message is bytes or an OutgoingMessage, not {type(message).__name__}")
+        else:
+            self._check_size(len(message.payload or b""))
+
+    def _check_size(self, size: int) -> None:
+        if size <= self._max_message_size:
+            return
+        if self.spec.compression is not CompressionType.NONE and self.spec.batching is None:
+            return  # it is the compressed size that counts, which sealing finds out
+        raise MessageTooLarge(f"the payload has {size} bytes, the broker accepts {self._max_message_size}")
+
+    def _take(self, sealer: Sealer, message: bytes | OutgoingMessage, publish_time: int) -> None:
+        """Into the open batch, or by itself; raises, having changed nothing, where it cannot be sealed."""
+        explicit = deliver_at = None
+        if not isinstance(message, bytes):
+            explicit, deliver_at = message.sequence_id, message.deliver_at
+        sequence_id = self._counter if explicit is None else explicit
+        if self.spec.batching is not None and deliver_at is None:
+            self._join_batch(message, sequence_id, publish_time)
+        else:
+            frame = sealer.single(message, sequence_id, publish_time)
+            self._close_batch()  # keeps the order (exchanges 6)
+            if explicit is None:
+                self._next_sequence_id = sequence_id + 1
+            ticket = self._next_ticket
+            self._next_ticket = ticket + 1
+            self._pend(ticket, 1, sequence_id, None, frame)
+
+    @property
+    def _counter(self) -> int:
+        """The id of the next message that has none of its own (rule PROD-38)."""
+        return self._next_sequence_id + len(self._batch.run)
+
+    def _join_batch(self, message: bytes | OutgoingMessage, sequence_id: int, publish_time: int) -> None:
+        batch = self._batch
+        if isinstance(message, bytes):
+            size, extra, member = len(message), 0, b""
+        else:
+            member = encode_member(message, sequence_id)
+            size = len(message.payload or b"")
+            if len(member) > self._max_message_size:
+                raise MessageTooLarge(
+                    f"payload, key and properties have {len(member)} bytes together, the broker accepts "
+                    f"{self._max_message_size}"
+                )
+            extra = max(0, len(member) - size - MEMBER_ALLOWANCE)
+        if batch.count and not batch.has_room_for(size, extra, sequence_id):
+            self._close_batch()
+        ticket = self._next_ticket
+        self._next_ticket = ticket + 1
+        if not batch.count:
+            batch.begin(message, ticket, sequence_id, publish_time)
+            self._batch_timer.set(self._context.now + self._batch_delay)
+        if isinstance(message, bytes):
+            batch.add_payload(message, sequence_id)
+        else:
+            self._next_sequence_id += len(batch.run) + (message.sequence_id is None)
+            batch.add_encoded(member, size, extra, sequence_id)
+        window = self._window()
+        if batch.full or window <= 0:
+            self._close_batch()
+        else:
+            batch.offer(self._counter, window)
+
+    def _close_batch(self) -> None:
+        """Seal the open batch and send it, if there is one (rule BATCH-09)."""
+        batch = self._batch
+        count = batch.count
+        if not count:
+            return
+        sealer = self._sealer
+        assert sealer is not None
+        self._batch_timer.clear()
+        self._next_sequence_id += len(batch.run)
+        ticket, lowest, highest = batch.first_ticket, batch.lowest, batch.highest
+        try:
+            if count == 1:
+                frame = sealer.single(batch.first, lowest, batch.publish_time)
+            else:
+                frame = sealer.batch(batch.first, batch.publish_time, lowest, highest, count, batch.members())
+        except PulsarError as error:  # rule BATCH-07: nobody is left waiting
+            batch.clear()
+            self._fail(ticket, count, error)
+            self._settled()
+            return
+        batch.clear()
+        self._pend(ticket, count, lowest, None if count == 1 else highest, frame)
+
+    def _pend(self, ticket: int, count: int, sequence_id: int, highest: int | None, frame: Frame) -> None:
+        """It is sealed: it waits for its receipt, and goes out now if there is a connection (rule
+        PROD-40)."""
+        deadline = 0
+        if self._send_timeout:
+            deadline = self._context.now + self._send_timeout
+            if self._timeout.when is None:
+                self._timeout.set(deadline)
+        self._pending.append(Entry(ticket, count, sequence_id, highest, frame, deadline))
+        self._in_pending += count
+        if self._connection is not None:
+            self._connection.write(frame)
+
+    # --- what the broker says about messages ---
+
+    def on_receipt(self, connection: Connection, receipt: SendReceipt) -> None:
+        """A receipt counts for the oldest entry or for none (rules PROD-42, PROD-43; exchanges 5.3)."""
+        pending = self._pending
+        if not pending:
+            return  # it timed out
+        entry = pending[0]
+        sequence_id = receipt.sequence_id
+        if sequence_id != entry.sequence_id:
+            if sequence_id > entry.sequence_id:
+                connection.close(
+                    RemoteProtocolError(
+                        f"the broker confirmed message {sequence_id} of producer {self.wire_id} while "
+                        f"{entry.sequence_id} was not confirmed: everything is sent again"
+                    )
+                )
+            return
+        highest = receipt.highest_sequence_id
+        if (
+            entry.highest is not None
+            and highest is not None
+            and sequence_id < highest < min(entry.highest, UNSET_UINT64)
+        ):
+            connection.close(
+                RemoteProtocolError(
+                    f"the broker confirmed a batch of producer {self.wire_id} up to {highest}, it ends at "
+                    f"{entry.highest}: everything is sent again"
+                )
+            )
+            return
+        pending.popleft()
+        count = entry.count
+        self._in_pending -= count
+        ledger_id, entry_id = receipt.ledger_id, receipt.entry_id
+        self._confirm(
+            entry.first_ticket,
+            count,
+            -1 if ledger_id is None else ledger_id,  # rule CONN-08
+            -1 if entry_id is None else entry_id,
+        )
+
+    def _confirm(self, ticket: int, count: int, ledger_id: int, entry_id: int) -> None:
+        receipts = self._receipts
+        outputs = self._context.outputs
+        if receipts is not None and ticket == self._receipts_end and outputs and outputs[-1] is receipts:
+            ids = receipts.message_ids  # not handed out yet: one output for the whole run
+        else:
+            ids = ReceiptIds(self.topic.partition)
+            self._receipts = receipts = Receipts(self.handle, ticket, ids)
+            self._context.emit(receipts)
+        assert isinstance(ids, ReceiptIds)
+        ids.add(ledger_id, entry_id, count)
+        self._receipts_end = ticket + count
+        self._settled()
+
+    def on_send_error(self, connection: Connection, command: Any) -> None:
+        """Exchanges 5.4."""
+        error = broker_error(command.error, command.message)
+        match error.code:
+            case ServerError.TopicTerminatedError | ServerError.ProducerFenced:
+                self.attachment.fail(error)
+            case ServerError.NotAllowedError:
+                self._fail_one(command.sequence_id, error)
+            case ServerError.ChecksumError:
+                self._recover_checksum(connection, command.sequence_id, error)
+            case _:
+                lost = ConnectionLost(f"the broker could not store a message: {error}")
+                lost.__cause__ = error
+                connection.close(lost)
+
+    def _fail_one(self, sequence_id: int, error: PulsarError) -> None:
+        """That entry alone; SEND_ERROR names a batch by its highest id."""
+        for entry in self._pending:
+            if sequence_id == (entry.sequence_id if entry.highest is None else entry.highest):
+                self._pending.remove(entry)
+                self._in_pending -= entry.count
+                self._fail(entry.first_ticket, entry.count, error)
+                self._settled()
+                return
+
+    def _recover_checksum(self, connection: Connection, sequence_id: int, error: PulsarError) -> None:
+        """The broker got damaged bytes (rule PROD-44): were they damaged here or on the way?"""
+        if not self._pending:
+            return
+        head = self._pending[0]
+        named = sequence_id == (head.sequence_id if head.highest is None else head.highest)
+        if named and not is_intact(head.frame):
+            self._pending.popleft()
+            self._in_pending -= head.count
+            mismatch = ChecksumMismatch(
+                f"message {head.sequence_id} was damaged in memory before it was sent"
+            )
+            mismatch.__cause__ = error
+            self._fail(head.first_ticket, head.count, mismatch)
+            self._settled()
+            return
+        # What follows the refused entry may be stored already and would be confirmed out of order, so
+        # everything goes again over a new connection.
+        lost = ConnectionLost(f"message {sequence_id} was damaged on the way: {error}")
+        lost.__cause__ = error
+        connection.close(lost)
+
+    # --- timeout, failure, and what depends on them ---
+
+    def _check_timeout(self) -> None:
+        """Rule PROD-47: when the oldest has run out of time, everything fails, the open batch too."""
+        if not self._pending:
+            return
+        deadline = self._pending[0].deadline
+        if deadline > self._context.now:
+            self._timeout.set(deadline)
+            return
+        self._fail_everything(
+            TimedOut(
+                f"a message was not confirmed within the send timeout of {self.spec.send_timeout:g} s; it "
+                "may have been stored nevertheless"
+            )
+        )
+
+    def _fail_everything(self, error: PulsarError) -> None:
+        """Entries, batch and early messages, in the order of their tickets (rules PROD-26, PROD-27)."""
+        pending, self._pending = self._pending, deque()
+        self._in_pending = 0
+        self._timeout.clear()
+        while pending:
+            entry = pending.popleft()
+            first, count = entry.first_ticket, entry.count
+            while pending and pending[0].first_ticket == first + count:
+                count += pending.popleft().count
+            self._fail(first, count, error)
+        self._fail_batch(error)
+        self._fail_early(error)
+        self._settled()
+
+    def _fail_batch(self, error: PulsarError) -> None:
+        batch = self._batch
+        count = batch.count
+        if count:
+            # The ids are spent: a later message must not get one that an application saw fail.
+            self._next_sequence_id += len(batch.run)
+            self._batch_timer.clear()
+            ticket = batch.first_ticket
+            batch.clear()
+            self._fail(ticket, count, error)
+
+    def _fail_early(self, error: PulsarError) -> None:
+        count = len(self._early)
+        if count:
+            self._early.clear()
+            self._fail(self._next_ticket - count, count, error)
+
+    def _fail(self, ticket: int, count: int, error: PulsarError) -> None:
+        self._context.emit(SendFailed(self.handle, ticket, count, error))
+        for flush in self._flushes:
+            if flush.end > ticket and flush.error is None:
+                flush.error = error
+
+    def _settled(self) -> None:
+        """Some tickets are settled: there is room in the window, and flushes may be done."""
+        if self._window_was_full and self._ended is None and self._window() > 0:
+            self._window_was_full = False
+            self._context.emit(Writable(self.handle))
+        if self._flushes:
+            self._settle_flushes()
+
+    def _settle_flushes(self) -> None:
+        flushes = self._flushes
+        while flushes and flushes[0].end <= self._oldest_unsettled():
+            flush = flushes.popleft()
+            if flush.error is None:
+                self._context.emit(RequestDone(flush.request, None))
+            else:
+                self._context.emit(RequestFailed(flush.request, flush.error))
+
+    def _oldest_unsettled(self) -> int:
+        if self._pending:
+            return self._pending[0].first_ticket
+        if self._batch.count:
+            return self._batch.first_ticket
+        return self._next_ticket - len(self._early)
+
+    # --- what the attachment says ---
+
+    def open_command(self, request_id: int, connection: Connection) -> bytes:
+        """PRODUCER: the epoch is 0 first and grows with every attempt (exchanges 4.3)."""
+        command = proto.CommandProducer(
+            topic=str(self.topic),
+            producer_id=self.wire_id,
+            request_id=request_id,
+            encrypted=False,
+            epoch=self._epoch,
+            user_provided_producer_name=self.spec.name is not None,
+            producer_access_mode=proto.Shared,
+            txn_enabled=False,
+        )
+        self._epoch += 1
+        if self._name is not None:
+            command.producer_name = self._name
+        for key, value in self.spec.properties.items():
+            command.metadata.add(key=key, value=value)
+        return encode_command(Command.PRODUCER, command)
+
+    def close_command(self, request_id: int) -> bytes:
+        command = proto.CommandCloseProducer(producer_id=self.wire_id, request_id=request_id)
+        return encode_command(Command.CLOSE_PRODUCER, command)
+
+    def on_opened(self, connection: Connection, reply: Any) -> None:
+        """PRODUCER_SUCCESS (rules PROD-13 to PROD-19, PROD-46)."""
+        name = self._name or reply.producer_name
+        if not name or (reply.HasField("producer_ready") and not reply.producer_ready):
+            what = (
+                "gave the producer no name"
+                if not name
+                else "made a shared producer wait for exclusive access"
+            )
+            connection.close(RemoteProtocolError(f"the broker {what}"))
+            return
+        self._name = name
+        self._close_batch()  # under the limit it was filled for
+        self._max_message_size = connection.max_message_size
+        self._batch.limit(connection.max_message_size)
+        self._connection = connection
+        if self._sealer is not None:
+            self._sealer.limit(connection.max_message_size)
+            self._send_again(connection)
+            self._context.emit(Attached(self.handle))
+            return
+        self._sealer = Sealer(name, self.wire_id, self.spec.compression, connection.max_message_size)
+        last_sequence_id = max(reply.last_sequence_id, -1)
+        if self.spec.initial_sequence_id is None:
+            self._next_sequence_id = last_sequence_id + 1
+        self._was_ready = True
+        self._context.emit(ProducerReady(self.handle, name, last_sequence_id, str(self.topic)))
+        self._take_early(self._sealer)
+
+    def _take_early(self, sealer: Sealer) -> None:
+        """What was sent before there was a name: now, in order, with the tickets it has."""
+        early, self._early = self._early, deque()
+        self._next_ticket -= len(early)
+        for message, publish_time in early:
+            try:
+                self._check(message, publish_time)
+                self._take(sealer, message, publish_time)
+            except InvalidMessage as error:  # too large for this broker
+                self._fail_untaken(error)
+
+    def _send_again(self, connection: Connection) -> None:
+        """Everything unconfirmed, in order, the same bytes (rule PROD-46). What this broker would not accept
+        must not be sent: it would end the connection, again and again."""
+        sealer = self._sealer
+        assert sealer is not None
+        too_large = [entry for entry in self._pending if not sealer.fits(entry.frame)]
+        for entry in too_large:
+            self._pending.remove(entry)
+            self._in_pending -= entry.count
+            limit = connection.max_message_size
+            error = MessageTooLarge(f"the broker that serves the topic now accepts only {limit} bytes")
+            self._fail(entry.first_ticket, entry.count, error)
+        for entry in self._pending:
+            connection.write(entry.frame)
+        if too_large:
+            self._settled()
+
+    def on_open_refused(self, error: PulsarError) -> Decision:
+        """Rule PROD-21: one of the two quota policies wants the application to know."""
+        if getattr(error, "code", None) is ServerError.ProducerBlockedQuotaExceededException:
+            self._fail_everything(error)
+        return Decision.DEFAULT
+
+    def on_detached(self, cause: PulsarError) -> None:
+        self._connection = None
+        if self._was_ready and self._ended is None:
+            self._context.emit(Detached(self.handle, cause))
+
+    def on_failed(self, error: PulsarError) -> None:
+        self._end(error)
+        self._context.emit(
+            Closed(self.handle, error) if self._was_ready else ProducerFailed(self.handle, error)
+        )
+
+    def on_closed(self) -> None:
+        self._end(ClosedError(f"producer {self.handle} on {self.topic} was closed before it was confirmed"))
+        if self._was_ready:
+            self._context.emit(Closed(self.handle, None))
+
+    def _end(self, error: PulsarError) -> None:
+        """No ticket and no flush is left unsettled (rules PROD-51, PROD-52)."""
+        self._connection = None
+        self._ended = self._ended or error
+        self._batch_timer.clear()
+        self._fail_everything(error)

@@ -1,0 +1,285 @@
+"""`Script`: plays the world and the broker to a `Client`, line by line.
+
+The client's bytes are decoded with the wire package, the broker's commands are encoded with it, so that a test
+reads as a conversation. Nothing is answered that the test does not say, but for the openings that most tests need
+(`ready_link`, `ready_producer`).
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from pulsar_sansio.client.client import Client
+from pulsar_sansio.client.outputs import Connect, Disconnect, Output, ProducerReady, Transmit
+from pulsar_sansio.model.config import ClientConfig, ProducerSpec
+from pulsar_sansio.wire import decode_frame, encode_command, encode_send_receipt, max_frame_size, proto
+
+Command = proto.BaseCommand
+SECOND = 1_000_000_000
+MILLISECOND = 1_000_000
+WALL = 1_700_000_000_000
+"""A publish time."""
+URL = "pulsar://broker:6650"
+
+OutputT = TypeVar("OutputT")
+
+
+def name_of(kind: int) -> str:
+    return Command.Type.Name(kind)
+
+
+class Script:
+    """One client and the world around it. `now` begins somewhere, as clocks do."""
+
+    def __init__(self, *, seed: int = 1, chop: bool = False, **config: Any) -> None:
+        self.now = 5_000 * SECOND
+        self.config = ClientConfig(**{"service_url": URL, **config})
+        self.client = Client(self.now, self.config, seed=seed)
+        self.outputs: list[Output] = []
+        """What the client said and no test has looked at yet; `Transmit` is followed at once."""
+        self.written: dict[int, bytes] = {}
+        """Bytes the client wrote and no test has looked at yet."""
+        self.history: list[Output] = []
+        """Everything the client ever said."""
+        self.chop = chop
+        """Feed every byte by itself."""
+
+    # --- the client's side ---
+
+    def drain(self) -> None:
+        while (output := self.client.next_output()) is not None:
+            self.history.append(output)
+            if isinstance(output, Transmit):
+                self.pull(output.link)
+                continue
+            if isinstance(output, Disconnect):
+                self.pull(output.link)
+            self.outputs.append(output)
+
+    def pull(self, link: int) -> None:
+        self.written[link] = self.written.get(link, b"") + b"".join(self.client.data_to_send(link))
+
+    def said(self) -> list[Output]:
+        """What the client said since the last look."""
+        self.drain()
+        outputs, self.outputs = self.outputs, []
+        return outputs
+
+    def expect(self, *expected: Output) -> None:
+        assert self.said() == list(expected)
+
+    def expect_one(self, kind: type[OutputT]) -> OutputT:
+        """The only thing said is of this kind."""
+        outputs = self.said()
+        assert [type(output) for output in outputs] == [kind], outputs
+        found = outputs[0]
+        assert isinstance(found, kind)
+        return found
+
+    def commands(self, link: int) -> list[tuple[int, Any]]:
+        """The commands that the client wrote to the link since the last look: whole frames, always."""
+        self.drain()
+        data = self.written.pop(link, b"")
+        found = []
+        position = 0
+        while position < len(data):
+            frame = decode_frame(data, position, max_frame_size(64 * 1024 * 1024))
+            assert frame is not None, "the client left half a frame"
+            kind, command, position = frame
+            found.append((kind, command))
+        return found
+
+    def sent(self, link: int, *kinds: int) -> Any:
+        """The commands written are of exactly these kinds; returns them (a single one by itself)."""
+        found = self.commands(link)
+        assert [name_of(kind) for kind, _ in found] == [name_of(kind) for kind in kinds]
+        commands = [command for _, command in found]
+        return commands[0] if len(commands) == 1 else commands
+
+    def advance(self, seconds: float) -> None:
+        """Time passes, and whatever becomes due on the way is handled when it is due."""
+        end = self.now + round(seconds * SECOND)
+        while (deadline := self.client.next_deadline()) is not None and deadline <= end:
+            self.now = max(self.now, deadline)
+            self.client.handle_deadline(self.now)
+            self.drain()
+        self.now = end
+
+    # --- the broker's side ---
+
+    def feed(self, link: int, *frames: bytes) -> None:
+        """The broker's bytes arrive."""
+        data = b"".join(frames)
+        if self.chop:
+            for position in range(len(data)):
+                self.client.receive_data(self.now, link, data[position : position + 1])
+        else:
+            self.client.receive_data(self.now, link, data)
+        self.drain()
+
+    def open(self, link: int) -> None:
+        self.client.connected(self.now, link)
+        self.drain()
+
+    def lose(self, link: int, reason: str = "reset by peer") -> None:
+        self.client.disconnected(self.now, link, reason)
+        self.drain()
+
+    # --- openings ---
+
+    def ready_link(self, address: str = "broker", **connected: Any) -> int:
+        """The client asks for a link; it is opened and shaken hands over."""
+        connect = self.expect_one(Connect)
+        assert connect.address.host == address
+        self.open(connect.link)
+        self.sent(connect.link, Command.CONNECT)
+        self.feed(connect.link, frame_connected(**connected))
+        return connect.link
+
+    def find_topic(self, link: int, url: str = URL, **response: Any) -> None:
+        """LOOKUP is asked and answered."""
+        lookup = self.sent(link, Command.LOOKUP)
+        self.feed(link, frame_lookup(lookup.request_id, url, **response))
+
+    def check_partitions(self, link: int, partitions: int = 0) -> None:
+        """PARTITIONED_METADATA is asked and answered."""
+        asked = self.sent(link, Command.PARTITIONED_METADATA)
+        self.feed(link, frame_partitions(asked.request_id, partitions))
+
+    def ready_producer(
+        self, spec: ProducerSpec | None = None, *, link: int | None = None, name: str = "p-1", **options: Any
+    ) -> tuple[int, int]:
+        """A producer that is attached; returns its handle and its link."""
+        spec = replace(spec or ProducerSpec(topic="demo"), **options)
+        producer = self.client.open_producer(self.now, spec)
+        if link is None:
+            link = self.ready_link()
+        self.check_partitions(link)
+        self.find_topic(link)
+        asked = self.sent(link, Command.PRODUCER)
+        self.feed(link, frame_producer_success(asked.request_id, spec.name or name))
+        assert isinstance(self.said()[-1], ProducerReady)
+        return producer, link
+
+
+# --- frames of the broker ----------------------------------------------------------------------------
+
+
+def frame_connected(version: int = 21, max_message_size: int = 5 * 1024 * 1024) -> bytes:
+    return encode_command(
+        Command.CONNECTED,
+        proto.CommandConnected(
+            server_version="test", protocol_version=version, max_message_size=max_message_size
+        ),
+    )
+
+
+def frame_partitions(request_id: int, partitions: int = 0) -> bytes:
+    return encode_command(
+        Command.PARTITIONED_METADATA_RESPONSE,
+        proto.CommandPartitionedTopicMetadataResponse(
+            request_id=request_id,
+            partitions=partitions,
+            response=proto.CommandPartitionedTopicMetadataResponse.Success,
+        ),
+    )
+
+
+def frame_lookup(
+    request_id: int,
+    url: str,
+    *,
+    redirect: bool = False,
+    authoritative: bool = True,
+    proxy: bool = False,
+    tls_url: str = "",
+) -> bytes:
+    kinds = proto.CommandLookupTopicResponse
+    return encode_command(
+        Command.LOOKUP_RESPONSE,
+        proto.CommandLookupTopicResponse(
+            request_id=request_id,
+            brokerServiceUrl=url,
+            brokerServiceUrlTls=tls_url,
+            response=kinds.Redirect if redirect else kinds.Connect,
+            authoritative=authoritative,
+            proxy_through_service_url=proxy,
+        ),
+    )
+
+
+def frame_lookup_failed(request_id: int, error: int, message: str = "no") -> bytes:
+    return encode_command(
+        Command.LOOKUP_RESPONSE,
+        proto.CommandLookupTopicResponse(
+            request_id=request_id,
+            response=proto.CommandLookupTopicResponse.Failed,
+            error=proto.ServerError.ValueType(error),
+            message=message,
+        ),
+    )
+
+
+def frame_partitions_failed(request_id: int, error: int, message: str = "no") -> bytes:
+    return encode_command(
+        Command.PARTITIONED_METADATA_RESPONSE,
+        proto.CommandPartitionedTopicMetadataResponse(
+            request_id=request_id,
+            response=proto.CommandPartitionedTopicMetadataResponse.Failed,
+            error=proto.ServerError.ValueType(error),
+            message=message,
+        ),
+    )
+
+
+def frame_producer_success(request_id: int, name: str = "p-1", last_sequence_id: int = -1) -> bytes:
+    return encode_command(
+        Command.PRODUCER_SUCCESS,
+        proto.CommandProducerSuccess(
+            request_id=request_id,
+            producer_name=name,
+            last_sequence_id=last_sequence_id,
+            schema_version=b"",
+            producer_ready=True,
+        ),
+    )
+
+
+def frame_success(request_id: int) -> bytes:
+    return encode_command(Command.SUCCESS, proto.CommandSuccess(request_id=request_id))
+
+
+def frame_error(request_id: int, error: int, message: str = "no") -> bytes:
+    return encode_command(
+        Command.ERROR,
+        proto.CommandError(request_id=request_id, error=proto.ServerError.ValueType(error), message=message),
+    )
+
+
+def frame_receipt(
+    sequence_id: int, ledger_id: int = 7, entry_id: int = 0, highest: int | None = None, producer_id: int = 0
+) -> bytes:
+    return encode_send_receipt(producer_id, sequence_id, ledger_id, entry_id, highest)
+
+
+def frame_send_error(sequence_id: int, error: int, message: str = "no", producer_id: int = 0) -> bytes:
+    return encode_command(
+        Command.SEND_ERROR,
+        proto.CommandSendError(
+            producer_id=producer_id,
+            sequence_id=sequence_id,
+            error=proto.ServerError.ValueType(error),
+            message=message,
+        ),
+    )
+
+
+def frame_close_producer(producer_id: int = 0, url: str | None = None) -> bytes:
+    command = proto.CommandCloseProducer(producer_id=producer_id, request_id=2**64 - 1)
+    if url is not None:
+        command.assignedBrokerServiceUrl = url
+    return encode_command(Command.CLOSE_PRODUCER, command)
+
+
+def kinds(outputs: Sequence[Output]) -> list[str]:
+    return [type(output).__name__ for output in outputs]
