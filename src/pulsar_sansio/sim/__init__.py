@@ -1,0 +1,28 @@
+"""The simulator: one thread, one heap, one clock, one seed.
+
+Client and broker machines run against each other over byte streams that are cut, merged, delayed, reset and
+left half-open, while brokers are killed and applications act at bad moments. A reference model that shares
+no code with either machine checks every step. The same seed gives the same trace in every process.
+"""
+
+from .campaign import Campaign, run_seed, run_seeds
+from .faults import FAULTS
+from .profile import Profile, draw
+from .streams import Streams
+from .violations import LivenessError, Outcome, ViolationError
+from .world import SeedReport, World
+
+__all__ = [
+    "FAULTS",
+    "Campaign",
+    "LivenessError",
+    "Outcome",
+    "Profile",
+    "SeedReport",
+    "Streams",
+    "ViolationError",
+    "World",
+    "draw",
+    "run_seed",
+    "run_seeds",
+]

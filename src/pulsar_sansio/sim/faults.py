@@ -1,0 +1,403 @@
+"""Everything that goes wrong on purpose, by name.
+
+Owns the catalogue of fault kinds and the injector that draws from it while the faults last. A fault does
+something that a real network, broker, application or machine could do, so that no rule of the protocol
+excuses a client for not surviving it. A kind that finds nothing to do (no wire is open, say) reports so and
+is not counted.
+"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeAlias
+
+from .clock import MICROSECOND, MILLISECOND, SECOND
+from .network import Wire
+from .streams import Stream
+
+if TYPE_CHECKING:
+    from .world import World
+
+Fault: TypeAlias = "Callable[[World, Stream], bool]"
+
+FAULTS: dict[str, Fault] = {}
+"""Name -> what it does; True where it found something to do it to."""
+
+
+def fault(function: Fault) -> Fault:
+    FAULTS[function.__name__] = function
+    return function
+
+
+class Weather:
+    """What the environment does to every machine: clocks, timers, disks."""
+
+    __slots__ = (
+        "_store_delay",
+        "slow_store_until",
+        "stale_permille",
+        "stream",
+        "timers_early_permille",
+        "timers_late_permille",
+        "wall_offset",
+        "world",
+    )
+
+    def __init__(self, world: "World", stream: Stream, store_delay: int) -> None:
+        self.world = world
+        self.stream = stream
+        self.timers_late_permille = 0
+        self.timers_early_permille = 0
+        self.stale_permille = 0
+        self.wall_offset = 0
+        """Milliseconds by which the wall clock was set; the monotonic clock knows nothing of it."""
+        self.slow_store_until = 0
+        self._store_delay = store_delay
+
+    def store_delay(self) -> int:
+        """Nanoseconds until the store has made a batch durable."""
+        delay = self._store_delay // 2 + self.stream.below(self._store_delay)
+        if self.world.clock.now < self.slow_store_until:
+            delay += self.stream.between(100 * MILLISECOND, 3 * SECOND)
+        return delay
+
+    def heal(self) -> None:
+        self.timers_late_permille = self.timers_early_permille = self.stale_permille = 0
+        self.slow_store_until = 0
+
+
+class Injector:
+    """Draws faults until it is stopped."""
+
+    def __init__(self, world: "World", stream: Stream, kinds: list[str], gap: int) -> None:
+        self._world = world
+        self._stream = stream
+        self._kinds = kinds
+        self._gap = gap
+        self._active = False
+
+    def start(self) -> None:
+        if self._kinds and self._gap:
+            self._active = True
+            self._schedule()
+
+    def stop(self) -> None:
+        self._active = False
+
+    def _schedule(self) -> None:
+        self._world.clock.after(self._stream.between(self._gap // 10, 2 * self._gap), self._strike)
+
+    def _strike(self) -> None:
+        if not self._active:
+            return
+        name = self._stream.choice(self._kinds)
+        if FAULTS[name](self._world, self._stream):
+            self._world.count_fault(name)
+            self._world.trace.add(self._world.clock.now, "fault", name)
+        self._schedule()
+
+
+def _wire(world: "World", stream: Stream) -> Wire | None:
+    wires = list(world.network.wires.values())
+    return stream.choice(wires) if wires else None
+
+
+# --- network -----------------------------------------------------------------------------------------
+
+
+@fault
+def reset(world: "World", stream: Stream) -> bool:
+    wire = _wire(world, stream)
+    if wire is not None:
+        wire.reset()
+    return wire is not None
+
+
+@fault
+def reset_everything(world: "World", stream: Stream) -> bool:
+    wires = list(world.network.wires.values())
+    for wire in wires:
+        wire.reset()
+    return bool(wires)
+
+
+@fault
+def cut_in_flight(world: "World", stream: Stream) -> bool:
+    """What is under way arrives up to some byte, then the wire is reset."""
+    wire = _wire(world, stream)
+    if wire is None:
+        return False
+    for pipe in (wire.to_broker, wire.to_client):
+        total = sum(len(data) for _, data in pipe.queue if data)
+        keep = stream.below(total + 1) if total else 0
+        pipe.truncate(keep)
+    world.clock.after(world.network.conditions.latency + MILLISECOND, wire.reset)
+    return True
+
+
+@fault
+def half_open(world: "World", stream: Stream) -> bool:
+    wire = _wire(world, stream)
+    if wire is not None:
+        wire.half_open(to_broker=True, to_client=True)
+    return wire is not None
+
+
+@fault
+def silent_to_broker(world: "World", stream: Stream) -> bool:
+    wire = _wire(world, stream)
+    if wire is not None:
+        wire.half_open(to_broker=True, to_client=False)
+    return wire is not None
+
+
+@fault
+def silent_to_client(world: "World", stream: Stream) -> bool:
+    wire = _wire(world, stream)
+    if wire is not None:
+        wire.half_open(to_broker=False, to_client=True)
+    return wire is not None
+
+
+@fault
+def clean_end(world: "World", stream: Stream) -> bool:
+    wire = _wire(world, stream)
+    if wire is not None:
+        wire.clean_end()
+    return wire is not None
+
+
+@fault
+def stall(world: "World", stream: Stream) -> bool:
+    """Both directions of a wire deliver nothing for a while, then everything at once."""
+    wire = _wire(world, stream)
+    if wire is None:
+        return False
+    until = world.clock.now + stream.spread(10 * MILLISECOND, 8 * SECOND)
+    wire.to_broker.block(until)
+    wire.to_client.block(until)
+    return True
+
+
+@fault
+def slow_reader(world: "World", stream: Stream) -> bool:
+    """One direction of a wire is held back."""
+    wire = _wire(world, stream)
+    if wire is None:
+        return False
+    pipe = wire.to_broker if stream.chance(500) else wire.to_client
+    pipe.block(world.clock.now + stream.spread(10 * MILLISECOND, 8 * SECOND))
+    return True
+
+
+@fault
+def latency_change(world: "World", stream: Stream) -> bool:
+    world.network.conditions.latency = stream.spread(20 * MICROSECOND, 500 * MILLISECOND)
+    return True
+
+
+@fault
+def tiny_segments(world: "World", stream: Stream) -> bool:
+    world.network.conditions.tiny_until = world.clock.now + stream.spread(MILLISECOND, 20 * MILLISECOND)
+    return True
+
+
+@fault
+def connect_refused(world: "World", stream: Stream) -> bool:
+    until = world.clock.now + stream.spread(10 * MILLISECOND, 5 * SECOND)
+    world.network.conditions.refused[world.any_broker(stream).name] = until
+    return True
+
+
+@fault
+def connect_hangs(world: "World", stream: Stream) -> bool:
+    world.network.conditions.connect_fates.append("hang")
+    return True
+
+
+@fault
+def connect_then_reset(world: "World", stream: Stream) -> bool:
+    world.network.conditions.connect_fates.append("reset")
+    return True
+
+
+@fault
+def partition(world: "World", stream: Stream) -> bool:
+    """A broker is cut off: its wires lose everything, new connections hang, nobody is told."""
+    broker = world.any_broker(stream)
+    for wire in list(broker.wires.values()):
+        wire.half_open(to_broker=True, to_client=True)
+    until = world.clock.now + stream.spread(100 * MILLISECOND, 10 * SECOND)
+    world.network.conditions.silent[broker.name] = until
+    return True
+
+
+# --- broker ------------------------------------------------------------------------------------------
+
+
+def _down_time(stream: Stream) -> int:
+    return stream.spread(MILLISECOND, 5 * SECOND)
+
+
+@fault
+def broker_killed(world: "World", stream: Stream) -> bool:
+    return world.kill_broker(world.any_broker(stream), stream.chance(500), False, _down_time(stream))
+
+
+@fault
+def broker_machine_lost(world: "World", stream: Stream) -> bool:
+    return world.kill_broker(world.any_broker(stream), stream.chance(500), True, _down_time(stream))
+
+
+@fault
+def broker_killed_while_writing(world: "World", stream: Stream) -> bool:
+    """Waits for the moment in which a batch is on its way to the disk."""
+    return world.kill_broker_while_writing(world.any_broker(stream), stream.chance(500), _down_time(stream))
+
+
+@fault
+def broker_frozen(world: "World", stream: Stream) -> bool:
+    broker = world.any_broker(stream)
+    if broker.broker is None or broker.frozen_until:
+        return False
+    broker.freeze(world.clock.now + stream.spread(10 * MILLISECOND, 8 * SECOND))
+    return True
+
+
+@fault
+def unload(world: "World", stream: Stream) -> bool:
+    return world.unload(stream.choice(world.topics))
+
+
+@fault
+def unload_everything(world: "World", stream: Stream) -> bool:
+    unloaded = [world.unload(topic) for topic in world.topics]
+    return any(unloaded)
+
+
+@fault
+def unload_twice(world: "World", stream: Stream) -> bool:
+    """Again while the clients are on their way back."""
+    topic = stream.choice(world.topics)
+    world.clock.after(stream.spread(MILLISECOND, SECOND), world.unload_later, topic)
+    return world.unload(topic)
+
+
+@fault
+def slow_store(world: "World", stream: Stream) -> bool:
+    world.weather.slow_store_until = world.clock.now + stream.spread(100 * MILLISECOND, 5 * SECOND)
+    return True
+
+
+# --- application ---------------------------------------------------------------------------------------
+
+
+@fault
+def consumer_pauses(world: "World", stream: Stream) -> bool:
+    """An application stops taking messages for a while."""
+    stream.choice(world.consumers).pause(stream.spread(10 * MILLISECOND, 10 * SECOND))
+    return True
+
+
+@fault
+def consumer_closed(world: "World", stream: Stream) -> bool:
+    return stream.choice(world.consumers).close_and_reopen()
+
+
+@fault
+def consumer_abandoned(world: "World", stream: Stream) -> bool:
+    """Nobody waits for it any more, in whatever state it is."""
+    return stream.choice(world.consumers).abandon_and_reopen()
+
+
+@fault
+def producer_closed(world: "World", stream: Stream) -> bool:
+    return stream.choice(world.producers).close_and_reopen()
+
+
+@fault
+def producer_abandoned(world: "World", stream: Stream) -> bool:
+    return stream.choice(world.producers).abandon_and_reopen()
+
+
+@fault
+def redeliver_all(world: "World", stream: Stream) -> bool:
+    return stream.choice(world.consumers).redeliver()
+
+
+@fault
+def nack_everything(world: "World", stream: Stream) -> bool:
+    return stream.choice(world.consumers).nack_everything()
+
+
+@fault
+def client_closed(world: "World", stream: Stream) -> bool:
+    """A whole client is closed in good order; its applications begin again with a new one."""
+    return world.close_client(stream.below(len(world.hosts)))
+
+
+@fault
+def client_crashed(world: "World", stream: Stream) -> bool:
+    return world.crash_client(stream.below(len(world.hosts)))
+
+
+# --- environment -----------------------------------------------------------------------------------------
+
+
+@fault
+def wall_clock_set(world: "World", stream: Stream) -> bool:
+    world.weather.wall_offset += stream.between(-3_600_000, 3_600_000)
+    return True
+
+
+# --- frames: what a broker may say or fail to say ----------------------------------------------------------
+
+
+def _armed(name: str) -> None:
+    def arm(world: "World", stream: Stream) -> bool:
+        world.mischief.arm(name, stream.between(1, 3))
+        return False  # counted when it happens
+
+    FAULTS[name] = arm
+
+
+for _name in (
+    "lookup_refused",
+    "lookup_redirected",
+    "producer_refused",
+    "subscribe_refused",
+    "request_unanswered",
+    "send_refused",
+    "acknowledgement_refused",
+    "reply_late",
+    "receipt_repeated",
+):
+    _armed(_name)
+
+
+@fault
+def stray_reply(world: "World", stream: Stream) -> bool:
+    return world.mischief.stray_reply(_wire(world, stream))
+
+
+@fault
+def stray_push(world: "World", stream: Stream) -> bool:
+    return world.mischief.stray_push(_wire(world, stream))
+
+
+@fault
+def unknown_command(world: "World", stream: Stream) -> bool:
+    return world.mischief.unknown_command(_wire(world, stream))
+
+
+@fault
+def extra_ping(world: "World", stream: Stream) -> bool:
+    return world.mischief.ping(_wire(world, stream))
+
+
+@fault
+def malformed_to_client(world: "World", stream: Stream) -> bool:
+    return world.mischief.malformed(_wire(world, stream), to_broker=False)
+
+
+@fault
+def malformed_to_broker(world: "World", stream: Stream) -> bool:
+    return world.mischief.malformed(_wire(world, stream), to_broker=True)

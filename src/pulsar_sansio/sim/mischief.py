@@ -1,0 +1,247 @@
+"""What a broker says or fails to say, against the will of the broker machine: frames swallowed, answered,
+added.
+
+Sits on the wires between the two machines. It refuses requests in the broker's name, keeps replies back
+until the client has given up on them, repeats receipts, and says things nobody asked for. All of it is legal
+for a broker that is in trouble, or harmless by a rule that says "ignore"; the reference model never learns
+of it.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from ..model.errors import ServerError
+from ..wire import Send, SendReceipt, encode_command, encode_ping, proto
+from .clock import MILLISECOND, SECOND
+from .network import Wire
+from .streams import Stream
+
+if TYPE_CHECKING:
+    from .world import World
+
+T = proto.BaseCommand
+
+RETRYABLE = (
+    ServerError.ServiceNotReady,
+    ServerError.MetadataError,
+    ServerError.PersistenceError,
+    ServerError.TooManyRequests,
+    ServerError.UnknownError,
+)
+
+NOBODY = 2**40
+"""An id of a request, producer or consumer that no client has."""
+
+LATE_REPLIES = frozenset((T.SUCCESS, T.PRODUCER_SUCCESS, T.LOOKUP_RESPONSE))
+
+UNKNOWN_TYPE = 120
+
+
+class Mischief:
+    """Armed kinds wait for a frame they can be done to."""
+
+    def __init__(self, world: "World", stream: Stream) -> None:
+        self._world = world
+        self._stream = stream
+        self._armed: dict[str, int] = {}
+        self._muted: dict[tuple[int, int], None] = {}
+        """(wire, producer id) whose SENDs vanish since one of them was refused."""
+        self.active = False
+
+    def arm(self, name: str, times: int) -> None:
+        self._armed[name] = times
+        self.active = True
+
+    def heal(self) -> None:
+        """Nothing new; what began goes on until the wires concerned are gone."""
+        self._armed.clear()
+
+    def _take(self, name: str) -> bool:
+        times = self._armed.get(name, 0)
+        if not times:
+            return False
+        if times == 1:
+            del self._armed[name]
+        else:
+            self._armed[name] = times - 1
+        self._world.count_fault(name)
+        self._world.trace.add(self._world.clock.now, "fault", name)
+        return True
+
+    # --- frames of clients ---
+
+    def to_broker(self, wire: Wire, kind: int, command: Any) -> bytes | None:
+        """b"" where the broker is not to see the frame."""
+        if kind == T.SEND:
+            return self._send(wire, command)
+        armed = self._armed
+        if not armed:
+            return None
+        if kind == T.LOOKUP:
+            if "lookup_refused" in armed and self._take("lookup_refused"):
+                self._refuse_lookup(wire, command)
+                return b""
+            if "lookup_redirected" in armed and self._take("lookup_redirected"):
+                self._redirect(wire, command)
+                return b""
+        elif kind == T.PRODUCER:
+            if "producer_refused" in armed and self._take("producer_refused"):
+                self._refuse(wire, command.request_id)
+                return b""
+        elif kind == T.SUBSCRIBE:
+            if "subscribe_refused" in armed and self._take("subscribe_refused"):
+                self._refuse(wire, command.request_id)
+                return b""
+        elif (
+            kind == T.ACK
+            and command.request_id is not None
+            and "acknowledgement_refused" in armed
+            and self._take("acknowledgement_refused")
+        ):
+            answer = proto.CommandAckResponse(
+                consumer_id=command.consumer_id,
+                request_id=command.request_id,
+                error=proto.UnknownError,
+                message="not now",
+            )
+            self._say(wire, T.ACK_RESPONSE, answer)
+            return b""
+        if (
+            kind in (T.LOOKUP, T.PRODUCER, T.SUBSCRIBE)
+            and "request_unanswered" in armed
+            and self._take("request_unanswered")
+        ):
+            return b""
+        return None
+
+    def _send(self, wire: Wire, command: Send) -> bytes | None:
+        key = (wire.number, command.producer_id)
+        if key in self._muted:
+            return b""
+        if "send_refused" in self._armed and self._take("send_refused"):
+            self._muted[key] = None
+            answer = proto.CommandSendError(
+                producer_id=command.producer_id,
+                sequence_id=command.sequence_id,
+                error=proto.PersistenceError,
+                message="cannot store it",
+            )
+            self._say(wire, T.SEND_ERROR, answer)
+            return b""
+        return None
+
+    def _refuse(self, wire: Wire, request_id: int) -> None:
+        code = self._stream.choice(RETRYABLE)
+        answer = proto.CommandError(request_id=request_id, error=int(code), message="try again")  # type: ignore[arg-type]
+        self._say(wire, T.ERROR, answer)
+
+    def _refuse_lookup(self, wire: Wire, command: Any) -> None:
+        code = self._stream.choice(RETRYABLE)
+        answer = proto.CommandLookupTopicResponse(
+            request_id=command.request_id,
+            response=proto.CommandLookupTopicResponse.Failed,
+            error=int(code),  # type: ignore[arg-type]
+            message="try again",
+        )
+        self._say(wire, T.LOOKUP_RESPONSE, answer)
+
+    def _redirect(self, wire: Wire, command: Any) -> None:
+        answer = proto.CommandLookupTopicResponse(
+            request_id=command.request_id,
+            response=proto.CommandLookupTopicResponse.Redirect,
+            brokerServiceUrl=f"pulsar://{wire.broker.name}:6650",
+            authoritative=self._stream.chance(500),
+        )
+        self._say(wire, T.LOOKUP_RESPONSE, answer)
+
+    def _say(self, wire: Wire, kind: int, command: Any) -> None:
+        wire.to_client.inject(encode_command(kind, command), kind, command)
+
+    # --- frames of brokers ---
+
+    def to_client(self, wire: Wire, kind: int, command: Any) -> bytes | None:
+        armed = self._armed
+        if not armed:
+            return None
+        if kind in LATE_REPLIES:
+            if "reply_late" in armed and self._take("reply_late"):
+                delay = self._stream.spread(100 * MILLISECOND, 15 * SECOND)
+                self._world.clock.after(delay, self._say_late, wire, kind, command)
+                return b""
+        elif kind == T.SEND_RECEIPT and "receipt_repeated" in armed and self._take("receipt_repeated"):
+            self._world.clock.after(self._stream.below(SECOND), self._repeat, wire, command)
+        return None
+
+    def _say_late(self, wire: Wire, kind: int, command: Any) -> None:
+        if wire.broker_open:
+            self._say(wire, kind, command)
+
+    def _repeat(self, wire: Wire, receipt: SendReceipt) -> None:
+        if wire.broker_open:
+            wire.to_client.inject(receipt.encode(), T.SEND_RECEIPT, receipt)
+
+    # --- out of the blue ---
+
+    def stray_reply(self, wire: Wire | None) -> bool:
+        """An answer to a request that does not exist (any more)."""
+        if wire is None or not self._ready(wire):
+            return False
+        request_id = NOBODY + self._stream.below(1000)
+        choice = self._stream.below(3)
+        if choice == 0:
+            self._say(wire, T.SUCCESS, proto.CommandSuccess(request_id=request_id))
+        elif choice == 1:
+            error = proto.CommandError(request_id=request_id, error=proto.UnknownError, message="")
+            self._say(wire, T.ERROR, error)
+        else:
+            success = proto.CommandProducerSuccess(
+                request_id=request_id, producer_name="nobody", last_sequence_id=7, schema_version=b""
+            )
+            self._say(wire, T.PRODUCER_SUCCESS, success)
+        return True
+
+    def stray_push(self, wire: Wire | None) -> bool:
+        """News of a producer or consumer that does not exist (any more)."""
+        if wire is None or not self._ready(wire):
+            return False
+        choice = self._stream.below(4)
+        if choice == 0:
+            close = proto.CommandCloseProducer(producer_id=NOBODY, request_id=2**64 - 1)
+            self._say(wire, T.CLOSE_PRODUCER, close)
+        elif choice == 1:
+            gone = proto.CommandCloseConsumer(consumer_id=NOBODY, request_id=2**64 - 1)
+            self._say(wire, T.CLOSE_CONSUMER, gone)
+        elif choice == 2:
+            change = proto.CommandActiveConsumerChange(consumer_id=NOBODY, is_active=True)
+            self._say(wire, T.ACTIVE_CONSUMER_CHANGE, change)
+        else:
+            receipt = SendReceipt(NOBODY, 3, 1, 1)
+            wire.to_client.inject(receipt.encode(), T.SEND_RECEIPT, receipt)
+        return True
+
+    def unknown_command(self, wire: Wire | None) -> bool:
+        """A command of a later version of the protocol."""
+        if wire is None or not self._ready(wire):
+            return False
+        body = b"\x08" + bytes([UNKNOWN_TYPE])
+        frame = (4 + len(body)).to_bytes(4, "big") + len(body).to_bytes(4, "big") + body
+        wire.to_client.inject(frame, UNKNOWN_TYPE, None)
+        return True
+
+    def ping(self, wire: Wire | None) -> bool:
+        if wire is None or not self._ready(wire):
+            return False
+        frame = encode_ping()
+        wire.to_client.inject(frame, T.PING, proto.CommandPing())
+        return True
+
+    def malformed(self, wire: Wire | None, to_broker: bool) -> bool:
+        """A frame that claims to be two gigabytes long."""
+        if wire is None:
+            return False
+        pipe = wire.to_broker if to_broker else wire.to_client
+        pipe.inject(b"\x7f\xff\xff\xff\x00\x00\x00\x04", UNKNOWN_TYPE, None)
+        return True
+
+    def _ready(self, wire: Wire) -> bool:
+        """Whether the wire is past its handshake."""
+        return self._world.client_watch.end(wire).connected

@@ -1,0 +1,245 @@
+"""What a seed is: a world drawn at random — its size, options, workload, weather and which faults exist.
+
+Owns every range that is drawn, in one place. Swarm testing: each seed has a random subset of the fault kinds
+and its own densities, because a world in which everything goes wrong at once hides what one fault alone
+would show.
+"""
+
+from dataclasses import dataclass, field
+
+from ..broker.config import BrokerConfig
+from ..model.config import BatchingPolicy, CompressionType, SubscriptionType
+from .clock import MICROSECOND, MILLISECOND, SECOND
+from .faults import FAULTS
+from .streams import Stream, Streams
+
+
+@dataclass(slots=True)
+class ProducerPlan:
+    """One application that sends."""
+
+    client: int
+    topic: int
+    messages: int
+    batching: BatchingPolicy | None
+    compression: CompressionType
+    window: int
+    send_timeout: float
+    named: bool
+    """Keeps its name over close and open."""
+    rich_permille: int
+    """How many messages carry keys, properties, event times, or an empty or null payload."""
+    largest: int
+    """Bytes of the largest payload."""
+    burst: int
+    """Messages sent in one step, at most."""
+    pause: int
+    """Nanoseconds between steps, at most."""
+    close_permille: int
+    flush_permille: int
+
+
+@dataclass(slots=True)
+class ConsumerPlan:
+    """One application that receives."""
+
+    client: int
+    topic: int
+    subscription: int
+    queue: int
+    receipts: bool
+    batch_index: bool
+    group_time: float
+    group_size: int
+    nack_delay: float
+    nack_permille: int
+    keep_permille: int
+    """How many messages are kept for a while before they are acknowledged."""
+    cumulative_permille: int
+    """Of the acknowledgements, where the subscription's type allows them."""
+    redeliver_permille: int
+    """Of the steps, how many ask for everything unacknowledged again."""
+    close_permille: int
+    confirm_permille: int
+    """Of the steps, how many wait for confirmation of the acknowledgements so far."""
+    pause: int
+    take: int
+    priority: int
+
+
+@dataclass(slots=True)
+class SubscriptionPlan:
+    topic: int
+    kind: SubscriptionType
+
+
+@dataclass(slots=True)
+class Profile:
+    """Everything drawn for one seed."""
+
+    clients: int
+    topics: int
+    subscriptions: list[SubscriptionPlan]
+    producers: list[ProducerPlan]
+    consumers: list[ConsumerPlan]
+    broker: BrokerConfig
+    deduplication: bool
+    keepalive: float
+    operation_timeout: float
+    max_backoff: float
+    connections_per_broker: int
+    run_time: int
+    """Nanoseconds of the phase with faults, at most."""
+    latency: int
+    jitter: int
+    cut_permille: int
+    fault_gap: int
+    """Nanoseconds between faults, on average; 0 is no faults."""
+    faults: list[str] = field(default_factory=list)
+    """Kinds that may happen."""
+    timers_late_permille: int = 0
+    timers_early_permille: int = 0
+    stale_permille: int = 0
+    store_delay: int = MILLISECOND
+
+    @property
+    def messages(self) -> int:
+        return sum(plan.messages for plan in self.producers)
+
+    @property
+    def patience(self) -> int:
+        """Nanoseconds of virtual time within which everything is done after healing, or liveness is violated.
+
+        The slowest path there is: two keepalive intervals until a half-open link is found out, the longest
+        backoff, an operation that times out once, the send timeout and the longest redelivery delay; twice,
+        and a little.
+        """
+        slowest = 2 * self.keepalive + self.max_backoff + 2 * self.operation_timeout + 5.0
+        slowest += max((plan.send_timeout for plan in self.producers), default=0.0)
+        slowest += max((plan.nack_delay for plan in self.consumers), default=0.0)
+        work = sum(plan.messages for plan in self.producers) * 50 * MILLISECOND
+        return round(2 * slowest * SECOND) + work
+
+
+def draw(streams: Streams, faults: bool = True, messages: int | None = None) -> Profile:
+    """The profile of a seed. `messages`: about how many are sent, in place of what would be drawn."""
+    draw = streams.stream("profile")
+    clients = draw.between(1, 4)
+    topics = draw.weighted([(1, 5), (2, 3), (3, 1)])
+    subscriptions = [
+        SubscriptionPlan(topic, draw.choice(list(SubscriptionType)))
+        for topic in range(topics)
+        for _ in range(draw.weighted([(1, 6), (2, 3)]))
+    ]
+    deduplication = draw.chance(400)
+    broker = BrokerConfig(
+        service_url="pulsar://broker-0:6650",
+        deduplication=deduplication,
+        keepalive_interval=draw.between(1, 10) * 1.0,
+        liveness_timeout=draw.between(1, 4) * 1.0,
+        ledger_max_entries=draw.choice([3, 10, 50, 50_000]),
+        cursor_flush_interval=draw.choice([0.0, 0.01, 0.1, 1.0]),
+        batch_index_acknowledgement=draw.chance(600),
+        failover_delay=draw.choice([0.0, 0.05, 1.0]),
+        entries_per_turn=draw.choice([1, 2, 20]),
+        max_unacked_messages_per_consumer=draw.choice([50_000, 50_000, 100]),
+    )
+    profile = Profile(
+        clients=clients,
+        topics=topics,
+        subscriptions=subscriptions,
+        producers=[],
+        consumers=[],
+        broker=broker,
+        deduplication=deduplication,
+        keepalive=draw.between(1, 10) * 1.0,
+        operation_timeout=draw.between(2, 10) * 1.0,
+        max_backoff=draw.choice([0.2, 1.0, 3.0]),
+        connections_per_broker=draw.weighted([(1, 4), (2, 1)]),
+        run_time=draw.spread(2, 60) * SECOND,
+        latency=draw.spread(20, 20_000) * MICROSECOND,
+        jitter=draw.choice([0, 100 * MICROSECOND, 5 * MILLISECOND]),
+        cut_permille=draw.choice([0, 20, 200]),
+        fault_gap=0,
+        store_delay=draw.spread(50, 20_000) * MICROSECOND,
+    )
+    total = messages if messages is not None else draw.spread(40, 500)
+    count = draw.between(1, 3)
+    for _ in range(count):
+        profile.producers.append(_producer(draw, profile, max(1, total // count)))
+    for index, plan in enumerate(subscriptions):
+        several = plan.kind is not SubscriptionType.EXCLUSIVE
+        for _ in range(draw.between(1, 3) if several else draw.weighted([(1, 5), (2, 1)])):
+            profile.consumers.append(_consumer(draw, profile, index))
+    if faults:
+        _draw_faults(draw, profile)
+    return profile
+
+
+def _producer(draw: Stream, profile: Profile, messages: int) -> ProducerPlan:
+    batching = None
+    if draw.chance(700):
+        batching = BatchingPolicy(
+            max_messages=draw.choice([1, 2, 3, 5, 8]),
+            max_bytes=draw.choice([64, 1024, 128 * 1024]),
+            max_delay=draw.choice([0.0, 0.001, 0.02]),
+        )
+    return ProducerPlan(
+        client=draw.below(profile.clients),
+        topic=draw.below(profile.topics),
+        messages=messages,
+        batching=batching,
+        compression=draw.weighted(
+            [
+                (CompressionType.NONE, 6),
+                (CompressionType.LZ4, 1),
+                (CompressionType.ZLIB, 1),
+                (CompressionType.ZSTD, 1),
+                (CompressionType.SNAPPY, 1),
+            ]
+        ),
+        window=draw.choice([1, 7, 100, 10_000]),
+        send_timeout=draw.choice([0.0, 0.0, 3.0, 10.0, 30.0]),
+        named=draw.chance(400),
+        rich_permille=draw.choice([0, 0, 100, 500]),
+        largest=draw.choice([16, 200, 2000]),
+        burst=draw.choice([1, 4, 16]),
+        pause=draw.spread(MILLISECOND, SECOND),
+        close_permille=draw.choice([0, 0, 10, 50]),
+        flush_permille=draw.choice([0, 50, 300]),
+    )
+
+
+def _consumer(draw: Stream, profile: Profile, subscription: int) -> ConsumerPlan:
+    return ConsumerPlan(
+        client=draw.below(profile.clients),
+        topic=profile.subscriptions[subscription].topic,
+        subscription=subscription,
+        queue=draw.choice([1, 2, 5, 20, 1000]),
+        receipts=draw.chance(400),
+        batch_index=draw.chance(500),
+        group_time=draw.choice([0.0, 0.01, 0.1, 1.0]),
+        group_size=draw.choice([2, 20, 1000]),
+        nack_delay=draw.choice([0.0, 0.1, 1.0]),
+        nack_permille=draw.choice([0, 0, 50, 300]),
+        keep_permille=draw.choice([0, 0, 100, 500]),
+        cumulative_permille=draw.choice([0, 100, 1000]),
+        redeliver_permille=draw.choice([0, 0, 20]),
+        close_permille=draw.choice([0, 0, 10, 50]),
+        confirm_permille=draw.choice([0, 50, 200]),
+        pause=draw.spread(MILLISECOND, SECOND),
+        take=draw.choice([1, 3, 100]),
+        priority=draw.choice([0, 0, 0, 1]),
+    )
+
+
+def _draw_faults(draw: Stream, profile: Profile) -> None:
+    if draw.chance(50):
+        return
+    profile.fault_gap = draw.spread(20 * MILLISECOND, 5 * SECOND)
+    kinds = list(FAULTS)
+    draw.shuffle(kinds)
+    profile.faults = sorted(kinds[: draw.between(1, len(kinds))])
+    profile.timers_late_permille = draw.choice([0, 0, 20, 300])
+    profile.timers_early_permille = draw.choice([0, 0, 20, 300])
+    profile.stale_permille = draw.choice([0, 300])

@@ -1,0 +1,351 @@
+"""The brokers' ends of the wires: what a broker may write, knowing what it has processed.
+
+Sees frames in the order in which the broker sees them. Keeps, for every consumer, the permits it has left by
+recount, and for every subscription what the broker was told to be acknowledged; tells the reference model
+where entries lie. What a killed broker had not confirmed it may have forgotten; what it confirmed it may
+not.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+from ..wire import Ack, Flow, MessageCommand, Send, SendReceipt, proto
+from .model import Entry, Position, ReferenceModel, SubscriptionRecord, TopicRecord
+from .network import Wire
+from .violations import ViolationError
+
+T = proto.BaseCommand
+
+Handler: TypeAlias = "Callable[[Wire, BrokerEnd, Any], None]"
+
+
+class ProducerSeat:
+    """A producer as the broker has it."""
+
+    __slots__ = ("pending", "topic")
+
+    def __init__(self, topic: TopicRecord) -> None:
+        self.topic = topic
+        self.pending: deque[Send] = deque()
+
+
+class ConsumerSeat:
+    """A consumer as the broker has it."""
+
+    __slots__ = ("floor", "largest", "name", "pending", "permits", "state")
+
+    def __init__(self, name: str, state: "SubscriptionState") -> None:
+        self.name = name
+        self.state = state
+        self.permits = 0
+        self.largest = 1
+        """Messages of the largest entry it was sent."""
+        self.floor: Position = (-1, -1)
+        self.pending: dict[Position, None] = {}
+
+
+class SubscriptionState:
+    """What a broker knows to be acknowledged."""
+
+    __slots__ = ("durable_bits", "durable_upto", "holders", "memory_bits", "memory_upto", "record")
+
+    def __init__(self, record: SubscriptionRecord) -> None:
+        self.record = record
+        self.memory_bits: dict[Position, int] = {}
+        """Entry -> messages acknowledged, in the memory of the running broker."""
+        self.memory_upto: Position = (-1, -1)
+        self.durable_bits: dict[Position, int] = {}
+        self.durable_upto: Position = (-1, -1)
+        """The same, as far as confirmed to a client: a restart may not forget it."""
+        self.holders: dict[Position, ConsumerSeat] = {}
+        """Shared types: who has an entry that is neither acknowledged nor given back."""
+
+    def acknowledged(self, position: Position) -> int:
+        if position <= self.memory_upto:
+            return -1
+        return self.memory_bits.get(position, 0)
+
+    def forget_unconfirmed(self) -> None:
+        self.memory_bits = dict(self.durable_bits)
+        self.memory_upto = self.durable_upto
+        self.holders.clear()
+
+
+class BrokerEnd:
+    """What one wire looks like from its broker."""
+
+    __slots__ = ("acknowledging", "consumers", "opening", "producers")
+
+    def __init__(self) -> None:
+        self.producers: dict[int, ProducerSeat] = {}
+        self.consumers: dict[int, ConsumerSeat] = {}
+        self.opening: dict[int, tuple[int, ProducerSeat | ConsumerSeat]] = {}
+        """Request -> (id, what it will be)."""
+        self.acknowledging: dict[int, tuple[SubscriptionState, Ack]] = {}
+        """Requests for confirmation."""
+
+
+class BrokerWatch:
+    """All brokers' ends."""
+
+    def __init__(self, model: ReferenceModel, batch_index: bool) -> None:
+        self.model = model
+        self.batch_index = batch_index
+        self.ends: dict[int, BrokerEnd] = {}
+        self.subscriptions: dict[tuple[str, str], SubscriptionState] = {}
+        self._arrived: dict[int, Handler] = {
+            T.PRODUCER: self._got_producer,
+            T.SUBSCRIBE: self._got_subscribe,
+            T.SEND: self._got_send,
+            T.FLOW: self._got_flow,
+            T.ACK: self._got_ack,
+            T.REDELIVER_UNACKNOWLEDGED_MESSAGES: self._got_redeliver,
+            T.CLOSE_CONSUMER: self._consumer_gone,
+        }
+        self._written: dict[int, Handler] = {
+            T.PRODUCER_SUCCESS: self._wrote_success,
+            T.SUCCESS: self._wrote_success,
+            T.ERROR: self._wrote_error,
+            T.SEND_RECEIPT: self._wrote_receipt,
+            T.SEND_ERROR: self._wrote_send_error,
+            T.MESSAGE: self._wrote_message,
+            T.ACK_RESPONSE: self._wrote_ack_response,
+            T.CLOSE_CONSUMER: self._consumer_gone,
+            T.ACTIVE_CONSUMER_CHANGE: self._wrote_active,
+        }
+
+    def end(self, wire: Wire) -> BrokerEnd:
+        end = self.ends.get(wire.number)
+        if end is None:
+            end = self.ends[wire.number] = BrokerEnd()
+        return end
+
+    def got(self, wire: Wire, kind: int, command: Any) -> None:
+        handler = self._arrived.get(kind)
+        if handler is not None:
+            handler(wire, self.end(wire), command)
+
+    def wrote(self, wire: Wire, kind: int, command: Any) -> None:
+        handler = self._written.get(kind)
+        if handler is not None:
+            handler(wire, self.end(wire), command)
+
+    def wire_closed(self, wire: Wire) -> None:
+        """The broker knows that the wire is gone: everybody on it is, too."""
+        end = self.ends.pop(wire.number, None)
+        if end is not None:
+            for consumer in end.consumers.values():
+                self._release(consumer)
+
+    def died(self, wires: list[Wire]) -> None:
+        """A broker was killed: what it had not confirmed may be forgotten."""
+        for wire in wires:
+            self.ends.pop(wire.number, None)
+        for state in self.subscriptions.values():
+            state.forget_unconfirmed()
+
+    # --- producers ---
+
+    def _got_producer(self, wire: Wire, end: BrokerEnd, command: Any) -> None:
+        topic = self.model.topics.get(command.topic)
+        if topic is not None:
+            end.opening[command.request_id] = (command.producer_id, ProducerSeat(topic))
+
+    def _got_send(self, wire: Wire, end: BrokerEnd, command: Send) -> None:
+        producer = end.producers.get(command.producer_id)
+        if producer is not None:
+            producer.pending.append(command)
+
+    def _wrote_receipt(self, wire: Wire, end: BrokerEnd, command: SendReceipt) -> None:
+        producer = end.producers.get(command.producer_id)
+        send = producer.pending.popleft() if producer is not None and producer.pending else None
+        if producer is None or send is None or send.sequence_id != command.sequence_id:
+            raise ViolationError(
+                "BROKER-41", f"wire {wire.number}: receipt {command.sequence_id} answers no SEND in order"
+            )
+        if command.ledger_id is not None and command.ledger_id >= 0 and command.entry_id is not None:
+            position = (command.ledger_id, command.entry_id)
+            producer.topic.stored(position, producer.topic.sends[send.payload])
+
+    def _wrote_send_error(self, wire: Wire, end: BrokerEnd, command: Any) -> None:
+        producer = end.producers.get(command.producer_id)
+        if producer is not None and producer.pending:
+            producer.pending.popleft()
+
+    # A producer's seat stays when it is closed: receipts of what is being written come after that.
+
+    # --- consumers ---
+
+    def _got_subscribe(self, wire: Wire, end: BrokerEnd, command: Any) -> None:
+        record = self.model.topics[command.topic].subscriptions.get(command.subscription)
+        if record is None or command.consumer_id in end.consumers:
+            return
+        key = (command.topic, command.subscription)
+        state = self.subscriptions.get(key)
+        if state is None:
+            state = self.subscriptions[key] = SubscriptionState(record)
+        seat = ConsumerSeat(command.consumer_name, state)
+        end.opening[command.request_id] = (command.consumer_id, seat)
+
+    def _wrote_success(self, wire: Wire, end: BrokerEnd, command: Any) -> None:
+        opened = end.opening.pop(command.request_id, None)
+        if opened is not None:
+            identifier, seat = opened
+            if isinstance(seat, ProducerSeat):
+                end.producers[identifier] = seat
+            else:
+                end.consumers[identifier] = seat
+
+    def _wrote_error(self, wire: Wire, end: BrokerEnd, command: Any) -> None:
+        end.opening.pop(command.request_id, None)
+
+    def _got_flow(self, wire: Wire, end: BrokerEnd, command: Flow) -> None:
+        consumer = end.consumers.get(command.consumer_id)
+        if consumer is not None:
+            consumer.permits += command.message_permits
+
+    def _wrote_message(self, wire: Wire, end: BrokerEnd, command: MessageCommand) -> None:
+        consumer = end.consumers.get(command.consumer_id)
+        if consumer is None:
+            raise ViolationError("BROKER-29", f"wire {wire.number}: MESSAGE to a consumer that is not there")
+        state = consumer.state
+        topic = state.record.topic
+        position = (command.ledger_id, command.entry_id)
+        entry = topic.log.get(position)
+        if entry is None:
+            entry = self._discovered(topic, position, command.payload)
+        elif entry.payload != command.payload:
+            raise ViolationError("INV-C2", f"{topic.name} {position}: delivered with other bytes than stored")
+        if consumer.permits <= 0:
+            raise ViolationError(
+                "INV-C6", f"{consumer.name}: {position} is sent with {consumer.permits} permits"
+            )
+        size = len(entry.messages)
+        everything = (1 << size) - 1
+        still_open = everything if command.ack_set is None else command.ack_set & everything
+        consumer.permits -= still_open.bit_count()
+        consumer.largest = max(consumer.largest, size)
+        if still_open & state.acknowledged(position) & everything and not self._excused(state, position):
+            raise ViolationError(
+                "INV-C5",
+                f"{topic.name}/{state.record.name}: {position} is "
+                f"delivered again, {still_open:b} is "
+                f"acknowledged",
+            )
+        if state.record.kind.cumulative:
+            if position <= consumer.floor:
+                raise ViolationError("INV-C3", f"{consumer.name}: {position} is sent after {consumer.floor}")
+            consumer.floor = position
+        else:
+            holder = state.holders.get(position)
+            if holder is not None:
+                raise ViolationError("SUBT-06", f"{consumer.name}: {position} is pending at {holder.name}")
+            state.holders[position] = consumer
+            consumer.pending[position] = None
+
+    def _wrote_active(self, wire: Wire, end: BrokerEnd, command: Any) -> None:
+        consumer = end.consumers.get(command.consumer_id)
+        if consumer is not None:
+            consumer.floor = (-1, -1)
+
+    def _excused(self, state: SubscriptionState, position: Position) -> bool:
+        """Without batch index acknowledgement a broker keeps whole entries only."""
+        if self.batch_index or position <= state.memory_upto:
+            return False
+        size = len(state.record.topic.log[position].messages)
+        return state.memory_bits.get(position, 0) != (1 << size) - 1
+
+    def _discovered(self, topic: TopicRecord, position: Position, payload: bytes) -> Entry:
+        """Stored, but the broker died before it could say so."""
+        entry = topic.sends.get(payload)
+        if entry is None:
+            raise ViolationError("INV-C2", f"{topic.name} {position}: delivered, but never sent by anybody")
+        topic.stored(position, entry)
+        return entry
+
+    def _got_ack(self, wire: Wire, end: BrokerEnd, command: Ack) -> None:
+        consumer = end.consumers.get(command.consumer_id)
+        if consumer is None:
+            return
+        state = consumer.state
+        if command.ack_type == proto.CommandAck.Cumulative:
+            for ledger, entry_id, bits in command.message_ids:
+                self._upto(state, (ledger, entry_id), bits, durable=False)
+        else:
+            for ledger, entry_id, bits in command.message_ids:
+                self._individual(state, (ledger, entry_id), bits, durable=False)
+        if command.request_id is not None:
+            end.acknowledging[command.request_id] = (state, command)
+
+    def _wrote_ack_response(self, wire: Wire, end: BrokerEnd, command: Any) -> None:
+        waiting = end.acknowledging.pop(command.request_id, None)
+        if waiting is None:
+            raise ViolationError(
+                "INV-N1", f"wire {wire.number}: ACK_RESPONSE {command.request_id} to nothing"
+            )
+        if command.HasField("error"):
+            return
+        state, acknowledgement = waiting
+        cumulative = acknowledgement.ack_type == proto.CommandAck.Cumulative
+        for ledger, entry_id, bits in acknowledgement.message_ids:
+            if cumulative:
+                self._upto(state, (ledger, entry_id), bits, durable=True)
+            else:
+                self._individual(state, (ledger, entry_id), bits, durable=True)
+
+    def _individual(
+        self, state: SubscriptionState, position: Position, bits: int | None, durable: bool
+    ) -> None:
+        entry = state.record.topic.log.get(position)
+        if entry is None:
+            return
+        everything = (1 << len(entry.messages)) - 1
+        done = everything & ~(bits or 0)
+        if durable:
+            state.durable_bits[position] = state.durable_bits.get(position, 0) | done
+            return
+        after = state.memory_bits[position] = state.memory_bits.get(position, 0) | done
+        if after == everything:
+            holder = state.holders.pop(position, None)
+            if holder is not None:
+                holder.pending.pop(position, None)
+
+    def _upto(self, state: SubscriptionState, position: Position, bits: int | None, durable: bool) -> None:
+        ledger, entry_id = position
+        if entry_id < 0:
+            return
+        if bits:
+            self._individual(state, position, bits, durable)
+            position = (ledger, entry_id - 1)
+        if durable:
+            state.durable_upto = max(state.durable_upto, position)
+        else:
+            state.memory_upto = max(state.memory_upto, position)
+
+    def _got_redeliver(self, wire: Wire, end: BrokerEnd, command: Any) -> None:
+        consumer = end.consumers.get(command.consumer_id)
+        if consumer is None:
+            return
+        if consumer.state.record.kind.cumulative:
+            consumer.floor = (-1, -1)
+        elif not command.message_ids:
+            self._release(consumer)
+        else:
+            for each in command.message_ids:
+                position = (each.ledgerId, each.entryId)
+                if consumer.state.holders.get(position) is consumer:
+                    del consumer.state.holders[position]
+                    consumer.pending.pop(position, None)
+
+    def _consumer_gone(self, wire: Wire, end: BrokerEnd, command: Any) -> None:
+        consumer = end.consumers.pop(command.consumer_id, None)
+        if consumer is not None:
+            self._release(consumer)
+
+    @staticmethod
+    def _release(consumer: ConsumerSeat) -> None:
+        for position in consumer.pending:
+            if consumer.state.holders.get(position) is consumer:
+                del consumer.state.holders[position]
+        consumer.pending.clear()
