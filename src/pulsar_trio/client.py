@@ -1,0 +1,183 @@
+"""`open_client` and `Client`: the way in for applications that produce and consume.
+
+The background tasks never show: an exception of the block leaves `async with` as itself, and a failure in
+the background surfaces at a call, or when the block is left.
+"""
+
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
+from typing import Any, Literal, Unpack, overload
+
+import trio
+
+from pulsar_sansio import PulsarError, SubscriptionType
+
+from .background import background, closing
+from .consumer import (
+    CONSUMER_TYPES,
+    Consumer,
+    ExclusiveConsumer,
+    FailoverConsumer,
+    KeySharedConsumer,
+    SharedConsumer,
+)
+from .driver import Driver
+from .options import (
+    ClientOptions,
+    ConsumerOptions,
+    ProducerOptions,
+    client_config,
+    consumer_spec,
+    producer_spec,
+)
+from .producer import Producer
+
+
+@dataclass(frozen=True, slots=True)
+class ClientStatistics:
+    """`links`: connections open or being opened. Bytes are those of these links."""
+
+    links: int
+    producers: int
+    consumers: int
+    bytes_received: int
+    bytes_sent: int
+
+
+@asynccontextmanager
+async def open_client(
+    url: str, *, seed: int | None = None, **options: Unpack[ClientOptions]
+) -> AsyncIterator["Client"]:
+    """A client of the Pulsar at `url`, `pulsar://host[:port][,host[:port]…]`, closed when the block ends.
+
+    It connects when something needs it, so a wrong host is reported by the first producer or consumer.
+    `options` are those of `ClientConfig`; `seed` fixes the randomness of backoff and generated names. Raises
+    `InvalidServiceUrl` and `InvalidConfiguration`. Leaving the block closes producers and consumers
+    gracefully; a block that is left by cancellation is closed at once.
+    """
+    driver = Driver(client_config(url, options), seed)
+    client = Client(driver)
+    async with background(driver, client.aclose):
+        yield client
+
+
+class Client:
+    """Made by `open_client`. Use it from any task of the same `trio.run`."""
+
+    def __init__(self, driver: Driver) -> None:
+        self._driver = driver
+
+    @asynccontextmanager
+    async def create_producer(
+        self, topic: str, **options: Unpack[ProducerOptions]
+    ) -> AsyncIterator[Producer]:
+        """A producer on `topic`, closed when the block ends; its options are those of `ProducerSpec`.
+
+        Entering waits until it is ready. Raises `InvalidConfiguration` for a wrong option or name, what the
+        broker refuses it with, and `TimedOut` after `operation_timeout`.
+        """
+        driver = self._driver
+        producer = driver.open(driver.machine.open_producer, producer_spec(topic, options), Producer)
+        await producer.opened()
+        async with closing(producer):
+            yield producer
+
+    @overload
+    def subscribe(
+        self,
+        topic: str,
+        subscription: str,
+        kind: Literal["shared", SubscriptionType.SHARED] = "shared",
+        **options: Unpack[ConsumerOptions],
+    ) -> AbstractAsyncContextManager[SharedConsumer]: ...
+    @overload
+    def subscribe(
+        self,
+        topic: str,
+        subscription: str,
+        kind: Literal["key_shared", SubscriptionType.KEY_SHARED],
+        **options: Unpack[ConsumerOptions],
+    ) -> AbstractAsyncContextManager[KeySharedConsumer]: ...
+    @overload
+    def subscribe(
+        self,
+        topic: str,
+        subscription: str,
+        kind: Literal["exclusive", SubscriptionType.EXCLUSIVE],
+        **options: Unpack[ConsumerOptions],
+    ) -> AbstractAsyncContextManager[ExclusiveConsumer]: ...
+    @overload
+    def subscribe(
+        self,
+        topic: str,
+        subscription: str,
+        kind: Literal["failover", SubscriptionType.FAILOVER],
+        **options: Unpack[ConsumerOptions],
+    ) -> AbstractAsyncContextManager[FailoverConsumer]: ...
+    @overload
+    def subscribe(
+        self,
+        topic: str,
+        subscription: str,
+        kind: SubscriptionType | str,
+        **options: Unpack[ConsumerOptions],
+    ) -> AbstractAsyncContextManager[Consumer]: ...
+    def subscribe(
+        self,
+        topic: str,
+        subscription: str,
+        kind: SubscriptionType | str = "shared",
+        **options: Unpack[ConsumerOptions],
+    ) -> AbstractAsyncContextManager[Any]:
+        """A consumer of `topic`, closed when the block ends; its options are those of `ConsumerSpec`.
+
+        `kind` is "shared", "key_shared", "exclusive" or "failover". Entering waits until it is subscribed.
+        Raises `InvalidConfiguration` for a wrong option or name, what the broker refuses it with, and
+        `TimedOut` after `operation_timeout`.
+        """
+        return self._subscribe(topic, subscription, kind, options)
+
+    @asynccontextmanager
+    async def _subscribe(
+        self, topic: str, subscription: str, kind: SubscriptionType | str, options: ConsumerOptions
+    ) -> AsyncIterator[Consumer]:
+        driver = self._driver
+        spec = consumer_spec(topic, subscription, kind, options)
+        consumer = driver.open(driver.machine.subscribe, spec, CONSUMER_TYPES[spec.subscription_type])
+        await consumer.opened()
+        async with closing(consumer):
+            yield consumer
+
+    async def partitions(self, topic: str) -> int:
+        """The number of partitions of a topic; 0 where it is not partitioned or does not exist."""
+        return int(await self._driver.request(self._driver.machine.partitions, topic))
+
+    async def aclose(self) -> None:
+        """Close every producer and consumer gracefully, then the connections. `open_client` does it too.
+
+        Silent when it is closed already. When cancelled, it is closed all the same, without waiting.
+        """
+        driver = self._driver
+        if driver.closed:
+            await trio.lowlevel.checkpoint()
+            return
+        try:
+            await driver.request(driver.machine.close, None)
+            driver.closed = True
+            await driver.drained()
+        except PulsarError:
+            pass  # closed all the same; a bug of ours is reported by `open_client`
+        finally:
+            driver.shut()
+
+    def statistics(self) -> ClientStatistics:
+        driver = self._driver
+        links, endpoints = driver.links.values(), driver.endpoints.values()
+        return ClientStatistics(
+            len(links),
+            sum(isinstance(endpoint, Producer) for endpoint in endpoints),
+            sum(isinstance(endpoint, Consumer) for endpoint in endpoints),
+            sum(link.bytes_received for link in links),
+            sum(link.bytes_sent for link in links),
+        )

@@ -1,0 +1,263 @@
+"""Consumers: a trio receive channel of messages, and their acknowledgement.
+
+`receive` and `async for` take one message after the other from what has arrived, without suspending while
+there is any; they yield every `TURN` messages. A message is taken after the last point of cancellation, so
+a cancelled `receive` loses nothing. Acknowledging is a plain call: it is grouped and sent in the background,
+and always before the consumer closes.
+
+The four kinds of subscription are types, so that what a kind forbids does not exist: a `SharedConsumer` has
+no `acknowledge_cumulative` (rule ACK-02).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import trio
+from trio.lowlevel import enable_ki_protection
+
+from pulsar_sansio import ConsumerSpec, Message, MessageId, PulsarError, SubscriptionType
+from pulsar_sansio import client_outputs as outputs
+
+from .endpoint import TURN, Endpoint
+
+if TYPE_CHECKING:
+    from .driver import Driver
+
+MessageOrId = Message | MessageId
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerStatistics:
+    """`received`: messages handed out. `available`: messages that have arrived and wait to be received.
+    `waiting`: tasks that wait for a message."""
+
+    received: int
+    available: int
+    waiting: int
+
+
+class Consumer(Endpoint, trio.abc.ReceiveChannel[Message]):
+    """Made by `client.subscribe`. Use it from any task of the same `trio.run`."""
+
+    _kind = "consumer"
+
+    def __init__(self, driver: "Driver", handle: int, spec: ConsumerSpec) -> None:
+        super().__init__(driver, handle)
+        self._generation = -1
+        self._receive = self._machine.receive
+        self._take = self._machine.take
+        self._acknowledge = self._machine.acknowledge
+        self._arrived = trio.lowlevel.ParkingLot()
+        self._received = 0
+        self._end_of_topic = False
+        self.subscription = spec.subscription
+        self.active: bool | None = None
+        """Failover only: whether this is the consumer that gets the messages; None until the broker says."""
+
+    # --- receiving --------------------------------------------------------------------------------------
+
+    @enable_ki_protection
+    async def receive(self) -> Message:
+        """The next message, waiting for one where none has arrived.
+
+        Raises `trio.EndOfChannel` when the topic is terminated and everything in it is acknowledged,
+        `ResourceClosed` or `ResourceBroken` when the consumer is.
+        """
+        self._turn -= 1
+        if self._turn <= 0:
+            self._turn = TURN
+            await trio.lowlevel.checkpoint()
+        message = self._next()
+        if message is None:
+            return await self._wait_for_one()
+        return message
+
+    @enable_ki_protection
+    async def __anext__(self) -> Message:
+        self._turn -= 1
+        if self._turn <= 0:
+            self._turn = TURN
+            await trio.lowlevel.checkpoint()
+        message = self._next()
+        if message is None:
+            try:
+                return await self._wait_for_one()
+            except trio.EndOfChannel:
+                raise StopAsyncIteration from None
+        return message
+
+    @enable_ki_protection
+    def receive_nowait(self) -> Message:
+        """The next message; raises `trio.WouldBlock` where none has arrived, and what `receive` raises."""
+        message = self._next()
+        if message is None:
+            if self._end_of_topic:
+                raise trio.EndOfChannel
+            raise trio.WouldBlock
+        return message
+
+    @enable_ki_protection
+    async def receive_many(self, limit: int = 1000) -> list[Message]:
+        """1 to `limit` messages: all that have arrived, waiting where none has. The fast way.
+
+        Raises what `receive` raises.
+        """
+        self._turn -= TURN // 2
+        if self._turn <= 0:
+            self._turn = TURN
+            await trio.lowlevel.checkpoint()
+        while True:
+            try:
+                messages = self._take(int(self._time() * 1_000_000_000), self._handle, limit)
+            except Exception as error:
+                raise self._driver.own_fault(error) from error.__cause__
+            if self._machine.has_output:
+                self._driver.after_call()
+            if messages:
+                self._received += len(messages)
+                self._pass_on()
+                return messages
+            await self._wait()
+
+    def _next(self) -> Message | None:
+        try:
+            message = self._receive(int(self._time() * 1_000_000_000), self._handle)
+        except Exception as error:
+            raise self._driver.own_fault(error) from error.__cause__
+        if message is not None:
+            self._received += 1
+        if self._machine.has_output:
+            self._driver.after_call()
+        return message
+
+    async def _wait_for_one(self) -> Message:
+        while True:
+            await self._wait()
+            message = self._next()
+            if message is not None:
+                self._pass_on()
+                return message
+
+    async def _wait(self) -> None:
+        """Wait until messages may have arrived. It has taken nothing, so cancelling it loses nothing."""
+        if self._end_of_topic:
+            await trio.lowlevel.checkpoint()
+            raise trio.EndOfChannel
+        self._driver.write_now()
+        self._turn = TURN
+        await self._arrived.park()
+
+    def _pass_on(self) -> None:
+        """One task is woken for what has arrived; it wakes another one if it leaves something."""
+        if self._arrived and self._ended is None and self._machine.available(self._handle):
+            self._arrived.unpark()
+
+    # --- acknowledging ----------------------------------------------------------------------------------
+
+    @enable_ki_protection
+    def acknowledge(self, what: MessageOrId | Sequence[MessageOrId]) -> None:
+        """Acknowledge a message, an id, or a list of them.
+
+        They are collected and sent together, at the latest after `acknowledgement_group_time` and before the
+        consumer closes; `flush` waits until the broker has confirmed them. Doing it twice is harmless.
+        """
+        try:
+            self._acknowledge(int(self._time() * 1_000_000_000), self._handle, what)
+        except Exception as error:
+            raise self._driver.own_fault(error) from error.__cause__
+        driver = self._driver
+        if self._machine.has_output:
+            driver.after_call()
+        elif driver.generation != self._generation:
+            self._generation = driver.generation
+            driver.set_timer()
+
+    def negative_acknowledge(self, what: MessageOrId | Sequence[MessageOrId]) -> None:
+        """Give a message, an id, or a list of them back; they come again after
+        `negative_acknowledgement_delay`, to whichever consumer of the subscription.
+        """
+        self._command(self._machine.negative_acknowledge, what)
+
+    def redeliver_unacknowledged(self) -> None:
+        """Have everything delivered again that is not acknowledged, also what has not been received yet."""
+        self._command(self._machine.redeliver_unacknowledged)
+
+    async def flush(self) -> None:
+        """Send the collected acknowledgements and wait until the broker has confirmed them.
+
+        Without `acknowledgement_receipts` the broker confirms nothing, and it waits until they are sent.
+        """
+        await self._request(self._machine.flush_acknowledgements)
+
+    async def unsubscribe(self, *, force: bool = False) -> None:
+        """Delete the subscription with all it remembers, and close this consumer.
+
+        With other consumers on the subscription the broker refuses, unless `force`.
+        """
+        await self._request(self._machine.unsubscribe, force)
+        await self._gone.wait()
+
+    # --- the driver's side ------------------------------------------------------------------------------
+
+    def on_output(self, output: Any) -> None:
+        match output:
+            case outputs.Deliverable():
+                self._arrived.unpark()
+            case outputs.ActiveChanged(_, active):
+                self.active = active
+            case outputs.EndOfTopic():
+                self._end_of_topic = True
+                self._arrived.unpark_all()
+            case outputs.ConsumerReady(_, topic):
+                self.topic = topic
+                self.connected = True
+                self._ready.set(None)
+            case outputs.ConsumerFailed(_, error):
+                self._ready.set(None, error)
+            case _:
+                super().on_output(output)
+
+    def _on_end(self, error: PulsarError) -> None:
+        self._receive = self._take = self._acknowledge = self._refuse
+        self._arrived.unpark_all()
+
+    # --- facts about it ---------------------------------------------------------------------------------
+
+    def statistics(self) -> ConsumerStatistics:
+        available = 0 if self._ended else self._machine.available(self._handle)
+        return ConsumerStatistics(self._received, available, len(self._arrived))
+
+    def __repr__(self) -> str:
+        state = "closed" if self._ended else "connected" if self.connected else "not connected"
+        return f"<{type(self).__name__} {self.subscription!r} on {self.topic}, {state}>"
+
+
+class SharedConsumer(Consumer):
+    """Shares the messages with the subscription's other consumers."""
+
+
+class KeySharedConsumer(Consumer):
+    """Shares them so that messages of one key stay in order at one consumer."""
+
+
+class _InOrderConsumer(Consumer):
+    def acknowledge_cumulative(self, what: MessageOrId) -> None:
+        """Acknowledge a message or id and everything before it. Sent as `acknowledge` does."""
+        self._command(self._machine.acknowledge_cumulative, what)
+
+
+class ExclusiveConsumer(_InOrderConsumer):
+    """The only consumer of its subscription."""
+
+
+class FailoverConsumer(_InOrderConsumer):
+    """One of several, of which one at a time gets the messages: see `active`."""
+
+
+CONSUMER_TYPES: dict[SubscriptionType, type[Consumer]] = {
+    SubscriptionType.EXCLUSIVE: ExclusiveConsumer,
+    SubscriptionType.SHARED: SharedConsumer,
+    SubscriptionType.FAILOVER: FailoverConsumer,
+    SubscriptionType.KEY_SHARED: KeySharedConsumer,
+}

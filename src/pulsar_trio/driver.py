@@ -1,0 +1,202 @@
+"""The client's driver: a pump around `pulsar_sansio.Client` that knows who waits for what.
+
+Outputs about producers and consumers go to the object registered under their handle; answers to requests
+go to whoever awaits them. `command` is the way to the machine for everything that is not per message.
+"""
+
+from collections.abc import Awaitable, Callable
+from functools import partial
+from secrets import randbits
+from typing import Any, TypeVar
+
+import trio
+
+from pulsar_sansio import Client as Machine
+from pulsar_sansio import ClientConfig, LocalProtocolError
+from pulsar_sansio import client_outputs as outputs
+
+from .connecting import connect
+from .endpoint import Answer, Endpoint
+from .errors import InternalError, ResourceClosed, trio_error
+from .link import Link
+from .pump import Pump
+
+EndpointT = TypeVar("EndpointT", bound=Endpoint)
+SpecT = TypeVar("SpecT")
+
+
+class Driver(Pump):
+    """Runs one client machine."""
+
+    machine: Machine
+
+    def __init__(self, config: ClientConfig, seed: int | None) -> None:
+        super().__init__()
+        self.config = config
+        self.machine = Machine(self.now(), config, seed=randbits(64) if seed is None else seed)
+        self.endpoints: dict[int, Endpoint] = {}
+        self.answers: dict[int, Answer] = {}
+        self._to_push: set[int] = set()
+        self._push_wanted = trio.lowlevel.ParkingLot()
+        self.closed = False
+        self.actions = {
+            outputs.Connect: self._on_connect,
+            outputs.Transmit: self.on_transmit,
+            outputs.Disconnect: self.on_disconnect,
+            outputs.RequestDone: self._on_request_done,
+            outputs.RequestFailed: self._on_request_failed,
+            outputs.ProducerReady: self._to_producer,
+            outputs.ProducerFailed: self._to_producer,
+            outputs.Receipts: self._to_producer,
+            outputs.SendFailed: self._to_producer,
+            outputs.Writable: self._to_producer,
+            outputs.ConsumerReady: self._to_consumer,
+            outputs.ConsumerFailed: self._to_consumer,
+            outputs.Deliverable: self._to_consumer,
+            outputs.ActiveChanged: self._to_consumer,
+            outputs.EndOfTopic: self._to_consumer,
+            outputs.Detached: self._to_either,
+            outputs.Attached: self._to_either,
+            outputs.Closed: self._to_either,
+        }
+
+    # --- commands -------------------------------------------------------------------------------------
+
+    def command(self, call: Callable[..., Any], *arguments: object) -> Any:
+        """Give the machine a command and do what follows. Raises the caller's mistakes as they are."""
+        if self.failure is not None:
+            raise self.failure.with_traceback(None)
+        if self.closed:
+            raise ResourceClosed("the client is closed")
+        try:
+            result = call(self.now(), *arguments)
+            self.pump()
+            self.write_now()
+        except LocalProtocolError as error:
+            raise trio_error(error) from error.__cause__
+        except Exception as error:
+            raise self.crash(error) from error
+        return result
+
+    def open(
+        self, call: Callable[..., int], spec: SpecT, kind: Callable[["Driver", int, SpecT], EndpointT]
+    ) -> EndpointT:
+        """Ask the machine for a producer or consumer; gives the object that its outputs go to."""
+
+        def begin(now: int) -> EndpointT:
+            return kind(self, call(now, spec), spec)
+
+        endpoint: EndpointT = self.command(begin)
+        return endpoint
+
+    async def request(self, call: Callable[..., int], *arguments: object) -> Any:
+        """Give a command that is answered later, and wait for the answer."""
+        answer = Answer()
+
+        def begin(now: int, *arguments: object) -> int:
+            request = call(now, *arguments)
+            self.answers[request] = answer
+            return request
+
+        request = self.command(begin, *arguments)
+        try:
+            return await answer.get()
+        finally:
+            self.answers.pop(request, None)
+
+    def after_call(self) -> None:
+        """Act on what a per-message call of the machine left behind.
+
+        The writer tasks write what there is to write, when they next run: together with what comes meanwhile.
+        """
+        try:
+            self.pump()
+            self.wake_writers()
+        except Exception as error:
+            raise self.crash(error) from error
+
+    def push_soon(self, producer: int) -> None:
+        """Send a producer's open batch when the tasks that can run now have run, and may have added to it."""
+        self._to_push.add(producer)
+        self._push_wanted.unpark()
+
+    def own_fault(self, error: Exception) -> Exception:
+        """What a per-message call raises for an exception of the machine."""
+        if isinstance(error, LocalProtocolError):
+            return trio_error(error)
+        return self.crash(error)
+
+    def shut(self) -> None:
+        """End everything at once: who still waits is told that the client is closed."""
+        self.closed = True
+        closed = ResourceClosed("the client is closed")
+        for endpoint in list(self.endpoints.values()):
+            endpoint.end(closed)
+        for answer in list(self.answers.values()):
+            answer.set(None, closed)
+        self.stop()
+
+    # --- outputs ----------------------------------------------------------------------------------------
+
+    def _to_producer(self, output: Any) -> None:
+        if (endpoint := self.endpoints.get(output.producer)) is not None:
+            endpoint.on_output(output)
+
+    def _to_consumer(self, output: Any) -> None:
+        if (endpoint := self.endpoints.get(output.consumer)) is not None:
+            endpoint.on_output(output)
+
+    def _to_either(self, output: Any) -> None:
+        if (endpoint := self.endpoints.get(output.id)) is not None:
+            endpoint.on_output(output)
+
+    def _on_request_done(self, output: outputs.RequestDone) -> None:
+        answer = self.answers.pop(output.request, None)
+        if answer is not None:
+            answer.set(output.result)
+
+    def _on_request_failed(self, output: outputs.RequestFailed) -> None:
+        answer = self.answers.pop(output.request, None)
+        if answer is not None:
+            answer.set(None, output.error)
+
+    def _on_connect(self, output: outputs.Connect) -> None:
+        link = Link(partial(self.machine.data_to_send, output.link))
+        task = partial(self._run_client_link, output, link)
+        self.start_link(output.link, link, task, f"pulsar link {output.address}")
+
+    def _on_crash(self, failure: InternalError) -> None:
+        for endpoint in list(self.endpoints.values()):
+            endpoint.on_crash(failure)
+        for answer in list(self.answers.values()):
+            answer.set(None, failure)
+
+    # --- tasks ----------------------------------------------------------------------------------------
+
+    def _tasks(self) -> dict[str, Callable[[], Awaitable[None]]]:
+        return {**super()._tasks(), "pulsar pushes": self._run_pushes}
+
+    async def _run_pushes(self) -> None:
+        while True:
+            while self._to_push:
+                producer = self._to_push.pop()
+                if producer in self.endpoints:
+                    self.fact(self.machine.push, producer)
+            await self._push_wanted.park()
+
+    # --- the life of a link -----------------------------------------------------------------------------
+
+    async def _run_client_link(self, wanted: outputs.Connect, link: Link) -> None:
+        number = wanted.link
+        with link.scope:
+            try:
+                if wanted.tls:
+                    raise OSError(f"cannot connect to {wanted.address}: TLS is not supported yet")
+                sock = await connect(wanted.address, self.config.connect_timeout)
+            except OSError as error:
+                if self.links.pop(number, None) is not None:
+                    self.fact(self.machine.disconnected, number, str(error))
+                return
+            link.open(sock)
+            self.fact(self.machine.connected, number)
+            await self.serve_link(number, link)

@@ -1,0 +1,163 @@
+"""What producers and consumers have in common: getting ready, ending, closing."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import trio
+from trio.lowlevel import enable_ki_protection
+
+from pulsar_sansio import PulsarError
+from pulsar_sansio import client_outputs as outputs
+
+from .errors import InternalError, ResourceBroken, ResourceClosed, trio_error
+
+if TYPE_CHECKING:
+    from .driver import Driver
+
+TURN = 64
+"""Messages between two checkpoints: a checkpoint costs as much as several messages."""
+
+
+class Answer:
+    """One result that is to come."""
+
+    __slots__ = ("_event", "error", "value")
+
+    def __init__(self) -> None:
+        self._event = trio.Event()
+        self.value: Any = None
+        self.error: PulsarError | None = None
+
+    def set(self, value: Any, error: PulsarError | None = None) -> None:
+        """Settle it; a second time changes nothing."""
+        if not self._event.is_set():
+            self.value, self.error = value, error and trio_error(error)
+            self._event.set()
+
+    async def get(self) -> Any:
+        await self._event.wait()
+        if self.error is not None:
+            raise self.error.with_traceback(None)
+        return self.value
+
+
+class Endpoint:
+    """Base of `Producer` and `Consumer`. `_kind` is its word in texts."""
+
+    _kind = ""
+
+    def __init__(self, driver: "Driver", handle: int) -> None:
+        self._driver = driver
+        self._machine = driver.machine
+        self._handle = handle
+        self._time = driver.current_time
+        self._turn = TURN
+        self._ended: PulsarError | None = None
+        self._closing = False
+        self._gone = trio.Event()
+        self._ready = Answer()
+        self.connected = False
+        """Whether it is attached to a broker at the moment. While it is not, it reconnects by itself."""
+        self.topic = ""
+        """The full name of the topic."""
+        driver.endpoints[handle] = self
+
+    # --- the driver's side ----------------------------------------------------------------------------
+
+    def on_output(self, output: Any) -> None:
+        """An output that names this handle. Synchronous; it does not call the machine."""
+        match output:
+            case outputs.Attached():
+                self.connected = True
+            case outputs.Detached():
+                self.connected = False
+            case outputs.Closed(_, None):
+                self.end(ResourceClosed(f"the {self._kind} is closed"))
+            case outputs.Closed(_, error):
+                self._break(error)
+
+    def on_crash(self, failure: InternalError) -> None:
+        """The machine or a task failed: nothing works from now on."""
+        self._ready.set(None, failure)
+        self.end(failure)
+
+    def _break(self, cause: PulsarError) -> None:
+        ended = ResourceBroken(
+            f"the {self._kind} of {self.topic} has ended and cannot be used again: {cause}"
+        )
+        ended.__cause__ = cause
+        self.end(ended)
+
+    def end(self, error: PulsarError) -> None:
+        """From here on every call raises `error`, and whoever waits is woken to find out."""
+        if self._ended is None:
+            self._ended = error
+            self.connected = False
+            self._driver.endpoints.pop(self._handle, None)
+            self._gone.set()
+            self._on_end(error)
+
+    def _on_end(self, error: PulsarError) -> None:
+        raise NotImplementedError
+
+    def _refuse(self, *_: object) -> NoReturn:
+        """Stands in for the machine's calls after the end, so that they need not look for it."""
+        assert self._ended is not None
+        raise self._ended.with_traceback(None)
+
+    # --- the user's side --------------------------------------------------------------------------------
+
+    async def _pass_turn(self) -> None:
+        """A checkpoint once in `TURN` calls."""
+        self._turn -= 1
+        if self._turn <= 0:
+            self._turn = TURN
+            await trio.lowlevel.checkpoint()
+
+    def _command(self, call: Callable[..., Any], *arguments: object) -> Any:
+        if self._ended is not None:
+            self._refuse()
+        return self._driver.command(call, self._handle, *arguments)
+
+    async def _request(self, call: Callable[..., int], *arguments: object) -> Any:
+        if self._ended is not None:
+            await trio.lowlevel.checkpoint_if_cancelled()
+            self._refuse()
+        return await self._driver.request(call, self._handle, *arguments)
+
+    async def opened(self) -> None:
+        """Wait until it is ready. Raises why it cannot be, and gives up on it when cancelled."""
+        try:
+            await self._ready.get()
+        except BaseException as error:
+            self._abandon()
+            if self._ended is None:
+                self.end(error if isinstance(error, PulsarError) else ResourceClosed("opening was given up"))
+            raise
+
+    async def aclose(self) -> None:
+        """Close gracefully: what was given to it is sent and confirmed first, as far as that is possible
+        within the protocol's own timeouts. Silent when it is closed or broken already. When cancelled, it is
+        closed all the same, without waiting.
+        """
+        if self._ended is not None or self._closing:
+            await trio.lowlevel.checkpoint()
+            if self._ended is None:
+                await self._gone.wait()
+            return
+        self._closing = True
+        try:
+            await self._driver.request(self._machine.close, self._handle)
+        except PulsarError:
+            pass  # it is closed all the same, and who waits for a message has been told what became of it
+        except BaseException:
+            self._abandon()
+            raise
+        finally:
+            self.end(ResourceClosed(f"the {self._kind} is closed"))
+
+    @enable_ki_protection
+    def _abandon(self) -> None:
+        driver = self._driver
+        if self._ended is None and driver.failure is None and not driver.closed:
+            driver.command(self._machine.abandon, self._handle)

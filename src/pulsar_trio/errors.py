@@ -1,0 +1,32 @@
+"""Errors of the adapter: the core's closed error joined to trio's, and the one for a bug of our own.
+
+The core's errors know nothing of trio. Whoever writes `except trio.ClosedResourceError` and whoever
+writes `except ClosedError` both catch what is raised here.
+"""
+
+import trio
+
+from pulsar_sansio import ClosedError, PulsarError
+
+
+class ResourceClosed(ClosedError, trio.ClosedResourceError):
+    """The client, producer or consumer was closed by your own program."""
+
+
+class ResourceBroken(ClosedError, trio.BrokenResourceError):
+    """The producer or consumer ended by itself and can never work again; `__cause__` says why."""
+
+
+class InternalError(PulsarError):
+    """A bug of this library: a machine or a background task failed. `__cause__` is what happened.
+
+    Nothing of the client or broker works after it. Messages that were confirmed are stored; those that
+    were not may or may not be.
+    """
+
+
+def trio_error(error: PulsarError) -> PulsarError:
+    """The same error, a core's `ClosedError` as its subclass that trio's users expect."""
+    if type(error) is ClosedError:
+        return ResourceClosed(str(error))
+    return error

@@ -1,0 +1,220 @@
+"""One TCP connection as both sides need it: a reader, a writer, and an end that loses nothing.
+
+A `Link` owns a connected non-blocking socket. It knows nothing of Pulsar: bytes that arrive go to `on_data`,
+bytes to write are pulled from `take` when the socket has room, so what was not taken yet measures the
+socket. Only this module makes socket calls on the data path; a user's cancellation never gets here,
+because nothing in it runs inside a user's task except `write_now`, which does not wait.
+"""
+
+import socket
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+
+import trio
+
+READ_SIZE = 1024 * 1024
+"""Bytes asked of one `recv`: large enough that a fast sender costs one wake-up per megabyte."""
+
+MAX_CHUNKS = 64
+"""Chunks handed to one `sendmsg`; more are joined first, which is cheaper for small chunks."""
+
+LINGER = 1.0
+"""Seconds an ending link waits for its last bytes to be taken and for the peer to end its side as well."""
+
+
+class Link:
+    """One socket with a reader task and a writer task, run by `run`.
+
+    `scope`: encloses the whole life of the link, connecting included; `finish` and `abort` end it.
+
+    `take`: gives the chunks to write, and an empty list when there are none.
+    `may_read`: asked before each read; while it is false nothing is read until `resume` is called.
+    """
+
+    __slots__ = (
+        "_closing",
+        "_leftover",
+        "_may_read",
+        "_read_scope",
+        "_resumed",
+        "_socket",
+        "_take",
+        "_wanted",
+        "bytes_received",
+        "bytes_sent",
+        "scope",
+    )
+
+    def __init__(
+        self, take: Callable[[], Sequence[bytes]], may_read: Callable[[], bool] | None = None
+    ) -> None:
+        self._take = take
+        self._may_read = may_read
+        self._socket: socket.socket | None = None
+        self._leftover: list[bytes | memoryview] = []
+        self._wanted = trio.lowlevel.ParkingLot()
+        self._resumed = trio.lowlevel.ParkingLot()
+        self.scope = trio.CancelScope()
+        self._read_scope = trio.CancelScope()
+        self._closing = False
+        self.bytes_received = 0
+        self.bytes_sent = 0
+
+    # --- called from synchronous code ----------------------------------------------------------------
+
+    def transmit(self) -> None:
+        """There is something to write: the writer task does it when it next runs."""
+        self._wanted.unpark()
+
+    def resume(self) -> None:
+        """`may_read` may be true again."""
+        self._resumed.unpark()
+
+    def write_now(self) -> None:
+        """Write as much as the socket takes, without waiting; the writer task does the rest.
+
+        A socket error is left for the writer task to meet, so that it is reported once and from
+        the link's own task.
+        """
+        if self._socket is not None and not self._leftover:
+            with suppress(OSError):
+                self._write(self._socket)
+            if self._leftover:
+                self._wanted.unpark()
+
+    def finish(self) -> None:
+        """Write what is left, end our side, and close when the peer has ended its own."""
+        if not self._closing:
+            self._closing = True
+            self._leftover.extend(self._take())
+            if self._socket is None:
+                self.scope.cancel()
+                return
+            self.scope.deadline = trio.current_time() + LINGER
+            self._read_scope.cancel()
+            self._wanted.unpark()
+
+    def abort(self) -> None:
+        """Close at once; what was not written is lost."""
+        self._closing = True
+        self.scope.cancel()
+
+    # --- the link's own tasks, inside of `with link.scope` -------------------------------------------
+
+    def open(self, sock: socket.socket) -> None:
+        """Take a connected, non-blocking socket; from here on `write_now` works."""
+        self._socket = sock
+
+    async def run(self, on_data: Callable[[bytes], None], on_eof: Callable[[], None]) -> str:
+        """Read and write until the link ends, and close the socket; gives the reason of an end that was
+        not asked for, else "".
+
+        Raises nothing that sockets raise. An exception of `on_data` or `on_eof` ends the link and comes out.
+        """
+        sock = self._socket
+        assert sock is not None
+        reasons: list[str] = []
+        try:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._run_writer, sock, reasons, nursery.cancel_scope)
+                if not await self._read(sock, on_data, on_eof, reasons):
+                    nursery.cancel_scope.cancel()
+        finally:
+            self._socket = None
+            sock.close()
+        return "" if self._closing else (reasons or ["the link ended"])[0]
+
+    async def _read(
+        self,
+        sock: socket.socket,
+        on_data: Callable[[bytes], None],
+        on_eof: Callable[[], None],
+        reasons: list[str],
+    ) -> bool:
+        """Whether the link goes on being written to: true at the peer's end, false after a failure."""
+        may_read = self._may_read
+        with self._read_scope:
+            try:
+                while True:
+                    if may_read is not None and not may_read():
+                        await self._resumed.park()
+                        continue
+                    await trio.lowlevel.wait_readable(sock)
+                    try:
+                        data = sock.recv(READ_SIZE)
+                    except BlockingIOError:
+                        continue
+                    if not data:
+                        on_eof()
+                        return True
+                    self.bytes_received += len(data)
+                    on_data(data)
+            except OSError as error:
+                reasons.append(f"reading failed: {error}")
+                return False
+        return True
+
+    async def _run_writer(self, sock: socket.socket, reasons: list[str], both: trio.CancelScope) -> None:
+        try:
+            while not self._closing:
+                self._write(sock)
+                if self._leftover:
+                    await trio.lowlevel.wait_writable(sock)
+                elif not self._closing:
+                    await self._wanted.park()
+            await self._end(sock)
+        except OSError as error:
+            reasons.append(f"writing failed: {error}")
+        both.cancel()
+
+    async def _end(self, sock: socket.socket) -> None:
+        """The last bytes, the end of our side, and the peer's end.
+
+        Closing with unread bytes in the receive buffer would reset the connection, and a reset may
+        overtake what was written last.
+        """
+        while self._leftover:
+            self._write_leftover(sock)
+            if self._leftover:
+                await trio.lowlevel.wait_writable(sock)
+        sock.shutdown(socket.SHUT_WR)
+        while True:
+            await trio.lowlevel.wait_readable(sock)
+            try:
+                if not sock.recv(READ_SIZE):
+                    return
+            except BlockingIOError:
+                continue
+
+    # --- writing -----------------------------------------------------------------------------------
+
+    def _write(self, sock: socket.socket) -> None:
+        """Write leftovers, then pull and write until the socket is full or nothing is left."""
+        while True:
+            if self._leftover:
+                self._write_leftover(sock)
+                if self._leftover:
+                    return
+            if self._closing:
+                return
+            chunks = self._take()
+            if not chunks:
+                return
+            self._leftover = list(chunks)
+
+    def _write_leftover(self, sock: socket.socket) -> None:
+        chunks = self._leftover
+        if len(chunks) > MAX_CHUNKS:
+            chunks = self._leftover = [b"".join(chunks)]
+        try:
+            sent = sock.send(chunks[0]) if len(chunks) == 1 else sock.sendmsg(chunks)
+        except BlockingIOError:
+            return
+        self.bytes_sent += sent
+        for index, chunk in enumerate(chunks):
+            size = len(chunk)
+            if sent < size:
+                self._leftover = [memoryview(chunk)[sent:] if sent else chunk, *chunks[index + 1 :]]
+                return
+            sent -= size
+        self._leftover = []

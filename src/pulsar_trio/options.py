@@ -1,0 +1,158 @@
+"""What `open_client`, `create_producer` and `subscribe` take, and how it becomes the core's specs.
+
+The defaults stand in the specs of the core and nowhere else. Words are accepted for enums, as in
+`kind="shared"`; a wrong word is refused with the list of right ones.
+"""
+
+from collections.abc import Mapping
+from enum import Enum
+from typing import Any, TypedDict, TypeVar
+
+from pulsar_sansio import (
+    BatchingPolicy,
+    BrokerConfig,
+    ClientConfig,
+    CompressionType,
+    ConsumerSpec,
+    InitialPosition,
+    InvalidConfiguration,
+    InvalidServiceUrl,
+    MessageId,
+    ProducerSpec,
+    ServiceUrl,
+    SubscriptionType,
+)
+
+EnumT = TypeVar("EnumT", bound=Enum)
+
+
+class ClientOptions(TypedDict, total=False):
+    """Keywords of `open_client`, as in `ClientConfig`."""
+
+    operation_timeout: float
+    keepalive_interval: float
+    connect_timeout: float
+    connections_per_broker: int
+    max_lookup_redirects: int
+    max_pending_lookups: int
+    max_rejected_requests: int
+    initial_backoff: float
+    max_backoff: float
+    max_message_size: int
+    listener_name: str | None
+
+
+class ProducerOptions(TypedDict, total=False):
+    """Keywords of `create_producer`, as in `ProducerSpec`. `compression` may be a word: "lz4"."""
+
+    name: str | None
+    send_timeout: float
+    max_pending_messages: int
+    batching: BatchingPolicy | None
+    compression: CompressionType | str
+    initial_sequence_id: int | None
+    properties: Mapping[str, str]
+
+
+class ConsumerOptions(TypedDict, total=False):
+    """Keywords of `subscribe`, as in `ConsumerSpec`. `initial_position` may be "earliest" or "latest"."""
+
+    consumer_name: str | None
+    receiver_queue_size: int
+    acknowledgement_group_time: float
+    acknowledgement_group_size: int
+    acknowledgement_receipts: bool
+    batch_index_acknowledgement: bool
+    negative_acknowledgement_delay: float
+    initial_position: InitialPosition | str
+    durable: bool
+    start_message_id: MessageId | None
+    start_message_id_inclusive: bool
+    priority_level: int
+    properties: Mapping[str, str]
+
+
+def client_config(url: str, options: Mapping[str, Any]) -> ClientConfig:
+    """Raises `InvalidServiceUrl` or `InvalidConfiguration`; TLS is refused until it is built."""
+    if ServiceUrl.parse(url).tls:
+        raise InvalidServiceUrl(
+            f"service URL {url!r}: TLS (pulsar+ssl://) is not supported yet, use pulsar://"
+        )
+    return ClientConfig(url, **_known("open_client", ClientOptions, options))
+
+
+def producer_spec(topic: str, options: Mapping[str, Any]) -> ProducerSpec:
+    given = _known("create_producer", ProducerOptions, options)
+    if "compression" in given:
+        given["compression"] = word("compression", given["compression"], CompressionType)
+    return ProducerSpec(topic, **given)
+
+
+def consumer_spec(
+    topic: str, subscription: str, kind: SubscriptionType | str, options: Mapping[str, Any]
+) -> ConsumerSpec:
+    given = _known("subscribe", ConsumerOptions, options)
+    if "initial_position" in given:
+        given["initial_position"] = word("initial_position", given["initial_position"], InitialPosition)
+    return ConsumerSpec(topic, subscription, word("kind", kind, SubscriptionType), **given)
+
+
+def word(option: str, given: object, kind: type[EnumT]) -> EnumT:
+    """The member of an enum, given itself or its name in lower case."""
+    if isinstance(given, kind):
+        return given
+    if isinstance(given, str):
+        for member in kind:
+            if member.name.lower() == given:
+                return member
+    allowed = ", ".join(repr(member.name.lower()) for member in kind)
+    raise InvalidConfiguration(f"{option}: one of {allowed}, not {given!r}")
+
+
+def _known(function: str, allowed: type, options: Mapping[str, Any]) -> dict[str, Any]:
+    for name in options:
+        if name not in allowed.__annotations__:
+            known = ", ".join(sorted(allowed.__annotations__))
+            raise InvalidConfiguration(f"{function}: there is no option {name!r}; there are {known}")
+    return dict(options)
+
+
+class BrokerOptions(TypedDict, total=False):
+    """Keywords of `open_broker` and `serve`, as in `BrokerConfig`. Without `service_url` clients are told the
+    address the broker listens on."""
+
+    service_url: str
+    service_url_tls: str | None
+    cluster: str
+    server_version: str
+    proxy_through_service_url: bool
+    keepalive_interval: float
+    liveness_timeout: float
+    max_connections: int
+    max_message_size: int
+    max_unsent_bytes: int
+    max_pending_publishes: int
+    max_producers_per_connection: int
+    max_consumers_per_connection: int
+    auto_topic_creation: bool
+    auto_topic_partitions: int
+    auto_subscription_creation: bool
+    deduplication: bool
+    deduplication_inactivity: float
+    ledger_max_entries: int
+    ledger_max_bytes: int
+    cursor_flush_interval: float
+    housekeeping_interval: float
+    batch_index_acknowledgement: bool
+    max_unacked_messages_per_consumer: int
+    max_unacked_messages_per_subscription: int
+    failover_delay: float
+    entries_per_turn: int
+    key_shared_look_ahead: int
+    reached_end_of_topic: str
+
+
+def broker_config(service_url: str, options: Mapping[str, Any]) -> BrokerConfig:
+    given = _known("open_broker", BrokerOptions, options)
+    given.setdefault("service_url", service_url)
+    return BrokerConfig(**given)

@@ -1,0 +1,392 @@
+"""`Producer`: sends to one topic, with a window of unconfirmed messages.
+
+`enqueue` puts a message into the window and gives a `Receipt`; `send` also waits for it. Both are
+coroutines that do not suspend while there is room, so a message costs no scheduling; they yield every
+`TURN` messages. Order on the topic is the order of the calls, also among tasks that wait for room.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import islice
+from time import time_ns
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import trio
+from trio.lowlevel import enable_ki_protection
+
+from pulsar_sansio import (
+    InvalidMessage,
+    MessageId,
+    OutgoingMessage,
+    ProducerQueueIsFull,
+    ProducerSpec,
+    PulsarError,
+)
+from pulsar_sansio import client_outputs as outputs
+
+from .endpoint import TURN, Endpoint
+from .errors import trio_error
+from .receipts import PAGE, MessageIds, Page, Receipt, Settled
+
+if TYPE_CHECKING:
+    from .driver import Driver
+
+T = TypeVar("T")
+
+CHUNK_MESSAGES = 1000
+CHUNK_BYTES = 1024 * 1024
+"""What `send_many` takes from its iterable at a time, at most: about one batch."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProducerStatistics:
+    """`pending`: messages in the window. `waiting`: tasks that wait for room in it."""
+
+    confirmed: int
+    failed: int
+    pending: int
+    waiting: int
+
+
+class Producer(Endpoint):
+    """Made by `client.create_producer`. Use it from any task of the same `trio.run`."""
+
+    _kind = "producer"
+
+    def __init__(self, driver: "Driver", handle: int, spec: ProducerSpec) -> None:
+        super().__init__(driver, handle)
+        self._send = self._machine.send
+        self._send_many = self._machine.send_many
+        self._generation = -1
+        self._pages: dict[int, Page] = {}
+        self._page_end = 0
+        self._first = 0
+        self._last = -1
+        self._confirmed = self._failed = 0
+        self._line = trio.StrictFIFOLock()
+        self._in_line = 0
+        self._room = trio.lowlevel.ParkingLot()
+        self.name = ""
+        """The name the broker knows this producer by."""
+        self.last_sequence_id = -1
+        """The highest sequence id the broker had of this name when the producer was ready; -1 for none."""
+
+    # --- one message ------------------------------------------------------------------------------------
+
+    @enable_ki_protection
+    async def send(
+        self,
+        message: bytes | OutgoingMessage | None,
+        *,
+        key: str | None = None,
+        properties: Mapping[str, str] | None = None,
+        ordering_key: bytes | None = None,
+        event_time: int = 0,
+        sequence_id: int | None = None,
+        deliver_at: int | None = None,
+    ) -> MessageId:
+        """Send one message and wait until the broker has confirmed it; gives its id.
+
+        It does not wait for a batch to fill: what is in the open batch goes with it (rule PROD-28).
+        `enqueue` and `Receipt.wait` in one: cancelled before it is in the window, nothing is sent; cancelled
+        afterwards, only the waiting stops. Raises what `enqueue` raises, and `TimedOut` after `send_timeout`.
+        """
+        if (
+            key is not None
+            or properties is not None
+            or ordering_key is not None
+            or event_time
+            or sequence_id is not None
+            or deliver_at is not None
+        ):
+            message = _outgoing(message, key, properties, ordering_key, event_time, sequence_id, deliver_at)
+        await self._pass_turn()
+        receipt = await self._in_turn(partial(self._put, message))
+        if not receipt.done():
+            if self._pending() == 1:
+                self._driver.command(self._machine.push, self._handle)
+            else:
+                self._driver.push_soon(self._handle)
+        return await receipt.wait()
+
+    @enable_ki_protection
+    async def enqueue(
+        self,
+        message: bytes | OutgoingMessage | None,
+        *,
+        key: str | None = None,
+        properties: Mapping[str, str] | None = None,
+        ordering_key: bytes | None = None,
+        event_time: int = 0,
+        sequence_id: int | None = None,
+        deliver_at: int | None = None,
+    ) -> Receipt:
+        """Put one message into the window, waiting for room where there is none; gives its receipt.
+
+        `event_time` and `deliver_at` are milliseconds since 1970. Once it returns, the message is sent
+        whatever happens to the caller; cancelled before that, it is not. Raises `InvalidMessage` or
+        `MessageTooLarge` for the message, `ResourceClosed` or `ResourceBroken` for the producer.
+        """
+        if (
+            key is not None
+            or properties is not None
+            or ordering_key is not None
+            or event_time
+            or sequence_id is not None
+            or deliver_at is not None
+        ):
+            message = _outgoing(message, key, properties, ordering_key, event_time, sequence_id, deliver_at)
+        self._turn -= 1
+        if self._turn <= 0:
+            self._turn = TURN
+            await trio.lowlevel.checkpoint()
+        if not self._in_line:
+            try:
+                return self._put(message)
+            except ProducerQueueIsFull:
+                pass
+        return await self._in_turn(partial(self._put, message))
+
+    @enable_ki_protection
+    def enqueue_nowait(
+        self,
+        message: bytes | OutgoingMessage | None,
+        *,
+        key: str | None = None,
+        properties: Mapping[str, str] | None = None,
+        ordering_key: bytes | None = None,
+        event_time: int = 0,
+        sequence_id: int | None = None,
+        deliver_at: int | None = None,
+    ) -> Receipt:
+        """`enqueue` that raises `ProducerQueueIsFull` instead of waiting for room."""
+        if (
+            key is not None
+            or properties is not None
+            or ordering_key is not None
+            or event_time
+            or sequence_id is not None
+            or deliver_at is not None
+        ):
+            message = _outgoing(message, key, properties, ordering_key, event_time, sequence_id, deliver_at)
+        if self._in_line:
+            raise ProducerQueueIsFull(f"{self._in_line} tasks already wait for room in the window")
+        return self._put(message)
+
+    def _put(self, message: bytes | OutgoingMessage | None) -> Receipt:
+        """Give the machine one message, or raise `ProducerQueueIsFull`."""
+        driver = self._driver
+        try:
+            ticket = self._send(
+                int(self._time() * 1_000_000_000), self._handle, message, time_ns() // 1_000_000
+            )
+        except Exception as error:
+            raise driver.own_fault(error) from error.__cause__
+        self._last = ticket
+        if ticket >= self._page_end:
+            self._turn_page(ticket)
+        receipt = Receipt(self._page, ticket)
+        if self._machine.has_output:
+            driver.after_call()
+        elif driver.generation != self._generation:
+            # The first message since the machine last had something to say may have begun a batch.
+            self._generation = driver.generation
+            driver.set_timer()
+        return receipt
+
+    # --- many -------------------------------------------------------------------------------------------
+
+    async def send_many(self, messages: Iterable[bytes | OutgoingMessage | None]) -> Sequence[MessageId]:
+        """Send messages in order, pipelined, and wait for all of them; gives their ids in the same order.
+
+        Takes from the iterable as the window has room, up to 1000 messages or about 1 MiB at a time. When
+        messages fail, the first one's error is raised after all are settled. When the iterable raises, a
+        message is refused or the call is cancelled, what was taken before it is in the window and is sent.
+        """
+        iterator = iter(messages)
+        pages: list[tuple[Page, range]] = []
+        size = TURN
+        await trio.lowlevel.checkpoint()
+        while chunk := list(islice(iterator, size)):
+            done = 0
+            while done < len(chunk):
+                rest = chunk[done:] if done else chunk
+                try:
+                    taken = await self._in_turn(partial(self._put_many, rest))
+                except InvalidMessage:
+                    await self._put_up_to_the_wrong_one(rest)
+                    raise
+                done += sum(len(tickets) for _, tickets in taken)
+                pages += taken
+            size = _next_size(chunk)
+            await trio.lowlevel.checkpoint()
+        settled: list[Settled] = []
+        for page, tickets in pages:
+            while (ticket := page.unsettled(tickets)) is not None:
+                self._driver.write_now()
+                await page.wait(ticket)
+            settled += page.ranges(tickets)
+        for part in settled:
+            if part.error is not None:
+                raise part.error.with_traceback(None)
+        return MessageIds(settled)
+
+    async def _put_up_to_the_wrong_one(self, messages: Sequence[bytes | OutgoingMessage | None]) -> None:
+        """The machine refuses many as a whole when one of them is wrong; those before it are sent."""
+        for message in messages:
+            await self._in_turn(partial(self._put, message))
+
+    def _pages_of(self, tickets: range) -> Iterator[tuple[Page, range]]:
+        """The pages these tickets are on, with each page's share."""
+        first = tickets.start
+        while first < tickets.stop:
+            page = self._pages[first // PAGE]
+            yield page, range(first, min(page.end, tickets.stop))
+            first = page.end
+
+    def _put_many(self, messages: Sequence[bytes | OutgoingMessage | None]) -> list[tuple[Page, range]]:
+        """Give the machine as many messages as it takes, or raise `ProducerQueueIsFull` when it takes none.
+
+        Gives the tickets by the page they are on.
+        """
+        driver = self._driver
+        try:
+            tickets = self._send_many(
+                int(self._time() * 1_000_000_000), self._handle, messages, time_ns() // 1_000_000
+            )
+        except Exception as error:
+            raise driver.own_fault(error) from error.__cause__
+        if not tickets:
+            raise ProducerQueueIsFull("the window is full")
+        self._last = tickets[-1]
+        while self._last >= self._page_end:
+            self._turn_page(max(tickets.start, self._page_end))
+        pages = list(self._pages_of(tickets))
+        driver.after_call()
+        return pages
+
+    async def flush(self) -> None:
+        """Send what is collected and wait until everything in the window is confirmed or failed.
+
+        What failed is told by its receipt, not here.
+        """
+        await self._request(self._machine.flush)
+
+    # --- the window -------------------------------------------------------------------------------------
+
+    async def _in_turn(self, attempt: Callable[[], T]) -> T:
+        """The result of `attempt` when there is room for it; tasks get room in the order they asked."""
+        if not self._in_line:
+            try:
+                return attempt()
+            except ProducerQueueIsFull:
+                pass
+        self._in_line += 1
+        try:
+            async with self._line:
+                while True:
+                    try:
+                        return attempt()
+                    except ProducerQueueIsFull:
+                        self._driver.write_now()
+                        await self._room.park()
+        finally:
+            self._in_line -= 1
+
+    def _pending(self) -> int:
+        return self._last + 1 - self._first - self._confirmed - self._failed
+
+    def _turn_page(self, ticket: int) -> None:
+        """Begin the page of a ticket."""
+        if self._page_end == 0:
+            self._first = ticket
+        self._page = Page(self, ticket, ticket - ticket % PAGE + PAGE)
+        self._page_end = self._page.end
+        self._pages[ticket // PAGE] = self._page
+
+    def _settle(
+        self, first: int, end: int, message_ids: Sequence[MessageId], error: PulsarError | None
+    ) -> None:
+        start = first
+        while first < end:
+            page = self._pages[first // PAGE]
+            stop = min(end, page.end)
+            if page.settle(Settled(first, stop, start, message_ids, error)):
+                del self._pages[first // PAGE]
+            first = stop
+
+    # --- the driver's side ------------------------------------------------------------------------------
+
+    def on_output(self, output: Any) -> None:
+        match output:
+            case outputs.Receipts(_, first, message_ids):
+                count = len(message_ids)
+                self._confirmed += count
+                self._settle(first, first + count, message_ids, None)
+            case outputs.SendFailed(_, first, count, error):
+                self._failed += count
+                self._settle(first, first + count, (), trio_error(error))
+            case outputs.Writable():
+                self._room.unpark_all()
+            case outputs.ProducerReady(_, name, last_sequence_id, topic):
+                self.name, self.last_sequence_id, self.topic = name, last_sequence_id, topic
+                self.connected = True
+                self._ready.set(None)
+            case outputs.ProducerFailed(_, error):
+                self._ready.set(None, error)
+            case _:
+                super().on_output(output)
+
+    def _on_end(self, error: PulsarError) -> None:
+        self._send = self._send_many = self._refuse
+        self._failed += self._pending()
+        for page in list(self._pages.values()):
+            page.fail_rest(error)
+        self._pages.clear()
+        self._room.unpark_all()
+
+    def _before_waiting(self) -> None:
+        self._driver.write_now()
+
+    # --- facts about it -----------------------------------------------------------------------------------
+
+    def statistics(self) -> ProducerStatistics:
+        return ProducerStatistics(self._confirmed, self._failed, self._pending(), self._in_line)
+
+    def __repr__(self) -> str:
+        state = "closed" if self._ended else "connected" if self.connected else "not connected"
+        return f"<Producer {self.name!r} of {self.topic}, {state}>"
+
+
+def _outgoing(
+    message: bytes | OutgoingMessage | None,
+    key: str | None,
+    properties: Mapping[str, str] | None,
+    ordering_key: bytes | None,
+    event_time: int,
+    sequence_id: int | None,
+    deliver_at: int | None,
+) -> OutgoingMessage:
+    if isinstance(message, OutgoingMessage):
+        raise InvalidMessage(
+            "an OutgoingMessage has its own key, properties and times; give no keywords with it"
+        )
+    return OutgoingMessage(
+        message,
+        key=key,
+        properties=properties,
+        ordering_key=ordering_key,
+        event_time=event_time,
+        sequence_id=sequence_id,
+        deliver_at=deliver_at,
+    )
+
+
+def _next_size(chunk: Sequence[bytes | OutgoingMessage | None]) -> int:
+    """How many messages of this size to take next."""
+    total = 0
+    for message in chunk:
+        payload = message.payload if isinstance(message, OutgoingMessage) else message
+        total += len(payload) if payload is not None else 0
+    return max(1, min(CHUNK_MESSAGES, CHUNK_BYTES * len(chunk) // (total + 1)))

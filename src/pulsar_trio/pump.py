@@ -1,0 +1,205 @@
+"""The pump: runs a machine of the core with trio's sockets, clock and tasks.
+
+A `Pump` owns the root machine, its links and its one timer. Everything that touches the machine is
+synchronous code, so there are no locks; tasks only wait for sockets and for time. It makes no protocol
+decision: it does what the machine's outputs say. What is special to a client or to a broker is in the
+subclasses.
+
+The tasks run shielded, in a nursery of their own, until `stop`: a user's cancellation never touches a
+socket, and cleaning up inside a cancelled scope still has somebody to talk to. They never raise; an
+exception that should be impossible is kept as an `InternalError`, and `_on_crash` hands it to everyone.
+"""
+
+from collections.abc import Awaitable, Callable, Sequence
+from math import inf
+from typing import Any, Protocol
+
+import trio
+
+from .errors import InternalError
+from .link import Link
+
+
+class Machine(Protocol):
+    """What the roots of client and broker have in common."""
+
+    @property
+    def has_output(self) -> bool: ...
+    def receive_data(self, now: int, link: int, data: bytes) -> None: ...
+    def receive_eof(self, now: int, link: int) -> None: ...
+    def disconnected(self, now: int, link: int, reason: str) -> None: ...
+    def handle_deadline(self, now: int) -> None: ...
+    def next_output(self) -> Any: ...
+    def data_to_send(self, link: int) -> Sequence[bytes]: ...
+    def next_deadline(self) -> int | None: ...
+
+
+class Pump:
+    """Base of the two drivers. `machine` is set by the subclass; `actions` maps output types to methods."""
+
+    machine: Machine
+
+    def __init__(self) -> None:
+        self.current_time = trio.lowlevel.current_clock().current_time
+        self.actions: dict[type, Callable[[Any], None]] = {}
+        self.links: dict[int, Link] = {}
+        self.unwritten: list[Link] = []
+        self.failure: InternalError | None = None
+        self.stopped = False
+        self.generation = 0
+        self._live_links = 0
+        self._drained = trio.Event()
+        self._timer_at: float = inf
+        self._timer = trio.CancelScope()
+        self._scope = trio.CancelScope(shield=True)
+        self._nursery: trio.Nursery | None = None
+
+    def now(self) -> int:
+        """Nanoseconds of trio's clock, so that a `MockClock` drives every timer."""
+        return int(self.current_time() * 1_000_000_000)
+
+    # --- synchronous: between the machine and the tasks -----------------------------------------------
+
+    def pump(self) -> None:
+        """Do what the machine says until it is quiet, then set the timer.
+
+        Links with something to write are noted; `write_now` or `wake_writers` has to follow.
+        """
+        self.generation += 1
+        next_output, actions = self.machine.next_output, self.actions
+        while (output := next_output()) is not None:
+            actions[type(output)](output)
+        self.set_timer()
+
+    def set_timer(self) -> None:
+        """Move the timer if the machine's next deadline is earlier than what it is set to.
+
+        A later one is left alone: the timer then wakes once too often, which costs less than
+        moving it for every batch.
+        """
+        deadline = self.machine.next_deadline()
+        if deadline is not None and deadline < self._timer_at:
+            self._timer_at = deadline
+            self._timer.deadline = _seconds(deadline)
+
+    def write_now(self) -> None:
+        """Write what the noted links have, without waiting."""
+        while self.unwritten:
+            self.unwritten.pop().write_now()
+
+    def wake_writers(self) -> None:
+        """Let the writer tasks write: several small writes of one caller become one."""
+        while self.unwritten:
+            self.unwritten.pop().transmit()
+
+    def fact(self, report: Callable[..., None], *arguments: object) -> None:
+        """Tell the machine a fact about the world and do what follows from it."""
+        if self.failure is not None:
+            return
+        try:
+            report(self.now(), *arguments)
+            self.pump()
+            self.write_now()
+        except Exception as error:
+            self.crash(error)
+
+    def crash(self, cause: BaseException) -> InternalError:
+        """Keep the first impossible exception, hand it to everyone who waits, and stop the tasks."""
+        if self.failure is None:
+            self.failure = InternalError(
+                f"a bug in pulsar-trio, please report it with the traceback above this one: {cause!r}"
+            )
+            self.failure.__cause__ = cause
+            self._on_crash(self.failure)
+            self.stop()
+        return self.failure
+
+    def _on_crash(self, failure: InternalError) -> None:
+        raise NotImplementedError
+
+    def on_transmit(self, output: Any) -> None:
+        link = self.links.get(output.link)
+        if link is not None:
+            self.unwritten.append(link)
+
+    def on_disconnect(self, output: Any) -> None:
+        link = self.links.pop(output.link, None)
+        if link is not None:
+            link.finish()
+
+    # --- tasks ----------------------------------------------------------------------------------------
+
+    def start_link(self, number: int, link: Link, task: Callable[[], Awaitable[None]], name: str) -> None:
+        """Run `task`, the whole life of a link, in the background."""
+        if self._nursery is not None and not self.stopped:
+            self.links[number] = link
+            self._live_links += 1
+            self._nursery.start_soon(self._run_link, task, name=name)
+
+    def _tasks(self) -> dict[str, Callable[[], Awaitable[None]]]:
+        """What runs from the beginning to the end, by name."""
+        return {"pulsar timer": self._run_timer}
+
+    def start_task(self, task: Callable[[], Awaitable[None]], name: str) -> None:
+        """Run `task` in the background until `stop`."""
+        assert self._nursery is not None
+        self._nursery.start_soon(self._guarded, task, name=name)
+
+    async def serve_link(self, number: int, link: Link) -> None:
+        """Read and write an open link to its end, and tell the machine of an end it did not ask for."""
+        machine = self.machine
+        reason = await link.run(
+            lambda data: self.fact(machine.receive_data, number, data),
+            lambda: self.fact(machine.receive_eof, number),
+        )
+        if reason and self.links.pop(number, None) is not None:
+            self.fact(machine.disconnected, number, reason)
+
+    @trio.lowlevel.enable_ki_protection
+    async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Run timer and links until `stop`. Raises nothing of its own."""
+        with self._scope:
+            async with trio.open_nursery() as nursery:
+                self._nursery = nursery
+                for name, task in self._tasks().items():
+                    self.start_task(task, name)
+                task_status.started()
+        self.stopped = True
+
+    def stop(self) -> None:
+        """End all tasks at once and close all sockets."""
+        self.stopped = True
+        self._scope.cancel()
+        self._drained.set()
+
+    async def drained(self) -> None:
+        """Wait until no link is left; ending ones do so by themselves within `link.LINGER`."""
+        while self._live_links and not self.stopped:
+            self._drained = trio.Event()
+            await self._drained.wait()
+
+    async def _run_link(self, task: Callable[[], Awaitable[None]]) -> None:
+        try:
+            await self._guarded(task)
+        finally:
+            self._live_links -= 1
+            self._drained.set()
+
+    @trio.lowlevel.enable_ki_protection
+    async def _guarded(self, task: Callable[[], Awaitable[None]]) -> None:
+        try:
+            await task()
+        except Exception as error:
+            self.crash(error)
+
+    async def _run_timer(self) -> None:
+        while True:
+            with trio.CancelScope(deadline=_seconds(self._timer_at)) as self._timer:
+                await trio.sleep_forever()
+            self._timer_at = inf
+            self.fact(self.machine.handle_deadline)
+
+
+def _seconds(deadline: float) -> float:
+    """A deadline as trio has it; a microsecond late, so that rounding never makes it early."""
+    return (deadline + 1_000) / 1_000_000_000

@@ -1,0 +1,249 @@
+"""The broker behind real sockets: `open_broker` for a block of code, `serve` for a nursery.
+
+A `BrokerDriver` is a pump around `pulsar_sansio.Broker`: it accepts connections, reads one only while
+the broker wants to, and hands records to the store. It holds no topic and makes no decision.
+"""
+
+import socket
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from errno import EMFILE, ENFILE, ENOBUFS, ENOMEM
+from functools import partial
+from secrets import randbits
+from time import time_ns
+from typing import Any, NoReturn, Unpack
+
+import trio
+
+from pulsar_sansio import (
+    Address,
+    Broker,
+    BrokerConfig,
+    InvalidConfiguration,
+    MemoryStore,
+    MessageId,
+    PulsarError,
+    Store,
+)
+from pulsar_sansio import broker_outputs as outputs
+
+from .background import background
+from .errors import InternalError
+from .link import Link
+from .options import BrokerOptions, broker_config
+from .pump import Pump
+
+ACCEPT_PAUSE = 0.1
+"""Seconds to wait when the system has no more files or memory for a connection."""
+
+WILDCARDS = ("", "0.0.0.0", "::")
+
+
+class BrokerDriver(Pump):
+    """Runs one broker machine on the given listening sockets."""
+
+    machine: Broker
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        store: Store,
+        seed: int | None,
+    ) -> None:
+        super().__init__()
+        self.store = store
+        self.failed = trio.Event()
+        self._next_link = 1
+        self.machine = Broker(
+            self.now(),
+            config,
+            store.load(),
+            seed=randbits(64) if seed is None else seed,
+            wall_time=time_ns() // 1_000_000,
+        )
+        self.actions = {
+            outputs.Transmit: self.on_transmit,
+            outputs.Disconnect: self.on_disconnect,
+            outputs.ResumeReading: self._on_resume_reading,
+            outputs.Persist: self._on_persist,
+        }
+
+    def begin(self, listeners: Sequence[trio.SocketListener]) -> None:
+        """Accept connections from these sockets, with `run` already running."""
+        self.pump()
+        self.write_now()
+        for listener in listeners:
+            self.start_task(partial(self._accept, listener), "pulsar listener")
+
+    async def _accept(self, listener: trio.SocketListener) -> None:
+        """Accept connections until the listener is closed."""
+        while True:
+            try:
+                accepted, peer = await listener.socket.accept()
+            except OSError as error:
+                if error.errno not in (EMFILE, ENFILE, ENOBUFS, ENOMEM):
+                    raise
+                await trio.sleep(ACCEPT_PAUSE)
+                continue
+            sock = socket.socket(fileno=accepted.detach())
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            self._open_link(sock, str(Address(peer[0], peer[1])))
+
+    def _open_link(self, sock: socket.socket, peer: str) -> None:
+        number = self._next_link
+        self._next_link += 1
+        machine = self.machine
+        link = Link(partial(self._take, number), partial(machine.wants_read, number))
+        link.open(sock)
+        self.start_link(number, link, partial(self._run_broker_link, number, link), f"pulsar peer {peer}")
+        self.fact(machine.accepted, number, peer)
+
+    async def _run_broker_link(self, number: int, link: Link) -> None:
+        with link.scope:
+            await self.serve_link(number, link)
+
+    def _take(self, number: int) -> Sequence[bytes]:
+        """A peer that reads makes room for more, which the broker then says."""
+        chunks = self.machine.data_to_send(number)
+        if self.machine.has_output:
+            self.pump()
+            self.wake_writers()
+        return chunks
+
+    def _on_resume_reading(self, output: outputs.ResumeReading) -> None:
+        link = self.links.get(output.link)
+        if link is not None:
+            link.resume()
+
+    def _on_persist(self, output: outputs.Persist) -> None:
+        self.store.write(output.records)
+        self.machine.persisted(self.now(), output.write)
+
+    def _on_crash(self, failure: InternalError) -> None:
+        self.failed.set()
+
+
+class EmbeddedBroker:
+    """A running broker. What an administrator does are plain methods that take effect at once; they raise
+    `LocalProtocolError` for what cannot be done.
+    """
+
+    def __init__(self, driver: BrokerDriver, address: Address) -> None:
+        self._driver = driver
+        self.port = address.port
+        self.url = f"pulsar://{address}"
+        """The service URL for clients."""
+
+    async def wait_failed(self) -> NoReturn:
+        """Wait until the broker fails, which only a bug or a store that cannot write makes it do."""
+        await self._driver.failed.wait()
+        assert self._driver.failure is not None
+        raise self._driver.failure.with_traceback(None)
+
+    def create_tenant(self, tenant: str) -> None:
+        self._command(self._driver.machine.create_tenant, tenant)
+
+    def create_namespace(self, namespace: str) -> None:
+        """`namespace` is `tenant/namespace`."""
+        self._command(self._driver.machine.create_namespace, namespace)
+
+    def set_policy(self, scope: str, policy: str, value: object) -> None:
+        """Set one of `Policies` for a namespace (`tenant/namespace`) or a topic (its full name)."""
+        self._command(self._driver.machine.set_policy, scope, policy, value)
+
+    def create_topic(self, topic: str) -> None:
+        self._command(self._driver.machine.create_topic, topic)
+
+    def create_partitioned_topic(self, topic: str, partitions: int) -> None:
+        self._command(self._driver.machine.create_partitioned_topic, topic, partitions)
+
+    def update_partitions(self, topic: str, partitions: int) -> None:
+        """Only ever more of them."""
+        self._command(self._driver.machine.update_partitions, topic, partitions)
+
+    def unload(self, topic: str) -> None:
+        """Send producers and consumers of a topic away, as if another broker had taken it."""
+        self._command(self._driver.machine.unload, topic)
+
+    def terminate(self, topic: str) -> MessageId:
+        """End a topic: it takes no more messages. Gives the id of its last one."""
+        last: MessageId = self._command(self._driver.machine.terminate, topic)
+        return last
+
+    def delete_topic(self, topic: str, *, force: bool = False) -> None:
+        """`force` also with producers, consumers or subscriptions on it."""
+        self._command(self._driver.machine.delete_topic, topic, force)
+
+    def topics(self, namespace: str = "public/default") -> list[str]:
+        return list(self._driver.machine.list_topics(namespace))
+
+    def stats(self, topic: str) -> dict[str, Any]:
+        """Producers, subscriptions and counters of a topic, named as Pulsar's admin API names them."""
+        return dict(self._driver.machine.stats(topic))
+
+    def internal_stats(self, topic: str) -> dict[str, Any]:
+        """Ledgers and cursors of a topic."""
+        return dict(self._driver.machine.internal_stats(topic))
+
+    def _command(self, command: Callable[..., Any], *arguments: object) -> Any:
+        driver = self._driver
+        if driver.failure is not None:
+            raise driver.failure.with_traceback(None)
+        try:
+            result = command(driver.now(), *arguments)
+            driver.pump()
+            driver.write_now()
+        except PulsarError:
+            raise
+        except Exception as error:
+            raise driver.crash(error) from error
+        return result
+
+
+async def serve(
+    port: int = 6650,
+    *,
+    host: str = "127.0.0.1",
+    store: Store | None = None,
+    seed: int | None = None,
+    task_status: trio.TaskStatus[EmbeddedBroker] = trio.TASK_STATUS_IGNORED,
+    **options: Unpack[BrokerOptions],
+) -> None:
+    """Run a broker until cancelled: `broker = await nursery.start(serve)`.
+
+    `port` 0 takes a free one. `store` keeps what must outlive the broker; without one nothing does.
+    `options` are those of `BrokerConfig`. Raises `InvalidConfiguration`; `OSError` where it cannot
+    listen.
+    """
+    async with open_broker(port, host=host, store=store, seed=seed, **options) as broker:
+        task_status.started(broker)
+        await broker.wait_failed()
+
+
+@asynccontextmanager
+async def open_broker(
+    port: int = 0,
+    *,
+    host: str = "127.0.0.1",
+    store: Store | None = None,
+    seed: int | None = None,
+    **options: Unpack[BrokerOptions],
+) -> AsyncIterator[EmbeddedBroker]:
+    """A broker that runs while the block does; leaving the block cuts all connections.
+
+    Arguments are those of `serve`, with a free port by default. `broker.url` is for `open_client`.
+    """
+    if isinstance(port, bool) or not isinstance(port, int) or not 0 <= port <= 65535:
+        raise InvalidConfiguration(f"port: a whole number from 0 to 65535, not {port!r}")
+    listeners = await trio.open_tcp_listeners(port, host=host)
+    try:
+        bound = listeners[0].socket.getsockname()[1]
+        own = Address(socket.gethostname() if host in WILDCARDS else host, bound)
+        config = broker_config(f"pulsar://{own}", options)
+        driver = BrokerDriver(config, MemoryStore() if store is None else store, seed)
+        async with background(driver, trio.lowlevel.checkpoint):
+            driver.begin(listeners)
+            yield EmbeddedBroker(driver, Address("127.0.0.1" if host in WILDCARDS else host, bound))
+    finally:
+        for listener in listeners:
+            listener.socket.close()
