@@ -1,0 +1,124 @@
+"""`BrokerConfig`: every option and every limit of the broker, in one place.
+
+Durations are float seconds; a machine turns them into integer nanoseconds once, when it is made. Defaults
+are those of the Java broker unless the option says otherwise.
+"""
+
+from dataclasses import dataclass
+
+from ..model.errors import InvalidConfiguration
+from ..model.service_url import ServiceUrl
+
+DEFAULT_MAX_MESSAGE_SIZE = 5 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerConfig:
+    """Options of one broker. Checked when made; raises `InvalidConfiguration` naming the option.
+
+    Who it is
+        `service_url`: the address clients are told to connect to. `service_url_tls`: the same for TLS, or None.
+        `cluster`: first part of generated producer names. `server_version`: free text in CONNECTED.
+        `proxy_through_service_url`: tell clients to reach the broker through the address they used, for brokers
+        behind a port forward (exchanges 1.3).
+    Connections
+        `keepalive_interval`: seconds between probes; also the time a handshake may take.
+        `liveness_timeout`: seconds a connection has to show life when a newcomer claims its place.
+        `max_connections`: more are refused. `max_message_size`: bytes of one message.
+        `max_unsent_bytes`: bytes waiting for one peer above which nothing more is dispatched to it and
+        nothing more is read from it. `max_pending_publishes`: unconfirmed messages of one connection above
+        which it is not read.
+        `max_producers_per_connection`, `max_consumers_per_connection`: more are refused with TooManyRequests.
+    Topics
+        `auto_topic_creation`, `auto_topic_partitions`: whether unknown topics come into being when used, and with
+        how many partitions (0: not partitioned). `auto_subscription_creation` likewise for subscriptions.
+        `deduplication`: the default for topics whose policies say nothing.
+        `deduplication_inactivity`: seconds after which the sequence ids of an absent producer are forgotten.
+        `ledger_max_entries`, `ledger_max_bytes`: when the next ledger is begun. Whole ledgers are what is
+        removed, so they also bound what a consumed topic holds; the Java broker's are larger.
+        `cursor_flush_interval`: seconds an unconfirmed acknowledgement may wait before it is written.
+    Subscriptions
+        `batch_index_acknowledgement`: keep which messages of a batch are acknowledged (4.2: on).
+        `max_unacked_messages_per_consumer`, `max_unacked_messages_per_subscription`: Shared and Key_Shared; 0 is no limit.
+        `failover_delay`: seconds between the choice of an active consumer and the first message to it.
+        `entries_per_turn`: entries a Shared consumer gets before the next one's turn.
+        `key_shared_look_ahead`: entries a Key_Shared subscription holds back before it stops reading.
+        `reached_end_of_topic`: "not to C++" (the default) sends REACHED_END_OF_TOPIC to every client of protocol
+        9 or newer that does not look like the C++ client, which drops its connection on it; "never" to none.
+        What looks like it: a client below protocol 21 (C++ and Go announce 20; Go would take it).
+    """
+
+    service_url: str = "pulsar://127.0.0.1:6650"
+    service_url_tls: str | None = None
+    cluster: str = "standalone"
+    server_version: str = "pulsar-trio"
+    proxy_through_service_url: bool = False
+
+    keepalive_interval: float = 30.0
+    liveness_timeout: float = 5.0
+    max_connections: int = 10_000
+    max_message_size: int = DEFAULT_MAX_MESSAGE_SIZE
+    max_unsent_bytes: int = 2 * 1024 * 1024
+    max_pending_publishes: int = 1000
+    max_producers_per_connection: int = 10_000
+    max_consumers_per_connection: int = 10_000
+
+    auto_topic_creation: bool = True
+    auto_topic_partitions: int = 0
+    auto_subscription_creation: bool = True
+    deduplication: bool = False
+    deduplication_inactivity: float = 6 * 3600.0
+    ledger_max_entries: int = 50_000
+    ledger_max_bytes: int = 64 * 1024 * 1024
+    cursor_flush_interval: float = 0.1
+    housekeeping_interval: float = 60.0
+
+    batch_index_acknowledgement: bool = True
+    max_unacked_messages_per_consumer: int = 50_000
+    max_unacked_messages_per_subscription: int = 200_000
+    failover_delay: float = 1.0
+    entries_per_turn: int = 20
+    key_shared_look_ahead: int = 2000
+    reached_end_of_topic: str = "not to C++"
+
+    def __post_init__(self) -> None:
+        ServiceUrl.parse(self.service_url)
+        if self.service_url_tls is not None:
+            ServiceUrl.parse(self.service_url_tls)
+        for name in ("keepalive_interval", "liveness_timeout", "housekeeping_interval"):
+            self._check(name, getattr(self, name), 0.001, 10.0 * 365 * 86_400)
+        for name in ("cursor_flush_interval", "failover_delay", "deduplication_inactivity"):
+            self._check(name, getattr(self, name), 0.0, 10.0 * 365 * 86_400)
+        for name in (
+            "max_connections",
+            "max_pending_publishes",
+            "max_producers_per_connection",
+            "max_consumers_per_connection",
+            "ledger_max_entries",
+            "entries_per_turn",
+            "key_shared_look_ahead",
+        ):
+            self._check(name, getattr(self, name), 1, 2**31 - 1)
+        self._check("max_message_size", self.max_message_size, 1024, 2**31 - 1 - 10_240)
+        self._check("max_unsent_bytes", self.max_unsent_bytes, 1024, 2**40)
+        self._check("ledger_max_bytes", self.ledger_max_bytes, 1024, 2**40)
+        self._check("auto_topic_partitions", self.auto_topic_partitions, 0, 10_000)
+        self._check("max_unacked_messages_per_consumer", self.max_unacked_messages_per_consumer, 0, 2**31 - 1)
+        self._check(
+            "max_unacked_messages_per_subscription", self.max_unacked_messages_per_subscription, 0, 2**31 - 1
+        )
+        if self.reached_end_of_topic not in ("not to C++", "never"):
+            raise InvalidConfiguration(
+                f"reached_end_of_topic: 'not to C++' or 'never', not {self.reached_end_of_topic!r}"
+            )
+
+    @staticmethod
+    def _check(name: str, value: object, minimum: float, maximum: float) -> None:
+        whole = isinstance(minimum, int)
+        if (
+            isinstance(value, bool)
+            or not isinstance(value, int if whole else (int, float))
+            or not minimum <= value <= maximum
+        ):
+            kind = "a whole number" if whole else "seconds"
+            raise InvalidConfiguration(f"{name}: {kind} from {minimum:g} to {maximum:g}, not {value!r}")

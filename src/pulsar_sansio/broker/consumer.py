@@ -1,0 +1,108 @@
+"""A consumer as the broker knows it: permits, what it holds unacknowledged, whether it is blocked.
+
+Owned by a subscription and a connection together. It decides nothing; dispatchers do.
+"""
+
+from typing import TYPE_CHECKING
+
+from ..wire import encode_message, proto
+
+if TYPE_CHECKING:
+    from .connection import Connection
+    from .nonpersistent import VolatileSubscription
+    from .subscription import Subscription
+
+SubType = proto.CommandSubscribe.SubType
+
+
+class Consumer:
+    """One consumer. `permits` counts messages and may be negative (exchanges 10)."""
+
+    __slots__ = (
+        "allow_out_of_order",
+        "blocked",
+        "bytes_out",
+        "closed",
+        "connected_at",
+        "connection",
+        "epoch",
+        "flowed",
+        "id",
+        "kind",
+        "messages_out",
+        "metadata",
+        "name",
+        "pending",
+        "permits",
+        "priority",
+        "ready",
+        "saved_permits",
+        "sticky",
+        "sticky_ranges",
+        "subscription",
+        "unacked",
+    )
+
+    def __init__(self, connection: "Connection", command: proto.CommandSubscribe, wall_time: int) -> None:
+        self.connection = connection
+        self.id = command.consumer_id
+        self.name = command.consumer_name
+        self.kind = command.subType
+        self.priority = command.priority_level
+        self.epoch = command.consumer_epoch if command.HasField("consumer_epoch") else None
+        """Redelivery epoch, echoed in messages of Exclusive and Failover; None for clients without."""
+        self.metadata = [(pair.key, pair.value) for pair in command.metadata]
+        key_shared = command.keySharedMeta
+        self.sticky = command.HasField("keySharedMeta") and key_shared.keySharedMode == proto.STICKY
+        self.sticky_ranges = [(each.start, each.end) for each in key_shared.hashRanges]
+        self.allow_out_of_order = key_shared.allowOutOfOrderDelivery
+        self.connected_at = wall_time
+        self.subscription: Subscription | VolatileSubscription = None  # type: ignore[assignment]  # set when it is added to one
+        self.permits = 0
+        self.flowed = False
+        """Whether a FLOW came yet."""
+        self.saved_permits = 0
+        """Granted while blocked (rule BROKER-28)."""
+        self.unacked = 0
+        """Messages delivered and not acknowledged."""
+        self.pending: dict[int, int] = {}
+        """Shared and Key_Shared: offset -> messages of it still to be acknowledged."""
+        self.blocked = False
+        """Too many unacknowledged messages (rule BROKER-27)."""
+        self.ready = False
+        """SUCCESS was sent; FLOW before it is ignored (rule BROKER-25)."""
+        self.closed = False
+        self.messages_out = 0
+        self.bytes_out = 0
+
+    @property
+    def available(self) -> bool:
+        """Whether another entry may be dispatched to it now."""
+        return self.permits > 0 and not self.blocked and self.connection.writable
+
+    def deliver(
+        self,
+        ledger_id: int,
+        entry_id: int,
+        partition: int,
+        data: bytes,
+        messages: int,
+        redelivery_count: int = 0,
+        ack_set: int | None = None,
+        epoch: int | None = None,
+    ) -> None:
+        """Send one entry; `messages` of it are charged."""
+        self.connection.write_message(
+            encode_message(
+                self.id, ledger_id, entry_id, partition, -1, redelivery_count, ack_set, epoch, data
+            ),
+            len(data),
+        )
+        self.permits -= messages
+        self.unacked += messages
+        self.messages_out += messages
+        self.bytes_out += len(data)
+
+    def settled(self, messages: int) -> None:
+        """`messages` were acknowledged or are to be delivered again: no longer unacknowledged here."""
+        self.unacked = max(0, self.unacked - messages)

@@ -1,0 +1,229 @@
+"""Dispatchers of Exclusive and Failover: one active consumer, in order (rules SUBT-02 to SUBT-05).
+
+A dispatcher decides which entry goes to which consumer and when. It owns the read position and what is known
+of deliveries; the cursor (what is acknowledged) belongs to the subscription. Dispatch stops for lack of
+permits, of a reader at the other end, or of entries, and is tried again whenever one of these may have
+changed.
+"""
+
+from typing import TYPE_CHECKING, Protocol
+
+from ..model.errors import ConsumerBusy
+from ..wire import proto
+from .consumer import Consumer, SubType
+from .key_hash import murmur3_32
+
+if TYPE_CHECKING:
+    from .subscription import Subscription
+
+RING_POINTS = 100
+"""Points of each consumer on the ring that chooses the active consumer of a topic without partitions."""
+
+
+class ConflictingConsumer(ConsumerBusy):
+    """Exclusive, and a consumer is connected: the newcomer may try again if that one turns out to be dead."""
+
+    def __init__(self, present: Consumer) -> None:
+        super().__init__("Exclusive consumer is already connected")
+        self.present = present
+
+
+class Dispatcher(Protocol):
+    """What a subscription needs of its dispatcher."""
+
+    consumers: list[Consumer]
+
+    def check(self, newcomer: Consumer) -> None:
+        """Raise the refusal that `newcomer` gets, if any."""
+
+    def add(self, consumer: Consumer) -> None: ...
+    def remove(self, consumer: Consumer) -> None: ...
+    def dispatch(self) -> None:
+        """Deliver what can be delivered."""
+
+    def settled(self, consumer: Consumer | None, offset: int, messages: int, whole: bool) -> None:
+        """`messages` of the entry were acknowledged (by `consumer`); `whole`: nothing of it is left."""
+
+    def settled_up_to(self, offset: int) -> None:
+        """Cumulatively acknowledged."""
+
+    def acknowledgements_done(self) -> None:
+        """End of one ACK command."""
+
+    def redeliver(self, consumer: Consumer, offsets: list[int] | None, epoch: int | None) -> None:
+        """Deliver again: these, or (None) everything the consumer has not acknowledged."""
+
+    def reset(self) -> None:
+        """The cursor was moved; there are no consumers."""
+
+    def granted(self, consumer: Consumer) -> None:
+        """A FLOW was added to the consumer's permits."""
+
+    def unacked(self, consumer: Consumer) -> int: ...
+    def close(self) -> None:
+        """Stop timers."""
+
+
+class SingleActive:
+    """Exclusive and Failover."""
+
+    def __init__(self, subscription: "Subscription") -> None:
+        self.subscription = subscription
+        self.consumers: list[Consumer] = []
+        self.active: Consumer | None = None
+        self.read = subscription.cursor.mark_delete + 1
+        self.failover = subscription.kind == SubType.Failover
+        self._change = subscription.context.deadlines.slot(self._change_due)
+
+    # --- who -------------------------------------------------------------------------------------------
+
+    def check(self, newcomer: Consumer) -> None:
+        if not self.failover and self.consumers:
+            raise ConflictingConsumer(self.consumers[0])
+
+    def add(self, consumer: Consumer) -> None:
+        self.consumers.append(consumer)
+        if not self.failover:
+            self.active = consumer
+            self.rewind()
+            return
+        if not self._choose() and self._change.when is None:
+            self._tell(consumer)
+
+    def remove(self, consumer: Consumer) -> None:
+        self.consumers.remove(consumer)
+        if not self.failover:
+            self.active = None
+            self.rewind()
+        else:
+            self._choose()
+
+    def _choose(self) -> bool:
+        """Choose the active consumer of a Failover subscription. Whether that is another one than before.
+
+        Nothing is delivered until the change is announced, `failover_delay` later (exchanges 14).
+        """
+        before, self.active = self.active, self._choice()
+        if self.active is before:
+            return False
+        if self.active is None:
+            self._change.clear()
+            self.rewind()
+        elif self._change.when is None:
+            context = self.subscription.context
+            self._change.set(context.now + self.subscription.topic.broker.failover_delay)
+        return True
+
+    def _choice(self) -> Consumer | None:
+        if not self.consumers:
+            return None
+        best = min(each.priority for each in self.consumers)
+        candidates = sorted(
+            (each for each in self.consumers if each.priority == best), key=lambda each: each.name
+        )
+        topic = self.subscription.topic
+        if topic.partition >= 0:
+            return candidates[topic.partition % len(candidates)]
+        ring = sorted(
+            (murmur3_32(f"{each.name}{point}".encode("utf-8", "surrogateescape")), place)
+            for place, each in enumerate(candidates)
+            for point in range(RING_POINTS)
+        )
+        mark = murmur3_32(topic.name.encode("utf-8", "surrogateescape"))
+        place = next((place for point, place in ring if point >= mark), ring[0][1])
+        return candidates[place]
+
+    def _change_due(self) -> None:
+        self.rewind()
+        for consumer in list(self.consumers):
+            self._tell(consumer)
+        self.dispatch()
+
+    def _tell(self, consumer: Consumer) -> None:
+        connection = consumer.connection
+        if connection.protocol_version >= 12:
+            connection.send(
+                proto.BaseCommand.ACTIVE_CONSUMER_CHANGE,
+                proto.CommandActiveConsumerChange(consumer_id=consumer.id, is_active=consumer is self.active),
+            )
+
+    # --- what ------------------------------------------------------------------------------------------
+
+    def rewind(self) -> None:
+        """Everything not acknowledged is to be delivered again."""
+        self.read = self.subscription.cursor.mark_delete + 1
+
+    def dispatch(self) -> None:
+        consumer = self.active
+        if consumer is None or self._change.when is not None or not consumer.available:
+            return
+        subscription = self.subscription
+        log = subscription.topic.log
+        end = log.durable_end
+        offset = self.read
+        if offset >= end:
+            subscription.check_end_of_topic()
+            return
+        cursor = subscription.cursor
+        partition = subscription.topic.partition
+        epoch = consumer.epoch
+        ledger = log.ledger_at(offset)
+        while True:
+            if cursor.ranges.count or offset <= cursor.mark_delete:
+                offset = cursor.next_unacknowledged(offset)
+            offset = max(offset, log.first)
+            if offset >= end:
+                break
+            if offset >= ledger.end or offset < ledger.first:
+                ledger = log.ledger_at(offset)
+            place = offset - ledger.first
+            messages = ledger.messages[place]
+            ack_set = None
+            if cursor.partly and (bits := cursor.partly.get(offset)) is not None:
+                ack_set = bits
+                messages = bits.bit_count()
+            offset += 1
+            consumer.deliver(ledger.id, place, partition, ledger.data[place], messages, 0, ack_set, epoch)
+            if not consumer.available:
+                break
+        self.read = offset
+
+    def settled(self, consumer: Consumer | None, offset: int, messages: int, whole: bool) -> None:
+        """Nothing to keep: what is delivered and unacknowledged follows from cursor and read position."""
+
+    def settled_up_to(self, offset: int) -> None:
+        """As `settled`."""
+
+    def acknowledgements_done(self) -> None:
+        """Acknowledgements open nothing here."""
+
+    def redeliver(self, consumer: Consumer, offsets: list[int] | None, epoch: int | None) -> None:
+        """Ids are ignored: the cursor rewinds, if the consumer is the active one (exchanges 13)."""
+        if consumer is not self.active or self._change.when is not None:
+            return
+        if epoch is not None and (consumer.epoch is None or epoch > consumer.epoch):
+            consumer.epoch = epoch
+        self.rewind()
+        self.dispatch()
+
+    def reset(self) -> None:
+        self.rewind()
+
+    def granted(self, consumer: Consumer) -> None:
+        self.dispatch()
+
+    def unacked(self, consumer: Consumer) -> int:
+        if consumer is not self.active:
+            return 0
+        cursor, log = self.subscription.cursor, self.subscription.topic.log
+        total = 0
+        offset = cursor.next_unacknowledged(max(cursor.mark_delete + 1, log.first))
+        while offset < self.read:
+            ledger = log.ledger_at(offset)
+            messages = ledger.messages[offset - ledger.first]
+            total += cursor.partly[offset].bit_count() if offset in cursor.partly else messages
+            offset = cursor.next_unacknowledged(offset + 1)
+        return total
+
+    def close(self) -> None:
+        self._change.clear()

@@ -1,0 +1,382 @@
+"""Dispatchers of Shared and Key_Shared: many consumers, each entry to one of them (rules SUBT-06 to SUBT-08).
+
+Beside the read position they own what is out: which consumer holds which entry, what is to be delivered
+again, how often each entry was, and the limits on unacknowledged messages (rules SUBT-13, BROKER-27).
+"""
+
+from heapq import heapify, heappop, heappush
+from typing import TYPE_CHECKING
+
+from ..model.errors import ConsumerBusy, FrameError
+from ..wire import unpack_payload
+from .consumer import Consumer
+from .key_hash import AutoSplit, Selector, Sticky, slot_of, sticky_key
+
+if TYPE_CHECKING:
+    from .ledger import Ledger
+    from .subscription import Subscription
+
+
+class Shared:
+    """Round robin over consumers with permits, by priority level; replayed entries first."""
+
+    def __init__(self, subscription: "Subscription") -> None:
+        self.subscription = subscription
+        self.consumers: list[Consumer] = []
+        self._levels: list[list[Consumer]] = []
+        self._turns: list[int] = []
+        self.read = subscription.cursor.mark_delete + 1
+        self._replay: list[int] = []
+        """Heap of offsets to deliver again; those acknowledged meanwhile are skipped when they surface."""
+        self._replaying: set[int] = set()
+        self.redeliveries: dict[int, int] = {}
+        """offset -> how often its redelivery was asked for."""
+        self.outstanding = 0
+        """Messages delivered and not acknowledged, of all consumers."""
+        self.blocked = False
+        """Too many of them (the subscription's limit)."""
+
+    # --- who -------------------------------------------------------------------------------------------
+
+    def check(self, newcomer: Consumer) -> None:
+        """Any number of consumers may share."""
+
+    def add(self, consumer: Consumer) -> None:
+        self.consumers.append(consumer)
+        self._arrange()
+
+    def remove(self, consumer: Consumer) -> None:
+        """What it had not acknowledged goes to the others; the redelivery count stays (seen: java-shared-two)."""
+        self.consumers.remove(consumer)
+        self._arrange()
+        self._take_back(consumer, list(consumer.pending))
+        self._check_subscription_limit()
+        self.dispatch()
+
+    def _arrange(self) -> None:
+        priorities = sorted({each.priority for each in self.consumers})
+        self._levels = [[each for each in self.consumers if each.priority == level] for level in priorities]
+        self._turns = [0] * len(self._levels)
+
+    def _next_consumer(self) -> Consumer | None:
+        """Whose turn it is: the best priority level that has anybody available (rule SUBT-07)."""
+        for place, level in enumerate(self._levels):
+            turn = self._turns[place]
+            count = len(level)
+            for step in range(count):
+                consumer = level[(turn + step) % count]
+                if consumer.available:
+                    self._turns[place] = (turn + step + 1) % count
+                    return consumer
+        return None
+
+    # --- what ------------------------------------------------------------------------------------------
+
+    def dispatch(self) -> None:
+        subscription = self.subscription
+        log = subscription.topic.log
+        end = log.durable_end
+        if not self._replay and self.read >= end:
+            subscription.check_end_of_topic()
+            return
+        cursor = subscription.cursor
+        ledger = log.ledger_at(self.read)
+        per_turn = subscription.topic.broker.config.entries_per_turn
+        while not self.blocked:
+            consumer = self._next_consumer()
+            if consumer is None:
+                return
+            for _ in range(per_turn):
+                if self._replay:
+                    offset = heappop(self._replay)
+                    self._replaying.discard(offset)
+                    if cursor.acknowledged(offset) or offset < log.first:
+                        continue
+                else:
+                    offset = self.read
+                    if cursor.ranges.count or offset <= cursor.mark_delete:
+                        offset = cursor.next_unacknowledged(offset)
+                    offset = max(offset, log.first)
+                    if offset >= end:
+                        self.read = offset
+                        return
+                    self.read = offset + 1
+                if offset >= ledger.end or offset < ledger.first:
+                    ledger = log.ledger_at(offset)
+                self._deliver(consumer, ledger, offset)
+                if self.blocked or not consumer.available:
+                    break
+
+    def _deliver(self, consumer: Consumer, ledger: "Ledger", offset: int) -> None:
+        place = offset - ledger.first
+        messages = ledger.messages[place]
+        subscription = self.subscription
+        ack_set = None
+        partly = subscription.cursor.partly
+        if partly and (bits := partly.get(offset)) is not None:
+            ack_set = bits
+            messages = bits.bit_count()
+        consumer.pending[offset] = messages
+        count = self.redeliveries.get(offset, 0) if self.redeliveries else 0
+        consumer.deliver(
+            ledger.id, place, subscription.topic.partition, ledger.data[place], messages, count, ack_set
+        )
+        self.outstanding += messages
+        limit = subscription.max_unacked_per_consumer
+        if limit and consumer.unacked >= limit:
+            consumer.blocked = True
+        limit = subscription.max_unacked
+        if limit and self.outstanding >= limit:
+            self.blocked = True
+
+    # --- acknowledged ------------------------------------------------------------------------------------
+
+    def settled(self, consumer: Consumer | None, offset: int, messages: int, whole: bool) -> None:
+        """Any consumer may acknowledge what another one holds (exchanges 12)."""
+        holder = consumer
+        if holder is None or offset not in holder.pending:
+            holder = next((each for each in self.consumers if offset in each.pending), None)
+        if whole and self.redeliveries:
+            self.redeliveries.pop(offset, None)
+        if holder is None:
+            return
+        left = holder.pending[offset]
+        if whole:
+            del holder.pending[offset]
+            self._settle(holder, left)
+            self._released(holder, offset)
+        else:
+            holder.pending[offset] = left - messages
+            self._settle(holder, messages)
+
+    def settled_up_to(self, offset: int) -> None:
+        """Not by clients (cumulative acknowledgement is refused here): expiry and skipping."""
+        for consumer in self.consumers:
+            for each in [each for each in consumer.pending if each <= offset]:
+                self.settled(consumer, each, 0, True)
+
+    def _settle(self, holder: Consumer, messages: int) -> None:
+        holder.unacked -= messages
+        self.outstanding -= messages
+        if holder.blocked:
+            limit = self.subscription.max_unacked_per_consumer
+            if not limit or holder.unacked <= limit // 2:
+                holder.blocked = False
+                holder.permits += holder.saved_permits
+                holder.saved_permits = 0
+                self._unblocked = True
+
+    _unblocked = False
+    """Something was blocked and is not any more: dispatch at the end of the command."""
+
+    def _released(self, holder: Consumer, offset: int) -> None:
+        """The consumer does not hold the entry any more."""
+
+    def _check_subscription_limit(self) -> None:
+        if self.blocked:
+            limit = self.subscription.max_unacked
+            if not limit or self.outstanding <= limit // 2:
+                self.blocked = False
+                self._unblocked = True
+
+    def acknowledgements_done(self) -> None:
+        self._check_subscription_limit()
+        if self._unblocked:
+            self._unblocked = False
+            self.dispatch()
+
+    # --- delivered again -----------------------------------------------------------------------------------
+
+    def redeliver(self, consumer: Consumer, offsets: list[int] | None, epoch: int | None) -> None:
+        """These of the consumer's entries, or all; the epoch is ignored, permits are not given back."""
+        if offsets is None:
+            offsets = list(consumer.pending)
+        else:
+            offsets = [each for each in dict.fromkeys(offsets) if each in consumer.pending]
+        for offset in offsets:
+            self.redeliveries[offset] = self.redeliveries.get(offset, 0) + 1
+        self._take_back(consumer, offsets)
+        self._check_subscription_limit()
+        self._unblocked = False
+        self.dispatch()
+
+    def _take_back(self, consumer: Consumer, offsets: list[int]) -> None:
+        for offset in offsets:
+            messages = consumer.pending.pop(offset)
+            self._settle(consumer, messages)
+            self._replay_later(offset)
+            self._released(consumer, offset)
+
+    def _replay_later(self, offset: int) -> None:
+        if offset not in self._replaying:
+            self._replaying.add(offset)
+            heappush(self._replay, offset)
+
+    # --- the rest --------------------------------------------------------------------------------------------
+
+    def reset(self) -> None:
+        self.read = self.subscription.cursor.mark_delete + 1
+        self._replay.clear()
+        self._replaying.clear()
+        self.redeliveries.clear()
+
+    def granted(self, consumer: Consumer) -> None:
+        self.dispatch()
+
+    def unacked(self, consumer: Consumer) -> int:
+        return consumer.unacked
+
+    @property
+    def replaying(self) -> int:
+        """Entries waiting to be delivered again."""
+        return len(self._replaying)
+
+    def close(self) -> None:
+        """No timers."""
+
+
+class KeyShared(Shared):
+    """Each key to one consumer at a time, in order, also while ranges move.
+
+    An entry whose key belongs to a consumer that cannot take it now, or whose key another consumer still
+    holds unacknowledged entries of, is held back, and with it every later entry of that key.
+    """
+
+    def __init__(self, subscription: "Subscription", sticky: bool, allow_out_of_order: bool) -> None:
+        super().__init__(subscription)
+        self.sticky = sticky
+        self.allow_out_of_order = allow_out_of_order
+        self.selector: Selector = Sticky() if sticky else AutoSplit()
+        self._slots: dict[int, int] = {}
+        """offset -> slot, of entries held back or held by a consumer."""
+        self._holders: dict[int, tuple[Consumer, int]] = {}
+        """slot -> the consumer that holds unacknowledged entries of it, and how many."""
+        self._held: dict[int, list[int]] = {}
+        """slot -> heap of offsets held back."""
+        self._held_count = 0
+
+    def check(self, newcomer: Consumer) -> None:
+        if self.consumers and newcomer.sticky != self.sticky:
+            raise ConsumerBusy("Subscription is of different type of key shared mode")
+        if self.consumers and newcomer.allow_out_of_order != self.allow_out_of_order:
+            raise ConsumerBusy("Subscription is of different allowOutOfOrderDelivery")
+        if isinstance(self.selector, Sticky):
+            self.selector.check(newcomer.sticky_ranges)
+
+    def add(self, consumer: Consumer) -> None:
+        super().add(consumer)
+        self.selector.add(consumer)
+
+    def remove(self, consumer: Consumer) -> None:
+        self.selector.remove(consumer)
+        super().remove(consumer)
+
+    def _slot(self, ledger: "Ledger", offset: int) -> int:
+        slot = self._slots.get(offset)
+        if slot is None:
+            try:
+                slot = slot_of(sticky_key(unpack_payload(ledger.data[offset - ledger.first]).metadata))
+            except FrameError:
+                slot = slot_of(b"NONE_KEY")
+            self._slots[offset] = slot
+        return slot
+
+    def _target(self, slot: int) -> Consumer | None:
+        """Who may get an entry of this slot now."""
+        owner = self.selector.owner(slot)
+        if owner is None or not owner.available:
+            return None
+        holder = self._holders.get(slot)
+        if holder is not None and holder[0] is not owner and not self.allow_out_of_order:
+            return None
+        return owner
+
+    def dispatch(self) -> None:
+        subscription = self.subscription
+        log = subscription.topic.log
+        end = log.durable_end
+        if not self._held and self.read >= end:
+            subscription.check_end_of_topic()
+            return
+        if self._held:
+            self._dispatch_held()
+        cursor = subscription.cursor
+        look_ahead = subscription.topic.broker.config.key_shared_look_ahead
+        checked = False
+        ledger = log.ledger_at(self.read)
+        while not self.blocked and self._held_count < look_ahead:
+            offset = max(cursor.next_unacknowledged(self.read), log.first)
+            if offset >= end:
+                self.read = offset
+                return
+            if not checked:
+                if not any(each.available for each in self.consumers):
+                    return
+                checked = True
+            if offset >= ledger.end or offset < ledger.first:
+                ledger = log.ledger_at(offset)
+            self.read = offset + 1
+            slot = self._slot(ledger, offset)
+            if slot in self._held or (target := self._target(slot)) is None:
+                self._hold(slot, offset)
+                checked = False
+            else:
+                self._deliver_slot(target, ledger, offset, slot)
+                checked = target.available
+
+    def _dispatch_held(self) -> None:
+        """In order of offsets, as far as each key's consumer can take them."""
+        subscription = self.subscription
+        log, cursor = subscription.topic.log, subscription.cursor
+        ready = [(heap[0], slot) for slot, heap in self._held.items() if self._target(slot) is not None]
+        heapify(ready)
+        while ready and not self.blocked:
+            _, slot = heappop(ready)
+            target = self._target(slot)
+            if target is None:
+                continue
+            heap = self._held[slot]
+            offset = heappop(heap)
+            self._held_count -= 1
+            self._replaying.discard(offset)
+            if cursor.acknowledged(offset) or offset < log.first:
+                self._slots.pop(offset, None)
+            else:
+                self._deliver_slot(target, log.ledger_at(offset), offset, slot)
+            if heap:
+                heappush(ready, (heap[0], slot))
+            else:
+                del self._held[slot]
+
+    def _deliver_slot(self, target: Consumer, ledger: "Ledger", offset: int, slot: int) -> None:
+        holder = self._holders.get(slot)
+        self._holders[slot] = (target, holder[1] + 1 if holder is not None else 1)
+        self._deliver(target, ledger, offset)
+
+    def _hold(self, slot: int, offset: int) -> None:
+        heappush(self._held.setdefault(slot, []), offset)
+        self._held_count += 1
+
+    def _replay_later(self, offset: int) -> None:
+        if offset not in self._replaying:
+            self._replaying.add(offset)
+            self._hold(self._slots[offset], offset)
+
+    def _released(self, holder: Consumer, offset: int) -> None:
+        slot = self._slots[offset]
+        consumer, count = self._holders[slot]
+        if count > 1:
+            self._holders[slot] = (consumer, count - 1)
+        else:
+            del self._holders[slot]
+        if offset not in self._replaying:
+            del self._slots[offset]
+        if slot in self._held:
+            self._unblocked = True
+
+    def reset(self) -> None:
+        super().reset()
+        self._slots.clear()
+        self._holders.clear()
+        self._held.clear()
+        self._held_count = 0

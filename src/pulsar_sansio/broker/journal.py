@@ -1,0 +1,112 @@
+"""Group commit: what must be durable before what may be said.
+
+Machines add records and, beside them, the things to do once those records are durable. At most one `Persist`
+is outstanding; all that comes meanwhile goes into the next. `confirm` is how a reply waits: it runs after
+everything recorded so far is durable, at once where nothing is on its way. Nothing here knows what a record
+means.
+"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from ..core.context import Context
+from .outputs import Output, Persist
+from .store import Record
+
+if TYPE_CHECKING:
+    from .subscription import Subscription
+    from .topic import Topic
+
+
+class Journal:
+    """Records on their way to the store, and what waits for them."""
+
+    def __init__(self, context: Context[Output], flush_interval: int) -> None:
+        self._context = context
+        self._flush_interval = flush_interval
+        self._flush = context.deadlines.slot(self._flush_due)
+        self._next_write = 0
+        self._outstanding: int | None = None
+        self.records: list[Record] = []
+        """Of the next write; the publish path appends here directly."""
+        self._publishes: dict[Topic, int] = {}
+        self._effects: list[Callable[[], None]] = []
+        self._waiting_publishes: dict[Topic, int] = {}
+        self._waiting_effects: list[Callable[[], None]] = []
+        self._dirty: dict[Subscription, None] = {}
+        self._dirty_due = False
+        self.pending_entries = 0
+        """Entries recorded and not yet durable."""
+
+    @property
+    def busy(self) -> bool:
+        return self._outstanding is not None or bool(self.records)
+
+    def published(self, topic: "Topic") -> None:
+        """One more entry of `topic` is among the records; `topic.entries_durable` hears when it is durable."""
+        publishes = self._publishes
+        publishes[topic] = publishes.get(topic, 0) + 1
+        self.pending_entries += 1
+
+    def confirm(self, effect: Callable[[], None]) -> None:
+        """Run `effect` after everything recorded so far is durable."""
+        if self.records or self._dirty_due:
+            self._effects.append(effect)
+        elif self._outstanding is not None:
+            self._waiting_effects.append(effect)
+        else:
+            effect()
+
+    def cursor_moved(self, subscription: "Subscription") -> None:
+        """Unconfirmed acknowledgements: written with the next batch, or after a while by itself."""
+        self._dirty[subscription] = None
+        if self._flush.when is None:
+            self._flush.set(self._context.now + self._flush_interval)
+
+    def confirm_cursor(self, subscription: "Subscription", effect: Callable[[], None]) -> None:
+        """Write this cursor with the next batch, then run `effect`."""
+        self._dirty[subscription] = None
+        self._dirty_due = True
+        self._effects.append(effect)
+
+    def forget_cursor(self, subscription: "Subscription") -> None:
+        self._dirty.pop(subscription, None)
+
+    def flush_cursors(self) -> None:
+        """Write every cursor that moved with the next batch."""
+        if self._dirty:
+            self._dirty_due = True
+
+    def _flush_due(self) -> None:
+        self.flush_cursors()
+
+    def settle(self) -> None:
+        """End of an input: hand over what there is, if the store is free."""
+        if self._outstanding is not None or not (self.records or self._dirty_due):
+            return
+        for topic in self._publishes:
+            self.records.extend(topic.take_sequence_records())
+        if self._dirty_due:
+            self.records.extend(subscription.cursor_record() for subscription in self._dirty)
+            self._dirty.clear()
+            self._dirty_due = False
+            self._flush.clear()
+        records, self.records = self.records, []
+        self._waiting_publishes, self._publishes = self._publishes, {}
+        self._waiting_effects, self._effects = self._effects, []
+        self._outstanding = self._next_write
+        self._next_write += 1
+        self._context.emit(Persist(self._outstanding, records))
+
+    def persisted(self, write: int) -> None:
+        """The outstanding write is durable; a number that is not outstanding is ignored."""
+        if write != self._outstanding:
+            return
+        self._outstanding = None
+        publishes, self._waiting_publishes = self._waiting_publishes, {}
+        effects, self._waiting_effects = self._waiting_effects, []
+        for topic, count in publishes.items():
+            self.pending_entries -= count
+            topic.entries_durable(count)
+        for effect in effects:
+            effect()

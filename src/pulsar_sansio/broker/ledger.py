@@ -1,0 +1,184 @@
+"""A topic's entries: ledgers, one after the other, of which the last is open for writing.
+
+Owns the numbering. An entry's *id* is (ledger, entry), as clients see it; its *offset* is the topic's own
+dense number, 0 for the first entry ever, never used twice, so that cursors and dispatchers are arithmetic.
+Each ledger knows its first offset. Entries below `durable_end` are durable and may be read (rules STORE-01,
+STORE-02, STORE-43). Nothing here knows subscriptions; whoever trims says how far.
+"""
+
+from bisect import bisect_right
+
+from .store import EntryAdded, LedgerOpened, StoredLedger
+
+
+class Ledger:
+    """An append-only run of entries, in parallel lists to stay out of the garbage collector's way."""
+
+    __slots__ = ("data", "end", "first", "id", "messages", "opened_at", "publish_times", "size")
+
+    def __init__(self, ledger_id: int, first: int, opened_at: int) -> None:
+        self.id = ledger_id
+        self.first = first
+        """Offset of its first entry."""
+        self.end = first
+        """Offset after its last entry."""
+        self.opened_at = opened_at
+        """Wall time, ms."""
+        self.size = 0
+        """Bytes of all entries."""
+        self.data: list[bytes] = []
+        self.messages: list[int] = []
+        self.publish_times: list[int] = []
+
+    def append(self, data: bytes, messages: int, publish_time: int) -> None:
+        self.data.append(data)
+        self.messages.append(messages)
+        self.publish_times.append(publish_time)
+        self.size += len(data)
+        self.end += 1
+
+
+class ManagedLedger:
+    """All ledgers of one topic. There is always at least one; appending may need `roll` first."""
+
+    def __init__(self) -> None:
+        self.ledgers: list[Ledger] = []
+        self._firsts: list[int] = []
+        self.durable_end = 0
+        """Offset after the last durable entry: what may be read."""
+        self.size = 0
+        self.entries_added = 0
+
+    @classmethod
+    def restored(cls, stored: dict[int, StoredLedger]) -> "ManagedLedger":
+        """As a store gives it back; everything in it is durable."""
+        managed = cls()
+        for ledger_id in sorted(stored):
+            kept = stored[ledger_id]
+            ledger = Ledger(ledger_id, kept.first_offset, kept.opened_at)
+            for entry in kept.entries:
+                ledger.append(entry.data, entry.messages, entry.publish_time)
+            managed.ledgers.append(ledger)
+            managed._firsts.append(ledger.first)
+            managed.size += ledger.size
+            managed.durable_end = ledger.end
+        return managed
+
+    # --- numbering -----------------------------------------------------------------------------------
+
+    @property
+    def end(self) -> int:
+        """Offset after the last entry, durable or not."""
+        return self.ledgers[-1].end if self.ledgers else 0
+
+    @property
+    def first(self) -> int:
+        """Offset of the oldest entry there is, or the end."""
+        return self.ledgers[0].first if self.ledgers else 0
+
+    def ledger_at(self, offset: int) -> Ledger:
+        """The ledger that holds `offset`; the nearest one where none does."""
+        last = self.ledgers[-1]
+        if offset >= last.first:
+            return last
+        return self.ledgers[max(0, bisect_right(self._firsts, offset) - 1)]
+
+    def position(self, offset: int) -> tuple[int, int]:
+        """The id of an offset; of the place before a ledger's first entry it is (ledger, -1)."""
+        if not self.ledgers:
+            return -1, -1
+        ledger = self.ledger_at(offset)
+        return ledger.id, max(-1, min(offset, ledger.end) - ledger.first)
+
+    def offset(self, ledger_id: int, entry_id: int) -> int:
+        """The offset of an id, which need not exist.
+
+        Beyond a ledger's entries it is the next ledger's first offset, in a ledger that is gone the next
+        one's, in a ledger that never was the end.
+        """
+        if not self.ledgers:
+            return 0
+        ledger = self.ledgers[-1]
+        if ledger.id != ledger_id:
+            if ledger_id > ledger.id:
+                return ledger.end
+            place = bisect_right([each.id for each in self.ledgers], ledger_id) - 1
+            if place < 0:
+                return self.ledgers[0].first
+            ledger = self.ledgers[place]
+            if ledger.id != ledger_id:
+                return ledger.end
+        return min(ledger.first + max(entry_id, 0), ledger.end)
+
+    def exact(self, ledger_id: int, entry_id: int) -> int | None:
+        """The offset of an entry that exists, else None."""
+        for ledger in reversed(self.ledgers):
+            if ledger.id == ledger_id:
+                offset = ledger.first + entry_id
+                return offset if entry_id >= 0 and offset < ledger.end else None
+        return None
+
+    # --- writing and removing ------------------------------------------------------------------------
+
+    def roll(self, topic: str, ledger_id: int, wall_time: int) -> LedgerOpened:
+        """Open the next ledger."""
+        first = self.end
+        self.ledgers.append(Ledger(ledger_id, first, wall_time))
+        self._firsts.append(first)
+        return LedgerOpened(topic, ledger_id, first, wall_time)
+
+    def append(self, topic: str, data: bytes, messages: int, publish_time: int) -> EntryAdded:
+        """Add an entry to the open ledger; it may be read once it is durable."""
+        ledger = self.ledgers[-1]
+        entry_id = ledger.end - ledger.first
+        ledger.append(data, messages, publish_time)
+        self.size += len(data)
+        self.entries_added += 1
+        return EntryAdded(topic, ledger.id, entry_id, messages, publish_time, data)
+
+    def trim(self, upto: int, keep: "Retention | None") -> tuple[int, ...]:
+        """Remove closed ledgers of which every entry is below `upto`, as retention allows (rule STORE-33)."""
+        removed = []
+        while len(self.ledgers) > 1 and self.ledgers[0].end <= upto:
+            if keep is not None and keep.keeps(self):
+                break
+            ledger = self.ledgers.pop(0)
+            self._firsts.pop(0)
+            self.size -= ledger.size
+            removed.append(ledger.id)
+        return tuple(removed)
+
+    # --- reading -------------------------------------------------------------------------------------
+
+    def find_publish_time(self, publish_time: int) -> int:
+        """Offset of the first durable entry published at or after `publish_time` (ms), else the end.
+
+        By binary search: entries are taken to be in order of time, as the Java broker does (exchanges 15).
+        """
+        low, high = self.first, self.durable_end
+        while low < high:
+            middle = (low + high) // 2
+            ledger = self.ledger_at(middle)
+            if ledger.publish_times[middle - ledger.first] < publish_time:
+                low = middle + 1
+            else:
+                high = middle
+        return low
+
+
+class Retention:
+    """Whether entries that every subscription acknowledged are kept (rule STORE-31)."""
+
+    def __init__(self, time: float, size: int, wall_time: int) -> None:
+        self._time = time
+        self._size = size
+        self._wall_time = wall_time
+
+    def keeps(self, managed: ManagedLedger) -> bool:
+        """Whether the oldest ledger is within both limits; -1 is no limit."""
+        if self._time == 0 or self._size == 0:
+            return False
+        closed_at = managed.ledgers[1].opened_at
+        in_time = self._time < 0 or self._wall_time - closed_at <= self._time * 1000
+        in_size = self._size < 0 or managed.size <= self._size
+        return in_time and in_size

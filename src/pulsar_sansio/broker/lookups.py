@@ -1,0 +1,206 @@
+"""Requests that need no producer or consumer: LOOKUP, partitions, lists of topics, schemas, transactions.
+
+Pure answers from what the root knows; only auto-creation of a partitioned topic changes anything. What this
+broker does not do (transactions, topic watchers) is refused by an error that says so, never by silence.
+"""
+
+import re
+from typing import TYPE_CHECKING, Any, cast
+
+from ..model.errors import (
+    BrokerError,
+    InvalidTopicName,
+    MetadataError,
+    ServerError,
+    TopicNameRefused,
+    TopicNotFound,
+)
+from ..model.topic_name import TopicName
+from ..wire import crc32c, encode_pong, proto
+from .schemas import schema_message
+
+if TYPE_CHECKING:
+    from .connection import Connection
+
+Type = proto.BaseCommand.Type
+
+MAX_PATTERN_LENGTH = 50
+"""Characters of a pattern this broker applies itself; longer ones are left to the client (exchanges 22.1)."""
+
+NO_TRANSACTIONS = "Transactions are not supported by this broker"
+NO_WATCHERS = "Topic list watchers are not supported by this broker"
+
+
+def parse_topic(text: str) -> TopicName:
+    """Raises `TopicNameRefused`."""
+    try:
+        return TopicName.parse(text)
+    except InvalidTopicName as error:
+        raise TopicNameRefused(str(error)) from None
+
+
+def server_error(code: ServerError) -> proto.ServerError:
+    """The same number, as protobuf's own type."""
+    return cast(proto.ServerError, int(code))
+
+
+def code(error: BrokerError) -> proto.ServerError:
+    """As protobuf wants it."""
+    return server_error(error.code)
+
+
+def on_ping(connection: "Connection", command: proto.CommandPing) -> None:
+    connection.write(encode_pong())
+
+
+def on_pong(connection: "Connection", command: proto.CommandPong) -> None:
+    """Any frame is a sign of life; this one is nothing more."""
+
+
+def on_lookup(connection: "Connection", command: proto.CommandLookupTopic) -> None:
+    """Always Connect, to this broker (exchanges 2)."""
+    config = connection.broker.config
+    answer = proto.CommandLookupTopicResponse(request_id=command.request_id)
+    try:
+        topic = parse_topic(command.topic)
+        connection.broker.check_namespace(topic.namespace_name)
+    except BrokerError as error:
+        answer.response = proto.CommandLookupTopicResponse.Failed
+        answer.error = code(error)
+        answer.message = error.text
+    else:
+        answer.response = proto.CommandLookupTopicResponse.Connect
+        answer.brokerServiceUrl = config.service_url
+        if config.service_url_tls is not None:
+            answer.brokerServiceUrlTls = config.service_url_tls
+        answer.authoritative = True
+        answer.proxy_through_service_url = config.proxy_through_service_url
+    connection.send(Type.LOOKUP_RESPONSE, answer)
+
+
+def on_partitioned_metadata(connection: "Connection", command: proto.CommandPartitionedTopicMetadata) -> None:
+    """How many partitions; 0 for a topic that is not, or not yet, there (exchanges 3)."""
+    broker = connection.broker
+    answer = proto.CommandPartitionedTopicMetadataResponse(request_id=command.request_id)
+    try:
+        topic = parse_topic(command.topic)
+        broker.check_namespace(topic.namespace_name)
+        answer.partitions = broker.partitions_for(topic, command.metadata_auto_creation_enabled)
+        answer.response = proto.CommandPartitionedTopicMetadataResponse.Success
+    except BrokerError as error:
+        answer.response = proto.CommandPartitionedTopicMetadataResponse.Failed
+        answer.error = code(error)
+        answer.message = error.text
+    broker.journal.confirm(lambda: connection.send(Type.PARTITIONED_METADATA_RESPONSE, answer))
+
+
+# --- lists of topics ---------------------------------------------------------------------------------
+
+
+def topics_hash(names: list[str]) -> str:
+    """CRC32C of the sorted names, joined by commas: its four bytes, lowest first, in hexadecimal (encodings 10)."""
+    return crc32c(",".join(sorted(names)).encode("utf-8", "surrogateescape")).to_bytes(4, "little").hex()
+
+
+def _apply_pattern(names: list[str], pattern: str) -> list[str]:
+    """Names that match as a whole, without scheme and partition suffix. Raises `MetadataError`."""
+    if _NESTED_QUANTIFIER.search(pattern):
+        raise MetadataError("The pattern nests quantifiers, which may take for ever to match")
+    try:
+        compiled = re.compile(pattern.split("://", 1)[-1])
+    except re.error as error:
+        raise MetadataError(f"The pattern is not a regular expression: {error}") from None
+    return [name for name in names if compiled.fullmatch(str(TopicName.parse(name).base).split("://", 1)[1])]
+
+
+_NESTED_QUANTIFIER = re.compile(r"[*+}]\)?[^)]*\)\s*[*+{]|\\\d")
+"""A quantified group that holds a quantifier, or a back reference: a stranger's way to our time."""
+
+
+def on_topics_of_namespace(connection: "Connection", command: proto.CommandGetTopicsOfNamespace) -> None:
+    try:
+        names = connection.broker.topic_names(command.namespace)
+        if command.mode != proto.CommandGetTopicsOfNamespace.ALL:
+            persistent = command.mode == proto.CommandGetTopicsOfNamespace.PERSISTENT
+            names = [name for name in names if name.startswith("persistent://") == persistent]
+        answer = proto.CommandGetTopicsOfNamespaceResponse(request_id=command.request_id)
+        if command.topics_pattern and len(command.topics_pattern) <= MAX_PATTERN_LENGTH:
+            names = _apply_pattern(names, command.topics_pattern)
+            answer.filtered = True
+        answer.topics_hash = topics_hash(names)
+        answer.changed = not command.HasField("topics_hash") or command.topics_hash != answer.topics_hash
+        if answer.changed:
+            answer.topics.extend(names)
+    except BrokerError as error:
+        connection.refuse(command.request_id, error)
+        return
+    connection.send(Type.GET_TOPICS_OF_NAMESPACE_RESPONSE, answer)
+
+
+# --- schemas -------------------------------------------------------------------------------------------
+
+
+def on_get_schema(connection: "Connection", command: proto.CommandGetSchema) -> None:
+    answer = proto.CommandGetSchemaResponse(request_id=command.request_id)
+    try:
+        topic = parse_topic(command.topic)
+        version = command.schema_version if command.HasField("schema_version") else None
+        stored = connection.broker.schemas.get(topic, version)
+        answer.schema.CopyFrom(schema_message(stored))
+        answer.schema_version = stored.version.to_bytes(8, "big")
+    except BrokerError as error:
+        answer.error_code = code(error)
+        answer.error_message = error.text
+    connection.broker.journal.confirm(lambda: connection.send(Type.GET_SCHEMA_RESPONSE, answer))
+
+
+def on_get_or_create_schema(connection: "Connection", command: proto.CommandGetOrCreateSchema) -> None:
+    broker = connection.broker
+    answer = proto.CommandGetOrCreateSchemaResponse(request_id=command.request_id)
+    try:
+        topic = parse_topic(command.topic)
+        if str(topic) not in broker.all_topics:
+            raise TopicNotFound(f"Topic {topic} does not exist")
+        answer.schema_version = broker.schemas.register(topic, command.schema)
+    except BrokerError as error:
+        answer.error_code = code(error)
+        answer.error_message = error.text
+    broker.journal.confirm(lambda: connection.send(Type.GET_OR_CREATE_SCHEMA_RESPONSE, answer))
+
+
+# --- what this broker does not do ------------------------------------------------------------------------
+
+
+def on_transaction_command(connection: "Connection", command: Any) -> None:
+    """As a Java broker whose coordinator is off (exchanges 24.1)."""
+    connection.error(command.request_id, ServerError.NotAllowedError, NO_TRANSACTIONS)
+
+
+def on_watch_topic_list(connection: "Connection", command: proto.CommandWatchTopicList) -> None:
+    """Feature flag 4 is not announced; who asks all the same gets the error of a broker with it off."""
+    connection.error(command.request_id, ServerError.NotAllowedError, NO_WATCHERS)
+
+
+def on_watch_topic_list_close(connection: "Connection", command: proto.CommandWatchTopicListClose) -> None:
+    """SUCCESS also for unknown watchers (exchanges 22.2)."""
+    connection.success(command.request_id)
+
+
+HANDLERS: dict[int, Any] = {
+    Type.PING: on_ping,
+    Type.PONG: on_pong,
+    Type.LOOKUP: on_lookup,
+    Type.PARTITIONED_METADATA: on_partitioned_metadata,
+    Type.GET_TOPICS_OF_NAMESPACE: on_topics_of_namespace,
+    Type.GET_SCHEMA: on_get_schema,
+    Type.GET_OR_CREATE_SCHEMA: on_get_or_create_schema,
+    Type.WATCH_TOPIC_LIST: on_watch_topic_list,
+    Type.WATCH_TOPIC_LIST_CLOSE: on_watch_topic_list_close,
+    Type.TC_CLIENT_CONNECT_REQUEST: on_transaction_command,
+    Type.NEW_TXN: on_transaction_command,
+    Type.ADD_PARTITION_TO_TXN: on_transaction_command,
+    Type.ADD_SUBSCRIPTION_TO_TXN: on_transaction_command,
+    Type.END_TXN: on_transaction_command,
+    Type.END_TXN_ON_PARTITION: on_transaction_command,
+    Type.END_TXN_ON_SUBSCRIPTION: on_transaction_command,
+}

@@ -1,0 +1,223 @@
+"""Non-persistent topics: nothing is stored, what cannot be delivered at once is gone.
+
+Messages have no ids (0:0 on the wire), acknowledgements mean nothing, there is no redelivery and no cursor.
+A subscription still chooses among its consumers as its type says (exchanges 10).
+"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from ..model.errors import ConsumerBusy, ServiceNotReady
+from ..model.topic_name import TopicName
+from ..wire import Send, unpack_payload
+from .consumer import Consumer, SubType
+from .dispatch import ConflictingConsumer
+from .key_hash import AutoSplit, Selector, Sticky, slot_of, sticky_key
+from .policies import Policies
+from .producers import Producer, Producers
+from .publish_checks import check_message
+
+if TYPE_CHECKING:
+    from .broker import Broker
+
+
+class VolatileSubscription:
+    """A subscription without a cursor. Also its own dispatcher: there is nothing to read back."""
+
+    durable = False
+    backlog = 0
+
+    def __init__(self, topic: "VolatileTopic", name: str) -> None:
+        self.topic = topic
+        self.name = name
+        self.kind: int | None = None
+        self.consumers: list[Consumer] = []
+        self.selector: Selector = AutoSplit()
+        self.dropped = 0
+        """Messages that nobody could take."""
+        self._turn = 0
+        self.dispatcher: VolatileSubscription = self
+
+    # --- who ---------------------------------------------------------------------------------------------
+
+    def check(self, newcomer: Consumer, durable: bool) -> None:
+        """Raise the refusal `newcomer` gets. `durable` means nothing here."""
+        if not self.consumers:
+            self.topic.check_first_key_shared(newcomer)
+            return
+        if newcomer.kind != self.kind:
+            raise ConsumerBusy("Subscription is of different type")
+        if newcomer.kind == SubType.Exclusive:
+            raise ConflictingConsumer(self.consumers[0])
+        if newcomer.kind == SubType.Key_Shared:
+            if newcomer.sticky != isinstance(self.selector, Sticky):
+                raise ConsumerBusy("Subscription is of different type of key shared mode")
+            if isinstance(self.selector, Sticky):
+                self.selector.check(newcomer.sticky_ranges)
+        limit = self.topic.policies.max_consumers_per_subscription
+        if limit and len(self.consumers) >= limit:
+            raise ConsumerBusy("Subscription reached max consumers limit")
+
+    def add(self, consumer: Consumer) -> None:
+        if not self.consumers:
+            self.kind = consumer.kind
+            self.selector = Sticky() if consumer.sticky else AutoSplit()
+        consumer.subscription = self
+        self.consumers.append(consumer)
+        self.consumers.sort(key=lambda each: each.priority)
+        self.selector.add(consumer)
+
+    def remove(self, consumer: Consumer) -> None:
+        consumer.closed = True
+        if consumer not in self.consumers:
+            return
+        self.consumers.remove(consumer)
+        self.selector.remove(consumer)
+        if not self.consumers:
+            self.topic.subscriptions.pop(self.name, None)
+
+    # --- what --------------------------------------------------------------------------------------------
+
+    def deliver(self, data: bytes, messages: int, key: Callable[[], bytes]) -> None:
+        """To the consumer whose turn it is, or to nobody."""
+        consumer = self._choose(key)
+        if consumer is None or not consumer.available:
+            self.dropped += messages
+        else:
+            consumer.deliver(0, 0, self.topic.partition, data, messages)
+            consumer.unacked = 0
+
+    def _choose(self, key: Callable[[], bytes]) -> Consumer | None:
+        if self.kind == SubType.Key_Shared:
+            return self.selector.owner(slot_of(key()))
+        if self.kind != SubType.Shared:
+            best = [each for each in self.consumers if each.priority == self.consumers[0].priority]
+            return min(best, key=lambda each: each.name)
+        count = len(self.consumers)
+        for step in range(count):
+            consumer = self.consumers[(self._turn + step) % count]
+            if consumer.available:
+                self._turn = (self._turn + step + 1) % count
+                return consumer
+        return None
+
+    def grant(self, consumer: Consumer, permits: int) -> None:
+        consumer.flowed = True
+        consumer.permits += permits
+
+    # --- what means nothing here ---------------------------------------------------------------------------
+
+    def acknowledge(self, consumer: Consumer, ids: list[tuple[int, int, int | None]]) -> None:
+        """Nothing is kept, so there is nothing to acknowledge."""
+
+    def acknowledge_cumulative(
+        self, consumer: Consumer, ledger_id: int, entry_id: int, ack_set: int | None
+    ) -> None:
+        """As `acknowledge`."""
+
+    def redeliver(self, consumer: Consumer, ids: list[tuple[int, int]], epoch: int | None) -> None:
+        """There is no redelivery."""
+
+    def dispatch(self) -> None:
+        """Nothing waits."""
+
+    def check_end_of_topic(self) -> None:
+        """Non-persistent topics are not terminated."""
+
+    def unacked(self, consumer: Consumer) -> int:
+        return 0
+
+    def confirm(self, effect: Callable[[], None]) -> None:
+        effect()
+
+    # --- the end -------------------------------------------------------------------------------------------
+
+    def unsubscribe(self, consumer: Consumer, force: bool) -> None:
+        """Closing is enough; others (force) are told to go."""
+        consumer.connection.forget_consumer(consumer)
+        if force:
+            self.unload()
+
+    def unload(self) -> None:
+        for consumer in list(self.consumers):
+            consumer.connection.close_consumer(consumer)
+
+
+class VolatileTopic:
+    """One non-persistent topic; exists while it is used."""
+
+    persistent = False
+    terminated_at = None
+    empty = True
+    deduplication = None
+
+    def __init__(self, broker: "Broker", name: TopicName, policies: Policies) -> None:
+        self.broker = broker
+        self.topic_name = name
+        self.name = str(name)
+        self.partition = name.partition
+        self.policies = policies
+        self.producers = Producers(self, None)
+        self.subscriptions: dict[str, VolatileSubscription] = {}
+        self.closing = False
+        self.messages_in = 0
+        self.bytes_in = 0
+
+    def save(self) -> None:
+        """Nothing of it is kept."""
+
+    def set_policies(self, policies: Policies) -> None:
+        self.policies = policies
+
+    def check_first_key_shared(self, newcomer: Consumer) -> None:
+        """Raise what the first consumer of a subscription gets for its ranges."""
+        if newcomer.kind == SubType.Key_Shared and newcomer.sticky:
+            Sticky().check(newcomer.sticky_ranges)
+
+    def publish(self, producer: Producer, send: Send) -> bool:
+        """Deliver to every subscription, and confirm at once. Raises the refusal."""
+        if self.closing:
+            raise ServiceNotReady("The topic is being closed")
+        checked = check_message(self.policies, self.name, send)
+        self.messages_in += checked.messages
+        self.bytes_in += len(checked.data)
+        producer.messages_in += checked.messages
+
+        def key() -> bytes:
+            return sticky_key(unpack_payload(checked.data).metadata)
+
+        for subscription in list(self.subscriptions.values()):
+            subscription.deliver(checked.data, checked.messages, key)
+        producer.pending += 1
+        producer.connection.pending_publishes += 1
+        producer.connection.confirm_send(producer, send.sequence_id, send.highest_sequence_id, 0, 0)
+        return True
+
+    def last_sequence_id(self, name: str) -> int:
+        return -1
+
+    def subscribe(self, name: str, mark_delete: int, durable: bool) -> VolatileSubscription:
+        subscription = VolatileSubscription(self, name)
+        self.subscriptions[name] = subscription
+        return subscription
+
+    @property
+    def consumer_count(self) -> int:
+        return sum(len(subscription.consumers) for subscription in self.subscriptions.values())
+
+    def producer_left(self, producer: Producer) -> None:
+        self.producers.leave(producer)
+
+    def disconnect_producers(self) -> None:
+        for producer in [*self.producers.by_name.values(), *self.producers.waiting]:
+            producer.connection.close_producer(producer)
+
+    def unload(self) -> None:
+        """Disconnect everybody."""
+        self.disconnect_producers()
+        for subscription in list(self.subscriptions.values()):
+            subscription.unload()
+
+    def delete(self) -> None:
+        self.closing = True
+        self.unload()

@@ -1,0 +1,81 @@
+"""`Policies`: what an administrator sets for a namespace or a topic; None inherits.
+
+Looked up topic first, then namespace, then the broker's configuration (rules TENANT-01, TENANT-04). Only
+policies that the broker enforces exist here; a name that is not a field is refused.
+"""
+
+from dataclasses import dataclass, fields, replace
+
+from ..model.errors import InvalidConfiguration
+from .config import BrokerConfig
+
+
+@dataclass(frozen=True, slots=True)
+class Policies:
+    """One level of policies. Every field None: nothing set.
+
+    `retention_time` (seconds) and `retention_size` (bytes) keep entries that all subscriptions acknowledged;
+    -1 is without limit, and both must allow it (rule STORE-31). `message_ttl` (seconds): older entries count
+    as acknowledged (rule STORE-32). `max_message_size` (bytes) of a payload; chunks are exempt.
+    `max_producers`, `max_consumers` per topic and `max_consumers_per_subscription`: 0 is no limit.
+    """
+
+    deduplication: bool | None = None
+    auto_topic_creation: bool | None = None
+    auto_subscription_creation: bool | None = None
+    max_unacked_messages_per_consumer: int | None = None
+    max_unacked_messages_per_subscription: int | None = None
+    max_producers: int | None = None
+    max_consumers: int | None = None
+    max_consumers_per_subscription: int | None = None
+    max_message_size: int | None = None
+    message_ttl: float | None = None
+    retention_time: float | None = None
+    retention_size: int | None = None
+    encryption_required: bool | None = None
+
+    def with_policy(self, name: str, value: object) -> "Policies":
+        """A copy with one policy changed; None removes it. Raises `InvalidConfiguration`."""
+        kind = _KINDS.get(name)
+        if kind is None:
+            raise InvalidConfiguration(f"no such policy: {name!r}; there are {', '.join(_KINDS)}")
+        if value is not None:
+            wrong = not isinstance(value, bool) if kind is bool else isinstance(value, bool)
+            allowed = (int, float) if kind is float else kind
+            least = -1 if name.startswith("retention") else 0
+            if wrong or not isinstance(value, allowed) or (kind is not bool and not value >= least):  # type: ignore[operator]
+                raise InvalidConfiguration(
+                    f"policy {name}: {kind.__name__} of at least {least}, not {value!r}"
+                )
+        return replace(self, **{name: value})  # type: ignore[arg-type]
+
+    def over(self, below: "Policies") -> "Policies":
+        """These policies where they say something, `below` where not."""
+        mine = {name: value for name in _KINDS if (value := getattr(self, name)) is not None}
+        return replace(below, **mine)
+
+    @classmethod
+    def defaults(cls, config: BrokerConfig) -> "Policies":
+        """The lowest level: no field is None except where None means "off"."""
+        return cls(
+            deduplication=config.deduplication,
+            auto_topic_creation=config.auto_topic_creation,
+            auto_subscription_creation=config.auto_subscription_creation,
+            max_unacked_messages_per_consumer=config.max_unacked_messages_per_consumer,
+            max_unacked_messages_per_subscription=config.max_unacked_messages_per_subscription,
+            max_producers=0,
+            max_consumers=0,
+            max_consumers_per_subscription=0,
+            message_ttl=0,
+            retention_time=0,
+            retention_size=0,
+            encryption_required=False,
+        )
+
+
+def _kind(annotation: object) -> type:
+    text = str(annotation)
+    return bool if "bool" in text else float if "float" in text else int
+
+
+_KINDS: dict[str, type] = {field.name: _kind(field.type) for field in fields(Policies)}

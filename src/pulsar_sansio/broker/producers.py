@@ -1,0 +1,233 @@
+"""The producers of a topic: names, access modes, fencing, deduplication (rules BROKER-33 to BROKER-42).
+
+`Producer` is one producer of one connection. `Producers` is a topic's registry and decides who may join.
+`Deduplication` knows the sequence ids of each name. None of them stores a message; the topic does.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from ..model.errors import PersistenceError, ProducerBusy, ProducerFenced
+from ..wire import proto
+
+if TYPE_CHECKING:
+    from .broker import AnyTopic
+    from .connection import Connection
+
+MODE_NAMES = {
+    proto.Shared: "Shared",
+    proto.Exclusive: "Exclusive",
+    proto.WaitForExclusive: "WaitForExclusive",
+    proto.ExclusiveWithFencing: "ExclusiveWithFencing",
+}
+
+
+class NameTaken(ProducerBusy):
+    """Another connection has a producer of this name: the newcomer may try again if that one is dead."""
+
+    def __init__(self, present: "Producer") -> None:
+        super().__init__(f"Producer with name '{present.name}' is already connected to topic")
+        self.present = present
+
+
+class Producer:
+    """One producer. `ready` is False until it was told that it may send."""
+
+    __slots__ = (
+        "closing",
+        "connected_at",
+        "connection",
+        "drained",
+        "encrypted",
+        "epoch",
+        "id",
+        "messages_in",
+        "metadata",
+        "mode",
+        "name",
+        "name_given",
+        "pending",
+        "ready",
+        "request_id",
+        "schema_version",
+        "topic",
+        "topic_epoch",
+    )
+
+    def __init__(
+        self,
+        connection: "Connection",
+        command: proto.CommandProducer,
+        name: str,
+        topic: "AnyTopic",
+        wall_time: int,
+    ) -> None:
+        self.connection = connection
+        self.topic = topic
+        self.id = command.producer_id
+        self.request_id = command.request_id
+        self.name = name
+        self.name_given = command.user_provided_producer_name and bool(command.producer_name)
+        self.epoch = command.epoch
+        self.mode = command.producer_access_mode
+        self.topic_epoch: int | None = command.topic_epoch if command.HasField("topic_epoch") else None
+        self.encrypted = command.encrypted
+        self.metadata = [(pair.key, pair.value) for pair in command.metadata]
+        self.connected_at = wall_time
+        self.schema_version = b""
+        self.ready = False
+        self.closing = False
+        """No more messages are taken; `drained` runs when the pending ones are durable."""
+        self.pending = 0
+        """Messages taken and not yet durable."""
+        self.drained: Callable[[], None] | None = None
+        self.messages_in = 0
+
+    def close_when_drained(self, then: Callable[[], None]) -> None:
+        """Take nothing more; call `then` after the receipts of what was taken."""
+        self.closing = True
+        if self.pending:
+            self.drained = then
+        else:
+            then()
+
+    def one_durable(self) -> None:
+        self.pending -= 1
+        if self.pending == 0 and self.drained is not None:
+            then, self.drained = self.drained, None
+            then()
+
+
+class Producers:
+    """Who may produce to a topic."""
+
+    def __init__(self, topic: "AnyTopic", topic_epoch: int | None) -> None:
+        self._topic = topic
+        self.by_name: dict[str, Producer] = {}
+        self.exclusive: Producer | None = None
+        self.waiting: deque[Producer] = deque()
+        """In WaitForExclusive mode, in the order they came."""
+        self.topic_epoch = topic_epoch
+
+    def join(self, newcomer: Producer) -> bool:
+        """Let `newcomer` in; False when it has to wait for exclusiveness. Raises its refusal.
+
+        Access modes first, then names, as exchanges 4.1 and 4.2 have it.
+        """
+        mode = newcomer.mode
+        if mode == proto.Shared:
+            if self.exclusive is not None or self.waiting:
+                who = self.exclusive or self.waiting[0]
+                raise ProducerBusy(f"Topic has an existing exclusive producer: {who.name}")
+        elif mode == proto.Exclusive:
+            if self.exclusive is not None or self.waiting:
+                who = self.exclusive or self.waiting[0]
+                raise ProducerFenced(f"Topic has an existing exclusive producer: {who.name}")
+            if self.by_name:
+                raise ProducerFenced("Topic has existing shared producers")
+            self._check_epoch(newcomer)
+        elif mode == proto.WaitForExclusive:
+            self._check_epoch(newcomer)
+            if self.by_name:
+                self.waiting.append(newcomer)
+                return False
+        else:
+            self._check_epoch(newcomer)
+            self._fence_everybody()
+        self._check_name(newcomer)
+        self._admit(newcomer)
+        return True
+
+    def _check_epoch(self, newcomer: Producer) -> None:
+        epoch = newcomer.topic_epoch
+        if epoch is not None and self.topic_epoch is not None and epoch < self.topic_epoch:
+            raise ProducerFenced(
+                f"Topic epoch has already moved. Current epoch: {self.topic_epoch}, Producer epoch: {epoch}"
+            )
+
+    def _check_name(self, newcomer: Producer) -> None:
+        present = self.by_name.get(newcomer.name)
+        if present is None:
+            return
+        if present.connection is not newcomer.connection:
+            raise NameTaken(present)
+        if present.id != newcomer.id or newcomer.epoch <= present.epoch:
+            raise ProducerBusy(f"Producer with name '{newcomer.name}' is already connected to topic")
+        present.connection.forget_producer(present)
+
+    def _admit(self, producer: Producer) -> None:
+        self.by_name[producer.name] = producer
+        if producer.mode == proto.Shared:
+            producer.topic_epoch = self.topic_epoch
+            return
+        self.exclusive = producer
+        before = self.topic_epoch
+        if producer.topic_epoch is None:
+            producer.topic_epoch = 0 if before is None else before + 1
+        if producer.topic_epoch != before:
+            self.topic_epoch = producer.topic_epoch
+            self._topic.save()
+
+    def _fence_everybody(self) -> None:
+        """Producers go without a word, waiters get ProducerFenced (exchanges 4.2)."""
+        for producer in list(self.by_name.values()):
+            producer.connection.fence_producer(producer)
+        self.by_name.clear()
+        self.exclusive = None
+        waiting, self.waiting = self.waiting, deque()
+        for producer in waiting:
+            producer.connection.refuse_waiting_producer(
+                producer, ProducerFenced("Fenced out by another producer")
+            )
+
+    def leave(self, producer: Producer) -> None:
+        """The producer is gone; the first of the waiting may become the exclusive one."""
+        if self.by_name.get(producer.name) is producer:
+            del self.by_name[producer.name]
+        elif producer in self.waiting:
+            self.waiting.remove(producer)
+        if self.exclusive is producer:
+            self.exclusive = None
+        if self.waiting and not self.by_name and not self._topic.closing:
+            first = self.waiting.popleft()
+            first.topic_epoch = None
+            self._admit(first)
+            first.connection.grant_waiting_producer(first)
+
+
+class Deduplication:
+    """Sequence ids of each producer name: highest taken, and highest stored (exchanges 8)."""
+
+    def __init__(self, stored: dict[str, int]) -> None:
+        self.pushed: dict[str, int] = dict(stored)
+        self.persisted: dict[str, int] = dict(stored)
+        self.inactive_since: dict[str, int] = {}
+        """Names without a producer: since when (ns)."""
+
+    def last_sequence_id(self, name: str) -> int:
+        return self.pushed.get(name, -1)
+
+    def is_duplicate(self, name: str, sequence_id: int, highest: int) -> bool:
+        """Whether the message was stored before. Raises `PersistenceError` when that cannot be told yet."""
+        pushed = self.pushed.get(name)
+        if pushed is None or sequence_id > pushed:
+            self.pushed[name] = max(sequence_id, highest)
+            return False
+        if sequence_id <= self.persisted.get(name, -1):
+            return True
+        raise PersistenceError("Cannot determine whether the message is a duplicate at this time")
+
+    def stored(self, name: str, highest: int) -> None:
+        """A message is durable."""
+        if highest > self.persisted.get(name, -1):
+            self.persisted[name] = highest
+
+    def purge(self, before: int) -> list[str]:
+        """Forget names without a producer since before `before` (ns); which."""
+        gone = [name for name, since in self.inactive_since.items() if since < before]
+        for name in gone:
+            del self.inactive_since[name]
+            self.pushed.pop(name, None)
+            self.persisted.pop(name, None)
+        return gone

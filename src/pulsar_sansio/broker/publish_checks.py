@@ -1,0 +1,66 @@
+"""What a SEND has to be before a topic takes it (exchanges 5.1).
+
+Pure: policies and a message in, the entry to store out, or the refusal that SEND_ERROR carries.
+"""
+
+from typing import NamedTuple
+
+from ..model.errors import ChecksumMismatch, ChecksumRefused, FrameError, MetadataError, NotAllowed
+from ..wire import MessageMetadata, Send, pack_payload, unpack_payload
+from .policies import Policies
+
+MAX_MESSAGES_PER_ENTRY = 1_000_000
+"""A batch that claims more is refused: bit sets of that size would be a peer's way to our memory."""
+
+LEAST_MESSAGE_BYTES = 6
+"""Bytes of the smallest message in a batch: four of size, two of metadata."""
+
+
+class Checked(NamedTuple):
+    """An entry as it is stored: always with a checksum, never with broker entry metadata."""
+
+    data: bytes
+    messages: int
+    metadata: MessageMetadata
+
+
+def check_message(policies: Policies, topic: str, send: Send) -> Checked:
+    """Raises a `BrokerError` for what is refused, `FrameError` for headers that cannot be parsed."""
+    if send.txnid_least_bits is not None and send.txnid_most_bits is not None:
+        raise NotAllowed("Transactions are not supported by this broker")
+    if send.message_id is not None:
+        raise NotAllowed(f"The topic {topic} is not a shadow topic: sending with a message id is not allowed")
+    data = send.payload
+    try:
+        unpacked = unpack_payload(data)
+    except ChecksumMismatch:
+        raise ChecksumRefused("Checksum failed on the broker") from None
+    if unpacked.broker_entry_metadata is not None:
+        raise FrameError("broker entry metadata from a client")
+    metadata = unpacked.metadata
+    size = len(unpacked.payload)
+    if policies.encryption_required and not metadata.encryption_keys:
+        raise MetadataError("Messages must be encrypted")
+    limit = policies.max_message_size
+    if limit and not send.is_chunk and size > limit:
+        raise NotAllowed(f"Exceed maximum message size: {size} bytes, allowed are {limit}")
+    if metadata.marker_type is not None or send.marker:
+        raise NotAllowed("Markers are written by brokers only")
+    messages = metadata.num_messages_in_batch
+    if messages is None:
+        messages = 1
+    elif messages != 1:
+        room = max(metadata.uncompressed_size, size) // LEAST_MESSAGE_BYTES + 1
+        if not 0 < messages <= min(MAX_MESSAGES_PER_ENTRY, room):
+            raise MetadataError(f"A batch of {messages} messages does not fit into its bytes")
+    if unpacked.checksum_ok is None:
+        # clients there are that cannot read an entry without one (wire 1.2)
+        headers = int.from_bytes(data[:4], "big") + 4
+        data = b"".join(pack_payload(data[4:headers], data[headers:]))
+    return Checked(data, messages, metadata)
+
+
+def is_last_chunk(metadata: MessageMetadata) -> bool:
+    """Whether deduplication looks at it: the last chunk of a message, or no chunk at all (exchanges 8)."""
+    chunk, chunks = metadata.chunk_id, metadata.num_chunks_from_msg
+    return chunk is None or chunks is None or chunk == chunks - 1

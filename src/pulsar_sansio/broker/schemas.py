@@ -1,0 +1,120 @@
+"""Schemas of topics, as far as this broker has them: none, bytes, and the primitive types.
+
+For a primitive type there is nothing to compare but the type itself (encodings 2.4): the first registration
+is version 0, the same type again is the same version, another type is incompatible under every strategy but
+ALWAYS_COMPATIBLE. So one schema for each topic is the whole registry. Struct and key/value types need schema
+definitions to be parsed and compared, which this broker does not do: they are refused by name.
+"""
+
+from typing import TYPE_CHECKING
+
+from ..model.errors import IncompatibleSchema, TopicNotFound
+from ..model.topic_name import TopicName
+from ..wire import proto
+from .journal import Journal
+from .store import SchemaSaved
+
+if TYPE_CHECKING:
+    from .broker import AnyTopic
+
+NO_VERSION = b""
+"""schema_version of who has no schema."""
+
+_Schema = proto.Schema
+NONE = _Schema.Type.Value("None")
+PRIMITIVES = frozenset(
+    (
+        _Schema.String,
+        _Schema.Bool,
+        _Schema.Int8,
+        _Schema.Int16,
+        _Schema.Int32,
+        _Schema.Int64,
+        _Schema.Float,
+        _Schema.Double,
+        _Schema.Date,
+        _Schema.Time,
+        _Schema.Timestamp,
+        _Schema.Instant,
+        _Schema.LocalDate,
+        _Schema.LocalTime,
+        _Schema.LocalDateTime,
+    )
+)
+
+
+def schema_message(saved: SchemaSaved) -> proto.Schema:
+    """As it goes over the wire."""
+    message = proto.Schema(name=saved.name, schema_data=saved.data, type=_Schema.Type.Name(saved.type))
+    for key, value in saved.properties:
+        message.properties.add(key=key, value=value)
+    return message
+
+
+class Schemas:
+    """The registry, by base name of topics: partitions share their topic's schema (encodings 2.2)."""
+
+    def __init__(self, journal: Journal, stored: dict[str, SchemaSaved]) -> None:
+        self._saved = dict(stored)
+        self._journal = journal
+
+    def get(self, topic: TopicName, version: bytes | None) -> SchemaSaved:
+        """Raises `TopicNotFound` where there is none, `IncompatibleSchema` for an empty version."""
+        if version == b"":
+            raise IncompatibleSchema("Empty schema version")
+        saved = self._saved.get(str(topic.base))
+        if saved is None or (version is not None and version != saved.version.to_bytes(8, "big")):
+            raise TopicNotFound("Topic not found or no-schema")
+        return saved
+
+    def register(self, topic: TopicName, schema: proto.Schema) -> bytes:
+        """The schema's version, registered now if it is the first. Raises `IncompatibleSchema`."""
+        if schema.type == NONE:
+            return NO_VERSION
+        self._validate(schema)
+        name = str(topic.base)
+        saved = self._saved.get(name)
+        if saved is None:
+            saved = SchemaSaved(
+                name,
+                0,
+                schema.type,
+                schema.name,
+                b"",
+                tuple((pair.key, pair.value) for pair in schema.properties),
+            )
+            self._saved[name] = saved
+            self._journal.records.append(saved)
+        elif saved.type != schema.type:
+            raise IncompatibleSchema(
+                f"Incompatible schema: exists schema type {_Schema.Type.Name(saved.type)}, "
+                f"new schema type {_Schema.Type.Name(schema.type)}"
+            )
+        return saved.version.to_bytes(8, "big")
+
+    def check_consumer(self, topic: "AnyTopic", schema: proto.Schema) -> None:
+        """SUBSCRIBE with a schema: registered if the topic is idle, else checked. Raises `IncompatibleSchema`."""
+        if schema.type in (NONE, _Schema.AutoConsume):
+            return
+        idle = not topic.producers.by_name and not topic.consumer_count and topic.empty
+        if str(topic.topic_name.base) in self._saved or idle:
+            self.register(topic.topic_name, schema)
+        else:
+            self._validate(schema)
+            raise IncompatibleSchema("Topic does not have schema to check")
+
+    def forget(self, topic: TopicName) -> None:
+        """The topic is deleted."""
+        self._saved.pop(str(topic.base), None)
+
+    @staticmethod
+    def _validate(schema: proto.Schema) -> None:
+        if schema.type not in PRIMITIVES:
+            raise IncompatibleSchema(
+                f"Schemas of type {_Schema.Type.Name(schema.type)} are not supported by this broker: "
+                "it has bytes and the primitive types"
+            )
+        if schema.schema_data not in (b"", b"null"):
+            raise IncompatibleSchema(
+                f"Invalid schema definition data for {_Schema.Type.Name(schema.type)}: a primitive type has none"
+            )

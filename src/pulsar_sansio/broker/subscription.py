@@ -1,0 +1,314 @@
+"""A subscription of a persistent topic: a cursor, a dispatcher, and what consumers may ask of them.
+
+It decides what an acknowledgement, a seek or an unsubscribe means; which entry goes to whom is the
+dispatcher's business, bytes the connection's.
+"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from ..model.errors import ConsumerBusy, MetadataError, NotAllowed, ServiceNotReady
+from ..wire import proto
+from .consumer import Consumer, SubType
+from .cursor import Cursor
+from .dispatch import Dispatcher, SingleActive
+from .dispatch_shared import KeyShared, Shared
+from .store import CursorDeleted, CursorSaved
+
+if TYPE_CHECKING:
+    from .topic import Topic
+
+NO_REQUEST = 2**64 - 1
+"""request_id of what the broker sends unasked."""
+
+
+class Subscription:
+    """One subscription. `kind` is None until the first consumer says it, and may change while there is none."""
+
+    persistent = True
+
+    def __init__(
+        self,
+        topic: "Topic",
+        name: str,
+        cursor: Cursor,
+        durable: bool,
+        properties: tuple[tuple[str, str], ...] = (),
+    ) -> None:
+        self.topic = topic
+        self.context = topic.context
+        self.name = name
+        self.cursor = cursor
+        self.durable = durable
+        self.properties = properties
+        self.kind: int | None = None
+        self.dispatcher: Dispatcher | None = None
+        self.fenced = False
+        """A seek or delete is running: newcomers get ServiceNotReady."""
+        self.max_unacked_per_consumer = 0
+        self.max_unacked = 0
+        self.orphaned_at = self.context.now
+        """Non-durable: when a seek sent its last consumer away; it is expected back soon."""
+        self.read_limits()
+
+    def read_limits(self) -> None:
+        """From the policies; a non-durable subscription has none (rule BROKER-18)."""
+        policies = self.topic.policies
+        if self.durable:
+            self.max_unacked_per_consumer = policies.max_unacked_messages_per_consumer or 0
+            self.max_unacked = policies.max_unacked_messages_per_subscription or 0
+
+    @property
+    def consumers(self) -> list[Consumer]:
+        return self.dispatcher.consumers if self.dispatcher is not None else []
+
+    # --- consumers come and go -------------------------------------------------------------------------
+
+    def check(self, newcomer: Consumer, durable: bool) -> None:
+        """Raise the refusal `newcomer` gets, in the order of exchanges 9.1."""
+        if durable != self.durable:
+            present, wanted = ("durable", "non-durable") if self.durable else ("non-durable", "durable")
+            raise NotAllowed(f"Subscription {self.name} is {present}, a {wanted} consumer cannot use it")
+        if self.fenced:
+            raise ServiceNotReady(f"Subscription {self.name} is fenced")
+        if self.consumers and newcomer.kind != self.kind:
+            raise ConsumerBusy("Subscription is of different type")
+        if self.consumers and self.dispatcher is not None:
+            self.dispatcher.check(newcomer)
+        elif newcomer.kind == SubType.Key_Shared:
+            KeyShared(self, newcomer.sticky, newcomer.allow_out_of_order).check(newcomer)
+        limit = self.topic.policies.max_consumers_per_subscription
+        if limit and len(self.consumers) >= limit:
+            raise ConsumerBusy("Subscription reached max consumers limit")
+
+    def add(self, consumer: Consumer) -> None:
+        """Attach a consumer that passed `check`."""
+        if not self.consumers:
+            self._dispatcher_for(consumer)
+        consumer.subscription = self
+        assert self.dispatcher is not None
+        self.dispatcher.add(consumer)
+
+    def _dispatcher_for(self, first: Consumer) -> None:
+        """A dispatcher of the newcomer's type; one of the same type goes on, with what it knows."""
+        old = self.dispatcher
+        self.kind = first.kind
+        if first.kind == SubType.Shared:
+            if type(old) is not Shared:
+                self._replace(Shared(self))
+        elif first.kind == SubType.Key_Shared:
+            if not (
+                isinstance(old, KeyShared)
+                and old.sticky == first.sticky
+                and old.allow_out_of_order == first.allow_out_of_order
+            ):
+                self._replace(KeyShared(self, first.sticky, first.allow_out_of_order))
+        elif not (isinstance(old, SingleActive) and old.failover == (first.kind == SubType.Failover)):
+            self._replace(SingleActive(self))
+
+    def _replace(self, dispatcher: Dispatcher) -> None:
+        if self.dispatcher is not None:
+            self.dispatcher.close()
+        self.dispatcher = dispatcher
+
+    def remove(self, consumer: Consumer) -> None:
+        """The consumer is gone; what it had not acknowledged goes to others. A non-durable subscription ends."""
+        consumer.closed = True
+        if self.dispatcher is None or consumer not in self.dispatcher.consumers:
+            return
+        self.dispatcher.remove(consumer)
+        if not self.durable and not self.fenced and not self.dispatcher.consumers:
+            self.delete()
+
+    def disconnect_all(self) -> None:
+        """Tell every consumer to reconnect: CLOSE_CONSUMER."""
+        for consumer in list(self.consumers):
+            consumer.connection.close_consumer(consumer)
+
+    # --- permits -----------------------------------------------------------------------------------------
+
+    def grant(self, consumer: Consumer, permits: int) -> None:
+        """FLOW (rule BROKER-28)."""
+        consumer.flowed = True
+        if consumer.blocked:
+            consumer.saved_permits += permits
+        else:
+            consumer.permits += permits
+            assert self.dispatcher is not None
+            self.dispatcher.granted(consumer)
+
+    # --- acknowledgements ----------------------------------------------------------------------------------
+
+    def acknowledge(self, consumer: Consumer, ids: list[tuple[int, int, int | None]]) -> None:
+        """Individually. What does not exist, or is acknowledged already, changes nothing."""
+        cursor = self.cursor
+        log = self.topic.log
+        dispatcher = self.dispatcher
+        assert dispatcher is not None
+        before = cursor.mark_delete
+        changed = False
+        for ledger_id, entry_id, ack_set in ids:
+            offset = log.exact(ledger_id, entry_id)
+            if offset is None or offset >= log.durable_end:
+                continue
+            if ack_set is None:
+                if cursor.acknowledge(offset):
+                    changed = True
+                    dispatcher.settled(consumer, offset, 0, True)
+            elif self.topic.broker.config.batch_index_acknowledgement:
+                ledger = log.ledger_at(offset)
+                fresh = cursor.acknowledge_partly(offset, ack_set, ledger.messages[offset - ledger.first])
+                if fresh:
+                    changed = True
+                    dispatcher.settled(consumer, offset, fresh, cursor.acknowledged(offset))
+        dispatcher.acknowledgements_done()
+        if changed:
+            self._moved(before)
+
+    def acknowledge_cumulative(
+        self, consumer: Consumer, ledger_id: int, entry_id: int, ack_set: int | None
+    ) -> None:
+        """Everything up to the entry; with `ack_set` everything before it and the cleared bits of it.
+
+        The position before a ledger's first entry is legal (exchanges 30). On Shared and Key_Shared ignored.
+        """
+        if self.kind in (SubType.Shared, SubType.Key_Shared):
+            return
+        log = self.topic.log
+        offset = log.exact(ledger_id, entry_id)
+        if offset is None and entry_id < 0 and 0 <= ledger_id <= log.ledgers[-1].id:
+            offset = log.offset(ledger_id, 0) - 1
+            ack_set = None
+        if offset is None or offset >= log.durable_end:
+            return
+        cursor = self.cursor
+        before = cursor.mark_delete
+        if ack_set is None:
+            changed = cursor.acknowledge_up_to(offset)
+        else:
+            changed = cursor.acknowledge_up_to(offset - 1)
+            if self.topic.broker.config.batch_index_acknowledgement:
+                ledger = log.ledger_at(offset)
+                fresh = cursor.acknowledge_partly(offset, ack_set, ledger.messages[offset - ledger.first])
+                changed = changed or fresh > 0
+        if changed:
+            self._moved(before)
+
+    def skip_up_to(self, offset: int) -> bool:
+        """Acknowledge on behalf of the consumers: expiry, clearing a backlog. Whether anything changed."""
+        before = self.cursor.mark_delete
+        if self.dispatcher is not None:
+            self.dispatcher.settled_up_to(offset)
+        if not self.cursor.acknowledge_up_to(offset):
+            return False
+        if self.dispatcher is not None:
+            self.dispatcher.acknowledgements_done()
+        self._moved(before)
+        return True
+
+    def _moved(self, before: int) -> None:
+        if self.durable:
+            self.topic.journal.cursor_moved(self)
+        mark = self.cursor.mark_delete
+        if mark != before:
+            self.topic.mark_delete_moved(mark)
+            if mark + 1 >= self.topic.log.durable_end:
+                self.check_end_of_topic()
+
+    def cursor_record(self) -> CursorSaved:
+        cursor = self.cursor
+        return CursorSaved(
+            self.topic.name,
+            self.name,
+            cursor.mark_delete,
+            tuple(cursor.ranges),
+            tuple(cursor.partly.items()),
+            self.properties,
+        )
+
+    def confirm(self, effect: Callable[[], None]) -> None:
+        """Run `effect` once the present position is durable."""
+        if self.durable:
+            self.topic.journal.confirm_cursor(self, effect)
+        else:
+            self.topic.journal.confirm(effect)
+
+    @property
+    def backlog(self) -> int:
+        """Entries that are not acknowledged."""
+        return self.cursor.backlog(self.topic.log.durable_end)
+
+    def redeliver(self, consumer: Consumer, ids: list[tuple[int, int]], epoch: int | None) -> None:
+        """Deliver again: the entries of `ids`, or all that the consumer has not acknowledged (exchanges 13)."""
+        offsets = None
+        if ids:
+            exact = self.topic.log.exact
+            found = [exact(ledger_id, entry_id) for ledger_id, entry_id in ids]
+            offsets = [offset for offset in found if offset is not None]
+        assert self.dispatcher is not None
+        self.dispatcher.redeliver(consumer, offsets, epoch)
+
+    # --- end of topic ----------------------------------------------------------------------------------------
+
+    def check_end_of_topic(self) -> None:
+        """Terminated and all acknowledged: tell the consumers (exchanges 20)."""
+        topic = self.topic
+        if topic.terminated_at is None or self.cursor.mark_delete + 1 < topic.log.durable_end:
+            return
+        for consumer in self.consumers:
+            connection = consumer.connection
+            if consumer.ready and connection.takes_end_of_topic:
+                connection.send(
+                    proto.BaseCommand.REACHED_END_OF_TOPIC,
+                    proto.CommandReachedEndOfTopic(consumer_id=consumer.id),
+                )
+
+    # --- moving and ending -------------------------------------------------------------------------------------
+
+    def seek(self, mark_delete: int, first_remaining: int | None) -> None:
+        """Disconnect everybody and begin after `mark_delete`; of the next entry only `first_remaining` bits."""
+        self.fenced = True
+        self.disconnect_all()
+        log = self.topic.log
+        self.cursor.reset(mark_delete)
+        offset = mark_delete + 1
+        if first_remaining is not None and log.first <= offset < log.durable_end:
+            ledger = log.ledger_at(offset)
+            self.cursor.acknowledge_partly(offset, first_remaining, ledger.messages[offset - ledger.first])
+        if self.dispatcher is not None:
+            self.dispatcher.reset()
+        self.fenced = False
+        self.orphaned_at = self.context.now
+        self._moved_by_seek()
+
+    def _moved_by_seek(self) -> None:
+        if self.durable:
+            self.topic.journal.cursor_moved(self)
+        self.topic.mark_delete_moved(self.cursor.mark_delete)
+
+    def unsubscribe(self, consumer: Consumer, force: bool) -> None:
+        """Raises `MetadataError` unless `consumer` is the only one or `force`d (exchanges 18)."""
+        if self.consumers != [consumer] and not force:
+            raise MetadataError("Unconnected or shared consumer attempting to unsubscribe")
+        consumer.connection.forget_consumer(consumer)
+        self.delete()
+
+    def delete(self) -> None:
+        """Away with the cursor; consumers still there are told to go."""
+        self.fenced = True
+        self.disconnect_all()
+        if self.dispatcher is not None:
+            self.dispatcher.close()
+        self.topic.subscriptions.pop(self.name, None)
+        self.topic.journal.forget_cursor(self)
+        if self.durable:
+            self.topic.journal.records.append(CursorDeleted(self.topic.name, self.name))
+        self.topic.trim()
+
+    def unload(self) -> None:
+        """Disconnect everybody; what is only in memory (deliveries, redelivery counts) is forgotten."""
+        self.disconnect_all()
+        if self.dispatcher is not None:
+            self.dispatcher.close()
+            self.dispatcher = None
+            self.kind = None

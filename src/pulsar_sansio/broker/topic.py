@@ -1,0 +1,311 @@
+"""A persistent topic: its entries, producers and subscriptions, and what publishing means.
+
+Owns the way of a message from SEND to durable: checks, deduplication, the entry, the receipt. Who may
+produce is `producers`' business, how entries are numbered `ledger`'s, who gets them `subscription`'s.
+"""
+
+from collections import deque
+from typing import TYPE_CHECKING
+
+from ..model.errors import PersistenceError, TopicTerminated
+from ..model.topic_name import TopicName
+from ..wire import Send, unpack_payload
+from .consumer import Consumer
+from .cursor import Cursor
+from .key_hash import Sticky
+from .ledger import ManagedLedger, Retention
+from .policies import Policies
+from .producers import Deduplication, Producer, Producers
+from .publish_checks import check_message, is_last_chunk
+from .store import (
+    CursorSaved,
+    EntryAdded,
+    LedgersDeleted,
+    SequenceSaved,
+    StoredTopic,
+    TopicDeleted,
+    TopicSaved,
+)
+from .subscription import Subscription
+
+if TYPE_CHECKING:
+    from .broker import Broker
+
+
+ORPHAN_TIME = 60 * 1_000_000_000
+"""Nanoseconds that a non-durable subscription waits for its consumer to come back after a seek."""
+
+
+class Topic:
+    """One persistent topic (or partition)."""
+
+    persistent = True
+
+    def __init__(
+        self, broker: "Broker", name: TopicName, policies: Policies, stored: StoredTopic | None
+    ) -> None:
+        self.broker = broker
+        self.context = broker.context
+        self.journal = broker.journal
+        self.topic_name = name
+        self.name = str(name)
+        self.partition = name.partition
+        self.policies = policies
+        self.subscriptions: dict[str, Subscription] = {}
+        self.closing = False
+        """Being deleted or unloaded: nobody is admitted."""
+        self.messages_in = 0
+        self.bytes_in = 0
+        self._pending: deque[tuple[Producer, int, int | None, int | None, int, int]] = deque()
+        """Entries not yet durable: producer, sequence id, highest sequence id, id to remember, ledger, entry."""
+        self._sequences_moved: dict[str, int] = {}
+        """Deduplication: highest ids among the entries of the next write."""
+        self.trim_mark = 2**63
+        """Mark-delete positions below this cannot make a ledger removable."""
+        self.terminated_at = stored.terminated_at if stored is not None else None
+        """Offset after the last entry, once terminated."""
+        self.producers = Producers(self, stored.topic_epoch if stored is not None else None)
+        sequences = stored.sequences if stored is not None else {}
+        self.deduplication = Deduplication(sequences) if policies.deduplication else None
+        if stored is None:
+            self.log = ManagedLedger()
+            self.save()
+        else:
+            self.log = ManagedLedger.restored(stored.ledgers)
+            for saved in stored.cursors.values():
+                self._restore(saved)
+        if not self.log.ledgers:
+            self._roll()
+        self._set_trim_mark()
+
+    def _restore(self, saved: CursorSaved) -> None:
+        cursor = Cursor(saved.mark_delete)
+        for first, last in saved.acknowledged:
+            for offset in range(first, last + 1):
+                cursor.ranges.add(offset)
+        cursor.partly = dict(saved.partly)
+        self.subscriptions[saved.subscription] = Subscription(
+            self, saved.subscription, cursor, True, saved.properties
+        )
+
+    def save(self) -> None:
+        """The epoch or the end changed, or the topic is new."""
+        self.journal.records.append(TopicSaved(self.name, self.producers.topic_epoch, self.terminated_at))
+
+    def set_policies(self, policies: Policies) -> None:
+        self.policies = policies
+        if not policies.deduplication:
+            if self.deduplication is not None:
+                for name in self.deduplication.persisted:
+                    self.journal.records.append(SequenceSaved(self.name, name, None))
+            self.deduplication = None
+        elif self.deduplication is None:
+            self.deduplication = Deduplication({})
+        for subscription in self.subscriptions.values():
+            subscription.read_limits()
+        self.trim()
+
+    # --- publishing --------------------------------------------------------------------------------------
+
+    def publish(self, producer: Producer, send: Send) -> bool:
+        """Take one SEND. Raises the refusal (a `BrokerError`) that SEND_ERROR carries, having stored nothing.
+
+        False: a duplicate, which is confirmed at once with no id. The receipt of anything else leaves when the
+        entry is durable.
+        """
+        if self.terminated_at is not None:
+            raise TopicTerminated("Topic was already terminated")
+        if self.closing or producer.closing:
+            raise PersistenceError("Producer is closed")
+        checked = check_message(self.policies, self.name, send)
+        sequence_id = send.sequence_id
+        highest = send.highest_sequence_id
+        remember: int | None = None
+        if self.deduplication is not None and is_last_chunk(checked.metadata):
+            remember = sequence_id if highest is None or highest < sequence_id else highest
+            if self.deduplication.is_duplicate(producer.name, sequence_id, remember):
+                return False
+        messages = checked.messages
+        entry = self._append(checked.data, messages, checked.metadata.publish_time)
+        self._pending.append((producer, sequence_id, highest, remember, entry.ledger_id, entry.entry_id))
+        producer.pending += 1
+        producer.messages_in += messages
+        producer.connection.pending_publishes += 1
+        return True
+
+    def _append(self, data: bytes, messages: int, publish_time: int) -> EntryAdded:
+        log = self.log
+        ledger = log.ledgers[-1]
+        config = self.broker.config
+        if len(ledger.data) >= config.ledger_max_entries or ledger.size >= config.ledger_max_bytes:
+            self._roll()
+        entry = log.append(self.name, data, messages, publish_time)
+        journal = self.journal
+        journal.records.append(entry)
+        journal.published(self)
+        self.messages_in += messages
+        self.bytes_in += len(data)
+        return entry
+
+    def entries_durable(self, count: int) -> None:
+        """The journal: `count` more entries are durable. Receipts leave, and consumers are served."""
+        pending = self._pending
+        deduplication = self.deduplication
+        for _ in range(count):
+            producer, sequence_id, highest, remember, ledger_id, entry_id = pending.popleft()
+            if remember is not None and deduplication is not None:
+                deduplication.stored(producer.name, remember)
+            producer.connection.confirm_send(producer, sequence_id, highest, ledger_id, entry_id)
+        self.log.durable_end += count
+        for subscription in list(self.subscriptions.values()):
+            dispatcher = subscription.dispatcher
+            if dispatcher is not None:
+                dispatcher.dispatch()
+
+    def last_sequence_id(self, name: str) -> int:
+        """What PRODUCER_SUCCESS says: -1 without deduplication."""
+        return -1 if self.deduplication is None else self.deduplication.last_sequence_id(name)
+
+    def take_sequence_records(self) -> list[SequenceSaved]:
+        """Deduplication: what has to be written together with the entries of this write."""
+        moved, self._sequences_moved = self._sequences_moved, {}
+        return [SequenceSaved(self.name, name, sequence_id) for name, sequence_id in moved.items()]
+
+    def check_first_key_shared(self, newcomer: Consumer) -> None:
+        """Raise what the first consumer of a new subscription gets for its ranges."""
+        if newcomer.sticky:
+            Sticky().check(newcomer.sticky_ranges)
+
+    # --- subscriptions -------------------------------------------------------------------------------------
+
+    def subscribe(
+        self, name: str, mark_delete: int, durable: bool, properties: tuple[tuple[str, str], ...] = ()
+    ) -> Subscription:
+        """A new subscription, which begins after `mark_delete`."""
+        subscription = Subscription(self, name, Cursor(mark_delete), durable, properties)
+        self.subscriptions[name] = subscription
+        if durable:
+            self.journal.records.append(subscription.cursor_record())
+        self._set_trim_mark()
+        return subscription
+
+    @property
+    def empty(self) -> bool:
+        """Holds no entry."""
+        return self.log.end == self.log.first
+
+    @property
+    def consumer_count(self) -> int:
+        return sum(len(subscription.consumers) for subscription in self.subscriptions.values())
+
+    # --- ledgers -------------------------------------------------------------------------------------------
+
+    def _roll(self) -> None:
+        self.journal.records.append(
+            self.log.roll(self.name, self.broker.next_ledger_id(), self.broker.wall_time)
+        )
+        self.trim()
+
+    def mark_delete_moved(self, mark_delete: int) -> None:
+        """Some cursor is at `mark_delete` now: perhaps a ledger can go."""
+        if mark_delete >= self.trim_mark:
+            self.trim()
+
+    def trim(self) -> None:
+        """Remove ledgers that every subscription is done with, as retention allows (rules STORE-30 to STORE-33)."""
+        log = self.log
+        upto = min(
+            (subscription.cursor.mark_delete + 1 for subscription in self.subscriptions.values()),
+            default=log.durable_end,
+        )
+        policies = self.policies
+        keep = None
+        if policies.retention_time or policies.retention_size:
+            keep = Retention(
+                policies.retention_time or -1, policies.retention_size or -1, self.broker.wall_time
+            )
+        removed = log.trim(min(upto, log.durable_end), keep)
+        if removed:
+            self.journal.records.append(LedgersDeleted(self.name, removed))
+        self._set_trim_mark()
+
+    def _set_trim_mark(self) -> None:
+        ledgers = self.log.ledgers
+        self.trim_mark = ledgers[0].end - 1 if len(ledgers) > 1 else 2**63
+
+    def expire(self) -> None:
+        """Message TTL: entries older than it count as acknowledged (rule STORE-32)."""
+        ttl = self.policies.message_ttl
+        if ttl:
+            oldest = self.broker.wall_time - round(ttl * 1000)
+            mark_delete = self.log.find_publish_time(oldest) - 1
+            for subscription in list(self.subscriptions.values()):
+                if subscription.skip_up_to(mark_delete) and subscription.dispatcher is not None:
+                    subscription.dispatcher.dispatch()
+
+    def keep_house(self) -> None:
+        """What happens by time alone."""
+        self.expire()
+        self.purge_sequences()
+        for subscription in list(self.subscriptions.values()):
+            away = self.context.now - subscription.orphaned_at
+            if not subscription.durable and not subscription.consumers and away > ORPHAN_TIME:
+                subscription.delete()
+        self.trim()
+
+    def purge_sequences(self) -> None:
+        """Deduplication: forget producers that have been away for long."""
+        if self.deduplication is not None:
+            before = self.context.now - self.broker.deduplication_inactivity
+            for name in self.deduplication.purge(before):
+                self.journal.records.append(SequenceSaved(self.name, name, None))
+
+    def last_position(self) -> tuple[int, int, int]:
+        """(ledger, entry, batch index) of the last durable message; -1:-1 where there is none (exchanges 16)."""
+        log = self.log
+        offset = log.durable_end - 1
+        if offset < log.first:
+            return -1, -1, -1
+        ledger = log.ledger_at(offset)
+        place = offset - ledger.first
+        metadata = unpack_payload(ledger.data[place]).metadata
+        count = metadata.num_messages_in_batch
+        return ledger.id, place, -1 if count is None else count - 1
+
+    # --- the end -------------------------------------------------------------------------------------------
+
+    def producer_left(self, producer: Producer) -> None:
+        if self.deduplication is not None:
+            self.deduplication.inactive_since[producer.name] = self.context.now
+        self.producers.leave(producer)
+
+    def disconnect_producers(self) -> None:
+        """CLOSE_PRODUCER to each, after the receipts of what it sent."""
+        for producer in [*self.producers.by_name.values(), *self.producers.waiting]:
+            producer.connection.close_producer(producer)
+
+    def terminate(self) -> None:
+        """No more messages: producers are told to go, consumers read to the end (exchanges 20)."""
+        if self.terminated_at is None:
+            self.terminated_at = self.log.end
+            self.save()
+            self.disconnect_producers()
+            for subscription in list(self.subscriptions.values()):
+                subscription.check_end_of_topic()
+
+    def unload(self) -> None:
+        """Disconnect everybody; they come back and find what is durable."""
+        self.closing = True
+        self.disconnect_producers()
+        for subscription in list(self.subscriptions.values()):
+            subscription.unload()
+        self.closing = False
+
+    def delete(self) -> None:
+        """Disconnect everybody and forget the topic."""
+        self.closing = True
+        self.disconnect_producers()
+        for subscription in list(self.subscriptions.values()):
+            subscription.delete()
+        self._sequences_moved.clear()
+        self.journal.records.append(TopicDeleted(self.name))

@@ -1,0 +1,319 @@
+"""Scripted raw peers for the broker's tests: what a client puts on a wire, and what comes back.
+
+`World` is a broker with a memory store and a clock in the test's hand. It does what an adapter does: pulls
+bytes after `Transmit`, writes and confirms after `Persist`, drops a link after `Disconnect`. `Peer` speaks
+through the wire package alone; nothing of the client's machines is here.
+"""
+
+from collections import deque
+from typing import Any
+
+from pulsar_sansio.broker import Broker, BrokerConfig, MemoryStore
+from pulsar_sansio.broker.outputs import Disconnect, Persist, ResumeReading, Transmit
+from pulsar_sansio.wire import (
+    INDIVIDUAL,
+    MessageCommand,
+    MessageMetadata,
+    Send,
+    SingleMessageMetadata,
+    decode_frame,
+    encode_ack,
+    encode_command,
+    encode_flow,
+    encode_message_metadata,
+    encode_send,
+    encode_single,
+    max_frame_size,
+    pack_payload,
+    proto,
+    split_batch,
+    unpack_payload,
+)
+
+SECOND = 1_000_000_000
+WALL = 1_700_000_000_000
+TOPIC = "persistent://public/default/t"
+Type = proto.BaseCommand.Type
+SubType = proto.CommandSubscribe.SubType
+LIMIT = max_frame_size()
+
+
+class World:
+    """A broker, its store and its clock. `hold_writes`: `Persist` waits for `sync()`."""
+
+    def __init__(self, config: BrokerConfig | None = None, store: MemoryStore | None = None) -> None:
+        self.config = config if config is not None else BrokerConfig()
+        self.store = store if store is not None else MemoryStore()
+        self.now = 0
+        self.links = 0
+        self.hold_writes = False
+        self.held: deque[Persist] = deque()
+        self.peers: dict[int, Peer] = {}
+        self.start()
+
+    def start(self) -> None:
+        """A new broker over the store that survived."""
+        self.peers.clear()
+        self.held.clear()
+        self.broker = Broker(
+            self.now, self.config, self.store.load(), seed=1, wall_time=WALL + self.now // 1_000_000
+        )
+        self.pump()
+
+    def connect(self, version: int = 21) -> "Peer":
+        """A connected client."""
+        peer = self.raw()
+        peer.send(
+            Type.CONNECT, proto.CommandConnect(client_version="test", protocol_version=version, auth_method_name="none")
+        )
+        peer.expect(Type.CONNECTED)
+        return peer
+
+    def raw(self) -> "Peer":
+        """A link on which nothing was said."""
+        self.links += 1
+        peer = Peer(self, self.links)
+        self.peers[self.links] = peer
+        self.broker.accepted(self.now, self.links, f"127.0.0.1:{self.links}")
+        self.pump()
+        return peer
+
+    def pump(self) -> None:
+        while (output := self.broker.next_output()) is not None:
+            match output:
+                case Transmit(link):
+                    peer = self.peers[link]
+                    if peer.reads:
+                        peer.take(b"".join(self.broker.data_to_send(link)))
+                case Disconnect(link, reason):
+                    peer = self.peers.pop(link)
+                    peer.take(b"".join(self.broker.data_to_send(link)))
+                    peer.closed = reason
+                case Persist():
+                    self.held.append(output)
+                    if not self.hold_writes:
+                        self.sync()
+                case ResumeReading(link):
+                    self.peers[link].resumed += 1
+
+    def sync(self) -> None:
+        """What the broker wants durable becomes durable."""
+        while self.held:
+            persist = self.held.popleft()
+            self.store.write(persist.records)
+            self.broker.persisted(self.now, persist.write)
+            self.pump()
+
+    def advance(self, seconds: float) -> None:
+        """Time passes; every timer fires at its moment."""
+        end = self.now + round(seconds * SECOND)
+        while (due := self.broker.next_deadline()) is not None and due <= end:
+            self.now = max(self.now, due)
+            self.broker.handle_deadline(self.now)
+            self.pump()
+        self.now = end
+
+
+class Peer:
+    """One connection of a scripted client."""
+
+    def __init__(self, world: World, link: int) -> None:
+        self.world = world
+        self.link = link
+        self.closed: str | None = None
+        self.reads = True
+        self.resumed = 0
+        self.inbox: deque[tuple[int, Any]] = deque()
+        self._bytes = b""
+        self._requests = 100
+
+    # --- wire ----------------------------------------------------------------------------------------------
+
+    def feed(self, data: bytes) -> None:
+        self.world.broker.receive_data(self.world.now, self.link, data)
+        self.world.pump()
+
+    def send(self, number: int, command: Any) -> None:
+        self.feed(encode_command(number, command))
+
+    def take(self, data: bytes) -> None:
+        self._bytes += data
+        position = 0
+        while (frame := decode_frame(self._bytes, position, LIMIT)) is not None:
+            number, command, position = frame
+            self.inbox.append((number, command))
+        self._bytes = self._bytes[position:]
+
+    def read_all(self) -> None:
+        """A peer that did not read reads until nothing comes."""
+        while data := b"".join(self.world.broker.data_to_send(self.link)):
+            self.take(data)
+            self.world.pump()
+
+    def expect(self, number: int) -> Any:
+        """The next frame, which is of this type."""
+        assert self.inbox, f"expected {Type.Name(number)}, got nothing (closed: {self.closed})"
+        found, command = self.inbox.popleft()
+        assert found == number, f"expected {Type.Name(number)}, got {Type.Name(found)}: {command}"
+        return command
+
+    def expect_error(self, code: str) -> Any:
+        error = self.expect(Type.ERROR)
+        assert proto.ServerError.Name(error.error) == code, error
+        return error
+
+    def nothing(self) -> None:
+        assert not self.inbox, [(Type.Name(number), command) for number, command in self.inbox]
+
+    def messages(self) -> list[MessageCommand]:
+        """All frames that have come, which are all of type MESSAGE."""
+        return [self.expect(Type.MESSAGE) for _ in range(len(self.inbox))]
+
+    def payloads(self) -> list[bytes]:
+        """Payloads of all frames that have come, singles only."""
+        return [unpack_payload(message.payload).payload for message in self.messages()]
+
+    def request(self) -> int:
+        self._requests += 1
+        return self._requests
+
+    # --- what clients do -----------------------------------------------------------------------------------
+
+    def producer(self, topic: str = TOPIC, producer_id: int = 0, name: str | None = None, **fields: Any) -> Any:
+        """PRODUCER and its PRODUCER_SUCCESS."""
+        self.ask_producer(topic, producer_id, name, **fields)
+        return self.expect(Type.PRODUCER_SUCCESS)
+
+    def ask_producer(
+        self, topic: str = TOPIC, producer_id: int = 0, name: str | None = None, **fields: Any
+    ) -> int:
+        request_id = self.request()
+        self.send(
+            Type.PRODUCER,
+            proto.CommandProducer(
+                topic=topic, producer_id=producer_id, request_id=request_id, producer_name=name, **fields
+            ),
+        )
+        return request_id
+
+    def publish(
+        self,
+        payload: bytes,
+        sequence_id: int = 0,
+        producer_id: int = 0,
+        highest: int | None = None,
+        count: int = 1,
+        **metadata: Any,
+    ) -> None:
+        """SEND of one message."""
+        header = MessageMetadata("p", sequence_id, WALL, **metadata)
+        packed = pack_payload(encode_message_metadata(header), payload)
+        frame = encode_send(producer_id, sequence_id, count, highest, packed, sum(map(len, packed)))
+        self.feed(frame if isinstance(frame, bytes) else b"".join(frame))
+
+    def publish_batch(self, payloads: list[bytes], sequence_id: int = 0, producer_id: int = 0, **metadata: Any) -> None:
+        """SEND of one batch."""
+        last = sequence_id + len(payloads) - 1
+        body = b"".join(
+            encode_single(SingleMessageMetadata(sequence_id=sequence_id + place), payload)
+            for place, payload in enumerate(payloads)
+        )
+        self.publish(
+            body, sequence_id, producer_id, last, len(payloads), num_messages_in_batch=len(payloads), **metadata
+        )
+
+    def receipts(self) -> list[tuple[int, int, int]]:
+        """(sequence, ledger, entry) of all frames that have come, which are all receipts."""
+        found = [self.expect(Type.SEND_RECEIPT) for _ in range(len(self.inbox))]
+        return [(each.sequence_id, each.ledger_id, each.entry_id) for each in found]
+
+    def subscribe(
+        self,
+        kind: SubType = SubType.Exclusive,
+        consumer_id: int = 0,
+        topic: str = TOPIC,
+        subscription: str = "s",
+        permits: int = 1000,
+        **fields: Any,
+    ) -> None:
+        """SUBSCRIBE, SUCCESS and (permits > 0) FLOW."""
+        self.ask_subscribe(kind, consumer_id, topic, subscription, **fields)
+        self.expect(Type.SUCCESS)
+        if permits:
+            self.flow(permits, consumer_id)
+
+    def ask_subscribe(
+        self,
+        kind: SubType = SubType.Exclusive,
+        consumer_id: int = 0,
+        topic: str = TOPIC,
+        subscription: str = "s",
+        earliest: bool = True,
+        **fields: Any,
+    ) -> int:
+        request_id = self.request()
+        fields.setdefault("consumer_name", f"c{consumer_id}")
+        self.send(
+            Type.SUBSCRIBE,
+            proto.CommandSubscribe(
+                topic=topic,
+                subscription=subscription,
+                subType=kind,
+                consumer_id=consumer_id,
+                request_id=request_id,
+                initialPosition=(
+                    proto.CommandSubscribe.Earliest if earliest else proto.CommandSubscribe.Latest
+                ),
+                **fields,
+            ),
+        )
+        return request_id
+
+    def flow(self, permits: int, consumer_id: int = 0) -> None:
+        self.feed(encode_flow(consumer_id, permits))
+
+    def ack(self, *messages: Any, consumer_id: int = 0, kind: int = INDIVIDUAL, request_id: int | None = None) -> None:
+        """ACK of MESSAGE commands, or of (ledger, entry, ack set) as they are."""
+        ids = [
+            message if not isinstance(message, MessageCommand) else (message.ledger_id, message.entry_id, None)
+            for message in messages
+        ]
+        self.feed(encode_ack(consumer_id, kind, ids, request_id=request_id))
+
+    def redeliver(self, *messages: MessageCommand, consumer_id: int = 0, epoch: int | None = None) -> None:
+        command = proto.CommandRedeliverUnacknowledgedMessages(consumer_id=consumer_id, consumer_epoch=epoch)
+        for message in messages:
+            command.message_ids.add(ledgerId=message.ledger_id, entryId=message.entry_id)
+        self.send(Type.REDELIVER_UNACKNOWLEDGED_MESSAGES, command)
+
+    def close_consumer(self, consumer_id: int = 0) -> None:
+        self.send(
+            Type.CLOSE_CONSUMER, proto.CommandCloseConsumer(consumer_id=consumer_id, request_id=self.request())
+        )
+        self.expect(Type.SUCCESS)
+
+    def close_producer(self, producer_id: int = 0) -> None:
+        self.send(
+            Type.CLOSE_PRODUCER, proto.CommandCloseProducer(producer_id=producer_id, request_id=self.request())
+        )
+
+    def drop(self) -> None:
+        """The connection breaks."""
+        self.world.peers.pop(self.link, None)
+        self.world.broker.disconnected(self.world.now, self.link, "test")
+        self.world.pump()
+
+
+def ids(messages: list[MessageCommand]) -> list[tuple[int, int]]:
+    return [(message.ledger_id, message.entry_id) for message in messages]
+
+
+def batch_payloads(message: MessageCommand) -> list[bytes]:
+    """What a batch entry holds."""
+    unpacked = unpack_payload(message.payload)
+    count = unpacked.metadata.num_messages_in_batch
+    assert count is not None
+    return list(split_batch(unpacked.payload, count).payloads)
+
+
+__all__ = ["LIMIT", "SECOND", "TOPIC", "WALL", "Peer", "Send", "SubType", "Type", "World", "batch_payloads", "ids"]
