@@ -327,9 +327,12 @@ class Consumer:
 
     def on_closed(self) -> None:
         self._stop()
-        self._acknowledger.end(ClosedError(f"the consumer on {self._source.topic} was closed"))
+        closed = ClosedError(f"the consumer on {self._source.topic} was closed")
+        self._acknowledger.end(closed)
         if self._ready:
             self._context.emit(Closed(self.handle, None))
+        else:  # somebody may wait for it to be ready
+            self._context.emit(ConsumerFailed(self.handle, closed))
 
     # --- what the broker tells -------------------------------------------------------------------
 
