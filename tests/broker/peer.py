@@ -64,7 +64,8 @@ class World:
         """A connected client."""
         peer = self.raw()
         peer.send(
-            Type.CONNECT, proto.CommandConnect(client_version="test", protocol_version=version, auth_method_name="none")
+            Type.CONNECT,
+            proto.CommandConnect(client_version="test", protocol_version=version, auth_method_name="none"),
         )
         peer.expect(Type.CONNECTED)
         return peer
@@ -179,7 +180,9 @@ class Peer:
 
     # --- what clients do -----------------------------------------------------------------------------------
 
-    def producer(self, topic: str = TOPIC, producer_id: int = 0, name: str | None = None, **fields: Any) -> Any:
+    def producer(
+        self, topic: str = TOPIC, producer_id: int = 0, name: str | None = None, **fields: Any
+    ) -> Any:
         """PRODUCER and its PRODUCER_SUCCESS."""
         self.ask_producer(topic, producer_id, name, **fields)
         return self.expect(Type.PRODUCER_SUCCESS)
@@ -211,7 +214,9 @@ class Peer:
         frame = encode_send(producer_id, sequence_id, count, highest, packed, sum(map(len, packed)))
         self.feed(frame if isinstance(frame, bytes) else b"".join(frame))
 
-    def publish_batch(self, payloads: list[bytes], sequence_id: int = 0, producer_id: int = 0, **metadata: Any) -> None:
+    def publish_batch(
+        self, payloads: list[bytes], sequence_id: int = 0, producer_id: int = 0, **metadata: Any
+    ) -> None:
         """SEND of one batch."""
         last = sequence_id + len(payloads) - 1
         body = b"".join(
@@ -219,7 +224,13 @@ class Peer:
             for place, payload in enumerate(payloads)
         )
         self.publish(
-            body, sequence_id, producer_id, last, len(payloads), num_messages_in_batch=len(payloads), **metadata
+            body,
+            sequence_id,
+            producer_id,
+            last,
+            len(payloads),
+            num_messages_in_batch=len(payloads),
+            **metadata,
         )
 
     def receipts(self) -> list[tuple[int, int, int]]:
@@ -272,10 +283,14 @@ class Peer:
     def flow(self, permits: int, consumer_id: int = 0) -> None:
         self.feed(encode_flow(consumer_id, permits))
 
-    def ack(self, *messages: Any, consumer_id: int = 0, kind: int = INDIVIDUAL, request_id: int | None = None) -> None:
+    def ack(
+        self, *messages: Any, consumer_id: int = 0, kind: int = INDIVIDUAL, request_id: int | None = None
+    ) -> None:
         """ACK of MESSAGE commands, or of (ledger, entry, ack set) as they are."""
         ids = [
-            message if not isinstance(message, MessageCommand) else (message.ledger_id, message.entry_id, None)
+            message
+            if not isinstance(message, MessageCommand)
+            else (message.ledger_id, message.entry_id, None)
             for message in messages
         ]
         self.feed(encode_ack(consumer_id, kind, ids, request_id=request_id))
@@ -288,13 +303,15 @@ class Peer:
 
     def close_consumer(self, consumer_id: int = 0) -> None:
         self.send(
-            Type.CLOSE_CONSUMER, proto.CommandCloseConsumer(consumer_id=consumer_id, request_id=self.request())
+            Type.CLOSE_CONSUMER,
+            proto.CommandCloseConsumer(consumer_id=consumer_id, request_id=self.request()),
         )
         self.expect(Type.SUCCESS)
 
     def close_producer(self, producer_id: int = 0) -> None:
         self.send(
-            Type.CLOSE_PRODUCER, proto.CommandCloseProducer(producer_id=producer_id, request_id=self.request())
+            Type.CLOSE_PRODUCER,
+            proto.CommandCloseProducer(producer_id=producer_id, request_id=self.request()),
         )
 
     def drop(self) -> None:
@@ -316,4 +333,16 @@ def batch_payloads(message: MessageCommand) -> list[bytes]:
     return list(split_batch(unpacked.payload, count).payloads)
 
 
-__all__ = ["LIMIT", "SECOND", "TOPIC", "WALL", "Peer", "Send", "SubType", "Type", "World", "batch_payloads", "ids"]
+__all__ = [
+    "LIMIT",
+    "SECOND",
+    "TOPIC",
+    "WALL",
+    "Peer",
+    "Send",
+    "SubType",
+    "Type",
+    "World",
+    "batch_payloads",
+    "ids",
+]

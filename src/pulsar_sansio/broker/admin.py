@@ -81,9 +81,11 @@ class Administration:
         self._settle()
 
     def set_policy(self, now: int, scope: str, policy: str, value: object) -> None:
-        """Set one field of `Policies` for a namespace (`tenant/namespace`) or a topic (full name or base name).
+        """Set one field of `Policies` for a namespace (`tenant/namespace`) or a topic (full name or base
+        name).
 
-        None removes it. Takes effect at once, also for topics in use. Raises `NoSuchThing`, `InvalidConfiguration`.
+        None removes it. Takes effect at once, also for topics in use. Raises `NoSuchThing`,
+        `InvalidConfiguration`.
         """
         self.context.now = now
         if "://" in scope:
@@ -182,7 +184,10 @@ class Administration:
         self._settle()
 
     def terminate(self, now: int, topic: str) -> MessageId:
-        """No more messages. The id of the last one, or (-1, -1). Not for partitioned or non-persistent topics."""
+        """No more messages. The id of the last one, or (-1, -1).
+
+        Not for partitioned or non-persistent topics.
+        """
         self.context.now = now
         if str(TopicName.parse(topic)) in self.partitions:
             raise LocalProtocolError(f"{topic} is partitioned: terminate each partition")
@@ -199,14 +204,18 @@ class Administration:
         )
 
     def delete_topic(self, now: int, topic: str, force: bool = False) -> None:
-        """Away with the topic, partitions and all. Raises `LocalProtocolError` while it is used, unless `force`."""
+        """Away with the topic, partitions and all.
+
+        Raises `LocalProtocolError` while it is used, unless `force`.
+        """
         self.context.now = now
         topics = self._topics_of(topic)
         if not force:
             for each in topics:
                 if each.producers.by_name or each.subscriptions:
                     raise LocalProtocolError(
-                        f"{each.name} has {len(each.producers.by_name)} producers and {len(each.subscriptions)} "
+                        f"{each.name} has {len(each.producers.by_name)} producers and "
+                        f"{len(each.subscriptions)} "
                         "subscriptions; delete them first, or force it"
                     )
         name = str(TopicName.parse(topic))

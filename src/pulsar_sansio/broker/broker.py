@@ -148,7 +148,10 @@ class Broker(Administration):
         return outputs.popleft() if outputs else None
 
     def data_to_send(self, link: int) -> Sequence[bytes]:
-        """Chunks to write, each handed out once. May produce outputs: dispatch goes on when a slow peer reads."""
+        """Chunks to write, each handed out once.
+
+        May produce outputs: dispatch goes on when a slow peer reads.
+        """
         connection = self.links.get(link)
         if connection is None:
             return self._last_words.pop(link, [])
@@ -165,7 +168,7 @@ class Broker(Administration):
         """When `handle_deadline` is wanted; None is never."""
         return self.context.deadlines.next()
 
-    # --- for the machines ------------------------------------------------------------------------------------
+    # --- for the machines ---------------------------------------------------------------------------------
 
     @property
     def wall_time(self) -> int:

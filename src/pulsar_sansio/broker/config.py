@@ -17,9 +17,11 @@ class BrokerConfig:
     """Options of one broker. Checked when made; raises `InvalidConfiguration` naming the option.
 
     Who it is
-        `service_url`: the address clients are told to connect to. `service_url_tls`: the same for TLS, or None.
+        `service_url`: the address clients are told to connect to. `service_url_tls`: the same for TLS,
+        or None.
         `cluster`: first part of generated producer names. `server_version`: free text in CONNECTED.
-        `proxy_through_service_url`: tell clients to reach the broker through the address they used, for brokers
+        `proxy_through_service_url`: tell clients to reach the broker through the address they used, for
+        brokers
         behind a port forward (exchanges 1.3).
     Connections
         `keepalive_interval`: seconds between probes; also the time a handshake may take.
@@ -30,7 +32,8 @@ class BrokerConfig:
         which it is not read.
         `max_producers_per_connection`, `max_consumers_per_connection`: more are refused with TooManyRequests.
     Topics
-        `auto_topic_creation`, `auto_topic_partitions`: whether unknown topics come into being when used, and with
+        `auto_topic_creation`, `auto_topic_partitions`: whether unknown topics come into being when used,
+        and with
         how many partitions (0: not partitioned). `auto_subscription_creation` likewise for subscriptions.
         `deduplication`: the default for topics whose policies say nothing.
         `deduplication_inactivity`: seconds after which the sequence ids of an absent producer are forgotten.
@@ -39,11 +42,13 @@ class BrokerConfig:
         `cursor_flush_interval`: seconds an unconfirmed acknowledgement may wait before it is written.
     Subscriptions
         `batch_index_acknowledgement`: keep which messages of a batch are acknowledged (4.2: on).
-        `max_unacked_messages_per_consumer`, `max_unacked_messages_per_subscription`: Shared and Key_Shared; 0 is no limit.
+        `max_unacked_messages_per_consumer`, `max_unacked_messages_per_subscription`: Shared and
+        Key_Shared; 0 is no limit.
         `failover_delay`: seconds between the choice of an active consumer and the first message to it.
         `entries_per_turn`: entries a Shared consumer gets before the next one's turn.
         `key_shared_look_ahead`: entries a Key_Shared subscription holds back before it stops reading.
-        `reached_end_of_topic`: "not to C++" (the default) sends REACHED_END_OF_TOPIC to every client of protocol
+        `reached_end_of_topic`: "not to C++" (the default) sends REACHED_END_OF_TOPIC to every client of
+        protocol
         9 or newer that does not look like the C++ client, which drops its connection on it; "never" to none.
         What looks like it: a client below protocol 21 (C++ and Go announce 20; Go would take it).
     """

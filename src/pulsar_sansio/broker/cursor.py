@@ -110,7 +110,8 @@ class Cursor:
     def acknowledge_partly(self, offset: int, remaining: int, messages: int) -> int:
         """Of the batch at `offset` only the bits of `remaining` may stay open (state AND given).
 
-        Returns how many of its `messages` are newly acknowledged; the entry is acknowledged when none stays open.
+        Returns how many of its `messages` are newly acknowledged; the entry is acknowledged when none
+        stays open.
         """
         if self.acknowledged(offset):
             return 0

@@ -46,7 +46,9 @@ class Shared:
         self._arrange()
 
     def remove(self, consumer: Consumer) -> None:
-        """What it had not acknowledged goes to the others; the redelivery count stays (seen: java-shared-two)."""
+        """What it had not acknowledged goes to the others; the redelivery count stays (seen:
+        java-shared-two).
+        """
         self.consumers.remove(consumer)
         self._arrange()
         self._take_back(consumer, list(consumer.pending))
@@ -212,7 +214,7 @@ class Shared:
             self._replaying.add(offset)
             heappush(self._replay, offset)
 
-    # --- the rest --------------------------------------------------------------------------------------------
+    # --- the rest -----------------------------------------------------------------------------------------
 
     def reset(self) -> None:
         self.read = self.subscription.cursor.mark_delete + 1

@@ -43,7 +43,9 @@ class Journal:
         return self._outstanding is not None or bool(self.records)
 
     def published(self, topic: "Topic") -> None:
-        """One more entry of `topic` is among the records; `topic.entries_durable` hears when it is durable."""
+        """One more entry of `topic` is among the records; `topic.entries_durable` hears when it is
+        durable.
+        """
         publishes = self._publishes
         publishes[topic] = publishes.get(topic, 0) + 1
         self.pending_entries += 1

@@ -98,7 +98,9 @@ def on_partitioned_metadata(connection: "Connection", command: proto.CommandPart
 
 
 def topics_hash(names: list[str]) -> str:
-    """CRC32C of the sorted names, joined by commas: its four bytes, lowest first, in hexadecimal (encodings 10)."""
+    """CRC32C of the sorted names, joined by commas: its four bytes, lowest first, in hexadecimal
+    (encodings 10).
+    """
     return crc32c(",".join(sorted(names)).encode("utf-8", "surrogateescape")).to_bytes(4, "little").hex()
 
 

@@ -71,7 +71,7 @@ def _create(connection: Connection, command: proto.CommandProducer, topic: "AnyT
     if initial and isinstance(topic, Topic) and initial not in topic.subscriptions:
         if not policies.auto_subscription_creation:
             raise NotAllowed(
-                "Could not create the initial subscription due to the auto subscription creation is not allowed."
+                f"Subscription {initial} does not exist, and subscriptions are not created automatically"
             )
         topic.subscribe(initial, topic.log.first - 1, durable=True)
     name = command.producer_name or broker.new_producer_name()
@@ -91,7 +91,9 @@ def _create(connection: Connection, command: proto.CommandProducer, topic: "AnyT
     broker.journal.confirm(lambda: connection.producer_success(producer, admitted))
 
 
-def _probe(connection: Connection, command: proto.CommandProducer, topic: "AnyTopic", present: Producer) -> None:
+def _probe(
+    connection: Connection, command: proto.CommandProducer, topic: "AnyTopic", present: Producer
+) -> None:
     """Another connection holds the name: if that one is dead, the newcomer gets it (rule BROKER-42)."""
     reserved = Reserved()
     connection.producers[command.producer_id] = reserved

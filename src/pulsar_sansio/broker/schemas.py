@@ -93,7 +93,10 @@ class Schemas:
         return saved.version.to_bytes(8, "big")
 
     def check_consumer(self, topic: "AnyTopic", schema: proto.Schema) -> None:
-        """SUBSCRIBE with a schema: registered if the topic is idle, else checked. Raises `IncompatibleSchema`."""
+        """SUBSCRIBE with a schema: registered if the topic is idle, else checked.
+
+        Raises `IncompatibleSchema`.
+        """
         if schema.type in (NONE, _Schema.AutoConsume):
             return
         idle = not topic.producers.by_name and not topic.consumer_count and topic.empty
@@ -116,5 +119,6 @@ class Schemas:
             )
         if schema.schema_data not in (b"", b"null"):
             raise IncompatibleSchema(
-                f"Invalid schema definition data for {_Schema.Type.Name(schema.type)}: a primitive type has none"
+                f"Invalid schema definition data for {_Schema.Type.Name(schema.type)}: "
+                "a primitive type has none"
             )

@@ -217,7 +217,7 @@ def on_redeliver(connection: Connection, command: proto.CommandRedeliverUnacknow
     consumer.subscription.redeliver(consumer, ids, epoch)
 
 
-# --- requests ------------------------------------------------------------------------------------------------
+# --- requests ---------------------------------------------------------------------------------------------
 
 
 def _consumer(connection: Connection, consumer_id: int) -> Consumer:

@@ -23,7 +23,9 @@ NO_REQUEST = 2**64 - 1
 
 
 class Subscription:
-    """One subscription. `kind` is None until the first consumer says it, and may change while there is none."""
+    """One subscription. `kind` is None until the first consumer says it, and may change while there is
+    none.
+    """
 
     persistent = True
 
@@ -112,7 +114,10 @@ class Subscription:
         self.dispatcher = dispatcher
 
     def remove(self, consumer: Consumer) -> None:
-        """The consumer is gone; what it had not acknowledged goes to others. A non-durable subscription ends."""
+        """The consumer is gone; what it had not acknowledged goes to others.
+
+        A non-durable subscription ends.
+        """
         consumer.closed = True
         if self.dispatcher is None or consumer not in self.dispatcher.consumers:
             return
@@ -239,7 +244,9 @@ class Subscription:
         return self.cursor.backlog(self.topic.log.durable_end)
 
     def redeliver(self, consumer: Consumer, ids: list[tuple[int, int]], epoch: int | None) -> None:
-        """Deliver again: the entries of `ids`, or all that the consumer has not acknowledged (exchanges 13)."""
+        """Deliver again: the entries of `ids`, or all that the consumer has not acknowledged (exchanges
+        13).
+        """
         offsets = None
         if ids:
             exact = self.topic.log.exact
@@ -248,7 +255,7 @@ class Subscription:
         assert self.dispatcher is not None
         self.dispatcher.redeliver(consumer, offsets, epoch)
 
-    # --- end of topic ----------------------------------------------------------------------------------------
+    # --- end of topic -------------------------------------------------------------------------------------
 
     def check_end_of_topic(self) -> None:
         """Terminated and all acknowledged: tell the consumers (exchanges 20)."""
@@ -263,10 +270,12 @@ class Subscription:
                     proto.CommandReachedEndOfTopic(consumer_id=consumer.id),
                 )
 
-    # --- moving and ending -------------------------------------------------------------------------------------
+    # --- moving and ending --------------------------------------------------------------------------------
 
     def seek(self, mark_delete: int, first_remaining: int | None) -> None:
-        """Disconnect everybody and begin after `mark_delete`; of the next entry only `first_remaining` bits."""
+        """Disconnect everybody and begin after `mark_delete`; of the next entry only `first_remaining`
+        bits.
+        """
         self.fenced = True
         self.disconnect_all()
         log = self.topic.log

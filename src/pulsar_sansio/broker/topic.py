@@ -57,7 +57,9 @@ class Topic:
         self.messages_in = 0
         self.bytes_in = 0
         self._pending: deque[tuple[Producer, int, int | None, int | None, int, int]] = deque()
-        """Entries not yet durable: producer, sequence id, highest sequence id, id to remember, ledger, entry."""
+        """Entries not yet durable: producer, sequence id, highest sequence id, id to remember, ledger,
+        entry.
+        """
         self._sequences_moved: dict[str, int] = {}
         """Deduplication: highest ids among the entries of the next write."""
         self.trim_mark = 2**63
@@ -110,7 +112,8 @@ class Topic:
     def publish(self, producer: Producer, send: Send) -> bool:
         """Take one SEND. Raises the refusal (a `BrokerError`) that SEND_ERROR carries, having stored nothing.
 
-        False: a duplicate, which is confirmed at once with no id. The receipt of anything else leaves when the
+        False: a duplicate, which is confirmed at once with no id. The receipt of anything else leaves
+        when the
         entry is durable.
         """
         if self.terminated_at is not None:
@@ -212,7 +215,9 @@ class Topic:
             self.trim()
 
     def trim(self) -> None:
-        """Remove ledgers that every subscription is done with, as retention allows (rules STORE-30 to STORE-33)."""
+        """Remove ledgers that every subscription is done with, as retention allows (rules STORE-30 to
+        STORE-33).
+        """
         log = self.log
         upto = min(
             (subscription.cursor.mark_delete + 1 for subscription in self.subscriptions.values()),
@@ -261,7 +266,9 @@ class Topic:
                 self.journal.records.append(SequenceSaved(self.name, name, None))
 
     def last_position(self) -> tuple[int, int, int]:
-        """(ledger, entry, batch index) of the last durable message; -1:-1 where there is none (exchanges 16)."""
+        """(ledger, entry, batch index) of the last durable message; -1:-1 where there is none (exchanges
+        16).
+        """
         log = self.log
         offset = log.durable_end - 1
         if offset < log.first:
