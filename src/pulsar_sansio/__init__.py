@@ -14,6 +14,17 @@ thread or log here: whoever has a socket and a clock can drive `Client`.
 The names below are the public ones; everything else may change.
 """
 
+from .broker import (
+    AlreadyThere,
+    Broker,
+    BrokerConfig,
+    MemoryStore,
+    NoSuchThing,
+    Policies,
+    Store,
+    StoredState,
+)
+from .broker import outputs as broker_outputs
 from .client import outputs as client_outputs
 from .client.client import Client
 from .client.outputs import (
@@ -99,7 +110,18 @@ from .model.topic_name import TopicName
 from .wire.message_ids import decode_message_id, encode_message_id
 
 __all__ = [
+    # outputs by side: both have Transmit and Disconnect
+    "broker_outputs",
     "client_outputs",
+    # the broker
+    "AlreadyThere",
+    "Broker",
+    "BrokerConfig",
+    "MemoryStore",
+    "NoSuchThing",
+    "Policies",
+    "Store",
+    "StoredState",
     # the root
     "Client",
     # what it says

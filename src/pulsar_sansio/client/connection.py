@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Any
 
-from ..core.buffers import ReceiveBuffer, SendBuffer
+from ..core.buffers import ReceiveBuffer
 from ..core.transitions import Transitions
 from ..model.errors import (
     AuthenticationError,
@@ -143,11 +143,13 @@ class Connection:
         self.consumers: dict[int, Any] = {}
         self.pending: dict[int, Pending] = {}
         self.lookups: LookupQueue = services.lookup.new_queue()
-        self.out = SendBuffer()
+        self.unwritten: list[bytes] = []
+        """Chunks for the world to write, in order."""
         self._services = services
         self._context = context
         self._received = ReceiveBuffer()
         self._frame_limit = max_frame_size(services.config.max_message_size)
+        self._ended = False
         self._transmit_pending = False
         self._heard = True
         self._rejections = 0
@@ -160,9 +162,12 @@ class Connection:
 
     def write(self, chunks: bytes | Iterable[bytes]) -> None:
         """Queue whole frames. Says `Transmit` where nothing was waiting to be written before."""
-        if isinstance(self.state, Closed):
+        if self._ended:
             return
-        self.out.write(chunks)
+        if isinstance(chunks, bytes):
+            self.unwritten.append(chunks)
+        else:
+            self.unwritten.extend(chunks)
         if not self._transmit_pending:
             self._transmit_pending = True
             self._context.emit(Transmit(self.link))
@@ -195,6 +200,7 @@ class Connection:
         TRANSITIONS.check(self.state, Input.CLOSE, closed := Closed(cause))
         self.state = closed
         self.ready = False
+        self._ended = True
         self._timer.clear()
         self._received.clear()
         if not told:
@@ -280,7 +286,9 @@ class Connection:
 
     def data_to_send(self) -> list[bytes]:
         self._transmit_pending = False
-        return self.out.take()
+        chunks = self.unwritten
+        self.unwritten = []
+        return chunks
 
     # --- handshake ---
 

@@ -14,15 +14,20 @@ from typing import TypeAlias
 from ..model.config import CompressionType, OutgoingMessage
 from ..model.errors import ChecksumMismatch, MessageTooLarge
 from ..wire import (
+    PLAIN_LIMIT,
     MessageMetadata,
     SingleMessageMetadata,
     compress,
     decode_frame,
     encode_message_metadata,
+    encode_plain_send,
     encode_send,
     encode_single,
     max_frame_size,
     pack_payload,
+    plain_command_prefix,
+    plain_metadata_prefix,
+    plain_time,
     unpack_payload,
 )
 
@@ -36,18 +41,34 @@ _COMMAND_ALLOWANCE = 64
 class Sealer:
     """Makes the frames of one producer."""
 
-    __slots__ = ("_codec", "_frame_limit", "_name", "_producer_id", "max_message_size")
+    __slots__ = (
+        "_codec",
+        "_command_prefix",
+        "_frame_limit",
+        "_metadata_prefix",
+        "_name",
+        "_plain_limit",
+        "_producer_id",
+        "_publish_time",
+        "_time",
+        "max_message_size",
+    )
 
     def __init__(self, name: str, producer_id: int, codec: CompressionType, max_message_size: int) -> None:
         self._name = name
         self._producer_id = producer_id
         self._codec = codec
+        self._command_prefix = plain_command_prefix(producer_id)
+        self._metadata_prefix = plain_metadata_prefix(name)
+        self._publish_time = -1
+        self._time = b""
         self.limit(max_message_size)
 
     def limit(self, max_message_size: int) -> None:
         """The broker accepts payloads of up to `max_message_size` bytes."""
         self.max_message_size = max_message_size
         self._frame_limit = max_frame_size(max_message_size)
+        self._plain_limit = min(PLAIN_LIMIT, max_message_size) if self._codec is CompressionType.NONE else -1
 
     def fits(self, frame: Frame) -> bool:
         """Whether a frame made under another limit may still be sent."""
@@ -60,6 +81,13 @@ class Sealer:
         Raises `MessageTooLarge` where its payload, as it would be sent, or its payload and metadata together
         are larger than the broker accepts; `InvalidMessage` for text that cannot be sent.
         """
+        if type(message) is bytes and len(message) <= self._plain_limit:
+            if publish_time != self._publish_time:
+                self._publish_time = publish_time
+                self._time = plain_time(publish_time)
+            return encode_plain_send(
+                self._command_prefix, self._metadata_prefix, self._time, sequence_id, message
+            )
         metadata = MessageMetadata(self._name, sequence_id, publish_time)
         if isinstance(message, bytes):
             payload = message

@@ -98,7 +98,7 @@ class Pool:
         for key in [key for key, other in self._connections.items() if other is connection]:
             del self._connections[key]
         if not told:
-            self.left[link] = connection.out.take()
+            self.left[link] = connection.data_to_send()
         if not connection.was_ready:
             self._services.lookup.could_not_connect(connection.physical)
         for waiter in self._waiters.pop(link):

@@ -120,6 +120,8 @@ class Producer:
         self._was_ready = False
 
         self._sealer: Sealer | None = None
+        self._plain_sealer: Sealer | None = None
+        """The same, while bare payloads go out by themselves: nothing to join, nothing to wait for."""
         self._max_message_size = services.config.max_message_size
         initial = spec.initial_sequence_id
         self._next_sequence_id = 0 if initial is None else initial + 1
@@ -138,8 +140,11 @@ class Producer:
         self._flushes: deque[Flush] = deque()
         self._batch_timer = context.deadlines.slot(self._close_batch)
         self._timeout = context.deadlines.slot(self._check_timeout)
+        self._partition = self.topic.partition
         self._receipts: Receipts | None = None
+        self._receipt_ids = ReceiptIds(self._partition)
         self._receipts_end = 0
+        """The newest `Receipts`, its ids, and the ticket that would continue it."""
 
     # --- what the application asks for ---
 
@@ -201,6 +206,7 @@ class Producer:
         if self._ended is not None:
             return
         self._ended = error = ClosedError(f"producer {self.handle} on {self.topic} is closed")
+        self._plain_sealer = None
         self._fail_batch(error)
         self._fail_early(error)
         self._settled()
@@ -209,6 +215,22 @@ class Producer:
     # --- taking messages ---
 
     def _send(self, message: bytes | OutgoingMessage, publish_time: int) -> int:
+        sealer = self._plain_sealer
+        if (
+            sealer is not None
+            and type(message) is bytes
+            and len(message) <= self._max_message_size
+            and self._in_pending < self._limit
+            and type(publish_time) is int
+            and 0 <= publish_time <= MAX_PUBLISH_TIME
+        ):
+            sequence_id = self._next_sequence_id
+            frame = sealer.single(message, sequence_id, publish_time)
+            self._next_sequence_id = sequence_id + 1
+            ticket = self._next_ticket
+            self._next_ticket = ticket + 1
+            self._pend(ticket, 1, sequence_id, None, frame)
+            return ticket
         self._check_open()
         if self._window() <= 0:
             self._window_was_full = True
@@ -421,27 +443,20 @@ class Producer:
         pending.popleft()
         count = entry.count
         self._in_pending -= count
-        ledger_id, entry_id = receipt.ledger_id, receipt.entry_id
-        self._confirm(
-            entry.first_ticket,
-            count,
-            -1 if ledger_id is None else ledger_id,  # rule CONN-08
-            -1 if entry_id is None else entry_id,
-        )
-
-    def _confirm(self, ticket: int, count: int, ledger_id: int, entry_id: int) -> None:
-        receipts = self._receipts
+        ticket = entry.first_ticket
         outputs = self._context.outputs
-        if receipts is not None and ticket == self._receipts_end and outputs and outputs[-1] is receipts:
-            ids = receipts.message_ids  # not handed out yet: one output for the whole run
-        else:
-            ids = ReceiptIds(self.topic.partition)
-            self._receipts = receipts = Receipts(self.handle, ticket, ids)
-            self._context.emit(receipts)
-        assert isinstance(ids, ReceiptIds)
-        ids.add(ledger_id, entry_id, count)
+        # A run of receipts that nobody has taken yet goes on growing: one output for all of it.
+        if ticket != self._receipts_end or not outputs or outputs[-1] is not self._receipts:
+            self._receipt_ids = ReceiptIds(self._partition)
+            self._receipts = Receipts(self.handle, ticket, self._receipt_ids)
+            self._context.emit(self._receipts)
         self._receipts_end = ticket + count
-        self._settled()
+        ledger_id, entry_id = receipt.ledger_id, receipt.entry_id
+        if ledger_id is None or entry_id is None:
+            ledger_id = entry_id = -1  # rule CONN-08
+        self._receipt_ids.add(ledger_id, entry_id, count)
+        if self._window_was_full or self._flushes:
+            self._settled()
 
     def on_send_error(self, connection: Connection, command: Any) -> None:
         """Exchanges 5.4."""
@@ -622,6 +637,8 @@ class Producer:
         self._was_ready = True
         self._context.emit(ProducerReady(self.handle, name, last_sequence_id, str(self.topic)))
         self._take_early(self._sealer)
+        if self.spec.batching is None and self._ended is None:
+            self._plain_sealer = self._sealer
 
     def _take_early(self, sealer: Sealer) -> None:
         """What was sent before there was a name: now, in order, with the tickets it has."""
@@ -669,13 +686,17 @@ class Producer:
         )
 
     def on_closed(self) -> None:
-        self._end(ClosedError(f"producer {self.handle} on {self.topic} was closed before it was confirmed"))
+        closed = ClosedError(f"producer {self.handle} on {self.topic} was closed before it was confirmed")
+        self._end(closed)
         if self._was_ready:
             self._context.emit(Closed(self.handle, None))
+        else:  # somebody may wait for it to be ready
+            self._context.emit(ProducerFailed(self.handle, closed))
 
     def _end(self, error: PulsarError) -> None:
         """No ticket and no flush is left unsettled (rules PROD-51, PROD-52)."""
         self._connection = None
+        self._plain_sealer = None
         self._ended = self._ended or error
         self._batch_timer.clear()
         self._fail_everything(error)

@@ -1,9 +1,7 @@
-"""`ReceiveBuffer` and `SendBuffer`: bytes on their way in and out, without needless copies.
+"""`ReceiveBuffer`: bytes on their way in, without needless copies.
 
-They know that a frame begins with its size in four bytes, and nothing else of what is in it.
+It knows that a frame begins with its size in four bytes, and nothing else of what is in it.
 """
-
-from collections.abc import Iterable
 
 
 class ReceiveBuffer:
@@ -49,27 +47,3 @@ class ReceiveBuffer:
         self._pieces = []
         self._length = 0
         self._needed = 0
-
-
-class SendBuffer:
-    """Chunks to write, in order."""
-
-    __slots__ = ("chunks",)
-
-    def __init__(self) -> None:
-        self.chunks: list[bytes] = []
-
-    def __bool__(self) -> bool:
-        return bool(self.chunks)
-
-    def write(self, chunks: bytes | Iterable[bytes]) -> None:
-        if isinstance(chunks, bytes):
-            self.chunks.append(chunks)
-        else:
-            self.chunks.extend(chunks)
-
-    def take(self) -> list[bytes]:
-        """Everything, once."""
-        chunks = self.chunks
-        self.chunks = []
-        return chunks

@@ -46,6 +46,13 @@ from .metadata import (
     encode_single_metadata,
 )
 from .payload_frame import UnpackedPayload, has_checksum, pack_payload, unpack_payload
+from .plain_send import (
+    PLAIN_LIMIT,
+    encode_plain_send,
+    plain_command_prefix,
+    plain_metadata_prefix,
+    plain_time,
+)
 from .varint import encode_varint
 
 __all__ = [
@@ -60,6 +67,7 @@ __all__ = [
     "HotCommand",
     "MessageCommand",
     "MessageMetadata",
+    "PLAIN_LIMIT",
     "PositionAck",
     "Property",
     "Send",
@@ -82,6 +90,7 @@ __all__ = [
     "encode_message_id",
     "encode_message_metadata",
     "encode_ping",
+    "encode_plain_send",
     "encode_pong",
     "encode_send",
     "encode_send_receipt",
@@ -91,6 +100,9 @@ __all__ = [
     "has_checksum",
     "max_frame_size",
     "pack_payload",
+    "plain_command_prefix",
+    "plain_metadata_prefix",
+    "plain_time",
     "proto",
     "single_prefix",
     "split_batch",

@@ -1,0 +1,54 @@
+"""The whole SEND frame of a plain message: a payload without key, properties or codec, by itself.
+
+Unbatched sending costs one frame per message, so the frame is put together here in one go from parts that
+stay the same: what is said of the producer, and of the millisecond. The bytes are those that
+`MessageMetadata`, `pack_payload` and `encode_send` give for the same message.
+"""
+
+from .checksum import crc32c
+from .fields import encode_text
+from .hot_commands import SEND
+from .varint import SMALL_VARINTS, encode_varint
+
+_TYPE_AND_TAG = b"\x08" + encode_varint(SEND) + encode_varint(SEND << 3 | 2)
+
+PLAIN_LIMIT = 16 * 1024
+"""Bytes of payload up to which copying it into the frame is cheaper than a chunk of its own."""
+
+
+def plain_command_prefix(producer_id: int) -> bytes:
+    """CommandSend up to the value of its sequence_id."""
+    return b"\x08" + encode_varint(producer_id) + b"\x10"
+
+
+def plain_metadata_prefix(producer_name: str) -> bytes:
+    """MessageMetadata up to the value of its sequence_id. Raises `InvalidMessage` for text without UTF-8
+    form."""
+    name = encode_text(producer_name)
+    return b"\x0a" + encode_varint(len(name)) + name + b"\x10"
+
+
+def plain_time(publish_time: int) -> bytes:
+    """The publish_time of MessageMetadata, and the tag of what follows it."""
+    return b"\x18" + encode_varint(publish_time) + b"\x48"
+
+
+def encode_plain_send(
+    command_prefix: bytes, metadata_prefix: bytes, time: bytes, sequence_id: int, payload: bytes
+) -> bytes:
+    """One frame, ready to write. The parts are those of the three functions above."""
+    sequence = SMALL_VARINTS[sequence_id] if sequence_id < 16384 else encode_varint(sequence_id)
+    size = len(payload)
+    sizes = SMALL_VARINTS[size] if size < 16384 else encode_varint(size)
+    metadata = metadata_prefix + sequence + time + sizes
+    sized = len(metadata).to_bytes(4, "big") + metadata
+    command = command_prefix + sequence
+    command = _TYPE_AND_TAG + SMALL_VARINTS[len(command)] + command
+    command_size = len(command)
+    return b"%b%b\x0e\x01%b%b%b" % (
+        (command_size + 10 + len(sized) + size << 32 | command_size).to_bytes(8, "big"),
+        command,
+        crc32c(payload, crc32c(sized)).to_bytes(4, "big"),
+        sized,
+        payload,
+    )
