@@ -92,7 +92,7 @@ class BatchAcknowledgement:
         return self._open != before
 
     def acknowledge_through(self, index: int) -> None:
-        """Message `index` and all before it are acknowledged (CONTRA-12)."""
+        """Message `index` and all before it are acknowledged (ACK-20)."""
         if self.in_order >= 0:
             self.in_order = max(self.in_order, index + 1)
         else:

@@ -1,0 +1,239 @@
+"""A broker by hand: the other end of a `Client`, as a test writes it.
+
+`Script` drives one client through the public root and reads what it says. It answers the way to the broker
+(CONNECT, partition metadata, LOOKUP) by itself; everything from PRODUCER or SUBSCRIBE on is the test's.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from pulsar_sansio.client.client import Client
+from pulsar_sansio.client.outputs import Connect, Disconnect, Output, Transmit
+from pulsar_sansio.model.config import ClientConfig, ConsumerSpec
+from pulsar_sansio.wire import (
+    MessageCommand,
+    MessageMetadata,
+    decode_frame,
+    encode_batch_payloads,
+    encode_command,
+    encode_message_metadata,
+    pack_payload,
+    proto,
+)
+
+Command = proto.BaseCommand
+SECOND = 1_000_000_000
+MILLISECOND = 1_000_000
+URL = "pulsar://broker:6650"
+
+
+def name_of(kind: int) -> str:
+    return Command.Type.Name(Command.Type.ValueType(kind))
+
+
+def entry_bytes(payload: bytes, **fields: Any) -> bytes:
+    """Headers and payload of a stored entry."""
+    sequence_id = fields.pop("sequence_id", 0)
+    metadata = MessageMetadata("standalone-0-1", sequence_id, 1_700_000_000_000, **fields)
+    return b"".join(pack_payload(encode_message_metadata(metadata), payload))
+
+
+def batch_bytes(payloads: Sequence[bytes], **fields: Any) -> bytes:
+    """Headers and payload of a stored batch."""
+    first = fields.get("sequence_id", 0)
+    return entry_bytes(encode_batch_payloads(payloads, first), num_messages_in_batch=len(payloads), **fields)
+
+
+class Script:
+    """One client and the broker it talks to."""
+
+    def __init__(self, protocol_version: int = 21, **config: Any) -> None:
+        self.now = SECOND
+        self.protocol_version = protocol_version
+        self.client = Client(self.now, ClientConfig(service_url=URL, **config), seed=1)
+        self.link = 0
+        self.answers_lookups = True
+        self._unread = b""
+        self._frames: list[tuple[str, Any]] = []
+        self._outputs: list[Output] = []
+
+    # --- the world ---
+
+    def pump(self) -> None:
+        """Take everything the client says; do what every broker does on the way to it."""
+        while (output := self.client.next_output()) is not None:
+            match output:
+                case Connect(link):
+                    self.link = link
+                    self._unread = b""
+                    self.client.connected(self.now, link)
+                case Transmit(link):
+                    self._read(b"".join(self.client.data_to_send(link)))
+                case Disconnect(link):
+                    self._read(b"".join(self.client.data_to_send(link)))
+                    self._outputs.append(output)
+                case _:
+                    self._outputs.append(output)
+
+    def _read(self, data: bytes) -> None:
+        self._unread += data
+        position = 0
+        while (frame := decode_frame(self._unread, position, 2**31)) is not None:
+            kind, command, position = frame
+            match name_of(kind):
+                case "CONNECT":
+                    self.reply(
+                        "CONNECTED",
+                        proto.CommandConnected(
+                            server_version="script",
+                            protocol_version=self.protocol_version,
+                            max_message_size=5 * 1024 * 1024,
+                        ),
+                    )
+                case "PARTITIONED_METADATA" if self.answers_lookups:
+                    self.reply(
+                        "PARTITIONED_METADATA_RESPONSE",
+                        proto.CommandPartitionedTopicMetadataResponse(
+                            request_id=command.request_id,
+                            partitions=0,
+                            response=proto.CommandPartitionedTopicMetadataResponse.Success,
+                        ),
+                    )
+                case "LOOKUP" if self.answers_lookups:
+                    self.reply(
+                        "LOOKUP_RESPONSE",
+                        proto.CommandLookupTopicResponse(
+                            brokerServiceUrl=URL,
+                            request_id=command.request_id,
+                            response=proto.CommandLookupTopicResponse.Connect,
+                            authoritative=True,
+                        ),
+                    )
+                case name:
+                    self._frames.append((name, command))
+        self._unread = self._unread[position:]
+
+    def reply(self, name: str, command: Any) -> None:
+        """The broker sends one simple frame; nothing is taken of what the client says to it."""
+        self.bytes(encode_command(Command.Type.Value(name), command))
+
+    def bytes(self, data: bytes) -> None:
+        self.client.receive_data(self.now, self.link, data)
+
+    def say(self, name: str, command: Any) -> None:
+        """The broker sends one simple frame."""
+        self.reply(name, command)
+        self.pump()
+
+    def lose(self, reason: str = "cut") -> None:
+        """The connection dies."""
+        self.client.disconnected(self.now, self.link, reason)
+        self.pump()
+
+    def pass_time(self, nanoseconds: int) -> None:
+        """Time passes, every timer at its moment."""
+        until = self.now + nanoseconds
+        while (when := self.client.next_deadline()) is not None and when <= until:
+            self.now = max(self.now, when)
+            self.client.handle_deadline(self.now)
+            self.pump()
+        self.now = until
+
+    # --- what was said ---
+
+    def frames(self) -> list[tuple[str, Any]]:
+        """What the broker got since the last time, PINGs aside."""
+        self.pump()
+        frames, self._frames = self._frames, []
+        return [frame for frame in frames if frame[0] not in ("PING", "PONG")]
+
+    def expect(self, *names: str) -> list[Any]:
+        """The broker got exactly these commands; the commands."""
+        frames = self.frames()
+        assert [name for name, _ in frames] == list(names)
+        return [command for _, command in frames]
+
+    def outputs(self) -> list[Output]:
+        """What the application was told since the last time."""
+        self.pump()
+        outputs, self._outputs = self._outputs, []
+        return outputs
+
+
+class ConsumerScript(Script):
+    """A client with one consumer, and its broker."""
+
+    def __init__(self, *, protocol_version: int = 21, **spec: Any) -> None:
+        super().__init__(protocol_version)
+        spec.setdefault("topic", "t")
+        spec.setdefault("subscription", "s")
+        self.spec = ConsumerSpec(**spec)
+        self.consumer = self.client.subscribe(self.now, self.spec)
+        self.pump()
+
+    def accept(self) -> Any:
+        """The broker accepts the SUBSCRIBE that came last; the SUBSCRIBE."""
+        name, command = self.frames()[-1]
+        assert name == "SUBSCRIBE"
+        self.say("SUCCESS", proto.CommandSuccess(request_id=command.request_id))
+        return command
+
+    def reconnect(self) -> Any:
+        """The connection dies and the consumer comes back; the new SUBSCRIBE, accepted."""
+        self.lose()
+        self.pass_time(SECOND)
+        return self.accept()
+
+    # --- the broker's deliveries ---
+
+    def message(self, entry: int, payload: bytes = b"m", *, ledger: int = 1, **fields: Any) -> None:
+        """MESSAGE with an entry of one message."""
+        self.deliver(entry, entry_bytes(payload, sequence_id=entry), ledger=ledger, **fields)
+
+    def batch(self, entry: int, size: int, *, ledger: int = 1, **fields: Any) -> None:
+        """MESSAGE with a batch, its payloads `entry.index`."""
+        payloads = [f"{entry}.{index}".encode() for index in range(size)]
+        self.deliver(entry, batch_bytes(payloads), ledger=ledger, **fields)
+
+    def deliver(self, entry: int, stored: bytes, *, ledger: int = 1, **fields: Any) -> None:
+        command = MessageCommand(0, ledger, entry, payload=stored, **fields)
+        self.bytes(command.encode())
+        self.pump()
+
+    # --- the application ---
+
+    def receive(self) -> Any:
+        message = self.client.receive(self.now, self.consumer)
+        self.pump()
+        return message
+
+    def take(self, limit: int = 1_000_000) -> list[Any]:
+        messages = self.client.take(self.now, self.consumer, limit)
+        self.pump()
+        return messages
+
+    def acknowledge(self, what: Any) -> None:
+        self.client.acknowledge(self.now, self.consumer, what)
+        self.pump()
+
+    def acknowledge_cumulative(self, what: Any) -> None:
+        self.client.acknowledge_cumulative(self.now, self.consumer, what)
+        self.pump()
+
+    def negative_acknowledge(self, what: Any) -> None:
+        self.client.negative_acknowledge(self.now, self.consumer, what)
+        self.pump()
+
+    def redeliver(self) -> None:
+        self.client.redeliver_unacknowledged(self.now, self.consumer)
+        self.pump()
+
+    def flush(self) -> int:
+        request = self.client.flush_acknowledgements(self.now, self.consumer)
+        self.pump()
+        return request
+
+    def close(self) -> int:
+        request = self.client.close(self.now, self.consumer)
+        self.pump()
+        return request
