@@ -9,7 +9,7 @@ The four kinds of subscription are types, so that what a kind forbids does not e
 no `acknowledge_cumulative` (rule ACK-02).
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -45,9 +45,9 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message]):
     def __init__(self, driver: "Driver", handle: int, spec: ConsumerSpec) -> None:
         super().__init__(driver, handle)
         self._generation = -1
-        self._receive = self._machine.receive
-        self._take = self._machine.take
-        self._acknowledge = self._machine.acknowledge
+        self._receive: Callable[..., Message | None] = self._machine.receive
+        self._take: Callable[..., list[Message]] = self._machine.take
+        self._acknowledge: Callable[..., None] = self._machine.acknowledge
         self._arrived = trio.lowlevel.ParkingLot()
         self._received = 0
         self._end_of_topic = False

@@ -71,22 +71,22 @@ class Endpoint:
                 self.connected = True
             case outputs.Detached():
                 self.connected = False
-            case outputs.Closed(_, None):
-                self.end(ResourceClosed(f"the {self._kind} is closed"))
-            case outputs.Closed(_, error):
-                self._break(error)
+            case outputs.Closed():
+                self.end(self._reason(output.error))
 
     def on_crash(self, failure: InternalError) -> None:
         """The machine or a task failed: nothing works from now on."""
         self._ready.set(None, failure)
         self.end(failure)
 
-    def _break(self, cause: PulsarError) -> None:
-        ended = ResourceBroken(
+    def _reason(self, cause: PulsarError | None) -> PulsarError:
+        if cause is None:
+            return ResourceClosed(f"the {self._kind} of {self.topic} is closed")
+        broken = ResourceBroken(
             f"the {self._kind} of {self.topic} has ended and cannot be used again: {cause}"
         )
-        ended.__cause__ = cause
-        self.end(ended)
+        broken.__cause__ = cause
+        return broken
 
     def end(self, error: PulsarError) -> None:
         """From here on every call raises `error`, and whoever waits is woken to find out."""
@@ -154,7 +154,7 @@ class Endpoint:
             self._abandon()
             raise
         finally:
-            self.end(ResourceClosed(f"the {self._kind} is closed"))
+            self.end(self._reason(None))
 
     @enable_ki_protection
     def _abandon(self) -> None:

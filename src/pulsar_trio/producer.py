@@ -56,8 +56,8 @@ class Producer(Endpoint):
 
     def __init__(self, driver: "Driver", handle: int, spec: ProducerSpec) -> None:
         super().__init__(driver, handle)
-        self._send = self._machine.send
-        self._send_many = self._machine.send_many
+        self._send: Callable[..., int] = self._machine.send
+        self._send_many: Callable[..., range] = self._machine.send_many
         self._generation = -1
         self._pages: dict[int, Page] = {}
         self._page_end = 0
@@ -77,7 +77,7 @@ class Producer(Endpoint):
     @enable_ki_protection
     async def send(
         self,
-        message: bytes | OutgoingMessage | None,
+        message: bytes | OutgoingMessage,
         *,
         key: str | None = None,
         properties: Mapping[str, str] | None = None,
@@ -113,7 +113,7 @@ class Producer(Endpoint):
     @enable_ki_protection
     async def enqueue(
         self,
-        message: bytes | OutgoingMessage | None,
+        message: bytes | OutgoingMessage,
         *,
         key: str | None = None,
         properties: Mapping[str, str] | None = None,
@@ -151,7 +151,7 @@ class Producer(Endpoint):
     @enable_ki_protection
     def enqueue_nowait(
         self,
-        message: bytes | OutgoingMessage | None,
+        message: bytes | OutgoingMessage,
         *,
         key: str | None = None,
         properties: Mapping[str, str] | None = None,
@@ -174,7 +174,7 @@ class Producer(Endpoint):
             raise ProducerQueueIsFull(f"{self._in_line} tasks already wait for room in the window")
         return self._put(message)
 
-    def _put(self, message: bytes | OutgoingMessage | None) -> Receipt:
+    def _put(self, message: bytes | OutgoingMessage) -> Receipt:
         """Give the machine one message, or raise `ProducerQueueIsFull`."""
         driver = self._driver
         try:
@@ -197,7 +197,7 @@ class Producer(Endpoint):
 
     # --- many -------------------------------------------------------------------------------------------
 
-    async def send_many(self, messages: Iterable[bytes | OutgoingMessage | None]) -> Sequence[MessageId]:
+    async def send_many(self, messages: Iterable[bytes | OutgoingMessage]) -> Sequence[MessageId]:
         """Send messages in order, pipelined, and wait for all of them; gives their ids in the same order.
 
         Takes from the iterable as the window has room, up to 1000 messages or about 1 MiB at a time. When
@@ -232,7 +232,7 @@ class Producer(Endpoint):
                 raise part.error.with_traceback(None)
         return MessageIds(settled)
 
-    async def _put_up_to_the_wrong_one(self, messages: Sequence[bytes | OutgoingMessage | None]) -> None:
+    async def _put_up_to_the_wrong_one(self, messages: Sequence[bytes | OutgoingMessage]) -> None:
         """The machine refuses many as a whole when one of them is wrong; those before it are sent."""
         for message in messages:
             await self._in_turn(partial(self._put, message))
@@ -245,7 +245,7 @@ class Producer(Endpoint):
             yield page, range(first, min(page.end, tickets.stop))
             first = page.end
 
-    def _put_many(self, messages: Sequence[bytes | OutgoingMessage | None]) -> list[tuple[Page, range]]:
+    def _put_many(self, messages: Sequence[bytes | OutgoingMessage]) -> list[tuple[Page, range]]:
         """Give the machine as many messages as it takes, or raise `ProducerQueueIsFull` when it takes none.
 
         Gives the tickets by the page they are on.
@@ -360,7 +360,7 @@ class Producer(Endpoint):
 
 
 def _outgoing(
-    message: bytes | OutgoingMessage | None,
+    message: bytes | OutgoingMessage,
     key: str | None,
     properties: Mapping[str, str] | None,
     ordering_key: bytes | None,
@@ -383,10 +383,10 @@ def _outgoing(
     )
 
 
-def _next_size(chunk: Sequence[bytes | OutgoingMessage | None]) -> int:
+def _next_size(chunk: Sequence[bytes | OutgoingMessage]) -> int:
     """How many messages of this size to take next."""
     total = 0
     for message in chunk:
         payload = message.payload if isinstance(message, OutgoingMessage) else message
-        total += len(payload) if payload is not None else 0
+        total += len(payload or b"")
     return max(1, min(CHUNK_MESSAGES, CHUNK_BYTES * len(chunk) // (total + 1)))

@@ -175,7 +175,7 @@ class EmbeddedBroker:
         self._command(self._driver.machine.delete_topic, topic, force)
 
     def topics(self, namespace: str = "public/default") -> list[str]:
-        return list(self._driver.machine.list_topics(namespace))
+        return list(self._driver.machine.topics(namespace))
 
     def stats(self, topic: str) -> dict[str, Any]:
         """Producers, subscriptions and counters of a topic, named as Pulsar's admin API names them."""

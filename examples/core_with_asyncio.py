@@ -1,0 +1,143 @@
+"""The protocol core driven by asyncio: ten messages sent, received and acknowledged.
+
+    python examples/core_with_asyncio.py pulsar://localhost:6650
+
+The core never waits. It is told what happened and what time it is, and says what to do; this file does it
+with asyncio's transports. `Driver` is the whole adapter.
+"""
+
+import asyncio
+import sys
+import time
+from collections.abc import Callable
+from typing import TypeVar, cast
+
+from pulsar_sansio import (
+    Address,
+    Client,
+    ClientConfig,
+    ConsumerSpec,
+    ProducerSpec,
+)
+from pulsar_sansio import client_outputs as outputs
+
+COUNT = 10
+
+T = TypeVar("T", bound=outputs.Output)
+
+
+class Driver:
+    """Runs one client machine. News for the application are in the queue `news`."""
+
+    def __init__(self, url: str, seed: int) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.client = Client(self.now(), ClientConfig(url), seed=seed)
+        self.transports: dict[int, asyncio.Transport] = {}
+        self.connecting: dict[int, asyncio.Task[None]] = {}
+        self.news: asyncio.Queue[outputs.Output] = asyncio.Queue()
+        self.timer: asyncio.TimerHandle | None = None
+
+    def now(self) -> int:
+        return int(self.loop.time() * 1_000_000_000)
+
+    def pump(self) -> None:
+        """Do what the machine says. To be called after everything that it was told."""
+        while (output := self.client.next_output()) is not None:
+            match output:
+                case outputs.Connect(link, address, _):
+                    self.connecting[link] = self.loop.create_task(self.connect(link, address))
+                case outputs.Transmit(link):
+                    self.write(link)
+                case outputs.Disconnect(link, _):
+                    self.write(link)
+                    if link in self.transports:
+                        self.transports.pop(link).close()
+                    else:
+                        self.connecting[link].cancel()
+                case news:
+                    self.news.put_nowait(news)
+        if self.timer is not None:
+            self.timer.cancel()
+            self.timer = None
+        deadline = self.client.next_deadline()
+        if deadline is not None:
+            self.timer = self.loop.call_at(deadline / 1e9 + 1e-6, self.tell, self.client.handle_deadline)
+
+    def tell(self, fact: Callable[..., None], *arguments: object) -> None:
+        """Tell the machine a fact about the world."""
+        fact(self.now(), *arguments)
+        self.pump()
+
+    def write(self, link: int) -> None:
+        chunks = self.client.data_to_send(link)
+        if chunks and link in self.transports:
+            self.transports[link].writelines(chunks)
+
+    async def connect(self, link: int, address: Address) -> None:
+        try:
+            await self.loop.create_connection(lambda: Link(self, link), address.host, address.port)
+        except OSError as error:
+            self.tell(self.client.disconnected, link, str(error))
+
+    async def wait_for(self, kind: type[T]) -> T:
+        """The next news of one kind; others are passed over, failures raised."""
+        while not isinstance(news := await self.news.get(), kind):
+            error = getattr(news, "error", None)
+            if error is not None:
+                raise error
+        return news
+
+
+class Link(asyncio.Protocol):
+    """One connection: bytes in, and the end of it."""
+
+    def __init__(self, driver: Driver, link: int) -> None:
+        self.driver = driver
+        self.link = link
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.driver.transports[self.link] = cast(asyncio.Transport, transport)
+        self.driver.tell(self.driver.client.connected, self.link)
+
+    def data_received(self, data: bytes) -> None:
+        self.driver.tell(self.driver.client.receive_data, self.link, data)
+
+    def eof_received(self) -> None:
+        self.driver.tell(self.driver.client.receive_eof, self.link)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        if self.driver.transports.pop(self.link, None) is not None:
+            self.driver.tell(self.driver.client.disconnected, self.link, str(error or "closed by the peer"))
+
+
+async def main(url: str, topic: str = "greetings") -> list[bytes]:
+    driver = Driver(url, seed=time.time_ns())
+    client = driver.client
+    consumer = client.subscribe(driver.now(), ConsumerSpec(topic, "example"))
+    driver.pump()
+    await driver.wait_for(outputs.ConsumerReady)
+    producer = client.open_producer(driver.now(), ProducerSpec(topic))
+    driver.pump()
+    await driver.wait_for(outputs.ProducerReady)
+
+    for number in range(COUNT):
+        client.send(driver.now(), producer, b"hello %d" % number, time.time_ns() // 1_000_000)
+    driver.pump()
+    received: list[bytes] = []
+    while len(received) < COUNT:
+        messages = client.take(driver.now(), consumer, 100)
+        client.acknowledge(driver.now(), consumer, messages)
+        received += [message.data for message in messages]
+        driver.pump()
+        if len(received) < COUNT:
+            await driver.wait_for(outputs.Deliverable)
+    print(*received, sep="\n")
+
+    client.close(driver.now(), None)
+    driver.pump()
+    await driver.wait_for(outputs.RequestDone)
+    return received
+
+
+if __name__ == "__main__":
+    asyncio.run(main(sys.argv[1]))

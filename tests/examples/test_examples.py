@@ -1,0 +1,62 @@
+"""Each example does its job against the embedded broker, and stays short enough to be read at once."""
+
+import asyncio
+import runpy
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+
+from pulsar_trio import open_broker
+
+FOLDER = Path(__file__).parent.parent.parent / "examples"
+EXAMPLES = sorted(path.stem for path in FOLDER.glob("*.py"))
+
+
+def load(name: str) -> dict[str, Any]:
+    return runpy.run_path(str(FOLDER / f"{name}.py"), run_name=name)
+
+
+def test_every_example_has_its_test() -> None:
+    assert EXAMPLES == ["core_with_asyncio", "core_with_threads", "core_with_trio", "produce_and_consume"]
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_short_enough(name: str) -> None:
+    assert len((FOLDER / f"{name}.py").read_text().splitlines()) < 150
+
+
+async def test_produce_and_consume() -> None:
+    example = load("produce_and_consume")
+    with trio.fail_after(10):
+        assert await example["with_own_broker"]() == [f"hello {number}" for number in range(10)]
+
+
+async def test_core_with_trio() -> None:
+    example = load("core_with_trio")
+    with trio.fail_after(10):
+        async with open_broker() as broker:
+            assert await example["main"](broker.url) == [b"hello %d" % number for number in range(10)]
+
+
+def in_asyncio(main: Callable[..., Any], url: str) -> list[bytes]:
+    result: list[bytes] = asyncio.run(main(url))
+    return result
+
+
+def in_thread(main: Callable[..., Any], url: str) -> list[bytes]:
+    result: list[bytes] = main(url)
+    return result
+
+
+@pytest.mark.parametrize(
+    ("name", "run"), [("core_with_asyncio", in_asyncio), ("core_with_threads", in_thread)]
+)
+async def test_core_with_another_loop(name: str, run: Callable[..., list[bytes]]) -> None:
+    main = load(name)["main"]
+    with trio.fail_after(10):
+        async with open_broker() as broker:
+            received = await trio.to_thread.run_sync(run, main, broker.url)
+    assert received == [b"hello %d" % number for number in range(10)]
