@@ -10,24 +10,26 @@ Knows nothing of compression, and not which messages of a batch are to be delive
 """
 
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
 from itertools import chain, repeat
 from struct import Struct
+from typing import Any
 
 from ..model.errors import FrameError
 from .metadata import SingleMessageMetadata, decode_single_metadata
-from .varint import SMALL_VARINTS, encode_varint, read_varint
+from .varint import CONTINUED_VARINTS, SMALL_VARINTS, VALUE_OF_SMALL, encode_varint, read_varint
 
 _MIN_MEMBER = 6
 """Bytes of the smallest member: its size, and metadata with a payload_size of one byte."""
 
 _FIRST_WINDOW = 32
-_SCALAR_STRETCH = 16
-"""Members looked at as one run at first, and members read one by one before a run is tried again."""
+_FIRST_STRETCH = 16
+"""Members looked at as one run at first, and members read one by one before a run is tried again. Both
+grow while they prove right."""
 
 _PAYLOAD_SIZE_TAG, _SEQUENCE_ID_TAG = 0x18, 0x40
 
-_read_head = Struct(">IBB").unpack_from
 _LOW_BYTES = bytes(range(0x80))
 _IS_LOW = bytes([1] * 0x80 + [0] * 0x80)
 
@@ -87,6 +89,7 @@ def split_batch(payload: bytes, count: int) -> Batch:
     position = 0
     left = count
     window = _FIRST_WINDOW
+    stretch = _FIRST_STRETCH
     try:
         while left:
             run, stride = _take_run(batch, position, min(left, window))
@@ -94,10 +97,12 @@ def split_batch(payload: bytes, count: int) -> Batch:
                 position += run * stride
                 left -= run
                 window = window * 8 if run == window else _FIRST_WINDOW
+                stretch = _FIRST_STRETCH
             else:
-                stretch = min(left, _SCALAR_STRETCH)
-                position = _take_members(batch, position, stretch)
-                left -= stretch
+                taken = min(left, stretch)
+                position = _take_members(batch, position, taken)
+                left -= taken
+                stretch *= 4
     except IndexError:
         raise FrameError("a batch ends inside a message") from None
     if position != len(payload):
@@ -146,62 +151,145 @@ def _take_run(batch: Batch, position: int, most: int) -> tuple[int, int]:
             run = min(run, column.translate(_IS_LOW).find(b"\x01"))
     if run < 2:
         return 0, 0
-    start = position + header
-    stop = position + run * stride
-    batch._add(
-        (position, stride),
-        [data[begin : begin + payload_size] for begin in range(start, stop, stride)],
-    )
+    batch._add((position, stride), _cut(data, position, header, payload_size, run))
     return run, stride
 
 
+_CUT = 64
+"""Members cut by one call; more would make the formats long, and nothing faster."""
+
+
+@lru_cache(maxsize=512)
+def _cutter(header: int, payload_size: int, count: int) -> Struct:
+    return Struct(f"{header}x{payload_size}s" * count)
+
+
+def _cut(data: bytes, position: int, header: int, payload_size: int, count: int) -> list[bytes]:
+    """The payloads of `count` members that all have the same sizes."""
+    payloads: list[bytes] = []
+    many, rest = divmod(count, _CUT)
+    if many:
+        cutter = _cutter(header, payload_size, _CUT)
+        for _ in range(many):
+            payloads += cutter.unpack_from(data, position)
+            position += cutter.size
+    if rest:
+        stop = position + rest * (header + payload_size)
+        for (payload,) in _cutter(header, payload_size, 1).iter_unpack(data[position:stop]):
+            payloads.append(payload)
+    return payloads
+
+
 def _take_members(batch: Batch, position: int, count: int) -> int:
-    """Takes `count` members one by one; gives the position behind them."""
+    """Takes `count` members one by one; gives the position behind them.
+
+    Members that differ in nothing but their sizes and ids mostly have headers of one length, and ids of
+    which only the lowest seven bits change. The last header read in full says what the next one should
+    look like; one read of the whole header then shows whether it does.
+    """
     data = batch._data
     limit = len(data)
     positions: list[int] = []
     payloads: list[bytes] = []
+    value_of = VALUE_OF_SMALL.get
+    last_start = -1
+    layouts = _layouts(1)
+    read, header_size = layouts[0]
+    upper = b""
     for _ in range(count):
-        if position + _MIN_MEMBER > limit:
-            raise IndexError
         positions.append(position)
-        size, tag, payload_size = _read_head(data, position)
-        header_end = position + 4 + size
-        if header_end > limit:
-            raise IndexError
-        behind = position + 6
-        if payload_size > 0x7F:
-            byte = data[behind]
-            behind += 1
-            if byte < 0x80:
-                payload_size = payload_size & 0x7F | byte << 7
-            else:
-                tag = 0
-        rest = header_end - behind
-        # Exactly a size, or a size and a sequence id whose varint ends with the header.
-        if tag != _PAYLOAD_SIZE_TAG or not (
-            rest == 0
-            or (
-                data[behind] == _SEQUENCE_ID_TAG
-                and (
-                    (rest == 2 and data[behind + 1] < 0x80)
-                    or (rest == 3 and data[behind + 1] > 0x7F and data[behind + 2] < 0x80)
-                    or (rest > 3 and _is_varint(data, behind + 1, header_end))
-                )
-            )
-        ):
-            single = decode_single_metadata(data[position + 4 : header_end])
-            payload_size = single.payload_size
-            if payload_size < 0:
-                raise FrameError(f"a message in a batch has a payload of {payload_size} bytes")
-            if single.__dict__.keys() - _PLAIN_FIELDS:
-                batch.plain = False
+        if position <= last_start:
+            size, tag, size_bytes, sequence_tag, low, high = read(data, position)
+            if size != header_size:
+                read, header_size = layouts[header_size == layouts[0][1]]
+                size, tag, size_bytes, sequence_tag, low, high = read(data, position)
+            if size == header_size and tag == 0x18 and sequence_tag == 0x40 and low > 0x7F and high == upper:
+                payload_size = value_of(size_bytes)
+                if payload_size is not None:
+                    header_end = position + 4 + size
+                    position = header_end + payload_size
+                    payloads.append(data[header_end:position])
+                    continue
+        header_end, payload_size, plain = _read_header(data, position)
+        if not plain:
+            batch.plain = False
+        upper = _upper_bytes(data, position, header_end)
+        if upper:
+            layouts = _layouts(len(upper))
+            read, header_size = layouts[0]
+            last_start = limit - 4 - layouts[1][1]
+        else:
+            last_start = -1
         position = header_end + payload_size
         payloads.append(data[header_end:position])
     if position > limit:
         raise IndexError
     batch._add(positions, payloads)
     return position
+
+
+_Layout = tuple[Callable[[bytes, int], tuple[Any, ...]], int]
+"""A reader of headers that are a size and a sequence id, and the length of these headers."""
+
+
+@lru_cache(maxsize=16)
+def _layouts(upper: int) -> tuple[_Layout, _Layout]:
+    """For payload sizes of one byte and of two; `upper`: the length of a sequence id without its first byte.
+
+    The readers give: header length, tag, payload size, tag, lowest byte of the sequence id, its upper bytes.
+    """
+    short, long = ((Struct(f">IB{length}sBB{upper}s").unpack_from, length + upper + 3) for length in (1, 2))
+    return short, long
+
+
+def _upper_bytes(data: bytes, position: int, header_end: int) -> bytes:
+    """The sequence id without its first byte, when the header is a size of one or two bytes and it."""
+    behind = position + 6 if data[position + 5] < 0x80 else position + 7
+    if (
+        data[position + 4] == _PAYLOAD_SIZE_TAG
+        and 3 <= header_end - behind <= 10
+        and data[behind - 1] < 0x80
+        and data[behind] == _SEQUENCE_ID_TAG
+        and _is_varint(data, behind + 1, header_end)
+    ):
+        return data[behind + 2 : header_end]
+    return b""
+
+
+def _read_header(data: bytes, position: int) -> tuple[int, int, bool]:
+    """Where the header at `position` ends, the payload size in it, and whether it is plain.
+
+    Raises `FrameError` and `IndexError`. A header it lets pass can be decoded.
+    """
+    header_end = position + 4 + int.from_bytes(data[position : position + 4], "big")
+    if header_end > len(data):
+        raise IndexError
+    position += 4
+    start = position
+    payload_size = -1
+    plain = True
+    while position < header_end:
+        tag = data[position]
+        value = data[position + 1]
+        position += 2
+        if value > 0x7F:
+            value, position = read_varint(data, position - 1)
+        if tag == _PAYLOAD_SIZE_TAG and value < 1 << 31:
+            payload_size = value
+        elif tag != _SEQUENCE_ID_TAG:
+            plain = False
+            if tag == 0x12:
+                position += value
+            elif tag != 0x30 and tag != 0x28:
+                position = -1
+                break
+    if position != header_end or payload_size < 0:
+        single = decode_single_metadata(data[start:header_end])
+        payload_size = single.payload_size
+        plain = not single.__dict__.keys() - _PLAIN_FIELDS
+        if payload_size < 0:
+            raise FrameError(f"a message in a batch has a payload of {payload_size} bytes")
+    return header_end, payload_size, plain
 
 
 _PLAIN_FIELDS = {"payload_size", "sequence_id", "unknown"}
@@ -252,10 +340,13 @@ _HEADS = [_Heads(length) for length in range(11)]
 
 def single_prefix(payload_size: int, sequence_id: int) -> bytes:
     """What precedes a payload in a batch when it has a sequence id and nothing else: size and header."""
-    if 0 <= sequence_id < 16384:
-        sequence = SMALL_VARINTS[sequence_id]
+    if sequence_id >> 14:
+        if sequence_id >> 28:
+            sequence = encode_varint(sequence_id)
+        else:
+            sequence = CONTINUED_VARINTS[sequence_id & 0x3FFF] + SMALL_VARINTS[sequence_id >> 14]
     else:
-        sequence = encode_varint(sequence_id)
+        sequence = SMALL_VARINTS[sequence_id]
     return _HEADS[len(sequence)][payload_size] + sequence
 
 

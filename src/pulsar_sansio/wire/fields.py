@@ -37,7 +37,10 @@ def _unsigned_32(value: int) -> int:
 
 
 def decode_text(data: bytes) -> str:
-    return data.decode("utf-8", "surrogateescape")
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return data.decode("utf-8", "surrogateescape")
 
 
 def encode_text(text: str) -> bytes:
@@ -127,14 +130,19 @@ class Layout:
 
         Raises `FrameError` when they are malformed or a required one is missing.
         """
+        values, unknown = self.decode_part(data, start, end)
+        for name in self._required:
+            if name not in values:
+                raise FrameError(f"{self.message} without its required field {name}")
+        return values, unknown
+
+    def decode_part(self, data: bytes, start: int, end: int) -> tuple[dict[str, Any], bytes]:
+        """As `decode`, without asking for required fields: for bytes that are only a part of the message."""
         values: dict[str, Any] = {}
         try:
             unknown = self._decode(data, start, end, values)
         except IndexError:
             raise FrameError(f"{self.message} ends inside a field") from None
-        for name in self._required:
-            if name not in values:
-                raise FrameError(f"{self.message} without its required field {name}")
         return values, unknown
 
     def _decode(self, data: bytes, start: int, end: int, values: dict[str, Any]) -> bytes:

@@ -11,8 +11,9 @@ from google.protobuf.message import DecodeError, Message
 
 from ..model.errors import FrameError
 from . import proto
+from .command_frame import MESSAGE, SEND, frame_command
 from .fields import ENUM, Field, Layout
-from .hot_commands import HOT_DECODERS, MESSAGE, SEND, frame_command
+from .hot_commands import HOT_DECODERS
 
 DEFAULT_MAX_MESSAGE_SIZE = 5 * 1024 * 1024
 """Bytes of a message before CONNECTED, and after one that names no limit."""

@@ -6,7 +6,7 @@ Any subset of the fields is read.
 
 from ..model.errors import FrameError, InvalidMessage
 from ..model.message_id import MessageId
-from .hot_commands import decode_position
+from .positions import decode_position
 from .varint import encode_varint
 
 

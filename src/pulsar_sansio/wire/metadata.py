@@ -23,8 +23,10 @@ from .fields import (
     UINT64,
     Field,
     Layout,
+    decode_text,
     message_kind,
 )
+from .varint import read_varint
 
 # --- values inside ---------------------------------------------------------------------------------
 
@@ -35,6 +37,13 @@ _PAIR = Layout("KeyValue", [Field(1, "key", TEXT, required=True), Field(2, "valu
 
 
 def _read_pair(data: bytes) -> Property:
+    """A KeyValue: both parts with lengths of one byte, key first, as everybody writes them; or any other."""
+    if len(data) > 3 and data[0] == 0x0A:
+        key_end = 2 + data[1]
+        if key_end + 1 < len(data) and data[key_end] == 0x12 and data[1] < 0x80:
+            start = key_end + 2
+            if data[key_end + 1] == len(data) - start and len(data) - start < 0x80:
+                return decode_text(data[2:key_end]), decode_text(data[start:])
     values, _ = _PAIR.decode(data, 0, len(data))
     return values["key"], values["value"]
 
@@ -257,7 +266,7 @@ class SingleMessageMetadata(_Record):
 
 def decode_message_metadata(data: bytes) -> MessageMetadata:
     """Raises `FrameError` when `data` is malformed or lacks a required field."""
-    return MessageMetadata.decode(data)
+    return decode_metadata_range(data, 0, len(data))
 
 
 def encode_message_metadata(metadata: MessageMetadata) -> bytes:
@@ -267,7 +276,44 @@ def encode_message_metadata(metadata: MessageMetadata) -> bytes:
 
 def decode_single_metadata(data: bytes) -> SingleMessageMetadata:
     """Raises `FrameError` when `data` is malformed or lacks a required field."""
-    return SingleMessageMetadata.decode(data)
+    single = _new(SingleMessageMetadata)
+    position = 0
+    end = len(data)
+    properties: list[Property] | None = None
+    sized = False
+    try:
+        while position < end:
+            tag = data[position]
+            value = data[position + 1]
+            position += 2
+            if value > 0x7F:
+                value, position = read_varint(data, position - 1)
+            if tag == 0x18 and value < 1 << 31:
+                single.payload_size = value
+                sized = True
+            elif tag == 0x40:
+                single.sequence_id = value
+            elif tag == 0x12:
+                single.partition_key = decode_text(data[position : position + value])
+                position += value
+            elif tag == 0x30:
+                single.partition_key_b64_encoded = value != 0
+            elif tag == 0x0A and position + value <= end:
+                pair = _read_pair(data[position : position + value])
+                position += value
+                if properties is None:
+                    single.properties = properties = [pair]
+                else:
+                    properties.append(pair)
+            elif tag == 0x28:
+                single.event_time = value
+            else:
+                return SingleMessageMetadata.decode(data)
+    except IndexError:
+        return SingleMessageMetadata.decode(data)
+    if position != end or not sized:
+        return SingleMessageMetadata.decode(data)
+    return single
 
 
 def encode_single_metadata(single: SingleMessageMetadata) -> bytes:
@@ -275,10 +321,86 @@ def encode_single_metadata(single: SingleMessageMetadata) -> bytes:
     return single.encode()
 
 
-def decode_metadata_range(data: bytes, start: int, end: int) -> MessageMetadata:
-    """The metadata at `data[start:end]`; as `decode_message_metadata`, with a short way for most messages.
+# --- the short way through the metadata of small messages ------------------------------------------
+#
+# Every client writes producer_name, sequence_id and publish_time first, in this order. The name repeats
+# from message to message, the time changes once a millisecond, and what follows them is, for most
+# messages, the same few bytes again and again. So three bounded memories turn those bytes into values.
+# Each entry is a pure function of the bytes it is found by: forgetting all of them changes nothing.
 
-    Every client writes the first three fields in the order of their numbers, and most messages have
-    little more. Whatever does not look like that goes the general way from its first byte.
-    """
-    return MessageMetadata._decode_range(data, start, end)
+_MEMORY_LIMIT = 1024
+_LONGEST_TAIL = 24
+"""Bytes behind publish_time up to which remembering them is worth it: no keys, no properties."""
+
+_TIME_SIZE = 7
+"""Bytes of publish_time with its tag, for times from 1971 to 2109."""
+
+_names: dict[bytes, str] = {}
+_times: dict[bytes, int] = {}
+_tails: dict[bytes, dict[str, Any]] = {}
+_new = object.__new__
+
+
+def decode_metadata_range(data: bytes, start: int, end: int) -> MessageMetadata:
+    """The metadata at `data[start:end]`. Raises `FrameError` as `decode_message_metadata` does."""
+    if end - start < 2:
+        return MessageMetadata._decode_range(data, start, end)
+    position = start + 3 + data[start + 1]
+    prefix = data[start:position]
+    name = _names.get(prefix) or _learn_name(prefix)
+    if name is None or position + 1 + _TIME_SIZE > end:
+        return MessageMetadata._decode_range(data, start, end)
+    sequence_id = data[position]
+    position += 1
+    if sequence_id > 0x7F:
+        sequence_id, position = read_varint(data, position - 1)
+    tail_start = position + _TIME_SIZE
+    if tail_start > end:
+        return MessageMetadata._decode_range(data, start, end)
+    time = data[position:tail_start]
+    publish_time = _times.get(time) or _learn_time(time)
+    if publish_time is None:
+        return MessageMetadata._decode_range(data, start, end)
+    tail = data[tail_start:end]
+    fields = _tails.get(tail)
+    if fields is None:
+        fields = _learn_tail(tail)
+    metadata = _new(MessageMetadata)
+    metadata.producer_name = name
+    metadata.sequence_id = sequence_id
+    metadata.publish_time = publish_time
+    if fields:
+        metadata.__dict__.update(fields)
+    return metadata
+
+
+def _learn_name(prefix: bytes) -> str | None:
+    """The name in `prefix`, when that is the field producer_name and the tag of sequence_id."""
+    size = len(prefix) - 3
+    if not 0 < size < 0x80 or prefix[0] != 0x0A or prefix[1] != size or prefix[-1] != 0x10:
+        return None
+    if len(_names) >= _MEMORY_LIMIT:
+        _names.clear()
+    name = _names[prefix] = decode_text(prefix[2:-1])
+    return name
+
+
+def _learn_time(field: bytes) -> int | None:
+    """The number in `field`, when that is the field publish_time with a varint of six bytes."""
+    if field[0] != 0x18 or field[-1] > 0x7F or min(field[1:-1]) < 0x80:
+        return None
+    if len(_times) >= _MEMORY_LIMIT:
+        _times.clear()
+    value = _times[field] = read_varint(field, 1)[0]
+    return value
+
+
+def _learn_tail(tail: bytes) -> dict[str, Any]:
+    fields, unknown = MessageMetadata._layout.decode_part(tail, 0, len(tail))
+    if unknown:
+        fields["unknown"] = unknown
+    if len(tail) <= _LONGEST_TAIL and not any(isinstance(value, list) for value in fields.values()):
+        if len(_tails) >= _MEMORY_LIMIT:
+            _tails.clear()
+        _tails[tail] = fields
+    return fields

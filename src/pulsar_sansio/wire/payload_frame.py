@@ -7,6 +7,7 @@ inside the payload, and none of this module's business.
 """
 
 from struct import Struct
+from struct import error as StructError
 from typing import NamedTuple
 
 from google.protobuf.message import DecodeError
@@ -18,6 +19,8 @@ from .metadata import MessageMetadata, decode_metadata_range
 
 BROKER_ENTRY_METADATA_MAGIC = b"\x0e\x02"
 CHECKSUM_MAGIC = b"\x0e\x01"
+_BROKER_ENTRY_METADATA = 0x0E02
+_CHECKSUM = 0x0E01
 
 _read_checked = Struct(">HII").unpack_from
 _read_u32 = Struct(">I").unpack_from
@@ -45,31 +48,35 @@ def unpack_payload(data: bytes) -> UnpackedPayload:
     Raises `ChecksumMismatch` when it is wrong, `FrameError` when the structure or the metadata cannot be
     parsed.
     """
-    position = 0
-    broker_entry_metadata = None
-    checksum_ok: bool | None = None
-    if data.startswith(BROKER_ENTRY_METADATA_MAGIC):
-        broker_entry_metadata, position = _read_broker_entry_metadata(data)
-    if data.startswith(CHECKSUM_MAGIC, position):
-        if len(data) < position + 10:
-            raise FrameError("a payload ends inside its headers")
-        _, checksum, size = _read_checked(data, position)
-        position += 6
+    try:
+        magic, checksum, size = _read_checked(data, 0)
+        position = 6
+        broker_entry_metadata = None
+        if magic == _BROKER_ENTRY_METADATA:
+            broker_entry_metadata, position = _read_broker_entry_metadata(data)
+            magic, checksum, size = _read_checked(data, position)
+            position += 6
+        checksum_ok = True if magic == _CHECKSUM else None
+    except StructError:
+        # Ten bytes are not there: at most metadata of less than six, which never are complete.
+        raise FrameError("a payload ends inside its headers") from None
+    if checksum_ok is None:
+        position -= 6
+        size = magic << 16 | checksum >> 16
+    else:
         # Below some kilobytes, copying is cheaper than making a view.
         covered = data[position:] if len(data) < 4096 else memoryview(data)[position:]
         if crc32c(covered) != checksum:
             raise ChecksumMismatch(f"the checksum of a payload of {len(data)} bytes is wrong")
-        checksum_ok = True
-    elif len(data) < position + 4:
-        raise FrameError("a payload ends inside its headers")
-    else:
-        (size,) = _read_u32(data, position)
     position += 4
     end = position + size
     if end > len(data):
         raise FrameError(f"a payload of {len(data)} bytes cannot hold metadata of {size}")
     metadata = decode_metadata_range(data, position, end)
-    return UnpackedPayload(broker_entry_metadata, checksum_ok, metadata, data[end:])
+    return _new_tuple(UnpackedPayload, (broker_entry_metadata, checksum_ok, metadata, data[end:]))
+
+
+_new_tuple = tuple.__new__
 
 
 def _read_broker_entry_metadata(data: bytes) -> tuple[proto.BrokerEntryMetadata, int]:

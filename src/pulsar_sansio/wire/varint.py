@@ -23,6 +23,12 @@ SMALL_VARINTS: list[bytes] = [_build(value, 1) for value in range(1 << 14)]
 CONTINUED_VARINTS: list[bytes] = [_build(value | 1 << 14, 3)[:2] for value in range(1 << 14)]
 """Two bytes for the lowest 14 bits of a larger number, both with "more" set."""
 
+VALUE_OF_SMALL: dict[bytes, int] = dict(zip(SMALL_VARINTS, range(1 << 14), strict=True))
+"""The reverse of `SMALL_VARINTS`: also the cheapest check that one or two bytes are a varint."""
+
+VALUE_OF_CONTINUED: dict[bytes, int] = dict(zip(CONTINUED_VARINTS, range(1 << 14), strict=True))
+"""The reverse of `CONTINUED_VARINTS`."""
+
 
 def encode_varint(value: int) -> bytes:
     """The varint of -2^63 to 2^64-1; a negative number takes ten bytes (wire: sizes).
