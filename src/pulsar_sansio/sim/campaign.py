@@ -52,7 +52,6 @@ class Campaign:
     last_seed: int | None = None
     _hash: "blake2b" = field(default_factory=lambda: blake2b(digest_size=16))
 
-
     def add(self, report: SeedReport) -> None:
         self.seeds += 1
         self.messages += report.messages

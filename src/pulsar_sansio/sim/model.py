@@ -155,6 +155,17 @@ class SubscriptionRecord:
                 bits |= 1 << index
         return bits
 
+    def all_up_to(self, place: Place) -> bool:
+        """Whether everything up to a place was acknowledged, cumulatively or one by one."""
+        log = self.topic.log
+        for position in self.topic.order:
+            if position > place[:2]:
+                break
+            for index in range(len(log[position].messages)):
+                if (*position, index) <= place and not self.is_acknowledged((*position, index)):
+                    return False
+        return True
+
     def missing(self) -> list[Place]:
         """Messages of the log that were not acknowledged."""
         cumulative, acknowledged = self.cumulative, self.acknowledged
@@ -196,6 +207,8 @@ class ProducerRecord:
     flushes: dict[int, list[int]] = field(default_factory=dict)
     """Request -> tickets that were pending when it was asked."""
     sent: list[Sent] = field(default_factory=list)
+    ready_at: int | None = None
+    """When it was attached for the first time; what was sent before is not timed (rules PROD-03, PROD-48)."""
     closed: bool = False
 
 
@@ -302,6 +315,8 @@ class ReferenceModel:
         for ticket in range(first, first + count):
             sent = self._settle(record, ticket, "failed")
             self.failed += 1
+            if record.ready_at is None:
+                continue  # it fails with its producer, for whatever reason that has
             if not isinstance(error, EXCUSES):
                 raise ViolationError("INV-P1", f"{sent} failed with {type(error).__name__}: {error}")
             if isinstance(error, TimedOut) and not record.spec.send_timeout:
@@ -318,9 +333,14 @@ class ReferenceModel:
     def check_timeouts(self, now: int, slack: int) -> None:
         """INV-P1: nothing is pending for longer than the send timeout and a tick."""
         for record in self.producers.values():
-            if record.spec.send_timeout and record.pending and not record.closed:
+            if (
+                record.spec.send_timeout
+                and record.pending
+                and record.ready_at is not None
+                and not record.closed
+            ):
                 oldest = next(iter(record.pending.values()))
-                if now - oldest.sent_at > round(record.spec.send_timeout * 1e9) + slack:
+                if now - max(oldest.sent_at, record.ready_at) > round(record.spec.send_timeout * 1e9) + slack:
                     raise ViolationError("INV-P1", f"{oldest} is pending for longer than the send timeout")
 
     # --- consumers ---

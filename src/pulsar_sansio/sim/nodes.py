@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from ..broker.broker import Broker
 from ..broker.config import BrokerConfig
 from ..broker.outputs import Disconnect as BrokerDisconnect
+from ..broker.outputs import Output as BrokerOutput
 from ..broker.outputs import Persist, ResumeReading
 from ..broker.outputs import Transmit as BrokerTransmit
 from ..broker.store import MemoryStore
@@ -291,18 +292,32 @@ class BrokerNode:
         broker = self.broker
         assert broker is not None
         assert self._timer is not None
-        while (output := broker.next_output()) is not None:
-            kind = type(output)
-            if kind is BrokerTransmit:
-                self._transmit(output.link)  # type: ignore[union-attr]
-            elif kind is Persist:
-                self._persist(output)  # type: ignore[arg-type]
-            elif kind is ResumeReading:
-                self.world.clock.after(0, self._read_on, output.link)  # type: ignore[union-attr]
-            else:
-                assert kind is BrokerDisconnect
-                self._disconnect(output.link)  # type: ignore[union-attr]
+        while outputs := self._outputs(broker):
+            for output in outputs:
+                self._obey(output)
         self._timer.arm()
+
+    def _outputs(self, broker: Broker) -> list[BrokerOutput]:
+        """All there are. Which wires end is known to the watch before any of them is obeyed: the broker speaks of
+        the end first, but may have asked earlier to write what it says because of it."""
+        outputs = []
+        while (output := broker.next_output()) is not None:
+            if type(output) is BrokerDisconnect and output.link in self.wires:
+                self.world.broker_watch.wire_closing(self.wires[output.link])
+            outputs.append(output)
+        return outputs
+
+    def _obey(self, output: BrokerOutput) -> None:
+        kind = type(output)
+        if kind is BrokerTransmit:
+            self._transmit(output.link)  # type: ignore[union-attr]
+        elif kind is Persist:
+            self._persist(output)  # type: ignore[arg-type]
+        elif kind is ResumeReading:
+            self.world.clock.after(0, self._read_on, output.link)  # type: ignore[union-attr]
+        else:
+            assert kind is BrokerDisconnect
+            self._disconnect(output.link)  # type: ignore[union-attr]
 
     # --- the network's side ---
 
@@ -339,6 +354,7 @@ class BrokerNode:
             watch.got(wire, kind, command)
         broker.receive_data(self.world.clock.now, link, data)
         self.pump()
+        watch.settled()
 
     def _read_on(self, link: int) -> None:
         """Hand over what waited, as long as the broker wants it."""

@@ -13,12 +13,12 @@ _FLUSH_AT = 512
 class Trace:
     """Lines are hashed in portions; `hexdigest` includes everything so far."""
 
-    __slots__ = ("_hash", "_keep", "_pending", "count", "lines")
+    __slots__ = ("_hash", "_pending", "count", "keep", "lines")
 
     def __init__(self, keep: bool = False) -> None:
         self._hash = blake2b(digest_size=16)
         self._pending: list[str] = []
-        self._keep = keep
+        self.keep = keep
         self.lines: list[str] = []
         self.count = 0
 
@@ -33,8 +33,14 @@ class Trace:
         self.add(now, actor, f"{event} {len(data)} bytes")
         self._hash.update(data)
 
+    def note(self, now: int, actor: str, event: str) -> None:
+        """A line for people only: no part of the hash, dropped unless lines are kept."""
+        if self.keep:
+            self._flush()
+            self.lines.append(f"{now} {actor}   {event}")
+
     def _flush(self) -> None:
-        if self._keep:
+        if self.keep:
             self.lines += self._pending
         self._hash.update("\n".join(self._pending).encode())
         self._pending.clear()

@@ -1,6 +1,8 @@
 """The brokers' ends of the wires: what a broker may write, knowing what it has processed.
 
-Sees frames in the order in which the broker sees them. Keeps, for every consumer, the permits it has left by
+Sees frames in the order in which the broker sees them. Several may come in one input, and the broker answers some
+of them before it has read the others; so what makes a frame of the broker legal counts from the beginning of the
+input that brought it, and what makes one illegal from its end. Keeps, for every consumer, the permits it has left by
 recount, and for every subscription what the broker was told to be acknowledged; tells the reference model
 where entries lie. What a killed broker had not confirmed it may have forgotten; what it confirmed it may
 not.
@@ -33,7 +35,7 @@ class ProducerSeat:
 class ConsumerSeat:
     """A consumer as the broker has it."""
 
-    __slots__ = ("floor", "largest", "name", "pending", "permits", "state")
+    __slots__ = ("floor", "largest", "loose", "name", "pending", "permits", "rewinds", "state")
 
     def __init__(self, name: str, state: "SubscriptionState") -> None:
         self.name = name
@@ -42,7 +44,11 @@ class ConsumerSeat:
         self.largest = 1
         """Messages of the largest entry it was sent."""
         self.floor: Position = (-1, -1)
+        self.rewinds = 0
+        """Requests to begin again that may still show in the order."""
         self.pending: dict[Position, None] = {}
+        self.loose = False
+        """In the input being handled it gives back what it has, at a moment that is not known."""
 
 
 class SubscriptionState:
@@ -94,6 +100,10 @@ class BrokerWatch:
         self.batch_index = batch_index
         self.ends: dict[int, BrokerEnd] = {}
         self.subscriptions: dict[tuple[str, str], SubscriptionState] = {}
+        self._later: list[tuple[Handler, Wire, BrokerEnd, Any]] = []
+        """What the frames of the input being handled forbid from its end on."""
+        self._loose: dict[Position, None] = {}
+        """Entries asked for again in the input being handled, perhaps more than once."""
         self._arrived: dict[int, Handler] = {
             T.PRODUCER: self._got_producer,
             T.SUBSCRIBE: self._got_subscribe,
@@ -101,7 +111,7 @@ class BrokerWatch:
             T.FLOW: self._got_flow,
             T.ACK: self._got_ack,
             T.REDELIVER_UNACKNOWLEDGED_MESSAGES: self._got_redeliver,
-            T.CLOSE_CONSUMER: self._consumer_gone,
+            T.CLOSE_CONSUMER: self._got_close_consumer,
         }
         self._written: dict[int, Handler] = {
             T.PRODUCER_SUCCESS: self._wrote_success,
@@ -125,6 +135,21 @@ class BrokerWatch:
         handler = self._arrived.get(kind)
         if handler is not None:
             handler(wire, self.end(wire), command)
+
+    def settled(self) -> None:
+        """The input is handled, and everything the broker has to say about it is written."""
+        self._loose.clear()
+        if self._later:
+            later, self._later = self._later, []
+            for handler, wire, end, command in later:
+                handler(wire, end, command)
+
+    def wire_closing(self, wire: Wire) -> None:
+        """The broker is about to close the wire: everybody on it is as good as gone."""
+        end = self.ends.get(wire.number)
+        if end is not None:
+            for consumer in end.consumers.values():
+                consumer.loose = True
 
     def wrote(self, wire: Wire, kind: int, command: Any) -> None:
         handler = self._written.get(kind)
@@ -226,7 +251,7 @@ class BrokerWatch:
         still_open = everything if command.ack_set is None else command.ack_set & everything
         consumer.permits -= still_open.bit_count()
         consumer.largest = max(consumer.largest, size)
-        if still_open & state.acknowledged(position) & everything and not self._excused(state, position):
+        if still_open & state.acknowledged(position) & everything:
             raise ViolationError(
                 "INV-C5",
                 f"{topic.name}/{state.record.name}: {position} is "
@@ -234,12 +259,14 @@ class BrokerWatch:
                 f"acknowledged",
             )
         if state.record.kind.cumulative:
-            if position <= consumer.floor:
+            if position <= consumer.floor and consumer.rewinds:
+                consumer.rewinds -= 1
+            elif position <= consumer.floor:
                 raise ViolationError("INV-C3", f"{consumer.name}: {position} is sent after {consumer.floor}")
             consumer.floor = position
         else:
             holder = state.holders.get(position)
-            if holder is not None:
+            if holder is not None and not holder.loose and position not in self._loose:
                 raise ViolationError("SUBT-06", f"{consumer.name}: {position} is pending at {holder.name}")
             state.holders[position] = consumer
             consumer.pending[position] = None
@@ -247,14 +274,7 @@ class BrokerWatch:
     def _wrote_active(self, wire: Wire, end: BrokerEnd, command: Any) -> None:
         consumer = end.consumers.get(command.consumer_id)
         if consumer is not None:
-            consumer.floor = (-1, -1)
-
-    def _excused(self, state: SubscriptionState, position: Position) -> bool:
-        """Without batch index acknowledgement a broker keeps whole entries only."""
-        if self.batch_index or position <= state.memory_upto:
-            return False
-        size = len(state.record.topic.log[position].messages)
-        return state.memory_bits.get(position, 0) != (1 << size) - 1
+            consumer.rewinds += 1
 
     def _discovered(self, topic: TopicRecord, position: Position, payload: bytes) -> Entry:
         """Stored, but the broker died before it could say so."""
@@ -269,14 +289,35 @@ class BrokerWatch:
         if consumer is None:
             return
         state = consumer.state
-        if command.ack_type == proto.CommandAck.Cumulative:
-            for ledger, entry_id, bits in command.message_ids:
-                self._upto(state, (ledger, entry_id), bits, durable=False)
-        else:
-            for ledger, entry_id, bits in command.message_ids:
-                self._individual(state, (ledger, entry_id), bits, durable=False)
+        self._later.append((self._acknowledged, wire, end, command))
+        if command.ack_type == proto.CommandAck.Individual:
+            for ledger, entry_id, _ in command.message_ids:
+                position = (ledger, entry_id)
+                holder = state.holders.get(position)
+                if holder is not None and self._is_whole(state, command, position):
+                    del state.holders[position]
+                    holder.pending.pop(position, None)
         if command.request_id is not None:
             end.acknowledging[command.request_id] = (state, command)
+
+    def _is_whole(self, state: SubscriptionState, command: Ack, position: Position) -> bool:
+        """Whether nothing of the entry is left open by this ACK and those before it."""
+        entry = state.record.topic.log.get(position)
+        if entry is None:
+            return False
+        left = ((1 << len(entry.messages)) - 1) & ~state.memory_bits.get(position, 0)
+        for ledger, entry_id, bits in command.message_ids:
+            if (ledger, entry_id) == position and (self.batch_index or not bits):
+                left &= bits or 0
+        return left == 0
+
+    def _acknowledged(self, wire: Wire, end: BrokerEnd, command: Ack) -> None:
+        consumer = end.consumers.get(command.consumer_id)
+        if consumer is None:
+            return
+        apply = self._upto if command.ack_type == proto.CommandAck.Cumulative else self._individual
+        for ledger, entry_id, bits in command.message_ids:
+            apply(consumer.state, (ledger, entry_id), bits, durable=False)
 
     def _wrote_ack_response(self, wire: Wire, end: BrokerEnd, command: Any) -> None:
         waiting = end.acknowledging.pop(command.request_id, None)
@@ -300,16 +341,13 @@ class BrokerWatch:
         entry = state.record.topic.log.get(position)
         if entry is None:
             return
-        everything = (1 << len(entry.messages)) - 1
-        done = everything & ~(bits or 0)
+        if bits and not self.batch_index:
+            return  # kept as "ignored": nothing is acknowledged until an id without a set comes (exchanges 12)
+        done = ((1 << len(entry.messages)) - 1) & ~(bits or 0)
         if durable:
             state.durable_bits[position] = state.durable_bits.get(position, 0) | done
             return
-        after = state.memory_bits[position] = state.memory_bits.get(position, 0) | done
-        if after == everything:
-            holder = state.holders.pop(position, None)
-            if holder is not None:
-                holder.pending.pop(position, None)
+        state.memory_bits[position] = state.memory_bits.get(position, 0) | done
 
     def _upto(self, state: SubscriptionState, position: Position, bits: int | None, durable: bool) -> None:
         ledger, entry_id = position
@@ -328,15 +366,28 @@ class BrokerWatch:
         if consumer is None:
             return
         if consumer.state.record.kind.cumulative:
-            consumer.floor = (-1, -1)
+            consumer.rewinds += 1
         elif not command.message_ids:
-            self._release(consumer)
+            consumer.loose = True
+            self._later.append((self._redelivered, wire, end, command))
         else:
             for each in command.message_ids:
                 position = (each.ledgerId, each.entryId)
                 if consumer.state.holders.get(position) is consumer:
                     del consumer.state.holders[position]
                     consumer.pending.pop(position, None)
+                self._loose[position] = None
+
+    def _redelivered(self, wire: Wire, end: BrokerEnd, command: Any) -> None:
+        consumer = end.consumers.get(command.consumer_id)
+        if consumer is not None:
+            self._release(consumer)
+
+    def _got_close_consumer(self, wire: Wire, end: BrokerEnd, command: Any) -> None:
+        consumer = end.consumers.get(command.consumer_id)
+        if consumer is not None:
+            consumer.loose = True
+            self._later.append((self._consumer_gone, wire, end, command))
 
     def _consumer_gone(self, wire: Wire, end: BrokerEnd, command: Any) -> None:
         consumer = end.consumers.pop(command.consumer_id, None)
@@ -349,3 +400,4 @@ class BrokerWatch:
             if consumer.state.holders.get(position) is consumer:
                 del consumer.state.holders[position]
         consumer.pending.clear()
+        consumer.loose = False

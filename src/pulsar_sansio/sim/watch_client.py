@@ -312,10 +312,9 @@ class ClientWatch:
                 upto = size - 1
                 if bits:
                     upto = (bits & -bits).bit_length() - 2
-                if entry_id >= 0 and (*position, upto) > subscription.cumulative:
-                    raise ViolationError(
-                        "INV-C4", f"{name}: acknowledges up to {(*position, upto)} by itself"
-                    )
+                place = (*position, upto)
+                if entry_id >= 0 and place > subscription.cumulative and not subscription.all_up_to(place):
+                    raise ViolationError("INV-C4", f"{name}: acknowledges up to {place} by itself")
             return
         for ledger, entry_id, bits in command.message_ids:
             position = (ledger, entry_id)

@@ -300,6 +300,7 @@ class ProducerApp:
             if self.state != "opening":
                 raise ViolationError("INV-N1", f"{record.tag} is ready in state {self.state}")
             self.state = "open"
+            record.ready_at = self.world.clock.now
         elif kind is ProducerFailed:
             self._gone(ready=False)
         elif kind is Closed:

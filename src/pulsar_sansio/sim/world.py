@@ -23,6 +23,7 @@ from .nodes import BrokerNode, ClientNode, LivelockError
 from .profile import Profile, draw
 from .streams import Stream, Streams
 from .trace import Trace
+from .transcript import describe
 from .violations import LivenessError, Outcome, ViolationError
 from .watch_broker import BrokerWatch
 from .watch_client import ClientWatch, held_back
@@ -129,6 +130,9 @@ class World:
         """News that no application waits for any more."""
 
     def _wrote(self, wire: Wire, to_broker: bool, kind: int, command: Any) -> bytes | None:
+        if self.trace.keep:
+            sender = wire.client if to_broker else wire.broker
+            self.trace.note(self.clock.now, sender.name, f"wire {wire.number} <- {describe(kind, command)}")
         if to_broker:
             self.client_watch.wrote(wire, kind, command)
             return self.mischief.to_broker(wire, kind, command) if self.mischief.active else None
