@@ -37,8 +37,10 @@ class BrokerConfig:
         how many partitions (0: not partitioned). `auto_subscription_creation` likewise for subscriptions.
         `deduplication`: the default for topics whose policies say nothing.
         `deduplication_inactivity`: seconds after which the sequence ids of an absent producer are forgotten.
-        `ledger_max_entries`, `ledger_max_bytes`: when the next ledger is begun. Whole ledgers are what is
-        removed, so they also bound what a consumed topic holds; the Java broker's are larger.
+        `ledger_max_entries`, `ledger_max_bytes`: when the next ledger is begun. Whole ledgers are what is removed
+        once every subscription is done with them. `keep_without_subscription`: bytes that a topic without
+        any subscription keeps. (The Java broker's ledgers are so large, and live for ten minutes at least,
+        that it has no need of this.)
         `cursor_flush_interval`: seconds an unconfirmed acknowledgement may wait before it is written.
     Subscriptions
         `batch_index_acknowledgement`: keep which messages of a batch are acknowledged (4.2: on).
@@ -74,7 +76,8 @@ class BrokerConfig:
     deduplication: bool = False
     deduplication_inactivity: float = 6 * 3600.0
     ledger_max_entries: int = 50_000
-    ledger_max_bytes: int = 64 * 1024 * 1024
+    ledger_max_bytes: int = 16 * 1024 * 1024
+    keep_without_subscription: int = 128 * 1024 * 1024
     cursor_flush_interval: float = 0.1
     housekeeping_interval: float = 60.0
 
@@ -106,6 +109,7 @@ class BrokerConfig:
             self._check(name, getattr(self, name), 1, 2**31 - 1)
         self._check("max_message_size", self.max_message_size, 1024, 2**31 - 1 - 10_240)
         self._check("max_unsent_bytes", self.max_unsent_bytes, 1024, 2**40)
+        self._check("keep_without_subscription", self.keep_without_subscription, 0, 2**40)
         self._check("ledger_max_bytes", self.ledger_max_bytes, 1024, 2**40)
         self._check("auto_topic_partitions", self.auto_topic_partitions, 0, 10_000)
         self._check("max_unacked_messages_per_consumer", self.max_unacked_messages_per_consumer, 0, 2**31 - 1)

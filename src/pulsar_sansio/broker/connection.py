@@ -7,7 +7,7 @@ A connection is in Start (only CONNECT is legal), Connected, or Dead (exchanges 
 sends, only its own connection dies of it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
@@ -169,7 +169,7 @@ class Connection:
         self._outbox.append(frame)
         self._count(len(frame))
 
-    def write_message(self, chunks: list[bytes], size: int) -> None:
+    def write_message(self, chunks: Sequence[bytes], size: int) -> None:
         """A MESSAGE of `size` stored bytes."""
         if self.state is State.DEAD:
             return

@@ -6,6 +6,8 @@ Owned by a subscription and a connection together. It decides nothing; dispatche
 from typing import TYPE_CHECKING
 
 from ..wire import encode_message, proto
+from .entry import MessageFront
+from .store import EntryAdded
 
 if TYPE_CHECKING:
     from .connection import Connection
@@ -15,10 +17,15 @@ if TYPE_CHECKING:
 SubType = proto.CommandSubscribe.SubType
 
 
+JOIN_LIMIT = 16 * 1024
+"""Bytes up to which one copy into a single chunk is cheaper than handing on two chunks."""
+
+
 class Consumer:
     """One consumer. `permits` counts messages and may be negative (exchanges 10)."""
 
     __slots__ = (
+        "_front",
         "allow_out_of_order",
         "blocked",
         "bytes_out",
@@ -57,6 +64,7 @@ class Consumer:
         self.sticky_ranges = [(each.start, each.end) for each in key_shared.hashRanges]
         self.allow_out_of_order = key_shared.allowOutOfOrderDelivery
         self.connected_at = wall_time
+        self._front: MessageFront | None = None
         self.subscription: Subscription | VolatileSubscription = None  # type: ignore[assignment]  # set when it is added to one
         self.permits = 0
         self.flowed = False
@@ -76,28 +84,52 @@ class Consumer:
         self.bytes_out = 0
 
     @property
+    def _shown_epoch(self) -> int | None:
+        """Only Exclusive and Failover have an epoch in their messages (exchanges 10)."""
+        return self.epoch if self.kind in (SubType.Exclusive, SubType.Failover) else None
+
+    @property
     def available(self) -> bool:
         """Whether another entry may be dispatched to it now."""
         return self.permits > 0 and not self.blocked and self.connection.writable
 
+    def set_epoch(self, epoch: int) -> None:
+        """Following deliveries carry it."""
+        self.epoch = epoch
+        self._front = None
+
     def deliver(
-        self,
-        ledger_id: int,
-        entry_id: int,
-        partition: int,
-        data: bytes,
-        messages: int,
-        redelivery_count: int = 0,
-        ack_set: int | None = None,
-        epoch: int | None = None,
+        self, entry: EntryAdded, messages: int, redelivery_count: int = 0, ack_set: int | None = None
     ) -> None:
         """Send one entry; `messages` of it are charged."""
-        self.connection.write_message(
-            encode_message(
-                self.id, ledger_id, entry_id, partition, -1, redelivery_count, ack_set, epoch, data
-            ),
-            len(data),
-        )
+        data = entry.data
+        if redelivery_count or ack_set is not None:
+            partition, epoch = self.subscription.topic.partition, self._shown_epoch
+            self.connection.write_message(
+                encode_message(
+                    self.id,
+                    entry.ledger_id,
+                    entry.entry_id,
+                    partition,
+                    -1,
+                    redelivery_count,
+                    ack_set,
+                    epoch,
+                    data,
+                ),
+                len(data),
+            )
+        else:
+            front = self._front
+            if front is None or front.ledger_id != entry.ledger_id:
+                partition = self.subscription.topic.partition
+                front = MessageFront(self.id, entry.ledger_id, partition, self._shown_epoch)
+                self._front = front
+            head = front.frame(entry.entry_id, data)
+            if len(data) <= JOIN_LIMIT:
+                self.connection.write(head + data)
+            else:
+                self.connection.write_message((head, data), len(data))
         self.permits -= messages
         self.unacked += messages
         self.messages_out += messages

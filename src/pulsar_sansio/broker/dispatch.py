@@ -165,8 +165,7 @@ class SingleActive:
             subscription.check_end_of_topic()
             return
         cursor = subscription.cursor
-        partition = subscription.topic.partition
-        epoch = consumer.epoch
+        connection = consumer.connection
         ledger = log.ledger_at(offset)
         while True:
             if cursor.ranges.count or offset <= cursor.mark_delete:
@@ -176,15 +175,15 @@ class SingleActive:
                 break
             if offset >= ledger.end or offset < ledger.first:
                 ledger = log.ledger_at(offset)
-            place = offset - ledger.first
-            messages = ledger.messages[place]
+            entry = ledger.entries[offset - ledger.first]
+            messages = entry.messages
             ack_set = None
             if cursor.partly and (bits := cursor.partly.get(offset)) is not None:
                 ack_set = bits
                 messages = bits.bit_count()
             offset += 1
-            consumer.deliver(ledger.id, place, partition, ledger.data[place], messages, 0, ack_set, epoch)
-            if not consumer.available:
+            consumer.deliver(entry, messages, 0, ack_set)
+            if consumer.permits <= 0 or not connection.writable:
                 break
         self.read = offset
 
@@ -202,7 +201,7 @@ class SingleActive:
         if consumer is not self.active or self._change.when is not None:
             return
         if epoch is not None and (consumer.epoch is None or epoch > consumer.epoch):
-            consumer.epoch = epoch
+            consumer.set_epoch(epoch)
         self.rewind()
         self.dispatch()
 
@@ -219,8 +218,7 @@ class SingleActive:
         total = 0
         offset = cursor.next_unacknowledged(max(cursor.mark_delete + 1, log.first))
         while offset < self.read:
-            ledger = log.ledger_at(offset)
-            messages = ledger.messages[offset - ledger.first]
+            messages = log.entry(offset).messages
             total += cursor.partly[offset].bit_count() if offset in cursor.partly else messages
             offset = cursor.next_unacknowledged(offset + 1)
         return total

@@ -7,9 +7,9 @@ again, how often each entry was, and the limits on unacknowledged messages (rule
 from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING
 
-from ..model.errors import ConsumerBusy, FrameError
-from ..wire import unpack_payload
+from ..model.errors import ConsumerBusy
 from .consumer import Consumer
+from .entry import entry_metadata
 from .key_hash import AutoSplit, Selector, Sticky, slot_of, sticky_key
 
 if TYPE_CHECKING:
@@ -110,8 +110,8 @@ class Shared:
                     break
 
     def _deliver(self, consumer: Consumer, ledger: "Ledger", offset: int) -> None:
-        place = offset - ledger.first
-        messages = ledger.messages[place]
+        entry = ledger.entries[offset - ledger.first]
+        messages = entry.messages
         subscription = self.subscription
         ack_set = None
         partly = subscription.cursor.partly
@@ -120,9 +120,7 @@ class Shared:
             messages = bits.bit_count()
         consumer.pending[offset] = messages
         count = self.redeliveries.get(offset, 0) if self.redeliveries else 0
-        consumer.deliver(
-            ledger.id, place, subscription.topic.partition, ledger.data[place], messages, count, ack_set
-        )
+        consumer.deliver(entry, messages, count, ack_set)
         self.outstanding += messages
         limit = subscription.max_unacked_per_consumer
         if limit and consumer.unacked >= limit:
@@ -276,10 +274,7 @@ class KeyShared(Shared):
     def _slot(self, ledger: "Ledger", offset: int) -> int:
         slot = self._slots.get(offset)
         if slot is None:
-            try:
-                slot = slot_of(sticky_key(unpack_payload(ledger.data[offset - ledger.first]).metadata))
-            except FrameError:
-                slot = slot_of(b"NONE_KEY")
+            slot = slot_of(sticky_key(entry_metadata(ledger.entries[offset - ledger.first].data)))
             self._slots[offset] = slot
         return slot
 

@@ -101,12 +101,12 @@ def internal_stats(topic: Topic) -> dict[str, Any]:
         "entriesAddedCounter": log.entries_added,
         "numberOfEntries": log.durable_end - log.first,
         "totalSize": log.size,
-        "currentLedgerEntries": len(last.data),
+        "currentLedgerEntries": len(last.entries),
         "currentLedgerSize": last.size,
         "lastConfirmedEntry": text(log.durable_end - 1),
         "state": "Terminated" if topic.terminated_at is not None else "LedgerOpened",
         "ledgers": [
-            {"ledgerId": ledger.id, "entries": len(ledger.data), "size": ledger.size}
+            {"ledgerId": ledger.id, "entries": len(ledger.entries), "size": ledger.size}
             for ledger in log.ledgers
         ],
         "cursors": {

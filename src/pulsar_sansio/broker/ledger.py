@@ -12,9 +12,9 @@ from .store import EntryAdded, LedgerOpened, StoredLedger
 
 
 class Ledger:
-    """An append-only run of entries, in parallel lists to stay out of the garbage collector's way."""
+    """An append-only run of entries."""
 
-    __slots__ = ("data", "end", "first", "id", "messages", "opened_at", "publish_times", "size")
+    __slots__ = ("end", "entries", "first", "id", "opened_at", "size")
 
     def __init__(self, ledger_id: int, first: int, opened_at: int) -> None:
         self.id = ledger_id
@@ -26,15 +26,12 @@ class Ledger:
         """Wall time, ms."""
         self.size = 0
         """Bytes of all entries."""
-        self.data: list[bytes] = []
-        self.messages: list[int] = []
-        self.publish_times: list[int] = []
+        self.entries: list[EntryAdded] = []
+        """The very records that go to the store."""
 
-    def append(self, data: bytes, messages: int, publish_time: int) -> None:
-        self.data.append(data)
-        self.messages.append(messages)
-        self.publish_times.append(publish_time)
-        self.size += len(data)
+    def append(self, entry: EntryAdded) -> None:
+        self.entries.append(entry)
+        self.size += len(entry.data)
         self.end += 1
 
 
@@ -57,7 +54,7 @@ class ManagedLedger:
             kept = stored[ledger_id]
             ledger = Ledger(ledger_id, kept.first_offset, kept.opened_at)
             for entry in kept.entries:
-                ledger.append(entry.data, entry.messages, entry.publish_time)
+                ledger.append(entry)
             managed.ledgers.append(ledger)
             managed._firsts.append(ledger.first)
             managed.size += ledger.size
@@ -118,6 +115,11 @@ class ManagedLedger:
                 return offset if entry_id >= 0 and offset < ledger.end else None
         return None
 
+    def entry(self, offset: int) -> EntryAdded:
+        """The entry at an offset that is there."""
+        ledger = self.ledger_at(offset)
+        return ledger.entries[offset - ledger.first]
+
     # --- writing and removing ------------------------------------------------------------------------
 
     def roll(self, topic: str, ledger_id: int, wall_time: int) -> LedgerOpened:
@@ -130,16 +132,19 @@ class ManagedLedger:
     def append(self, topic: str, data: bytes, messages: int, publish_time: int) -> EntryAdded:
         """Add an entry to the open ledger; it may be read once it is durable."""
         ledger = self.ledgers[-1]
-        entry_id = ledger.end - ledger.first
-        ledger.append(data, messages, publish_time)
+        entry = EntryAdded(topic, ledger.id, ledger.end - ledger.first, messages, publish_time, data)
+        ledger.append(entry)
         self.size += len(data)
         self.entries_added += 1
-        return EntryAdded(topic, ledger.id, entry_id, messages, publish_time, data)
+        return entry
 
-    def trim(self, upto: int, keep: "Retention | None") -> tuple[int, ...]:
-        """Remove closed ledgers of which every entry is below `upto`, as retention allows (rule STORE-33)."""
+    def trim(self, upto: int, keep: "Retention | None", enough: int = -1) -> tuple[int, ...]:
+        """Remove closed ledgers of which every entry is below `upto`, as retention allows (rule STORE-33).
+
+        Stops when no more than `enough` bytes are left.
+        """
         removed = []
-        while len(self.ledgers) > 1 and self.ledgers[0].end <= upto:
+        while len(self.ledgers) > 1 and self.ledgers[0].end <= upto and self.size > enough:
             if keep is not None and keep.keeps(self):
                 break
             ledger = self.ledgers.pop(0)
@@ -159,7 +164,7 @@ class ManagedLedger:
         while low < high:
             middle = (low + high) // 2
             ledger = self.ledger_at(middle)
-            if ledger.publish_times[middle - ledger.first] < publish_time:
+            if ledger.entries[middle - ledger.first].publish_time < publish_time:
                 low = middle + 1
             else:
                 high = middle

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING
 
 from ..model.errors import ConsumerBusy, ServiceNotReady
 from ..model.topic_name import TopicName
-from ..wire import Send, unpack_payload
+from ..wire import MessageMetadata, Send
 from .consumer import Consumer, SubType
 from .dispatch import ConflictingConsumer
 from .key_hash import AutoSplit, Selector, Sticky, slot_of, sticky_key
 from .policies import Policies
 from .producers import Producer, Producers
 from .publish_checks import check_message
+from .store import EntryAdded
 
 if TYPE_CHECKING:
     from .broker import Broker
@@ -78,18 +79,18 @@ class VolatileSubscription:
 
     # --- what --------------------------------------------------------------------------------------------
 
-    def deliver(self, data: bytes, messages: int, key: Callable[[], bytes]) -> None:
+    def deliver(self, data: bytes, messages: int, metadata: MessageMetadata) -> None:
         """To the consumer whose turn it is, or to nobody."""
-        consumer = self._choose(key)
+        consumer = self._choose(metadata)
         if consumer is None or not consumer.available:
             self.dropped += messages
         else:
-            consumer.deliver(0, 0, self.topic.partition, data, messages)
+            consumer.deliver(EntryAdded(self.topic.name, 0, 0, messages, 0, data), messages)
             consumer.unacked = 0
 
-    def _choose(self, key: Callable[[], bytes]) -> Consumer | None:
+    def _choose(self, metadata: MessageMetadata) -> Consumer | None:
         if self.kind == SubType.Key_Shared:
-            return self.selector.owner(slot_of(key()))
+            return self.selector.owner(slot_of(sticky_key(metadata)))
         if self.kind != SubType.Shared:
             best = [each for each in self.consumers if each.priority == self.consumers[0].priority]
             return min(best, key=lambda each: each.name)
@@ -178,16 +179,12 @@ class VolatileTopic:
         """Deliver to every subscription, and confirm at once. Raises the refusal."""
         if self.closing:
             raise ServiceNotReady("The topic is being closed")
-        checked = check_message(self.policies, self.name, send)
-        self.messages_in += checked.messages
-        self.bytes_in += len(checked.data)
-        producer.messages_in += checked.messages
-
-        def key() -> bytes:
-            return sticky_key(unpack_payload(checked.data).metadata)
-
+        data, messages, metadata = check_message(self.policies, self.name, send)
+        self.messages_in += messages
+        self.bytes_in += len(data)
+        producer.messages_in += messages
         for subscription in list(self.subscriptions.values()):
-            subscription.deliver(checked.data, checked.messages, key)
+            subscription.deliver(data, messages, metadata)
         producer.pending += 1
         producer.connection.pending_publishes += 1
         producer.connection.confirm_send(producer, send.sequence_id, send.highest_sequence_id, 0, 0)

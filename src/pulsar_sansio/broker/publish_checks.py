@@ -3,10 +3,9 @@
 Pure: policies and a message in, the entry to store out, or the refusal that SEND_ERROR carries.
 """
 
-from typing import NamedTuple
-
-from ..model.errors import ChecksumMismatch, ChecksumRefused, FrameError, MetadataError, NotAllowed
-from ..wire import MessageMetadata, Send, pack_payload, unpack_payload
+from ..model.errors import ChecksumMismatch, ChecksumRefused, MetadataError, NotAllowed
+from ..wire import MessageMetadata, Send
+from .entry import read_headers
 from .policies import Policies
 
 MAX_MESSAGES_PER_ENTRY = 1_000_000
@@ -16,29 +15,19 @@ LEAST_MESSAGE_BYTES = 6
 """Bytes of the smallest message in a batch: four of size, two of metadata."""
 
 
-class Checked(NamedTuple):
-    """An entry as it is stored: always with a checksum, never with broker entry metadata."""
+def check_message(policies: Policies, topic: str, send: Send) -> tuple[bytes, int, MessageMetadata]:
+    """What to store, how many messages it is, and its metadata.
 
-    data: bytes
-    messages: int
-    metadata: MessageMetadata
-
-
-def check_message(policies: Policies, topic: str, send: Send) -> Checked:
-    """Raises a `BrokerError` for what is refused, `FrameError` for headers that cannot be parsed."""
+    Raises a `BrokerError` for what is refused, `FrameError` for headers that cannot be parsed.
+    """
     if send.txnid_least_bits is not None and send.txnid_most_bits is not None:
         raise NotAllowed("Transactions are not supported by this broker")
     if send.message_id is not None:
         raise NotAllowed(f"The topic {topic} is not a shadow topic: sending with a message id is not allowed")
-    data = send.payload
     try:
-        unpacked = unpack_payload(data)
+        data, metadata, size = read_headers(send.payload)
     except ChecksumMismatch:
         raise ChecksumRefused("Checksum failed on the broker") from None
-    if unpacked.broker_entry_metadata is not None:
-        raise FrameError("broker entry metadata from a client")
-    metadata = unpacked.metadata
-    size = len(unpacked.payload)
     if policies.encryption_required and not metadata.encryption_keys:
         raise MetadataError("Messages must be encrypted")
     limit = policies.max_message_size
@@ -53,11 +42,7 @@ def check_message(policies: Policies, topic: str, send: Send) -> Checked:
         room = max(metadata.uncompressed_size, size) // LEAST_MESSAGE_BYTES + 1
         if not 0 < messages <= min(MAX_MESSAGES_PER_ENTRY, room):
             raise MetadataError(f"A batch of {messages} messages does not fit into its bytes")
-    if unpacked.checksum_ok is None:
-        # clients there are that cannot read an entry without one (wire 1.2)
-        headers = int.from_bytes(data[:4], "big") + 4
-        data = b"".join(pack_payload(data[4:headers], data[headers:]))
-    return Checked(data, messages, metadata)
+    return data, messages, metadata
 
 
 def is_last_chunk(metadata: MessageMetadata) -> bool:

@@ -161,8 +161,7 @@ class Subscription:
                     changed = True
                     dispatcher.settled(consumer, offset, 0, True)
             elif self.topic.broker.config.batch_index_acknowledgement:
-                ledger = log.ledger_at(offset)
-                fresh = cursor.acknowledge_partly(offset, ack_set, ledger.messages[offset - ledger.first])
+                fresh = cursor.acknowledge_partly(offset, ack_set, log.entry(offset).messages)
                 if fresh:
                     changed = True
                     dispatcher.settled(consumer, offset, fresh, cursor.acknowledged(offset))
@@ -193,8 +192,7 @@ class Subscription:
         else:
             changed = cursor.acknowledge_up_to(offset - 1)
             if self.topic.broker.config.batch_index_acknowledgement:
-                ledger = log.ledger_at(offset)
-                fresh = cursor.acknowledge_partly(offset, ack_set, ledger.messages[offset - ledger.first])
+                fresh = cursor.acknowledge_partly(offset, ack_set, log.entry(offset).messages)
                 changed = changed or fresh > 0
         if changed:
             self._moved(before)
@@ -282,8 +280,7 @@ class Subscription:
         self.cursor.reset(mark_delete)
         offset = mark_delete + 1
         if first_remaining is not None and log.first <= offset < log.durable_end:
-            ledger = log.ledger_at(offset)
-            self.cursor.acknowledge_partly(offset, first_remaining, ledger.messages[offset - ledger.first])
+            self.cursor.acknowledge_partly(offset, first_remaining, log.entry(offset).messages)
         if self.dispatcher is not None:
             self.dispatcher.reset()
         self.fenced = False

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 
 from ..model.errors import PersistenceError, TopicTerminated
 from ..model.topic_name import TopicName
-from ..wire import Send, unpack_payload
+from ..wire import Send
 from .consumer import Consumer
 from .cursor import Cursor
+from .entry import entry_metadata
 from .key_hash import Sticky
 from .ledger import ManagedLedger, Retention
 from .policies import Policies
@@ -120,16 +121,15 @@ class Topic:
             raise TopicTerminated("Topic was already terminated")
         if self.closing or producer.closing:
             raise PersistenceError("Producer is closed")
-        checked = check_message(self.policies, self.name, send)
+        data, messages, metadata = check_message(self.policies, self.name, send)
         sequence_id = send.sequence_id
         highest = send.highest_sequence_id
         remember: int | None = None
-        if self.deduplication is not None and is_last_chunk(checked.metadata):
+        if self.deduplication is not None and is_last_chunk(metadata):
             remember = sequence_id if highest is None or highest < sequence_id else highest
             if self.deduplication.is_duplicate(producer.name, sequence_id, remember):
                 return False
-        messages = checked.messages
-        entry = self._append(checked.data, messages, checked.metadata.publish_time)
+        entry = self._append(data, messages, metadata.publish_time)
         self._pending.append((producer, sequence_id, highest, remember, entry.ledger_id, entry.entry_id))
         producer.pending += 1
         producer.messages_in += messages
@@ -140,7 +140,7 @@ class Topic:
         log = self.log
         ledger = log.ledgers[-1]
         config = self.broker.config
-        if len(ledger.data) >= config.ledger_max_entries or ledger.size >= config.ledger_max_bytes:
+        if len(ledger.entries) >= config.ledger_max_entries or ledger.size >= config.ledger_max_bytes:
             self._roll()
         entry = log.append(self.name, data, messages, publish_time)
         journal = self.journal
@@ -225,11 +225,12 @@ class Topic:
         )
         policies = self.policies
         keep = None
+        enough = -1 if self.subscriptions else self.broker.config.keep_without_subscription
         if policies.retention_time or policies.retention_size:
             keep = Retention(
                 policies.retention_time or -1, policies.retention_size or -1, self.broker.wall_time
             )
-        removed = log.trim(min(upto, log.durable_end), keep)
+        removed = log.trim(min(upto, log.durable_end), keep, enough)
         if removed:
             self.journal.records.append(LedgersDeleted(self.name, removed))
         self._set_trim_mark()
@@ -273,11 +274,9 @@ class Topic:
         offset = log.durable_end - 1
         if offset < log.first:
             return -1, -1, -1
-        ledger = log.ledger_at(offset)
-        place = offset - ledger.first
-        metadata = unpack_payload(ledger.data[place]).metadata
-        count = metadata.num_messages_in_batch
-        return ledger.id, place, -1 if count is None else count - 1
+        entry = log.entry(offset)
+        count = entry_metadata(entry.data).num_messages_in_batch
+        return entry.ledger_id, entry.entry_id, -1 if count is None else count - 1
 
     # --- the end -------------------------------------------------------------------------------------------
 
