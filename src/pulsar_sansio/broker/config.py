@@ -37,7 +37,8 @@ class BrokerConfig:
         how many partitions (0: not partitioned). `auto_subscription_creation` likewise for subscriptions.
         `deduplication`: the default for topics whose policies say nothing.
         `deduplication_inactivity`: seconds after which the sequence ids of an absent producer are forgotten.
-        `ledger_max_entries`, `ledger_max_bytes`: when the next ledger is begun. Whole ledgers are what is removed
+        `ledger_max_entries`, `ledger_max_bytes`: when the next ledger is begun. Whole ledgers are what
+        is removed
         once every subscription is done with them. `keep_without_subscription`: bytes that a topic without
         any subscription keeps. (The Java broker's ledgers are so large, and live for ten minutes at least,
         that it has no need of this.)
