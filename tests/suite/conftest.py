@@ -1,0 +1,75 @@
+"""Fixtures: the two brokers, a client of whichever it is, and a topic of the test's own."""
+
+from collections.abc import AsyncIterator, Iterator
+from itertools import count
+
+import pytest
+import trio
+
+from pulsar_trio import Client, open_client
+from tests.real_pulsar import RealPulsar
+
+from .brokers import BrokerUnderTest, OurBroker, RealBroker, prepare_real_pulsar
+
+DEADLINES = {"ours": 20.0, "real": 90.0}
+"""Seconds for one test: one that waits for ever fails. A real Pulsar needs 10 and more to start again."""
+
+_numbers = count()
+
+
+@pytest.fixture(scope="session")
+def real_pulsar() -> Iterator[RealPulsar]:
+    """One real Pulsar for all tests. Where it cannot be had, they fail with a line that says why."""
+    with RealPulsar() as pulsar:
+        prepare_real_pulsar(pulsar)
+        yield pulsar
+
+
+@pytest.fixture(params=["ours", pytest.param("real", marks=pytest.mark.real)])
+def real_or_none(request: pytest.FixtureRequest) -> RealPulsar | None:
+    if request.param == "ours":
+        return None
+    pulsar = request.getfixturevalue("real_pulsar")
+    assert isinstance(pulsar, RealPulsar)
+    return pulsar
+
+
+@pytest.fixture
+async def broker(real_or_none: RealPulsar | None, nursery: trio.Nursery) -> BrokerUnderTest:
+    under_test: BrokerUnderTest
+    if real_or_none is not None:
+        under_test = RealBroker(real_or_none)
+    else:
+        under_test = OurBroker(nursery)
+        await under_test.start()
+        under_test.prepare()
+    nursery.start_soon(_give_up, DEADLINES[under_test.name])
+    return under_test
+
+
+async def _give_up(seconds: float) -> None:
+    await trio.sleep(seconds)
+    raise TimeoutError(f"the test did not end in {seconds:g} s")
+
+
+@pytest.fixture
+async def client(broker: BrokerUnderTest) -> AsyncIterator[Client]:
+    async with open_client(broker.url) as client:
+        yield client
+
+
+@pytest.fixture
+def topic(request: pytest.FixtureRequest) -> str:
+    """A name that no other test of the run has."""
+    return f"persistent://public/default/{own_name(request)}"
+
+
+@pytest.fixture
+def local_name(request: pytest.FixtureRequest) -> str:
+    """The same without domain and namespace, for tests that choose the namespace."""
+    return own_name(request)
+
+
+def own_name(request: pytest.FixtureRequest) -> str:
+    letters = "".join(letter if letter.isalnum() else "-" for letter in request.node.name)
+    return f"{letters}-{next(_numbers)}"

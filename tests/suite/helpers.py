@@ -1,0 +1,70 @@
+"""Small things several tests of the suite do."""
+
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+
+import trio
+
+from pulsar_trio import Consumer, Message
+
+from .brokers import BrokerUnderTest
+
+QUIET = 0.4
+"""Seconds without a message after which we believe that there is none."""
+
+
+def payloads(count: int, start: int = 0) -> list[bytes]:
+    """`b"0"`, `b"1"`, …"""
+    return [b"%d" % number for number in range(start, start + count)]
+
+
+async def receive(consumer: Consumer, count: int) -> list[Message]:
+    """The next `count` messages, not acknowledged."""
+    messages: list[Message] = []
+    while len(messages) < count:
+        messages += await consumer.receive_many(count - len(messages))
+    return messages
+
+
+async def receive_and_acknowledge(consumer: Consumer, count: int) -> list[Message]:
+    messages = await receive(consumer, count)
+    consumer.acknowledge(messages)
+    return messages
+
+
+async def rest(consumer: Consumer, quiet: float = QUIET) -> list[Message]:
+    """Whatever comes until `quiet` seconds pass without a message."""
+    messages: list[Message] = []
+    while True:
+        with trio.move_on_after(quiet) as scope:
+            messages += await consumer.receive_many(1000)
+        if scope.cancelled_caught:
+            return messages
+
+
+def values(messages: Iterable[Message]) -> list[bytes | None]:
+    return [message.value for message in messages]
+
+
+def numbers(messages: Iterable[Message]) -> list[int]:
+    """Payloads as the numbers they spell."""
+    return [int(message.data) for message in messages]
+
+
+def first_occurrences(numbers: Sequence[int]) -> list[int]:
+    """Without what came again."""
+    return list(dict.fromkeys(numbers))
+
+
+async def unload(broker: BrokerUnderTest, topic: str) -> None:
+    await broker.unload(topic)
+
+
+async def kill_and_start(broker: BrokerUnderTest, topic: str) -> None:
+    await broker.kill()
+    await broker.start()
+
+
+Interruption = Callable[[BrokerUnderTest, str], Awaitable[None]]
+
+INTERRUPTIONS: list[Interruption] = [unload, kill_and_start]
+"""How a topic goes away and comes back while it is in use."""

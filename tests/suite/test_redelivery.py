@@ -1,0 +1,87 @@
+"""Messages that are given back, and how often the broker says it has delivered them before."""
+
+import trio
+
+from pulsar_trio import Client
+
+from .helpers import numbers, payloads, receive, receive_and_acknowledge, rest
+
+
+async def test_a_negatively_acknowledged_message_comes_again(client: Client, topic: str) -> None:
+    async with (
+        client.subscribe(topic, "sub", kind="shared", negative_acknowledgement_delay=0.2) as consumer,
+        client.create_producer(topic, batching=None) as producer,
+    ):
+        await producer.send_many(payloads(5))
+        for message in await receive(consumer, 5):
+            assert message.redelivery_count == 0
+            if int(message.data) in (1, 3):
+                consumer.negative_acknowledge(message)
+            else:
+                consumer.acknowledge(message)
+        again = await receive(consumer, 2)
+        assert sorted(numbers(again)) == [1, 3]
+        assert [message.redelivery_count for message in again] == [1, 1]
+        consumer.negative_acknowledge(again)
+        third = await receive_and_acknowledge(consumer, 2)
+        assert [message.redelivery_count for message in third] == [2, 2]
+        assert await rest(consumer, quiet=0.6) == []
+
+
+async def test_it_waits_for_the_delay(client: Client, topic: str) -> None:
+    async with (
+        client.subscribe(topic, "sub", kind="shared", negative_acknowledgement_delay=0.5) as consumer,
+        client.create_producer(topic) as producer,
+    ):
+        await producer.send(b"x")
+        consumer.negative_acknowledge(await consumer.receive())
+        given_back = trio.current_time()
+        await receive_and_acknowledge(consumer, 1)
+        assert 0.45 <= trio.current_time() - given_back <= 3.0
+
+
+async def test_it_goes_to_whichever_consumer_is_there(client: Client, topic: str) -> None:
+    async with client.subscribe(topic, "sub", kind="shared") as stays:
+        async with client.subscribe(
+            topic, "sub", kind="shared", negative_acknowledgement_delay=0.1
+        ) as gives_back:
+            async with client.create_producer(topic, batching=None) as producer:
+                await producer.send_many(payloads(10))
+            gives_back.negative_acknowledge(await gives_back.receive())
+        got = await receive_and_acknowledge(stays, 10)
+        assert sorted(numbers(got)) == list(range(10))
+
+
+async def test_redeliver_unacknowledged(client: Client, topic: str) -> None:
+    """Everything that is not acknowledged comes again, in order (Exclusive)."""
+    async with (
+        client.subscribe(topic, "sub", kind="exclusive") as consumer,
+        client.create_producer(topic, batching=None) as producer,
+    ):
+        await producer.send_many(payloads(6))
+        messages = await receive(consumer, 4)
+        consumer.acknowledge(messages[:2])
+        await consumer.flush()
+        consumer.redeliver_unacknowledged()
+        assert numbers(await receive_and_acknowledge(consumer, 4)) == [2, 3, 4, 5]
+
+
+async def test_one_message_of_a_batch_can_be_given_back(client: Client, topic: str) -> None:
+    """The broker delivers whole batches; what was acknowledged of one is not handed out again."""
+    async with (
+        client.subscribe(
+            topic,
+            "sub",
+            kind="shared",
+            negative_acknowledgement_delay=0.1,
+            batch_index_acknowledgement=True,
+        ) as consumer,
+        client.create_producer(topic) as producer,
+    ):
+        await producer.send_many(payloads(10))
+        messages = await receive(consumer, 10)
+        consumer.acknowledge([message for message in messages if int(message.data) != 4])
+        await consumer.flush()
+        consumer.negative_acknowledge(messages[4])
+        assert numbers(await receive_and_acknowledge(consumer, 1)) == [4]
+        assert await rest(consumer) == []
