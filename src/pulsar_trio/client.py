@@ -163,6 +163,9 @@ class Client:
             await trio.lowlevel.checkpoint()
             return
         try:
+            async with trio.open_nursery() as nursery:
+                for endpoint in list(driver.endpoints.values()):
+                    nursery.start_soon(endpoint.aclose)
             await driver.request(driver.machine.close, None)
             driver.closed = True
             await driver.drained()

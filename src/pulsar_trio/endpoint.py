@@ -147,6 +147,7 @@ class Endpoint:
             return
         self._closing = True
         try:
+            await self._before_closing()
             await self._driver.request(self._machine.close, self._handle)
         except PulsarError:
             pass  # it is closed all the same, and who waits for a message has been told what became of it
@@ -155,6 +156,10 @@ class Endpoint:
             raise
         finally:
             self.end(self._reason(None))
+
+    async def _before_closing(self) -> None:
+        """What is still to be done while it is open."""
+        await trio.lowlevel.checkpoint_if_cancelled()
 
     @enable_ki_protection
     def _abandon(self) -> None:

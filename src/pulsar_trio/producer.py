@@ -273,6 +273,12 @@ class Producer(Endpoint):
         """
         await self._request(self._machine.flush)
 
+    async def _before_closing(self) -> None:
+        """The machine gives up what is not confirmed when it closes, so it is flushed first."""
+        if self._pending():
+            with trio.move_on_after(self._driver.config.operation_timeout):
+                await self.flush()
+
     # --- the window -------------------------------------------------------------------------------------
 
     async def _in_turn(self, attempt: Callable[[], T]) -> T:
