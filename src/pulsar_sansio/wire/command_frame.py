@@ -3,6 +3,7 @@
 Knows the numbers of the hot commands and nothing of what is in them.
 """
 
+from ..model.errors import FrameError
 from .varint import SMALL_VARINTS, encode_varint
 
 SEND, SEND_RECEIPT, MESSAGE, ACK, FLOW = 6, 7, 9, 10, 11
@@ -28,3 +29,9 @@ def build_frame(tag: bytes, body: bytes, payload_size: int = 0) -> bytes:
 def frame_command(number: int, body: bytes) -> bytes:
     """The simple frame of the command with this number in BaseCommand.Type."""
     return build_frame(command_tag(number), body)
+
+
+def check_no_payload(number: int, command_end: int, frame_end: int) -> None:
+    """Raises `FrameError` when a command that has no payload is followed by something."""
+    if command_end != frame_end:
+        raise FrameError(f"a command of type {number} is followed by bytes that belong to nothing")

@@ -9,15 +9,16 @@ Fields a record has no attribute for are kept as bytes in `rest`, those of the p
 `position_rest`, and written back at the end.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from struct import Struct
+from typing import Any, NamedTuple
 
 from ..model.errors import FrameError
 from .ack_sets import bits_from_words, words_from_bits
-from .command_frame import ACK, FLOW, JOIN_LIMIT, MESSAGE, build_frame, command_tag
+from .command_frame import ACK, FLOW, JOIN_LIMIT, MESSAGE, build_frame, check_no_payload, command_tag
 from .fields import BYTES, ENUM, INT64, UINT32, UINT64, Field, Layout, signed_64
 from .positions import MINUS_ONE, take_position, write_words
-from .varint import SMALL_VARINTS, encode_varint, read_varint
+from .varint import SMALL_VARINTS, VALUE_OF_CONTINUED, VALUE_OF_SMALL, encode_varint, read_varint
 
 INDIVIDUAL, CUMULATIVE = 0, 1
 """CommandAck.AckType."""
@@ -131,11 +132,75 @@ def encode_message(
     return [head + stored] if len(stored) <= JOIN_LIMIT else [head, stored]
 
 
-def decode_message(data: bytes, position: int, end: int, payload: bytes) -> MessageCommand:
+# Entries for one consumer from one ledger differ in the entry's number alone. So the last command of that
+# kind is remembered as what stands before the number and behind it: when both are there again, with a
+# number between them, nothing else has to be read. An entry of this memory is a pure function of the
+# bytes compared, so forgetting all of it changes nothing.
+
+_MEMORY_LIMIT = 1024
+_Likeness = tuple[int, Callable[[bytes, int], tuple[Any, ...]], bytes, bytes, int, int, int, int, int | None]
+"""Size; reader of: front, two lower bytes of the entry's number if there are more than two, the other
+bytes, back; front; back; and the values of the fields."""
+
+_likenesses: dict[bytes, _Likeness] = {}
+
+
+def decode_message(data: bytes, position: int, end: int, frame_end: int) -> MessageCommand:
+    likeness = _likenesses.get(data[position : position + 6])
+    if likeness is not None and position + likeness[0] == end:
+        _, read, front, back, consumer_id, ledger_id, partition, redelivery_count, epoch = likeness
+        found_front, low, high, found_back = read(data, position)
+        if found_front == front and found_back == back:
+            entry_id = VALUE_OF_SMALL.get(high)
+            if low and entry_id is not None:
+                entry_id = (entry_id << 14) + VALUE_OF_CONTINUED.get(low, -(1 << 30))
+            if entry_id is not None and entry_id >= 0:
+                return _new_tuple(
+                    MessageCommand,
+                    (
+                        consumer_id,
+                        ledger_id,
+                        entry_id,
+                        partition,
+                        -1,
+                        redelivery_count,
+                        None,
+                        epoch,
+                        data[end:frame_end],
+                        b"",
+                        b"",
+                    ),
+                )
+    return _decode_usual_message(data, position, end, data[end:frame_end])
+
+
+def _remember(data: bytes, start: int, entry_start: int, end: int, command: MessageCommand) -> None:
+    entry_end = read_varint(data, entry_start)[1]
+    length = entry_end - entry_start
+    if length > 4:
+        return
+    if len(_likenesses) >= _MEMORY_LIMIT:
+        _likenesses.clear()
+    low = 2 if length > 2 else 0
+    _likenesses[data[start : start + 6]] = (
+        end - start,
+        Struct(f"{entry_start - start}s{low}s{length - low}s{end - entry_end}s").unpack_from,
+        data[start:entry_start],
+        data[entry_end:end],
+        command.consumer_id,
+        command.ledger_id,
+        command.partition,
+        command.redelivery_count,
+        command.consumer_epoch,
+    )
+
+
+def _decode_usual_message(data: bytes, position: int, end: int, payload: bytes) -> MessageCommand:
     start = position
     consumer_id = ledger_id = entry_id = epoch = None
     partition = -1
     redelivery_count = 0
+    entry_start = 0
     while position < end:
         tag = data[position]
         value = data[position + 1]
@@ -150,6 +215,7 @@ def decode_message(data: bytes, position: int, end: int, payload: bytes) -> Mess
                 tag = data[position]
                 value = data[position + 1]
                 position += 2
+                value_start = position - 1
                 if value > 0x7F:
                     byte = data[position]
                     if byte < 0x80:
@@ -165,6 +231,7 @@ def decode_message(data: bytes, position: int, end: int, payload: bytes) -> Mess
                     ledger_id = value
                 elif tag == 0x10:
                     entry_id = value
+                    entry_start = value_start
                 elif tag == 0x18 and value < 1 << 31:
                     partition = value
                 else:
@@ -182,22 +249,11 @@ def decode_message(data: bytes, position: int, end: int, payload: bytes) -> Mess
     if ledger_id >> 63 or entry_id >> 63:
         ledger_id = signed_64(ledger_id)
         entry_id = signed_64(entry_id)
-    return _new_tuple(
-        MessageCommand,
-        (
-            consumer_id,
-            ledger_id,
-            entry_id,
-            partition,
-            -1,
-            redelivery_count,
-            None,
-            epoch,
-            payload,
-            b"",
-            b"",
-        ),
+    command = MessageCommand(
+        consumer_id, ledger_id, entry_id, partition, -1, redelivery_count, None, epoch, payload
     )
+    _remember(data, start, entry_start, end, command)
+    return command
 
 
 def _decode_any_message(data: bytes, start: int, end: int, payload: bytes) -> MessageCommand:
@@ -305,7 +361,8 @@ def encode_ack(
 _POSITION_HEADS = [b"\x1a" + SMALL_VARINTS[size] for size in range(128)]
 
 
-def decode_ack(data: bytes, position: int, end: int, payload: bytes) -> Ack:
+def decode_ack(data: bytes, position: int, end: int, frame_end: int) -> Ack:
+    check_no_payload(ACK, end, frame_end)
     start = position
     consumer_id = ack_type = request_id = None
     message_ids: list[PositionAck] = []
@@ -383,6 +440,7 @@ def encode_flow(consumer_id: int, message_permits: int, rest: bytes = b"") -> by
     return build_frame(_FLOW_TAG, body)
 
 
-def decode_flow(data: bytes, position: int, end: int, payload: bytes) -> Flow:
+def decode_flow(data: bytes, position: int, end: int, frame_end: int) -> Flow:
+    check_no_payload(FLOW, end, frame_end)
     values, rest = _FLOW.decode(data, position, end)
     return Flow(values["consumer_id"], values["message_permits"], rest)

@@ -11,7 +11,7 @@ from google.protobuf.message import DecodeError, Message
 
 from ..model.errors import FrameError
 from . import proto
-from .command_frame import MESSAGE, SEND, frame_command
+from .command_frame import command_tag, frame_command
 from .fields import ENUM, Field, Layout
 from .hot_commands import HOT_DECODERS
 
@@ -22,8 +22,14 @@ FRAME_PADDING = 10 * 1024
 """Bytes a frame may be larger than a message, for command and metadata."""
 
 _SIZE_FIELD = 4
-_read_sizes = Struct(">II").unpack_from
-_hot_decoder = HOT_DECODERS.get
+_read_front = Struct(">III").unpack_from
+"""Total size, size of the command, and the command's first four bytes."""
+
+_decoder_by_front = {
+    int.from_bytes(command_tag(number), "big"): decoder for number, decoder in HOT_DECODERS.items()
+}.get
+"""By the first three bytes of a command: the field of the type, and the tag of the field it announces."""
+
 
 PING, PONG = 18, 19
 
@@ -53,53 +59,47 @@ def decode_frame(data: bytes, position: int, limit: int) -> tuple[int, Any, int]
     contradict each other, its command is malformed, lacks a required field or text is not UTF-8, or a type
     comes without its command.
     """
-    available = len(data) - position
-    if available < 8:
-        if available >= _SIZE_FIELD:
-            _check_total(int.from_bytes(data[position : position + 4], "big"), limit)
-        return None
-    total_size, command_size = _read_sizes(data, position)
+    length = len(data)
+    if length - position < 12:
+        return _decode_short_frame(data, position, limit)
+    total_size, command_size, front = _read_front(data, position)
     if total_size > limit or command_size + 4 > total_size:
-        _check_total(total_size, limit)
-        raise FrameError(f"a frame of {total_size} bytes cannot hold a command of {command_size}")
-    end = position + 4 + total_size
-    if available < 4 + total_size:
+        raise _wrong_sizes(total_size, command_size, limit)
+    end: int = position + 4 + total_size
+    if end > length:
         return None
-    start = position + 8
-    command_end = start + command_size
-    # The way of nearly all frames: the type, one byte long, then exactly the field of that type.
-    if command_size > 3 and data[start] == 0x08:
-        type_number = data[start + 1]
-        decoder = _hot_decoder(type_number)
-        if decoder is not None and data[start + 2] == type_number << 3 | 2:
-            body = start + 4
-            size = data[start + 3]
-            if size > 0x7F:
-                size = size & 0x7F | data[body] << 7
-                body += 1
-            if body + size == command_end and size < 1 << 14:
-                try:
-                    command = decoder(data, body, command_end, data[command_end:end])
-                except IndexError:
-                    raise FrameError("a command ends inside a field") from None
-                if command_end != end and type_number != SEND and type_number != MESSAGE:
-                    raise _payload_not_allowed(type_number)
-                return type_number, command, end
-    type_number, any_command = _decode_any(data, start, command_end, end)
-    if command_end != end and any_command is not None and type_number not in (SEND, MESSAGE):
-        raise _payload_not_allowed(type_number)
-    return type_number, any_command, end
+    # The way of nearly all frames: the type, then exactly the field of that type, both short.
+    decoder = _decoder_by_front(front >> 8)
+    size = front & 0xFF
+    if decoder is not None and command_size == size + 4 and size < 0x80:
+        start = position + 12
+        try:
+            return front >> 16 & 0xFF, decoder(data, start, start + size, end), end
+        except IndexError:
+            raise FrameError("a command ends inside a field") from None
+    return *_decode_any(data, position + 8, position + 8 + command_size, end), end
 
 
-def _check_total(total_size: int, limit: int) -> None:
+def _decode_short_frame(data: bytes, position: int, limit: int) -> tuple[int, Any, int] | None:
+    """As `decode_frame` where fewer than twelve bytes are left: most likely a frame still arriving."""
+    available = len(data) - position
+    if available < 4:
+        return None
+    total_size = int.from_bytes(data[position : position + 4], "big")
+    # Four bytes say only whether the size is allowed; the size of the command is there or taken as fitting.
+    command_size = int.from_bytes(data[position + 4 : position + 8], "big") if available >= 8 else 0
+    if not 4 <= total_size <= limit or command_size + 4 > total_size:
+        raise _wrong_sizes(total_size, command_size, limit)
+    end = position + 4 + total_size
+    if end > len(data):
+        return None
+    return *_decode_any(data, position + 8, position + 8 + command_size, end), end
+
+
+def _wrong_sizes(total_size: int, command_size: int, limit: int) -> FrameError:
     if total_size > limit:
-        raise FrameError(f"a frame of {total_size} bytes is over the limit of {limit}")
-    if total_size < 4:
-        raise FrameError(f"a frame of {total_size} bytes has no room for the size of its command")
-
-
-def _payload_not_allowed(type_number: int) -> FrameError:
-    return FrameError(f"a command of type {type_number} is followed by bytes that belong to nothing")
+        return FrameError(f"a frame of {total_size} bytes is over the limit of {limit}")
+    return FrameError(f"a frame of {total_size} bytes cannot hold a command of {command_size} and its size")
 
 
 _TYPE_ONLY = Layout("BaseCommand", [Field(1, "type", ENUM)])
@@ -125,10 +125,13 @@ def _decode_any(data: bytes, start: int, command_end: int, end: int) -> tuple[in
     command: Message = getattr(base, name)
     decoder = HOT_DECODERS.get(base.type)
     if decoder is None:
+        if command_end != end:
+            raise FrameError(f"a command of type {base.type} is followed by bytes that belong to nothing")
         _check_text(command)
         return base.type, command
     body = command.SerializeToString()
-    return base.type, decoder(body, 0, len(body), data[command_end:end])
+    frame = body + data[command_end:end]
+    return base.type, decoder(frame, 0, len(body), len(frame))
 
 
 def _unknown_type(data: bytes, start: int, end: int) -> int | None:

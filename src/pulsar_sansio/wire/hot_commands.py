@@ -28,14 +28,14 @@ from .publish_commands import (
 
 HotCommand = Send | MessageCommand | SendReceipt | Ack | Flow
 
-HOT_DECODERS: dict[int, Callable[[bytes, int, int, bytes], HotCommand]] = {
+HOT_DECODERS: dict[int, Callable[[bytes, int, int, int], HotCommand]] = {
     SEND: decode_send,
     MESSAGE: decode_message,
     SEND_RECEIPT: decode_send_receipt,
     ACK: decode_ack,
     FLOW: decode_flow,
 }
-"""By number of the command: from data, start and end of the command in it, and the payload behind it.
+"""By number of the command: from data, the start and end of the command in it, and the end of its frame.
 
 They raise `FrameError` for what is malformed or incomplete, and `IndexError` where `data` ends early.
 """

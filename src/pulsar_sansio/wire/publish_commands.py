@@ -12,7 +12,7 @@ Fields a record has no attribute for are kept as bytes in `rest`, those of the p
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from .command_frame import JOIN_LIMIT, SEND, SEND_RECEIPT, build_frame, command_tag
+from .command_frame import JOIN_LIMIT, SEND, SEND_RECEIPT, build_frame, check_no_payload, command_tag
 from .fields import BOOL, BYTES, INT32, UINT64, Field, Layout, signed_64
 from .positions import MINUS_ONE, decode_position, take_position
 from .varint import encode_varint, read_varint
@@ -93,8 +93,9 @@ def encode_send(
     return [head, *headers_and_payload]
 
 
-def decode_send(data: bytes, position: int, end: int, payload: bytes) -> Send:
+def decode_send(data: bytes, position: int, end: int, frame_end: int) -> Send:
     start = position
+    payload = data[end:frame_end]
     producer_id = sequence_id = highest = least = most = None
     count = 1
     is_chunk = False
@@ -182,7 +183,8 @@ def encode_send_receipt(
     return build_frame(_SEND_RECEIPT_TAG, body + rest)
 
 
-def decode_send_receipt(data: bytes, position: int, end: int, payload: bytes) -> SendReceipt:
+def decode_send_receipt(data: bytes, position: int, end: int, frame_end: int) -> SendReceipt:
+    check_no_payload(SEND_RECEIPT, end, frame_end)
     start = position
     producer_id = sequence_id = ledger_id = entry_id = highest = None
     while position < end:
