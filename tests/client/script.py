@@ -7,7 +7,7 @@ tests need (`ready_link`, `ready_producer`).
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from pulsar_sansio.client.client import Client
 from pulsar_sansio.client.outputs import Connect, Disconnect, Output, ProducerReady, Transmit
@@ -208,25 +208,25 @@ def frame_lookup(
     )
 
 
-def frame_lookup_failed(request_id: int, error: proto.ServerError, message: str = "no") -> bytes:
+def frame_lookup_failed(request_id: int, error: int, message: str = "no") -> bytes:
     return encode_command(
         Command.LOOKUP_RESPONSE,
         proto.CommandLookupTopicResponse(
             request_id=request_id,
             response=proto.CommandLookupTopicResponse.Failed,
-            error=error,
+            error=cast(Any, error),
             message=message,
         ),
     )
 
 
-def frame_partitions_failed(request_id: int, error: proto.ServerError, message: str = "no") -> bytes:
+def frame_partitions_failed(request_id: int, error: int, message: str = "no") -> bytes:
     return encode_command(
         Command.PARTITIONED_METADATA_RESPONSE,
         proto.CommandPartitionedTopicMetadataResponse(
             request_id=request_id,
             response=proto.CommandPartitionedTopicMetadataResponse.Failed,
-            error=error,
+            error=cast(Any, error),
             message=message,
         ),
     )
@@ -249,10 +249,10 @@ def frame_success(request_id: int) -> bytes:
     return encode_command(Command.SUCCESS, proto.CommandSuccess(request_id=request_id))
 
 
-def frame_error(request_id: int, error: proto.ServerError, message: str = "no") -> bytes:
+def frame_error(request_id: int, error: int, message: str = "no") -> bytes:
     return encode_command(
         Command.ERROR,
-        proto.CommandError(request_id=request_id, error=error, message=message),
+        proto.CommandError(request_id=request_id, error=cast(Any, error), message=message),
     )
 
 
@@ -262,15 +262,13 @@ def frame_receipt(
     return encode_send_receipt(producer_id, sequence_id, ledger_id, entry_id, highest)
 
 
-def frame_send_error(
-    sequence_id: int, error: proto.ServerError, message: str = "no", producer_id: int = 0
-) -> bytes:
+def frame_send_error(sequence_id: int, error: int, message: str = "no", producer_id: int = 0) -> bytes:
     return encode_command(
         Command.SEND_ERROR,
         proto.CommandSendError(
             producer_id=producer_id,
             sequence_id=sequence_id,
-            error=error,
+            error=cast(Any, error),
             message=message,
         ),
     )
