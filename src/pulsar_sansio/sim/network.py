@@ -344,6 +344,12 @@ class Wire:
         if to_client:
             self.to_client.drop()
 
+    def broker_vanished(self) -> None:
+        """The broker's machine is gone, and nobody is told."""
+        self.half_open(to_broker=True, to_client=True)
+        self.broker_open = False
+        self._forget_when_closed()
+
     def clean_end(self) -> None:
         """Something in between closes both halves in good order."""
         for pipe in (self.to_broker, self.to_client):

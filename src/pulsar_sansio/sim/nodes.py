@@ -255,8 +255,7 @@ class BrokerNode:
         self.wires.clear()
         for wire in wires:
             if silently:
-                wire.half_open(to_broker=True, to_client=True)
-                wire.broker_open = False
+                wire.broker_vanished()
             else:
                 wire.closed_by(client_side=False, abort=True)
 
@@ -298,8 +297,8 @@ class BrokerNode:
         self._timer.arm()
 
     def _outputs(self, broker: Broker) -> list[BrokerOutput]:
-        """All there are. Which wires end is known to the watch before any of them is obeyed: the broker speaks of
-        the end first, but may have asked earlier to write what it says because of it."""
+        """All there are. Which wires end is known to the watch before any of them is obeyed: the broker
+        speaks of the end first, but may have asked earlier to write what it says because of it."""
         outputs = []
         while (output := broker.next_output()) is not None:
             if type(output) is BrokerDisconnect and output.link in self.wires:

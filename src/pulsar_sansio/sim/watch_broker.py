@@ -1,11 +1,11 @@
 """The brokers' ends of the wires: what a broker may write, knowing what it has processed.
 
-Sees frames in the order in which the broker sees them. Several may come in one input, and the broker answers some
-of them before it has read the others; so what makes a frame of the broker legal counts from the beginning of the
-input that brought it, and what makes one illegal from its end. Keeps, for every consumer, the permits it has left by
-recount, and for every subscription what the broker was told to be acknowledged; tells the reference model
-where entries lie. What a killed broker had not confirmed it may have forgotten; what it confirmed it may
-not.
+Sees frames in the order in which the broker sees them. Several may come in one input, and the broker answers
+some of them before it has read the others; so what makes a frame of the broker legal counts from the
+beginning of the input that brought it, and what makes one illegal from its end. Keeps, for every consumer,
+the permits it has left by recount, and for every subscription what the broker was told to be acknowledged;
+tells the reference model where entries lie. What a killed broker had not confirmed it may have forgotten;
+what it confirmed it may not.
 """
 
 from collections import deque
@@ -377,6 +377,17 @@ class BrokerWatch:
                     del consumer.state.holders[position]
                     consumer.pending.pop(position, None)
                 self._loose[position] = None
+            self._later.append((self._asked_again, wire, end, command))
+
+    def _asked_again(self, wire: Wire, end: BrokerEnd, command: Any) -> None:
+        """What was delivered in the same input before the request was read is given back, too."""
+        consumer = end.consumers.get(command.consumer_id)
+        if consumer is not None:
+            for each in command.message_ids:
+                position = (each.ledgerId, each.entryId)
+                if consumer.state.holders.get(position) is consumer:
+                    del consumer.state.holders[position]
+                    consumer.pending.pop(position, None)
 
     def _redelivered(self, wire: Wire, end: BrokerEnd, command: Any) -> None:
         consumer = end.consumers.get(command.consumer_id)

@@ -2,7 +2,9 @@
 
 Sees frames in the order in which the client sees them: its own when they are written, the broker's when they
 arrive. So every check here is strict: a frame that had to wait for another one was written too early if that
-one had not arrived. Feeds the reference model with what the producers put on the wire.
+one had not arrived. What an arriving frame forbids counts from the end of the input that brought it, because
+the client may have answered an earlier frame of the same input. Feeds the reference model with what the
+producers put on the wire.
 """
 
 from collections.abc import Callable
@@ -86,6 +88,8 @@ class ClientWatch:
         """By number of the wire."""
         self.handles: dict[str, int] = {}
         """Consumer name -> handle, for asking how many messages wait in the client."""
+        self._closed: list[ProducerEnd | ConsumerEnd] = []
+        """Closed by the broker in the input being handled."""
         self._written: dict[int, Handler] = {
             T.CONNECT: self._wrote_connect,
             T.PRODUCER: self._wrote_producer,
@@ -140,6 +144,10 @@ class ClientWatch:
 
     def settled(self, wire: Wire) -> None:
         """The client has dealt with what arrived: pings are answered by now (exchanges 1.4)."""
+        if self._closed:
+            for each in self._closed:
+                each.closed = True
+            self._closed.clear()
         end = self.ends.get(wire.number)
         if end is not None and end.pings and wire.client_open:
             raise ViolationError("INV-N7", f"wire {wire.number}: a PING is not answered at once")
@@ -380,17 +388,18 @@ class ClientWatch:
     def _got_close_producer(self, wire: Wire, end: ClientEnd, command: Any) -> None:
         producer = end.producers.get(command.producer_id)
         if producer is not None:
-            producer.closed = True
+            self._closed.append(producer)
 
     def _got_close_consumer(self, wire: Wire, end: ClientEnd, command: Any) -> None:
         consumer = end.consumers.get(command.consumer_id)
         if consumer is not None:
-            consumer.closed = True
+            self._closed.append(consumer)
 
     def _got_ping(self, wire: Wire, end: ClientEnd, command: Any) -> None:
         end.pings += 1
 
 
-def held_back(consumer: ConsumerEnd) -> int:
-    """Permits the client has not given back although nothing waits in it."""
-    return consumer.queue - (consumer.granted - consumer.arrived)
+def held_back(consumer: ConsumerEnd, waiting: int) -> int:
+    """Permits the client has not given back although the messages are gone; `waiting` of them are still in
+    it."""
+    return consumer.queue - (consumer.granted - consumer.arrived) - waiting

@@ -105,6 +105,7 @@ class ProducerApp:
         self.handle = 0
         self.state = "idle"
         """"idle", "opening", "open" or "closing"."""
+        self.attached = False
         self.full = False
         self._generation = 0
 
@@ -300,6 +301,7 @@ class ProducerApp:
             if self.state != "opening":
                 raise ViolationError("INV-N1", f"{record.tag} is ready in state {self.state}")
             self.state = "open"
+            self.attached = True
             record.ready_at = self.world.clock.now
         elif kind is ProducerFailed:
             self._gone(ready=False)
@@ -311,7 +313,9 @@ class ProducerApp:
                     model.flushed(record, output.request)
                 else:
                     del record.flushes[output.request]
-        elif kind is not Detached and kind is not Attached:
+        elif kind is Detached or kind is Attached:
+            self.attached = kind is Attached
+        else:
             raise ViolationError("INV-N2", f"{record.tag} is told {kind.__name__}")
 
     def _gone(self, ready: bool) -> None:
@@ -341,6 +345,7 @@ class ConsumerApp:
         self.record: ConsumerRecord | None = None
         self.handle = 0
         self.state = "idle"
+        self.attached = False
         self.kept: dict[Place, Message] = {}
         """Taken, neither acknowledged nor refused yet."""
         self.confirmations: dict[int, None] = {}
@@ -580,6 +585,7 @@ class ConsumerApp:
             if self.state != "opening":
                 raise ViolationError("INV-N1", f"{record.name} is ready in state {self.state}")
             self.state = "open"
+            self.attached = True
             self._later()
         elif kind is ConsumerFailed:
             if self.state != "opening":
@@ -589,11 +595,16 @@ class ConsumerApp:
             if self.state == "opening":
                 raise ViolationError("INV-N1", f"{record.name} is closed and was never ready")
             self._gone()
-        elif kind is Detached or isinstance(output, ActiveChanged):
+        elif kind is Detached:
+            self.attached = False
+            record.rewinds += 1
+        elif kind is Attached:
+            self.attached = True
+        elif kind is ActiveChanged:
             record.rewinds += 1
         elif isinstance(output, (RequestDone, RequestFailed)):
             self.confirmations.pop(output.request, None)
-        elif kind is not Attached and kind is not EndOfTopic:
+        elif kind is not EndOfTopic:
             raise ViolationError("INV-N2", f"{record.name} is told {kind.__name__}")
 
     def _gone(self) -> None:

@@ -286,9 +286,6 @@ class World:
 
         self._set_phase("close")
         self.closing = True
-        for host in self.hosts:
-            if host.closing is None:
-                self._close_host(host)
         self._until(
             self._all_closed, round((2 * profile.operation_timeout + 5) * SECOND), "a client does not close"
         )
@@ -348,6 +345,14 @@ class World:
                 self.clock.after(0, broker.thaw)
         for app in self.consumers:
             app.wake()
+        if "acknowledgement_refused" in self.faults:
+            self.clock.after(3 * SECOND, self._ask_again)
+
+    def _ask_again(self) -> None:
+        """Who uses receipts and does not ask for them finds out in its own way: it has everything delivered
+        again."""
+        for app in self.consumers:
+            app.redeliver()
 
     def _drained(self) -> bool:
         if not self._all_sent():
@@ -367,7 +372,25 @@ class World:
                     and found[subscription.name]["backlog"]
                 ):
                     return False
-        return not any(app.confirmations for app in self.consumers)
+        return self._all_attached()
+
+    def _all_attached(self) -> bool:
+        """INV-N5; of several consumers of an exclusive subscription one. What they asked for is answered."""
+        for app in self.producers:
+            if app.state != "open" or not app.attached:
+                return False
+        exclusive: dict[str, bool] = {}
+        for consumer in self.consumers:
+            record = consumer.record
+            attached = consumer.state == "open" and consumer.attached
+            if record is None or (attached and consumer.confirmations):
+                return False
+            if record.subscription.kind is SubscriptionType.EXCLUSIVE:
+                name = record.subscription.name
+                exclusive[name] = exclusive.get(name, False) or attached
+            elif not attached:
+                return False
+        return all(exclusive.values())
 
     def _what_is_left(self) -> str:
         left = []
@@ -395,6 +418,7 @@ class World:
                 for subscription, found in broker.stats(name)["subscriptions"].items()
                 if subscription != AUDIT and found["backlog"]
             ]
+        left += [f"{app.handle} is {app.state} and not attached" for app in self.apps if not app.attached]
         return "not done in time: " + ("; ".join(left) or "acknowledgements are not confirmed")
 
     def _still(self) -> bool:
@@ -421,13 +445,19 @@ class World:
                         f"{consumer.arrived}, the broker has "
                         f"{seat.permits} left",
                     )
-                if not 0 <= held_back(consumer) < max(1, consumer.queue // 2):
+                node = wire.client
+                assert isinstance(node, ClientNode)
+                held = held_back(consumer, node.client.available(consumer.handle))
+                if not 0 <= held < max(1, consumer.queue // 2):
                     raise ViolationError(
-                        "INV-C6",
-                        f"{name}: {held_back(consumer)} permits of {consumer.queue} are held back at rest",
+                        "INV-C6", f"{name}: {held} permits of {consumer.queue} are held back at rest"
                     )
 
     def _all_closed(self) -> bool:
+        """Closes those that are open, too: one may have been on its way back from an earlier close."""
+        for host in self.hosts:
+            if host.closing is None:
+                self._close_host(host)
         return all(host.closing == CLOSED for host in self.hosts)
 
     def _audit(self) -> None:
