@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 
 
 class Shared:
-    """Round robin over consumers with permits, by priority level; replayed entries first."""
+    """Round robin over consumers with permits, by priority level; replayed entries first.
+
+    A turn is up to `entries_per_turn` entries, fewer where that would leave nothing for the others.
+    """
 
     def __init__(self, subscription: "Subscription") -> None:
         self.subscription = subscription
@@ -83,7 +86,9 @@ class Shared:
             return
         cursor = subscription.cursor
         ledger = log.ledger_at(self.read)
-        per_turn = subscription.topic.broker.config.entries_per_turn
+        waiting = len(self._replay) + end - self.read
+        fair_share = waiting // len(self.consumers) if self.consumers else 1
+        per_turn = max(1, min(subscription.topic.broker.config.entries_per_turn, fair_share))
         while not self.blocked:
             consumer = self._next_consumer()
             if consumer is None:

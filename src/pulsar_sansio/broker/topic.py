@@ -129,6 +129,7 @@ class Topic:
             remember = sequence_id if highest is None or highest < sequence_id else highest
             if self.deduplication.is_duplicate(producer.name, sequence_id, remember):
                 return False
+            self._sequences_moved[producer.name] = remember
         entry = self._append(data, messages, metadata.publish_time)
         self._pending.append((producer, sequence_id, highest, remember, entry.ledger_id, entry.entry_id))
         producer.pending += 1
