@@ -3,7 +3,7 @@
     python examples/core_with_threads.py pulsar://localhost:6650
 
 A `Driver` thread waits in `select` for sockets and for the next deadline, and writes with calls that block
-for as long as a socket is full. Other threads give it commands through a queue, so only one touches the machine.
+for as long as a socket is full. Other threads give it commands through a queue: only one touches the machine.
 """
 
 import queue

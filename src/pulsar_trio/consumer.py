@@ -171,7 +171,7 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message]):
             driver.after_call()
         elif driver.generation != self._generation:
             self._generation = driver.generation
-            driver.set_timer()
+            driver.after_quiet_call()
 
     def negative_acknowledge(self, what: MessageOrId | Sequence[MessageOrId]) -> None:
         """Give a message, an id, or a list of them back; they come again after

@@ -115,6 +115,13 @@ class Driver(Pump):
         except Exception as error:
             raise self.crash(error) from error
 
+    def after_quiet_call(self) -> None:
+        """After a per-message call that left no outputs, but may have set a deadline."""
+        try:
+            self.set_timer()
+        except Exception as error:
+            raise self.crash(error) from error
+
     def push_soon(self, producer: int) -> None:
         """Send a producer's open batch when the tasks that can run now have run, and may have added to it."""
         self._to_push.add(producer)

@@ -192,7 +192,7 @@ class Producer(Endpoint):
         elif driver.generation != self._generation:
             # The first message since the machine last had something to say may have begun a batch.
             self._generation = driver.generation
-            driver.set_timer()
+            driver.after_quiet_call()
         return receipt
 
     # --- many -------------------------------------------------------------------------------------------

@@ -41,10 +41,10 @@ class Proxy:
         self.connections += 1
         with trio.CancelScope() as scope:
             self._scopes.add(scope)
-            async with stream, await trio.open_tcp_stream("127.0.0.1", self.broker.port) as behind:
-                async with trio.open_nursery() as nursery:
-                    nursery.start_soon(self._copy, stream, behind, self.sent)
-                    nursery.start_soon(self._copy, behind, stream, bytearray())
+            behind = await trio.open_tcp_stream("127.0.0.1", self.broker.port)
+            async with stream, behind, trio.open_nursery() as nursery:
+                nursery.start_soon(self._copy, stream, behind, self.sent)
+                nursery.start_soon(self._copy, behind, stream, bytearray())
         self._scopes.discard(scope)
 
     async def _copy(self, source: trio.SocketStream, target: trio.SocketStream, seen: bytearray) -> None:
@@ -63,8 +63,10 @@ async def open_proxy(**options: object) -> AsyncIterator[Proxy]:
     """A broker behind a proxy; `options` are the broker's."""
     listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
     proxy = Proxy(listeners[0].socket.getsockname()[1])
-    async with open_broker(service_url=proxy.url, **options) as proxy.broker:  # type: ignore[arg-type]
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(trio.serve_listeners, proxy._handle, listeners)
-            yield proxy
-            nursery.cancel_scope.cancel()
+    async with (
+        open_broker(service_url=proxy.url, **options) as proxy.broker,  # type: ignore[arg-type]
+        trio.open_nursery() as nursery,
+    ):
+        nursery.start_soon(trio.serve_listeners, proxy._handle, listeners)
+        yield proxy
+        nursery.cancel_scope.cancel()
