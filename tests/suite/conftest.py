@@ -10,6 +10,7 @@ from pulsar_trio import Client, open_client
 from tests.real_pulsar import RealPulsar
 
 from .brokers import BrokerUnderTest, OurBroker, RealBroker, prepare_real_pulsar
+from .line import Line
 
 DEADLINES = {"ours": 20.0, "real": 90.0}
 """Seconds for one test: one that waits for ever fails. A real Pulsar needs 10 and more to start again."""
@@ -55,6 +56,20 @@ async def _give_up(seconds: float) -> None:
 @pytest.fixture
 async def client(broker: BrokerUnderTest) -> AsyncIterator[Client]:
     async with open_client(broker.url) as client:
+        yield client
+
+
+@pytest.fixture
+async def line(broker: BrokerUnderTest, nursery: trio.Nursery) -> Line:
+    """A line to the broker that can be cut."""
+    line = await nursery.start(Line(broker).run)
+    assert isinstance(line, Line)
+    return line
+
+
+@pytest.fixture
+async def client_on_line(line: Line) -> AsyncIterator[Client]:
+    async with open_client(line.url) as client:
         yield client
 
 

@@ -6,7 +6,7 @@ import trio
 
 from pulsar_trio import Consumer, Message
 
-from .brokers import BrokerUnderTest
+from .line import Line
 
 QUIET = 0.4
 """Seconds without a message after which we believe that there is none."""
@@ -55,16 +55,18 @@ def first_occurrences(numbers: Sequence[int]) -> list[int]:
     return list(dict.fromkeys(numbers))
 
 
-async def unload(broker: BrokerUnderTest, topic: str) -> None:
-    await broker.unload(topic)
+async def cut(line: Line, topic: str) -> None:
+    line.cut()
 
 
-async def kill_and_start(broker: BrokerUnderTest, topic: str) -> None:
-    await broker.kill()
-    await broker.start()
+async def unload(line: Line, topic: str) -> None:
+    await line.broker.unload(topic)
 
 
-Interruption = Callable[[BrokerUnderTest, str], Awaitable[None]]
+async def kill_and_start(line: Line, topic: str) -> None:
+    await line.broker.kill()
+    await line.broker.start()
 
-INTERRUPTIONS: list[Interruption] = [unload, kill_and_start]
+
+Interruption = Callable[[Line, str], Awaitable[None]]
 """How a topic goes away and comes back while it is in use."""

@@ -1,93 +1,115 @@
-"""What a broker remembers of acknowledgements, and what it delivers again."""
+"""What is remembered of acknowledgements when a consumer, its connection or its topic goes and comes back."""
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
 
 import pytest
 
-from pulsar_trio import BatchingPolicy, Client
+from pulsar_trio import BatchingPolicy, Client, ExclusiveConsumer
 
-from .brokers import BrokerUnderTest
 from .helpers import numbers, payloads, receive, receive_and_acknowledge, rest
+from .line import Line
 
-pytestmark = pytest.mark.parametrize("interruption", ["close", "unload"])
+close_cut_unload = pytest.mark.parametrize("how", ["close", "cut", "unload"])
+close_cut = pytest.mark.parametrize("how", ["close", "cut"])
 
-ONE_BATCH = BatchingPolicy(max_messages=10, max_delay=5.0)
 
+class Reader:
+    """An exclusive consumer of a topic with ten messages, and its next life."""
 
-async def test_individual_acknowledgements(
-    broker: BrokerUnderTest, client: Client, topic: str, interruption: str
-) -> None:
-    async with client.subscribe(topic, "sub", kind="shared") as consumer:
-        async with client.create_producer(topic, batching=None) as producer:
-            await producer.send_many(payloads(10))
-        messages = await receive(consumer, 10)
-        consumer.acknowledge([message for message in messages if int(message.data) % 2])
+    def __init__(self, line: Line, client: Client, topic: str, stack: AsyncExitStack) -> None:
+        self.line = line
+        self.client = client
+        self.topic = topic
+        self.stack = stack
+
+    async def open(self, *, one_batch: bool = False, batch_index: bool = False) -> ExclusiveConsumer:
+        self.batch_index = batch_index
+        consumer = await self._subscribe()
+        batching = BatchingPolicy(max_messages=10, max_delay=5.0) if one_batch else None
+        async with self.client.create_producer(self.topic, batching=batching) as producer:
+            message_ids = await producer.send_many(payloads(10))
+        assert len({message_id[:2] for message_id in message_ids}) == (1 if one_batch else 10)
+        return consumer
+
+    async def come_back(self, how: str, consumer: ExclusiveConsumer) -> ExclusiveConsumer:
+        """The consumer after it closed, its connection was cut, or the topic was unloaded."""
         await consumer.flush()
-        if interruption == "unload":
-            await broker.unload(topic)
-            assert sorted(numbers(await receive_and_acknowledge(consumer, 5))) == [0, 2, 4, 6, 8]
-            assert await rest(consumer) == []
-            return
-    async with client.subscribe(topic, "sub", kind="shared") as consumer:
-        assert sorted(numbers(await receive_and_acknowledge(consumer, 5))) == [0, 2, 4, 6, 8]
-        assert await rest(consumer) == []
-
-
-async def test_cumulative_acknowledgement(
-    broker: BrokerUnderTest, client: Client, topic: str, interruption: str
-) -> None:
-    async with client.subscribe(topic, "sub", kind="exclusive") as consumer:
-        async with client.create_producer(topic, batching=None) as producer:
-            await producer.send_many(payloads(10))
-        messages = await receive(consumer, 10)
-        consumer.acknowledge_cumulative(messages[6])
-        await consumer.flush()
-        if interruption == "unload":
-            await broker.unload(topic)
-            assert numbers(await receive_and_acknowledge(consumer, 3)) == [7, 8, 9]
-            return
-    async with client.subscribe(topic, "sub", kind="exclusive") as consumer:
-        assert numbers(await receive_and_acknowledge(consumer, 3)) == [7, 8, 9]
-
-
-@pytest.mark.parametrize("cumulative", [False, True], ids=["individual", "cumulative"])
-async def test_acknowledgements_inside_a_batch(
-    broker: BrokerUnderTest, client: Client, topic: str, interruption: str, cumulative: bool
-) -> None:
-    """With batch-index acknowledgement only what is left of a batch comes again."""
-    async with client.subscribe(
-        topic, "sub", kind="exclusive", batch_index_acknowledgement=True, acknowledgement_receipts=True
-    ) as consumer:
-        async with client.create_producer(topic, batching=ONE_BATCH) as producer:
-            await producer.send_many(payloads(10))
-        messages = await receive(consumer, 10)
-        assert len({message.message_id[:2] for message in messages}) == 1, "one batch"
-        if cumulative:
-            consumer.acknowledge_cumulative(messages[3])
-            left = [4, 5, 6, 7, 8, 9]
+        if how == "close":
+            await consumer.aclose()
+            return await self._subscribe()
+        if how == "cut":
+            self.line.cut()
         else:
-            consumer.acknowledge([messages[0], messages[2], messages[9]])
-            left = [1, 3, 4, 5, 6, 7, 8]
-        await consumer.flush()
-        if interruption == "unload":
-            await broker.unload(topic)
-            assert numbers(await receive_and_acknowledge(consumer, len(left))) == left
-            return
-    async with client.subscribe(topic, "sub", kind="exclusive", batch_index_acknowledgement=True) as consumer:
-        assert numbers(await receive_and_acknowledge(consumer, len(left))) == left
+            await self.line.broker.unload(self.topic)
+        return consumer
+
+    async def _subscribe(self) -> ExclusiveConsumer:
+        return await self.stack.enter_async_context(
+            self.client.subscribe(
+                self.topic,
+                "sub",
+                kind="exclusive",
+                acknowledgement_receipts=True,
+                batch_index_acknowledgement=self.batch_index,
+            )
+        )
 
 
-async def test_a_batch_is_acknowledged_as_a_whole_without_batch_indexes(
-    broker: BrokerUnderTest, client: Client, topic: str, interruption: str
-) -> None:
-    """The broker hears of a batch when all of it is acknowledged, and delivers the others in full."""
-    async with client.subscribe(topic, "sub", kind="shared") as consumer:
-        async with client.create_producer(topic, batching=ONE_BATCH) as producer:
-            await producer.send_many(payloads(20))
-        messages = await receive(consumer, 20)
-        consumer.acknowledge(messages[:15])
-        await consumer.flush()
-        if interruption == "unload":
-            await broker.unload(topic)
-            assert numbers(await rest(consumer, quiet=1.5)) in (list(range(10, 20)), list(range(15, 20)))
-            return
-    async with client.subscribe(topic, "sub", kind="shared") as consumer:
-        assert numbers(await receive_and_acknowledge(consumer, 10)) == list(range(10, 20))
+@pytest.fixture
+async def reader(line: Line, client_on_line: Client, topic: str) -> AsyncIterator[Reader]:
+    async with AsyncExitStack() as stack:
+        yield Reader(line, client_on_line, topic, stack)
+
+
+@close_cut_unload
+async def test_messages_are_acknowledged_one_by_one(reader: Reader, how: str) -> None:
+    consumer = await reader.open()
+    messages = await receive(consumer, 10)
+    consumer.acknowledge([message for message in messages if int(message.data) % 2])
+    consumer = await reader.come_back(how, consumer)
+    assert numbers(await receive_and_acknowledge(consumer, 5)) == [0, 2, 4, 6, 8]
+    assert await rest(consumer) == []
+
+
+@close_cut_unload
+async def test_messages_are_acknowledged_up_to_one(reader: Reader, how: str) -> None:
+    consumer = await reader.open()
+    messages = await receive(consumer, 10)
+    consumer.acknowledge_cumulative(messages[6])
+    consumer = await reader.come_back(how, consumer)
+    assert numbers(await receive_and_acknowledge(consumer, 3)) == [7, 8, 9]
+    assert await rest(consumer) == []
+
+
+# A real Pulsar forgets at an unload which messages of a batch are acknowledged; so `close` and `cut` only.
+
+
+@close_cut
+async def test_messages_of_a_batch_are_acknowledged_one_by_one(reader: Reader, how: str) -> None:
+    consumer = await reader.open(one_batch=True, batch_index=True)
+    messages = await receive(consumer, 10)
+    consumer.acknowledge([messages[0], messages[2], messages[9]])
+    consumer = await reader.come_back(how, consumer)
+    assert numbers(await receive_and_acknowledge(consumer, 7)) == [1, 3, 4, 5, 6, 7, 8]
+    assert await rest(consumer) == []
+
+
+@close_cut
+async def test_messages_of_a_batch_are_acknowledged_up_to_one(reader: Reader, how: str) -> None:
+    consumer = await reader.open(one_batch=True, batch_index=True)
+    messages = await receive(consumer, 10)
+    consumer.acknowledge_cumulative(messages[3])
+    consumer = await reader.come_back(how, consumer)
+    assert numbers(await receive_and_acknowledge(consumer, 6)) == [4, 5, 6, 7, 8, 9]
+    assert await rest(consumer) == []
+
+
+async def test_without_batch_indexes_the_broker_hears_of_whole_batches_only(reader: Reader) -> None:
+    consumer = await reader.open(one_batch=True)
+    consumer.acknowledge((await receive(consumer, 10))[:9])
+    consumer = await reader.come_back("close", consumer)
+    consumer.acknowledge(messages := await receive(consumer, 10))
+    assert numbers(messages) == list(range(10))
+    consumer = await reader.come_back("close", consumer)
+    assert await rest(consumer) == []

@@ -5,7 +5,18 @@ import pytest
 from pulsar_trio import Client
 
 from .brokers import DEDUPLICATION, BrokerUnderTest
-from .helpers import INTERRUPTIONS, Interruption, numbers, payloads, receive, receive_and_acknowledge, rest
+from .helpers import (
+    Interruption,
+    cut,
+    kill_and_start,
+    numbers,
+    payloads,
+    receive,
+    receive_and_acknowledge,
+    rest,
+    unload,
+)
+from .line import Line
 
 
 @pytest.fixture
@@ -44,22 +55,21 @@ async def test_a_dropped_message_is_confirmed_without_a_place(client: Client, to
         assert (dropped.ledger_id, dropped.entry_id) == (-1, -1)
 
 
-@pytest.mark.parametrize("interrupt", INTERRUPTIONS)
+@pytest.mark.parametrize("interrupt", [cut, unload, kill_and_start])
 async def test_every_message_once_over_an_interruption(
-    broker: BrokerUnderTest, client: Client, topic: str, interrupt: Interruption
+    line: Line, client_on_line: Client, topic: str, interrupt: Interruption
 ) -> None:
     """What is sent again because its receipt was lost is not stored again."""
-    async with (
-        client.subscribe(topic, "sub") as consumer,
-        client.create_producer(topic, name="p", send_timeout=0) as producer,
-    ):
+    client = client_on_line
+    async with client.create_producer(topic, name="p", send_timeout=0) as producer:
         receipts = [await producer.enqueue(payload) for payload in payloads(500)]
         await receipts[100].wait()
         receipts += [await producer.enqueue(payload) for payload in payloads(500, start=500)]
-        await interrupt(broker, topic)
+        await interrupt(line, topic)
         receipts += [await producer.enqueue(payload) for payload in payloads(500, start=1000)]
         for receipt in receipts:
             await receipt.wait()
+    async with client.subscribe(topic, "sub", initial_position="earliest") as consumer:
         assert numbers(await receive(consumer, 1500)) == list(range(1500))
         assert await rest(consumer) == []
 

@@ -7,23 +7,26 @@ from pulsar_trio import Client, Consumer, Producer
 
 from .brokers import BrokerUnderTest
 from .helpers import (
-    INTERRUPTIONS,
     Interruption,
+    cut,
     first_occurrences,
+    kill_and_start,
     numbers,
     payloads,
     receive,
     receive_and_acknowledge,
     rest,
+    unload,
     values,
 )
+from .line import Line
 
 COUNT = 3000
 
 
-@pytest.mark.parametrize("interrupt", INTERRUPTIONS)
+@pytest.mark.parametrize("interrupt", [cut, unload, kill_and_start])
 async def test_a_stream_of_messages_survives(
-    broker: BrokerUnderTest, client: Client, topic: str, interrupt: Interruption
+    line: Line, client_on_line: Client, topic: str, interrupt: Interruption
 ) -> None:
     """While one task sends and another receives, the topic goes away and comes back.
 
@@ -48,6 +51,7 @@ async def test_a_stream_of_messages_survives(
             if number % 20 == 19:
                 await trio.sleep(0.002)
 
+    client = client_on_line
     async with (
         client.subscribe(topic, "sub") as consumer,
         client.create_producer(topic, send_timeout=0) as producer,
@@ -57,7 +61,7 @@ async def test_a_stream_of_messages_survives(
         async with trio.open_nursery() as sending:
             sending.start_soon(send, producer)
             await under_way.wait()
-            await interrupt(broker, topic)
+            await interrupt(line, topic)
         await all_there.wait()
         nursery.cancel_scope.cancel()
     assert first_occurrences(received) == list(range(COUNT))
@@ -66,7 +70,10 @@ async def test_a_stream_of_messages_survives(
 async def test_what_was_confirmed_before_a_kill_is_there_after_it(
     broker: BrokerUnderTest, client: Client, topic: str
 ) -> None:
-    """Messages, and which of them were acknowledged; producer and consumer attach again by themselves."""
+    """Producer and consumer attach again by themselves, and what waited meanwhile is sent.
+
+    Of acknowledgements a Pulsar that is killed may forget the last ones: it does not write each at once.
+    """
     async with (
         client.subscribe(topic, "sub", kind="shared", acknowledgement_receipts=True) as consumer,
         client.create_producer(topic, batching=None) as producer,
@@ -79,8 +86,11 @@ async def test_what_was_confirmed_before_a_kill_is_there_after_it(
         await broker.start()
         after = await waiting.wait()
         assert after > max(before)
-        again = await receive_and_acknowledge(consumer, 16)
-        assert sorted(numbers(first) + numbers(again)) == list(range(21))
+        again: list[int] = []
+        while not set(range(5, 21)) <= set(again):
+            again += numbers(await receive_and_acknowledge(consumer, 1))
+        assert sorted(set(numbers(first) + again)) == list(range(21))
+        assert len(again) == len(set(again))
 
 
 async def test_a_message_enqueued_while_the_broker_is_away_is_sent_later(

@@ -41,9 +41,9 @@ async def test_it_waits_for_the_delay(client: Client, topic: str) -> None:
 
 
 async def test_it_goes_to_whichever_consumer_is_there(client: Client, topic: str) -> None:
-    async with client.subscribe(topic, "sub", kind="shared") as stays:
+    async with client.subscribe(topic, "sub", kind="shared", receiver_queue_size=5) as stays:
         async with client.subscribe(
-            topic, "sub", kind="shared", negative_acknowledgement_delay=0.1
+            topic, "sub", kind="shared", receiver_queue_size=5, negative_acknowledgement_delay=0.1
         ) as gives_back:
             async with client.create_producer(topic, batching=None) as producer:
                 await producer.send_many(payloads(10))

@@ -73,8 +73,8 @@ async def test_shared_consumers_share(client: Client, topic: str) -> None:
 
 
 async def test_what_a_shared_consumer_leaves_goes_to_the_others(client: Client, topic: str) -> None:
-    async with client.subscribe(topic, "sub", kind="shared") as stays:
-        async with client.subscribe(topic, "sub", kind="shared") as goes:
+    async with client.subscribe(topic, "sub", kind="shared", receiver_queue_size=5) as stays:
+        async with client.subscribe(topic, "sub", kind="shared", receiver_queue_size=5) as goes:
             async with client.create_producer(topic, batching=None) as producer:
                 await producer.send_many(payloads(20))
             first = numbers(await receive_and_acknowledge(goes, 3))
