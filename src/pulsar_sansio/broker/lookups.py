@@ -11,6 +11,7 @@ from ..model.errors import (
     BrokerError,
     InvalidTopicName,
     MetadataError,
+    RemoteProtocolError,
     ServerError,
     TopicNameRefused,
     TopicNotFound,
@@ -26,6 +27,9 @@ Type = proto.BaseCommand.Type
 
 MAX_PATTERN_LENGTH = 50
 """Characters of a pattern this broker applies itself; longer ones are left to the client (exchanges 22.1)."""
+
+MAX_REPETITIONS = 2
+"""Repetitions in such a pattern; matching takes at most the name's length to this power."""
 
 NO_TRANSACTIONS = "Transactions are not supported by this broker"
 NO_WATCHERS = "Topic list watchers are not supported by this broker"
@@ -94,6 +98,11 @@ def on_partitioned_metadata(connection: "Connection", command: proto.CommandPart
     broker.journal.confirm(lambda: connection.send(Type.PARTITIONED_METADATA_RESPONSE, answer))
 
 
+def on_late_handshake(connection: "Connection", command: Any) -> None:
+    """CONNECT a second time, or AUTH_RESPONSE that nobody asked for: Close (exchanges 0)."""
+    raise RemoteProtocolError("a command of the handshake after the handshake")
+
+
 # --- lists of topics ---------------------------------------------------------------------------------
 
 
@@ -104,19 +113,26 @@ def topics_hash(names: list[str]) -> str:
     return crc32c(",".join(sorted(names)).encode("utf-8", "surrogateescape")).to_bytes(4, "little").hex()
 
 
-def _apply_pattern(names: list[str], pattern: str) -> list[str]:
-    """Names that match as a whole, without scheme and partition suffix. Raises `MetadataError`."""
-    if _NESTED_QUANTIFIER.search(pattern):
-        raise MetadataError("The pattern nests quantifiers, which may take for ever to match")
+def _compiled(pattern: str) -> re.Pattern[str] | None:
+    """None for a pattern that is left to the client. Raises `MetadataError` for what is no pattern.
+
+    Python's matcher goes back over and over, so a stranger's pattern could stop the broker: here only
+    patterns without groups and with few repetitions are matched, which is nearly all there are. The
+    protocol lets a broker answer unfiltered (exchanges 22.1).
+    """
     try:
         compiled = re.compile(pattern.split("://", 1)[-1])
     except re.error as error:
         raise MetadataError(f"The pattern is not a regular expression: {error}") from None
-    return [name for name in names if compiled.fullmatch(str(TopicName.parse(name).base).split("://", 1)[1])]
+    repetitions = sum(pattern.count(sign) for sign in "*+?{")
+    if len(pattern) > MAX_PATTERN_LENGTH or "(" in pattern or repetitions > MAX_REPETITIONS:
+        return None
+    return compiled
 
 
-_NESTED_QUANTIFIER = re.compile(r"[*+}]\)?[^)]*\)\s*[*+{]|\\\d")
-"""A quantified group that holds a quantifier, or a back reference: a stranger's way to our time."""
+def _matching(names: list[str], pattern: re.Pattern[str]) -> list[str]:
+    """Names that match as a whole, without scheme and partition suffix."""
+    return [name for name in names if pattern.fullmatch(str(TopicName.parse(name).base).split("://", 1)[1])]
 
 
 def on_topics_of_namespace(connection: "Connection", command: proto.CommandGetTopicsOfNamespace) -> None:
@@ -126,8 +142,8 @@ def on_topics_of_namespace(connection: "Connection", command: proto.CommandGetTo
             persistent = command.mode == proto.CommandGetTopicsOfNamespace.PERSISTENT
             names = [name for name in names if name.startswith("persistent://") == persistent]
         answer = proto.CommandGetTopicsOfNamespaceResponse(request_id=command.request_id)
-        if command.topics_pattern and len(command.topics_pattern) <= MAX_PATTERN_LENGTH:
-            names = _apply_pattern(names, command.topics_pattern)
+        if command.topics_pattern and (pattern := _compiled(command.topics_pattern)) is not None:
+            names = _matching(names, pattern)
             answer.filtered = True
         answer.topics_hash = topics_hash(names)
         answer.changed = not command.HasField("topics_hash") or command.topics_hash != answer.topics_hash
@@ -189,6 +205,8 @@ def on_watch_topic_list_close(connection: "Connection", command: proto.CommandWa
 
 
 HANDLERS: dict[int, Any] = {
+    Type.CONNECT: on_late_handshake,
+    Type.AUTH_RESPONSE: on_late_handshake,
     Type.PING: on_ping,
     Type.PONG: on_pong,
     Type.LOOKUP: on_lookup,

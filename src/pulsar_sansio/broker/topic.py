@@ -113,9 +113,8 @@ class Topic:
     def publish(self, producer: Producer, send: Send) -> bool:
         """Take one SEND. Raises the refusal (a `BrokerError`) that SEND_ERROR carries, having stored nothing.
 
-        False: a duplicate, which is confirmed at once with no id. The receipt of anything else leaves
-        when the
-        entry is durable.
+        False: a duplicate, which is confirmed at once with no id. The receipt of anything else leaves when
+        the entry is durable.
         """
         if self.terminated_at is not None:
             raise TopicTerminated("Topic was already terminated")

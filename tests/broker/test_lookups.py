@@ -1,0 +1,201 @@
+"""LOOKUP, partitions, lists of topics, and what this broker refuses by name (exchanges 2, 3, 22, 24)."""
+
+from typing import Any
+
+import pytest
+
+from pulsar_sansio.broker import BrokerConfig
+from pulsar_sansio.broker.lookups import topics_hash
+from pulsar_sansio.wire import proto
+from tests.broker.peer import TOPIC, Peer, Type, World
+
+Lookup = proto.CommandLookupTopicResponse
+Metadata = proto.CommandPartitionedTopicMetadataResponse
+Mode = proto.CommandGetTopicsOfNamespace
+
+
+def lookup(peer: Peer, topic: str) -> Any:
+    peer.send(Type.LOOKUP, proto.CommandLookupTopic(topic=topic, request_id=5))
+    answer = peer.expect(Type.LOOKUP_RESPONSE)
+    assert answer.request_id == 5
+    return answer
+
+
+def partitions(peer: Peer, topic: str, **fields: Any) -> Any:
+    peer.send(
+        Type.PARTITIONED_METADATA, proto.CommandPartitionedTopicMetadata(topic=topic, request_id=6, **fields)
+    )
+    answer = peer.expect(Type.PARTITIONED_METADATA_RESPONSE)
+    assert answer.request_id == 6
+    assert answer.HasField("response")
+    return answer
+
+
+def test_a_lookup_leads_here() -> None:
+    answer = lookup(World(BrokerConfig(service_url="pulsar://h:1")).connect(), TOPIC)
+    assert answer.response == Lookup.Connect
+    assert answer.authoritative
+    assert answer.brokerServiceUrl == "pulsar://h:1"
+    assert not answer.HasField("brokerServiceUrlTls")
+    assert not answer.proxy_through_service_url
+
+
+def test_a_broker_behind_a_port_forward_says_so() -> None:
+    config = BrokerConfig(proxy_through_service_url=True, service_url_tls="pulsar+ssl://h:2")
+    answer = lookup(World(config).connect(), TOPIC)
+    assert answer.proxy_through_service_url
+    assert answer.brokerServiceUrlTls == "pulsar+ssl://h:2"
+
+
+def test_a_lookup_of_a_pattern_is_answered() -> None:
+    """Seen: java-pattern."""
+    assert lookup(World().connect(), "persistent://public/default/a.*").response == Lookup.Connect
+
+
+@pytest.mark.parametrize(
+    ("topic", "code"),
+    [
+        ("a/b", "InvalidTopicName"),
+        ("mail://a/b/c", "InvalidTopicName"),
+        ("persistent://no/such/t", "TopicNotFound"),
+    ],
+)
+def test_a_lookup_fails(topic: str, code: str) -> None:
+    peer = World().connect()
+    for answer in (lookup(peer, topic), partitions(peer, topic)):
+        assert answer.response in (Lookup.Failed, Metadata.Failed)
+        assert proto.ServerError.Name(answer.error) == code
+        assert answer.message
+
+
+def test_partitions() -> None:
+    world = World()
+    world.broker.create_partitioned_topic(0, "parted", 3)
+    peer = world.connect()
+    assert partitions(peer, "persistent://public/default/parted").partitions == 3
+    assert partitions(peer, "persistent://public/default/parted-partition-1").partitions == 0
+    answer = partitions(peer, TOPIC)
+    assert (answer.response, answer.partitions) == (Metadata.Success, 0), "asking alone creates nothing"
+    assert world.broker.topics("public/default") == [
+        f"persistent://public/default/parted-partition-{index}" for index in range(3)
+    ]
+
+
+def test_partitions_without_creation() -> None:
+    """Feature flag 5: metadata_auto_creation_enabled=false is honoured."""
+    peer = World().connect()
+    answer = partitions(peer, TOPIC, metadata_auto_creation_enabled=False)
+    assert proto.ServerError.Name(answer.error) == "TopicNotFound"
+    peer.producer()
+    assert partitions(peer, TOPIC, metadata_auto_creation_enabled=False).response == Metadata.Success
+
+
+def test_asking_creates_partitions_where_that_is_the_policy() -> None:
+    world = World(BrokerConfig(auto_topic_partitions=2))
+    assert partitions(world.connect(), TOPIC).partitions == 2
+    world.start()
+    assert partitions(world.connect(), TOPIC).partitions == 2, "and they stay"
+
+
+def test_transaction_coordinators_are_none() -> None:
+    """Exchanges 24.1: 0 partitions mean that transactions are off."""
+    name = "persistent://pulsar/system/transaction_coordinator_assign"
+    assert partitions(World().connect(), name).partitions == 0
+
+
+@pytest.mark.parametrize(
+    ("number", "command"),
+    [
+        (Type.NEW_TXN, proto.CommandNewTxn(request_id=1)),
+        (Type.TC_CLIENT_CONNECT_REQUEST, proto.CommandTcClientConnectRequest(request_id=1, tc_id=0)),
+        (Type.ADD_PARTITION_TO_TXN, proto.CommandAddPartitionToTxn(request_id=1)),
+        (Type.ADD_SUBSCRIPTION_TO_TXN, proto.CommandAddSubscriptionToTxn(request_id=1)),
+        (Type.END_TXN, proto.CommandEndTxn(request_id=1)),
+        (
+            Type.WATCH_TOPIC_LIST,
+            proto.CommandWatchTopicList(
+                request_id=1, watcher_id=0, namespace="public/default", topics_pattern="a"
+            ),
+        ),
+    ],
+)
+def test_what_is_not_there_is_refused_by_name(number: int, command: Any) -> None:
+    peer = World().connect()
+    peer.send(number, command)
+    error = peer.expect_error("NotAllowedError")
+    assert error.request_id == 1
+    assert "not supported by this broker" in error.message
+
+
+def test_closing_a_watcher_that_is_not_there() -> None:
+    peer = World().connect()
+    peer.send(Type.WATCH_TOPIC_LIST_CLOSE, proto.CommandWatchTopicListClose(request_id=9, watcher_id=0))
+    assert peer.expect(Type.SUCCESS).request_id == 9
+
+
+# --- lists -----------------------------------------------------------------------------------------------------
+
+
+def listed(peer: Peer, **fields: Any) -> Any:
+    command = proto.CommandGetTopicsOfNamespace(request_id=7, namespace="public/default", **fields)
+    peer.send(Type.GET_TOPICS_OF_NAMESPACE, command)
+    return peer.expect(Type.GET_TOPICS_OF_NAMESPACE_RESPONSE)
+
+
+def with_topics() -> Peer:
+    world = World()
+    world.broker.create_partitioned_topic(0, "parted", 2)
+    for name in ("one", "two", "__change_events", "non-persistent://public/default/volatile"):
+        world.broker.create_topic(0, name)
+    return world.connect()
+
+
+def test_topics_of_a_namespace() -> None:
+    base = "persistent://public/default/"
+    persistent = [f"{base}one", f"{base}parted-partition-0", f"{base}parted-partition-1", f"{base}two"]
+    volatile = ["non-persistent://public/default/volatile"]
+    peer = with_topics()
+    answer = listed(peer)
+    assert list(answer.topics) == persistent
+    assert not answer.filtered
+    assert answer.changed
+    assert answer.topics_hash == topics_hash(persistent)
+    assert list(listed(peer, mode=Mode.NON_PERSISTENT).topics) == volatile
+    assert list(listed(peer, mode=Mode.ALL).topics) == volatile + persistent
+
+
+def test_an_unchanged_list_is_not_sent_again() -> None:
+    peer = with_topics()
+    answer = listed(peer, topics_hash=listed(peer).topics_hash)
+    assert not answer.changed
+    assert not answer.topics
+
+
+def test_a_pattern_is_applied_to_the_whole_name() -> None:
+    peer = with_topics()
+    answer = listed(peer, topics_pattern="persistent://public/default/par.*d")
+    assert answer.filtered
+    assert [name.rsplit("/", 1)[1] for name in answer.topics] == ["parted-partition-0", "parted-partition-1"]
+    assert not listed(peer, topics_pattern="persistent://public/default/par" + "." * 80).filtered, "too long"
+
+
+@pytest.mark.parametrize("pattern", ["(a+)+", "(a|aa)+b", r"(.)\1", ".*.*.*x", "a{1,9}b*c*"])
+def test_a_pattern_that_could_take_for_ever_is_left_to_the_client(pattern: str) -> None:
+    answer = listed(with_topics(), topics_pattern=pattern)
+    assert not answer.filtered
+    assert len(answer.topics) == 4
+
+
+def test_what_is_no_pattern() -> None:
+    peer = with_topics()
+    command = proto.CommandGetTopicsOfNamespace(request_id=7, namespace="public/default", topics_pattern="(")
+    peer.send(Type.GET_TOPICS_OF_NAMESPACE, command)
+    peer.expect_error("MetadataError")
+
+
+def test_the_hash_of_a_list() -> None:
+    """The specification's figures (encodings 10)."""
+    base = "persistent://my-property/my-ns/pattern-topic-"
+    assert topics_hash([]) == "00000000"
+    assert topics_hash([base + "1"]) == "0d0602ed"
+    assert topics_hash([base + "3", base + "1", base + "2"]) == "90d4a04a"

@@ -1,0 +1,244 @@
+"""PRODUCER: names, epochs, access modes, liveness of who is in the way (exchanges 4)."""
+
+from typing import Any
+
+import pytest
+
+from pulsar_sansio.broker import BrokerConfig
+from pulsar_sansio.wire import encode_ping, proto
+from tests.broker.peer import TOPIC, Peer, Type, World
+
+EXCLUSIVE, WAIT, FENCING = proto.Exclusive, proto.WaitForExclusive, proto.ExclusiveWithFencing
+
+
+def test_generated_names_are_unique() -> None:
+    world = World()
+    peer = world.connect()
+    names = [peer.producer(producer_id=number).producer_name for number in range(3)]
+    assert names == ["standalone-1-0", "standalone-1-1", "standalone-1-2"]
+
+
+def test_asking_again_answers_again() -> None:
+    """Exchanges 4.1: the same id; last_sequence_id is -1 then."""
+    peer = World().connect()
+    peer.producer(name="a")
+    again = peer.producer(name="a")
+    assert (again.producer_name, again.last_sequence_id) == ("a", -1)
+
+
+def test_asking_again_too_early() -> None:
+    world = World()
+    peer = world.connect()
+    world.hold_writes = True
+    peer.ask_producer(name="a")
+    request_id = peer.ask_producer(name="a")
+    assert peer.expect_error("ServiceNotReady").request_id == request_id
+    world.sync()
+    peer.expect(Type.PRODUCER_SUCCESS)
+
+
+def test_a_name_on_the_same_connection_is_refused_at_once() -> None:
+    """Seen: java-producer-name-conflict."""
+    peer = World().connect()
+    peer.producer(name="a")
+    peer.ask_producer(name="a", producer_id=1)
+    peer.expect_error("ProducerBusy")
+    peer.nothing()
+
+
+def test_a_name_on_another_connection_that_lives() -> None:
+    """BROKER-42, exchanges 1.4: PING to the old one decides."""
+    world = World()
+    old, new = world.connect(), world.connect()
+    old.producer(name="a")
+    new.ask_producer(name="a")
+    old.expect(Type.PING)
+    new.nothing()
+    old.feed(encode_ping())
+    new.expect_error("ProducerBusy")
+    assert old.closed is None
+
+
+def test_a_name_on_another_connection_that_is_dead() -> None:
+    world = World()
+    old, new = world.connect(), world.connect()
+    old.producer(name="a")
+    new.ask_producer(name="a")
+    world.advance(4.9)
+    new.nothing()
+    world.advance(0.2)
+    assert old.closed is not None
+    assert new.expect(Type.PRODUCER_SUCCESS).producer_name == "a"
+
+
+def test_a_newcomer_that_leaves_while_the_old_one_is_probed() -> None:
+    world = World()
+    old, new = world.connect(), world.connect()
+    old.producer(name="a")
+    new.ask_producer(name="a")
+    new.close_producer()
+    new.expect(Type.SUCCESS)
+    world.advance(6)
+    new.nothing()
+    assert world.broker.stats(TOPIC)["publishers"] == []
+
+
+def test_limits_and_missing_topics() -> None:
+    world = World(BrokerConfig(auto_topic_creation=False))
+    peer = world.connect()
+    peer.ask_producer()
+    peer.expect_error("TopicNotFound")
+    world.broker.create_topic(0, TOPIC)
+    peer.producer()
+    world.broker.set_policy(0, TOPIC, "max_producers", 1)
+    peer.ask_producer(producer_id=1)
+    peer.expect_error("ProducerBusy")
+    peer.ask_producer("bad/name", producer_id=2)
+    peer.expect_error("InvalidTopicName")
+    peer.ask_producer("persistent://no/such/t", producer_id=3)
+    peer.expect_error("TopicNotFound")
+
+
+def test_partitions_are_used_one_by_one() -> None:
+    world = World()
+    world.broker.create_partitioned_topic(0, TOPIC, 2)
+    peer = world.connect()
+    peer.ask_producer()
+    peer.expect_error("NotAllowedError")
+    peer.ask_producer(TOPIC + "-partition-2")
+    peer.expect_error("TopicNotFound")
+    peer.producer(TOPIC + "-partition-1")
+
+
+def test_an_initial_subscription_holds_what_comes() -> None:
+    world = World()
+    peer = world.connect()
+    peer.producer(initial_subscription_name="first")
+    peer.publish(b"x")
+    peer.expect(Type.SEND_RECEIPT)
+    assert world.broker.stats(TOPIC)["subscriptions"]["first"]["backlog"] == 1
+    world.broker.set_policy(0, TOPIC, "auto_subscription_creation", False)
+    peer.ask_producer(producer_id=1, initial_subscription_name="second")
+    peer.expect_error("NotAllowedError")
+
+
+# --- access modes ----------------------------------------------------------------------------------------------
+
+
+def mode(peer: Peer, access: Any, producer_id: int, **fields: Any) -> Any:
+    return peer.producer(producer_id=producer_id, producer_access_mode=access, **fields)
+
+
+def refused(peer: Peer, access: Any, producer_id: int, code: str, **fields: Any) -> None:
+    peer.ask_producer(producer_id=producer_id, producer_access_mode=access, **fields)
+    peer.expect_error(code)
+
+
+def test_exclusive() -> None:
+    """Seen: java-access-exclusive. BROKER-35."""
+    peer = World().connect()
+    assert mode(peer, EXCLUSIVE, 0).topic_epoch == 0
+    refused(peer, EXCLUSIVE, 1, "ProducerFenced")
+    refused(peer, proto.Shared, 2, "ProducerBusy")
+    peer.close_producer(0)
+    peer.expect(Type.SUCCESS)
+    assert mode(peer, EXCLUSIVE, 1).topic_epoch == 1
+
+
+def test_exclusive_among_shared_ones() -> None:
+    peer = World().connect()
+    assert not mode(peer, proto.Shared, 0).HasField("topic_epoch")
+    refused(peer, EXCLUSIVE, 1, "ProducerFenced")
+
+
+def test_waiting_for_exclusiveness() -> None:
+    """Seen: java-access-wait: the same request is answered twice. BROKER-36."""
+    peer = World().connect()
+    mode(peer, EXCLUSIVE, 0)
+    waiting = mode(peer, WAIT, 1)
+    assert not waiting.producer_ready
+    assert not waiting.HasField("topic_epoch")
+    refused(peer, proto.Shared, 2, "ProducerBusy")
+    peer.close_producer(0)
+    peer.expect(Type.SUCCESS)
+    granted = peer.expect(Type.PRODUCER_SUCCESS)
+    assert granted.request_id == waiting.request_id
+    assert granted.producer_name == waiting.producer_name
+    assert (granted.producer_ready, granted.topic_epoch) == (True, 1)
+    peer.publish(b"x", producer_id=1)
+    peer.expect(Type.SEND_RECEIPT)
+
+
+def test_who_waits_may_not_send() -> None:
+    peer = World().connect()
+    mode(peer, EXCLUSIVE, 0)
+    mode(peer, WAIT, 1)
+    peer.publish(b"x", producer_id=1)
+    assert peer.closed is not None
+
+
+def test_who_waits_may_leave() -> None:
+    world = World()
+    peer, other = world.connect(), world.connect()
+    mode(peer, EXCLUSIVE, 0)
+    mode(other, WAIT, 0)
+    other.close_producer(0)
+    other.expect(Type.SUCCESS)
+    mode(other, WAIT, 1)
+    peer.drop()
+    assert other.expect(Type.PRODUCER_SUCCESS).producer_ready
+    other.nothing()
+
+
+def test_fencing_out() -> None:
+    """Seen: java-access-fencing: no frame to the fenced one; its next SEND costs the connection."""
+    world = World()
+    peer, other, waiter = world.connect(), world.connect(), world.connect()
+    assert mode(peer, EXCLUSIVE, 0, name="a").topic_epoch == 0
+    assert not mode(waiter, WAIT, 0).producer_ready
+    assert mode(other, FENCING, 0, name="b").topic_epoch == 1
+    waiter.expect_error("ProducerFenced")
+    peer.nothing()
+    peer.publish(b"x")
+    assert peer.closed is not None
+    again = world.connect()
+    refused(again, EXCLUSIVE, 0, "ProducerFenced", name="a", topic_epoch=0)
+    other.drop()
+    refused(again, EXCLUSIVE, 0, "ProducerFenced", name="a", topic_epoch=0)
+    assert mode(again, FENCING, 0, name="b", topic_epoch=1).topic_epoch == 1
+
+
+def test_the_epoch_survives_the_broker() -> None:
+    world = World()
+    mode(world.connect(), FENCING, 0)
+    mode(world.connect(), FENCING, 0)
+    world.start()
+    assert mode(world.connect(), EXCLUSIVE, 0).topic_epoch == 2
+
+
+def test_a_later_epoch_is_taken_over() -> None:
+    assert mode(World().connect(), EXCLUSIVE, 0, topic_epoch=7).topic_epoch == 7
+
+
+@pytest.mark.parametrize("version", [4, 21])
+def test_a_producer_sent_away_by_the_broker(version: int) -> None:
+    """Exchanges 19: request_id 2^64-1; late SENDs are ignored for one keep-alive interval."""
+    world = World()
+    peer = world.connect(version)
+    peer.producer()
+    world.broker.unload(world.now, TOPIC)
+    world.pump()
+    if version < 5:
+        assert peer.closed is not None
+        return
+    closed = peer.expect(Type.CLOSE_PRODUCER)
+    assert (closed.producer_id, closed.request_id) == (0, 2**64 - 1)
+    peer.publish(b"late")
+    assert peer.closed is None
+    peer.nothing()
+    peer.feed(encode_ping())
+    world.advance(29)
+    peer.feed(encode_ping())
+    world.advance(2)
+    peer.publish(b"far too late")
+    assert peer.closed is not None

@@ -1,0 +1,244 @@
+"""SEND, receipts, refusals, CLOSE_PRODUCER (exchanges 5, 8 and 19)."""
+
+from typing import Any
+
+import pytest
+
+from pulsar_sansio.wire import (
+    MessageMetadata,
+    Send,
+    encode_message_metadata,
+    encode_send,
+    pack_payload,
+    proto,
+    unpack_payload,
+)
+from tests.broker.peer import TOPIC, WALL, Peer, Type, World, batch_payloads
+
+
+def producing(**policies: Any) -> tuple[World, Peer]:
+    world = World()
+    peer = world.connect()
+    peer.producer(name="p")
+    for name, value in policies.items():
+        world.broker.set_policy(world.now, TOPIC, name, value)
+    world.pump()
+    return world, peer
+
+
+def send_error(peer: Peer) -> tuple[str, int]:
+    error = peer.expect(Type.SEND_ERROR)
+    return proto.ServerError.Name(error.error), error.sequence_id
+
+
+def test_receipts_come_in_order_and_copy_what_the_send_said() -> None:
+    _, peer = producing()
+    peer.publish(b"a", 0)
+    peer.publish_batch([b"b", b"c"], 1)
+    peer.publish(b"d", 3)
+    receipts = [peer.expect(Type.SEND_RECEIPT) for _ in range(3)]
+    assert [(each.sequence_id, each.highest_sequence_id) for each in receipts] == [
+        (0, None),
+        (1, 2),
+        (3, None),
+    ]
+    assert [each.entry_id for each in receipts] == [0, 1, 2]
+
+
+def test_an_entry_is_delivered_as_it_was_sent() -> None:
+    """Exchanges 5.1: the broker does not rewrite metadata."""
+    _, peer = producing()
+    peer.subscribe()
+    peer.publish_batch([b"one", b"two"], 0, properties=[("k", "v")], event_time=5)
+    peer.expect(Type.SEND_RECEIPT)
+    (message,) = peer.messages()
+    unpacked = unpack_payload(message.payload)
+    assert unpacked.checksum_ok
+    assert (unpacked.metadata.producer_name, unpacked.metadata.event_time) == ("p", 5)
+    assert list(unpacked.metadata.properties) == [("k", "v")]
+    assert batch_payloads(message) == [b"one", b"two"]
+
+
+def test_a_null_message_is_a_message() -> None:
+    _, peer = producing()
+    peer.subscribe()
+    peer.publish(b"", null_value=True, partition_key="k")
+    peer.expect(Type.SEND_RECEIPT)
+    assert unpack_payload(peer.messages()[0].payload).metadata.null_value
+
+
+def test_a_wrong_checksum_is_refused_and_the_connection_kept() -> None:
+    world, peer = producing()
+    packed = bytearray(
+        b"".join(pack_payload(encode_message_metadata(MessageMetadata("p", 0, WALL)), b"hello"))
+    )
+    packed[-1] ^= 1
+    peer.feed(Send(0, 4, payload=bytes(packed)).encode())
+    assert send_error(peer) == ("ChecksumError", 4)
+    assert peer.closed is None
+    assert world.broker.stats(TOPIC)["msgInCounter"] == 0
+
+
+def test_headers_that_cannot_be_parsed_cost_the_connection() -> None:
+    _, peer = producing()
+    peer.feed(Send(0, 0, payload=b"\0\0\0\x63nonsense").encode())
+    assert peer.closed is not None
+
+
+def test_send_to_a_producer_that_is_not_there_closes() -> None:
+    """Exchanges 5.1, first row."""
+    peer = World().connect()
+    peer.publish(b"x")
+    assert peer.closed is not None
+
+
+@pytest.mark.parametrize("count", [0, -1, 1000, 2**31 - 1])
+def test_a_batch_that_lies_about_its_size(count: int) -> None:
+    _, peer = producing()
+    peer.publish(b"x" * 20, 0, highest=7, num_messages_in_batch=count)
+    assert send_error(peer) == ("MetadataError", 7)
+
+
+def test_what_only_brokers_or_transactions_send() -> None:
+    _, peer = producing()
+    payload = b"".join(pack_payload(encode_message_metadata(MessageMetadata("p", 0, WALL)), b""))
+    peer.feed(Send(0, 1, txnid_least_bits=1, txnid_most_bits=0, payload=payload).encode())
+    assert send_error(peer) == ("NotAllowedError", 1)
+    peer.feed(Send(0, 2, marker=True, payload=payload).encode())
+    assert send_error(peer) == ("NotAllowedError", 2)
+    peer.feed(Send(0, 3, message_id=b"\x08\x01\x10\x01", payload=payload).encode())
+    assert send_error(peer) == ("NotAllowedError", 3)
+
+
+def test_policies_about_messages() -> None:
+    _, peer = producing(max_message_size=10)
+    peer.publish(b"x" * 11, 0)
+    assert send_error(peer) == ("NotAllowedError", 0)
+    peer.publish(b"x" * 10, 1)
+    assert peer.receipts() == [(1, 0, 0)]
+    packed = pack_payload(encode_message_metadata(MessageMetadata("p", 2, WALL)), b"x" * 50)
+    peer.feed(Send(0, 2, is_chunk=True, payload=b"".join(packed)).encode())
+    assert peer.receipts() == [(2, 0, 1)], "chunks are exempt"
+
+
+def test_encryption_may_be_required() -> None:
+    world, peer = producing(encryption_required=True)
+    peer.publish(b"x")
+    assert send_error(peer) == ("MetadataError", 0)
+    peer.ask_producer(producer_id=1, name="other")
+    peer.expect_error("MetadataError")
+
+
+def test_closing_waits_for_the_receipts() -> None:
+    """Exchanges 19: the receipts come first."""
+    world, peer = producing()
+    world.hold_writes = True
+    peer.publish(b"a", 0)
+    peer.close_producer()
+    peer.nothing()
+    world.sync()
+    peer.expect(Type.SEND_RECEIPT)
+    peer.expect(Type.SUCCESS)
+    peer.nothing()
+
+
+def test_closing_a_producer_that_is_not_there_succeeds() -> None:
+    peer = World().connect()
+    peer.close_producer(77)
+    peer.expect(Type.SUCCESS)
+
+
+def test_a_producer_that_goes_leaves_its_messages() -> None:
+    world, peer = producing()
+    world.hold_writes = True
+    peer.publish(b"a", 0)
+    peer.drop()
+    world.sync()
+    again = world.connect()
+    again.subscribe()
+    assert again.payloads() == [b"a"]
+
+
+# --- deduplication (exchanges 8) -----------------------------------------------------------------------------
+
+
+def test_a_repeated_message_is_confirmed_and_not_stored() -> None:
+    world, peer = producing(deduplication=True)
+    for sequence in (0, 1, 0):
+        peer.publish(b"m", sequence)
+    assert peer.receipts() == [(0, 0, 0), (1, 0, 1), (0, -1, -1)], "-1:-1 is 2^64-1 on the wire"
+    assert world.broker.stats(TOPIC)["msgInCounter"] == 2
+
+
+def test_a_repeated_message_that_is_not_durable_yet_is_undecidable() -> None:
+    """BROKER-40."""
+    world, peer = producing(deduplication=True)
+    world.hold_writes = True
+    peer.publish(b"m", 5)
+    peer.publish(b"m", 5)
+    assert send_error(peer) == ("PersistenceError", 5)
+    world.sync()
+    assert peer.receipts() == [(5, 0, 0)]
+
+
+def test_a_batch_is_judged_by_its_lowest_and_remembered_by_its_highest() -> None:
+    _, peer = producing(deduplication=True)
+    peer.publish_batch([b"a", b"b", b"c"], 0)
+    peer.publish_batch([b"c", b"d"], 2)
+    peer.publish(b"d", 3)
+    assert [entry for _, _, entry in peer.receipts()] == [0, -1, 1]
+
+
+def test_what_a_name_sent_last_is_known_again() -> None:
+    """Also to a new broker; without deduplication it is -1 (exchanges 4.1)."""
+    world, peer = producing(deduplication=True)
+    peer.publish_batch([b"a", b"b", b"c"], 4)
+    peer.drop()
+    assert world.connect().producer(name="p").last_sequence_id == 6
+    world.start()
+    again = world.connect()
+    assert again.producer(name="p").last_sequence_id == 6
+    assert again.producer(name="q", producer_id=1).last_sequence_id == -1
+    world.broker.set_policy(world.now, TOPIC, "deduplication", False)
+    assert again.producer(name="r", producer_id=2).last_sequence_id == -1
+
+
+def test_of_a_chunked_message_only_the_last_chunk_is_looked_at() -> None:
+    """Else a message cut off by a crash could never be sent again."""
+    world, peer = producing(deduplication=True)
+
+    def chunk(number: int) -> None:
+        peer.publish(b"x", 9, chunk_id=number, num_chunks_from_msg=2, uuid="u", total_chunk_msg_size=2)
+
+    chunk(0)
+    peer.drop()
+    world.start()
+    peer = world.connect()
+    assert peer.producer(name="p").last_sequence_id == -1
+    chunk(0)
+    chunk(1)
+    chunk(0)
+    chunk(1)
+    assert [entry for _, _, entry in peer.receipts()] == [1, 2, 3, -1]
+
+
+def test_names_that_were_away_for_long_are_forgotten() -> None:
+    world, peer = producing(deduplication=True)
+    peer.publish(b"m", 3)
+    peer.drop()
+    world.advance(6 * 3600 + 120)
+    assert world.connect().producer(name="p").last_sequence_id == -1
+    world.start()
+    assert world.connect().producer(name="p").last_sequence_id == -1
+
+
+def test_without_a_checksum_from_the_client() -> None:
+    """Exchanges 28.3: what is delivered has one."""
+    _, peer = producing()
+    peer.subscribe()
+    metadata = encode_message_metadata(MessageMetadata("p", 0, WALL))
+    bare = len(metadata).to_bytes(4, "big") + metadata + b"hello"
+    frame = encode_send(0, 0, 1, None, [bare], len(bare))
+    peer.feed(frame if isinstance(frame, bytes) else b"".join(frame))
+    peer.expect(Type.SEND_RECEIPT)
+    assert unpack_payload(peer.messages()[0].payload).checksum_ok
