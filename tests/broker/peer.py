@@ -128,7 +128,7 @@ class Peer:
         self._bytes = b""
         self._requests = 100
 
-    # --- wire ----------------------------------------------------------------------------------------------
+    # --- wire -----------------------------------------------------------------------------------------
 
     def feed(self, data: bytes) -> None:
         self.world.broker.receive_data(self.world.now, self.link, data)
@@ -178,7 +178,7 @@ class Peer:
         self._requests += 1
         return self._requests
 
-    # --- what clients do -----------------------------------------------------------------------------------
+    # --- what clients do ------------------------------------------------------------------------------
 
     def producer(
         self, topic: str = TOPIC, producer_id: int = 0, name: str | None = None, **fields: Any

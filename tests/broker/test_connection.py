@@ -173,7 +173,7 @@ def test_end_of_input_ends_the_connection() -> None:
     assert len(world.broker.links) == 0
 
 
-# --- back-pressure -------------------------------------------------------------------------------------------
+# --- back-pressure ------------------------------------------------------------------------------------
 
 
 def test_dispatch_stops_for_a_peer_that_does_not_read_and_goes_on_when_it_does() -> None:

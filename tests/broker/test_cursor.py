@@ -1,5 +1,7 @@
 """The cursor against a set of integers, which is what it stands for."""
 
+import itertools
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -80,9 +82,7 @@ def test_ranges_are_a_set(numbers: list[int], upto: int) -> None:
     assert {number for first, last in ranges for number in range(first, last + 1)} == model
     assert ranges.count == len(model)
     pairs = list(ranges)
-    assert all(last + 1 < first for (_, last), (first, _) in zip(pairs, pairs[1:], strict=False)), (
-        "never adjacent"
-    )
+    assert all(last + 1 < first for (_, last), (first, _) in itertools.pairwise(pairs)), "never adjacent"
     for number in range(32):
         assert (number in ranges) == (number in model)
         assert ranges.next_outside(number) == next(each for each in range(number, 99) if each not in model)

@@ -1,5 +1,6 @@
 """Keys, slots and who owns them (encodings 6; the figures are the specification's)."""
 
+import itertools
 from typing import Any
 
 import pytest
@@ -92,7 +93,7 @@ def test_every_slot_has_exactly_one_owner(steps: list[tuple[bool, int]]) -> None
         ranges = sorted((each, name.name) for name in present for each in split.ranges(name))
         assert ranges[0][0][0] == 0
         assert ranges[-1][0][1] == SLOTS - 1
-        assert all(one[0][1] + 1 == two[0][0] for one, two in zip(ranges, ranges[1:], strict=False))
+        assert all(one[0][1] + 1 == two[0][0] for one, two in itertools.pairwise(ranges))
         for (start, end), name in ranges:
             assert split.owner(max(start, 1)).name == name
             assert split.owner(end).name == name

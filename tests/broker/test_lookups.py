@@ -133,7 +133,7 @@ def test_closing_a_watcher_that_is_not_there() -> None:
     assert peer.expect(Type.SUCCESS).request_id == 9
 
 
-# --- lists -----------------------------------------------------------------------------------------------------
+# --- lists --------------------------------------------------------------------------------------------
 
 
 def listed(peer: Peer, **fields: Any) -> Any:

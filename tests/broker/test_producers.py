@@ -122,7 +122,7 @@ def test_an_initial_subscription_holds_what_comes() -> None:
     peer.expect_error("NotAllowedError")
 
 
-# --- access modes ----------------------------------------------------------------------------------------------
+# --- access modes -------------------------------------------------------------------------------------
 
 
 def mode(peer: Peer, access: Any, producer_id: int, **fields: Any) -> Any:

@@ -122,7 +122,7 @@ def test_policies_about_messages() -> None:
 
 
 def test_encryption_may_be_required() -> None:
-    world, peer = producing(encryption_required=True)
+    _world, peer = producing(encryption_required=True)
     peer.publish(b"x")
     assert send_error(peer) == ("MetadataError", 0)
     peer.ask_producer(producer_id=1, name="other")
@@ -153,13 +153,14 @@ def test_a_producer_that_goes_leaves_its_messages() -> None:
     world.hold_writes = True
     peer.publish(b"a", 0)
     peer.drop()
+    world.hold_writes = False
     world.sync()
     again = world.connect()
     again.subscribe()
     assert again.payloads() == [b"a"]
 
 
-# --- deduplication (exchanges 8) -----------------------------------------------------------------------------
+# --- deduplication (exchanges 8) ----------------------------------------------------------------------
 
 
 def test_a_repeated_message_is_confirmed_and_not_stored() -> None:

@@ -55,7 +55,7 @@ class Administration:
         def make_topic(self, name: TopicName) -> AnyTopic: ...
         def topic_names(self, namespace: str) -> list[str]: ...
 
-    # --- tenants, namespaces, policies -------------------------------------------------------------------
+    # --- tenants, namespaces, policies ----------------------------------------------------------------
 
     def create_tenant(self, now: int, tenant: str) -> None:
         """Raises `AlreadyThere`, or `InvalidConfiguration` for a bad name."""
@@ -102,7 +102,7 @@ class Administration:
                 topic.set_policies(self.effective_policies(topic.topic_name))
         self._settle()
 
-    # --- topics --------------------------------------------------------------------------------------------
+    # --- topics ---------------------------------------------------------------------------------------
 
     def create_topic(self, now: int, topic: str) -> None:
         """A topic without partitions. Raises `AlreadyThere`, `NoSuchThing` without the namespace."""
@@ -243,7 +243,7 @@ class Administration:
             each.subscriptions[subscription].seek(offset - 1, None)
         self._settle()
 
-    # --- looking -------------------------------------------------------------------------------------------
+    # --- looking --------------------------------------------------------------------------------------
 
     def topics(self, namespace: str) -> list[str]:
         """Full names of the namespace's topics, partitions one by one. Raises `NoSuchThing`."""

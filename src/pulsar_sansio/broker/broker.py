@@ -82,7 +82,7 @@ class Broker(Administration):
             self.policies[namespace] = Policies()
             self.journal.records.append(PoliciesSaved(namespace, Policies()))
 
-    # --- facts -------------------------------------------------------------------------------------------
+    # --- facts ----------------------------------------------------------------------------------------
 
     def accepted(self, now: int, link: int, peer: str) -> None:
         """A client connected. `link` is the adapter's number for it, `peer` its address as text."""
@@ -136,7 +136,7 @@ class Broker(Administration):
             self._housekeeping.set(self.context.now + self._housekeeping_interval)
         self.journal.settle()
 
-    # --- drains --------------------------------------------------------------------------------------------
+    # --- drains ---------------------------------------------------------------------------------------
 
     @property
     def has_output(self) -> bool:
@@ -168,7 +168,7 @@ class Broker(Administration):
         """When `handle_deadline` is wanted; None is never."""
         return self.context.deadlines.next()
 
-    # --- for the machines ---------------------------------------------------------------------------------
+    # --- for the machines -----------------------------------------------------------------------------
 
     @property
     def wall_time(self) -> int:

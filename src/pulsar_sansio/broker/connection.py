@@ -89,7 +89,7 @@ class Connection:
     def dead(self) -> bool:
         return self.state is State.DEAD
 
-    # --- bytes in --------------------------------------------------------------------------------------
+    # --- bytes in -------------------------------------------------------------------------------------
 
     def receive_data(self, data: bytes) -> None:
         if self.state is State.DEAD:
@@ -159,7 +159,7 @@ class Connection:
         """
         return self.broker.config.reached_end_of_topic != "never" and self.protocol_version >= 21
 
-    # --- bytes out -------------------------------------------------------------------------------------
+    # --- bytes out ------------------------------------------------------------------------------------
 
     def write(self, frame: bytes) -> None:
         if self.state is State.DEAD:
@@ -216,7 +216,7 @@ class Connection:
                         dispatcher.dispatch()
         return chunks
 
-    # --- back-pressure -----------------------------------------------------------------------------------
+    # --- back-pressure --------------------------------------------------------------------------------
 
     @property
     def wants_read(self) -> bool:
@@ -236,7 +236,7 @@ class Connection:
             if self.state is not State.DEAD:
                 self.context.emit(ResumeReading(self.link))
 
-    # --- life ------------------------------------------------------------------------------------------
+    # --- life -----------------------------------------------------------------------------------------
 
     def _keepalive_due(self) -> None:
         if self.state is State.START:
@@ -295,7 +295,7 @@ class Connection:
         for waiter in waiters:
             waiter(False)
 
-    # --- producers and consumers leave -------------------------------------------------------------------
+    # --- producers and consumers leave ----------------------------------------------------------------
 
     def forget_producer(self, producer: Producer) -> None:
         """Out of the registries, without a word to the client."""
@@ -370,7 +370,7 @@ class Connection:
             self.check_reading()
         producer.one_durable()
 
-    # --- waiting producers (exchanges 4.2) -----------------------------------------------------------------
+    # --- waiting producers (exchanges 4.2) ------------------------------------------------------------
 
     def refuse_waiting_producer(self, producer: Producer, error: BrokerError) -> None:
         if self.producers.get(producer.id) is producer:
@@ -398,7 +398,7 @@ class Connection:
             answer.topic_epoch = producer.topic_epoch
         self.send(Type.PRODUCER_SUCCESS, answer)
 
-    # --- reservations -------------------------------------------------------------------------------------
+    # --- reservations ---------------------------------------------------------------------------------
 
     @staticmethod
     def still_present(what: str) -> ServiceNotReady:

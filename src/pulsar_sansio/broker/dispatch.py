@@ -75,7 +75,7 @@ class SingleActive:
         self.failover = subscription.kind == SubType.Failover
         self._change = subscription.context.deadlines.slot(self._change_due)
 
-    # --- who -------------------------------------------------------------------------------------------
+    # --- who ------------------------------------------------------------------------------------------
 
     def check(self, newcomer: Consumer) -> None:
         if not self.failover and self.consumers:
@@ -147,7 +147,7 @@ class SingleActive:
                 proto.CommandActiveConsumerChange(consumer_id=consumer.id, is_active=consumer is self.active),
             )
 
-    # --- what ------------------------------------------------------------------------------------------
+    # --- what -----------------------------------------------------------------------------------------
 
     def rewind(self) -> None:
         """Everything not acknowledged is to be delivered again."""

@@ -39,7 +39,7 @@ class Shared:
         self.blocked = False
         """Too many of them (the subscription's limit)."""
 
-    # --- who -------------------------------------------------------------------------------------------
+    # --- who ------------------------------------------------------------------------------------------
 
     def check(self, newcomer: Consumer) -> None:
         """Any number of consumers may share."""
@@ -75,7 +75,7 @@ class Shared:
                     return consumer
         return None
 
-    # --- what ------------------------------------------------------------------------------------------
+    # --- what -----------------------------------------------------------------------------------------
 
     def dispatch(self) -> None:
         subscription = self.subscription
@@ -134,7 +134,7 @@ class Shared:
         if limit and self.outstanding >= limit:
             self.blocked = True
 
-    # --- acknowledged ------------------------------------------------------------------------------------
+    # --- acknowledged ---------------------------------------------------------------------------------
 
     def settled(self, consumer: Consumer | None, offset: int, messages: int, whole: bool) -> None:
         """Any consumer may acknowledge what another one holds (exchanges 12)."""
@@ -190,7 +190,7 @@ class Shared:
             self._unblocked = False
             self.dispatch()
 
-    # --- delivered again -----------------------------------------------------------------------------------
+    # --- delivered again ------------------------------------------------------------------------------
 
     def redeliver(self, consumer: Consumer, offsets: list[int] | None, epoch: int | None) -> None:
         """These of the consumer's entries, or all; the epoch is ignored, permits are not given back."""
@@ -217,7 +217,7 @@ class Shared:
             self._replaying.add(offset)
             heappush(self._replay, offset)
 
-    # --- the rest -----------------------------------------------------------------------------------------
+    # --- the rest -------------------------------------------------------------------------------------
 
     def reset(self) -> None:
         self.read = self.subscription.cursor.mark_delete + 1

@@ -61,7 +61,7 @@ class ManagedLedger:
             managed.durable_end = ledger.end
         return managed
 
-    # --- numbering -----------------------------------------------------------------------------------
+    # --- numbering ------------------------------------------------------------------------------------
 
     @property
     def end(self) -> int:
@@ -120,7 +120,7 @@ class ManagedLedger:
         ledger = self.ledger_at(offset)
         return ledger.entries[offset - ledger.first]
 
-    # --- writing and removing ------------------------------------------------------------------------
+    # --- writing and removing -------------------------------------------------------------------------
 
     def roll(self, topic: str, ledger_id: int, wall_time: int) -> LedgerOpened:
         """Open the next ledger."""
@@ -153,7 +153,7 @@ class ManagedLedger:
             removed.append(ledger.id)
         return tuple(removed)
 
-    # --- reading -------------------------------------------------------------------------------------
+    # --- reading --------------------------------------------------------------------------------------
 
     def find_publish_time(self, publish_time: int) -> int:
         """Offset of the first durable entry published at or after `publish_time` (ms), else the end.

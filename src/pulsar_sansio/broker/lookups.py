@@ -103,7 +103,7 @@ def on_late_handshake(connection: "Connection", command: Any) -> None:
     raise RemoteProtocolError("a command of the handshake after the handshake")
 
 
-# --- lists of topics ---------------------------------------------------------------------------------
+# --- lists of topics ----------------------------------------------------------------------------------
 
 
 def topics_hash(names: list[str]) -> str:
@@ -155,7 +155,7 @@ def on_topics_of_namespace(connection: "Connection", command: proto.CommandGetTo
     connection.send(Type.GET_TOPICS_OF_NAMESPACE_RESPONSE, answer)
 
 
-# --- schemas -------------------------------------------------------------------------------------------
+# --- schemas ------------------------------------------------------------------------------------------
 
 
 def on_get_schema(connection: "Connection", command: proto.CommandGetSchema) -> None:
@@ -186,7 +186,7 @@ def on_get_or_create_schema(connection: "Connection", command: proto.CommandGetO
     broker.journal.confirm(lambda: connection.send(Type.GET_OR_CREATE_SCHEMA_RESPONSE, answer))
 
 
-# --- what this broker does not do ------------------------------------------------------------------------
+# --- what this broker does not do ---------------------------------------------------------------------
 
 
 def on_transaction_command(connection: "Connection", command: Any) -> None:

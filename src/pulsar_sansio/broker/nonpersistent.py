@@ -39,7 +39,7 @@ class VolatileSubscription:
         self._turn = 0
         self.dispatcher: VolatileSubscription = self
 
-    # --- who ---------------------------------------------------------------------------------------------
+    # --- who ------------------------------------------------------------------------------------------
 
     def check(self, newcomer: Consumer, durable: bool) -> None:
         """Raise the refusal `newcomer` gets. `durable` means nothing here."""
@@ -77,7 +77,7 @@ class VolatileSubscription:
         if not self.consumers:
             self.topic.subscriptions.pop(self.name, None)
 
-    # --- what --------------------------------------------------------------------------------------------
+    # --- what -----------------------------------------------------------------------------------------
 
     def deliver(self, data: bytes, messages: int, metadata: MessageMetadata) -> None:
         """To the consumer whose turn it is, or to nobody."""
@@ -106,7 +106,7 @@ class VolatileSubscription:
         consumer.flowed = True
         consumer.permits += permits
 
-    # --- what means nothing here ---------------------------------------------------------------------------
+    # --- what means nothing here ----------------------------------------------------------------------
 
     def acknowledge(self, consumer: Consumer, ids: list[tuple[int, int, int | None]]) -> None:
         """Nothing is kept, so there is nothing to acknowledge."""
@@ -131,7 +131,7 @@ class VolatileSubscription:
     def confirm(self, effect: Callable[[], None]) -> None:
         effect()
 
-    # --- the end -------------------------------------------------------------------------------------------
+    # --- the end --------------------------------------------------------------------------------------
 
     def unsubscribe(self, consumer: Consumer, force: bool) -> None:
         """Closing is enough; others (force) are told to go."""

@@ -42,7 +42,7 @@ def _signed(number: int) -> int:
     return number - 2**64 if number >= 2**63 else number
 
 
-# --- SUBSCRIBE ---------------------------------------------------------------------------------------------
+# --- SUBSCRIBE ----------------------------------------------------------------------------------------
 
 
 def on_subscribe(connection: Connection, command: proto.CommandSubscribe) -> None:
@@ -159,7 +159,7 @@ def _probe(
     conflict.present.connection.check_liveness(answered)
 
 
-# --- every message -----------------------------------------------------------------------------------------
+# --- every message ------------------------------------------------------------------------------------
 
 
 def on_flow(connection: Connection, flow: Flow) -> None:
@@ -217,7 +217,7 @@ def on_redeliver(connection: Connection, command: proto.CommandRedeliverUnacknow
     consumer.subscription.redeliver(consumer, ids, epoch)
 
 
-# --- requests ---------------------------------------------------------------------------------------------
+# --- requests -----------------------------------------------------------------------------------------
 
 
 def _consumer(connection: Connection, consumer_id: int) -> Consumer:

@@ -64,7 +64,7 @@ class Subscription:
     def consumers(self) -> list[Consumer]:
         return self.dispatcher.consumers if self.dispatcher is not None else []
 
-    # --- consumers come and go -------------------------------------------------------------------------
+    # --- consumers come and go ------------------------------------------------------------------------
 
     def check(self, newcomer: Consumer, durable: bool) -> None:
         """Raise the refusal `newcomer` gets, in the order of exchanges 9.1."""
@@ -130,7 +130,7 @@ class Subscription:
         for consumer in list(self.consumers):
             consumer.connection.close_consumer(consumer)
 
-    # --- permits -----------------------------------------------------------------------------------------
+    # --- permits --------------------------------------------------------------------------------------
 
     def grant(self, consumer: Consumer, permits: int) -> None:
         """FLOW (rule BROKER-28)."""
@@ -142,7 +142,7 @@ class Subscription:
             assert self.dispatcher is not None
             self.dispatcher.granted(consumer)
 
-    # --- acknowledgements ----------------------------------------------------------------------------------
+    # --- acknowledgements -----------------------------------------------------------------------------
 
     def acknowledge(self, consumer: Consumer, ids: list[tuple[int, int, int | None]]) -> None:
         """Individually. What does not exist, or is acknowledged already, changes nothing."""
@@ -253,7 +253,7 @@ class Subscription:
         assert self.dispatcher is not None
         self.dispatcher.redeliver(consumer, offsets, epoch)
 
-    # --- end of topic -------------------------------------------------------------------------------------
+    # --- end of topic ---------------------------------------------------------------------------------
 
     def check_end_of_topic(self) -> None:
         """Terminated and all acknowledged: tell the consumers (exchanges 20)."""
@@ -268,7 +268,7 @@ class Subscription:
                     proto.CommandReachedEndOfTopic(consumer_id=consumer.id),
                 )
 
-    # --- moving and ending --------------------------------------------------------------------------------
+    # --- moving and ending ----------------------------------------------------------------------------
 
     def seek(self, mark_delete: int, first_remaining: int | None) -> None:
         """Disconnect everybody and begin after `mark_delete`; of the next entry only `first_remaining`

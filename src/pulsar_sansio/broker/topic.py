@@ -108,7 +108,7 @@ class Topic:
             subscription.read_limits()
         self.trim()
 
-    # --- publishing --------------------------------------------------------------------------------------
+    # --- publishing -----------------------------------------------------------------------------------
 
     def publish(self, producer: Producer, send: Send) -> bool:
         """Take one SEND. Raises the refusal (a `BrokerError`) that SEND_ERROR carries, having stored nothing.
@@ -179,7 +179,7 @@ class Topic:
         if newcomer.sticky:
             Sticky().check(newcomer.sticky_ranges)
 
-    # --- subscriptions -------------------------------------------------------------------------------------
+    # --- subscriptions --------------------------------------------------------------------------------
 
     def subscribe(
         self, name: str, mark_delete: int, durable: bool, properties: tuple[tuple[str, str], ...] = ()
@@ -201,7 +201,7 @@ class Topic:
     def consumer_count(self) -> int:
         return sum(len(subscription.consumers) for subscription in self.subscriptions.values())
 
-    # --- ledgers -------------------------------------------------------------------------------------------
+    # --- ledgers --------------------------------------------------------------------------------------
 
     def _roll(self) -> None:
         self.journal.records.append(
@@ -278,7 +278,7 @@ class Topic:
         count = entry_metadata(entry.data).num_messages_in_batch
         return entry.ledger_id, entry.entry_id, -1 if count is None else count - 1
 
-    # --- the end -------------------------------------------------------------------------------------------
+    # --- the end --------------------------------------------------------------------------------------
 
     def producer_left(self, producer: Producer) -> None:
         if self.deduplication is not None:
