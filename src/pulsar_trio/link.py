@@ -18,7 +18,7 @@ READ_SIZE = 1024 * 1024
 MAX_CHUNKS = 64
 """Chunks handed to one `sendmsg`; more are joined first, which is cheaper for small chunks."""
 
-LINGER = 1.0
+LINGER = 0.25
 """Seconds an ending link waits for its last bytes to be taken and for the peer to end its side as well."""
 
 

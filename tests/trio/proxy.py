@@ -1,6 +1,6 @@
 """A TCP proxy for tests: holds bytes back, lets them go, cuts connections."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 import trio
@@ -15,8 +15,8 @@ class Proxy:
         self.port = port
         self.broker: EmbeddedBroker
         self.connections = 0
-        self.sent = bytearray()
-        """What clients have sent, all connections together."""
+        self.tamper: Callable[[bytes], bytes] = lambda data: data
+        """What becomes of bytes on their way to the client."""
         self._scopes: set[trio.CancelScope] = set()
         self._gate = trio.Event()
         self._gate.set()
@@ -43,16 +43,15 @@ class Proxy:
             self._scopes.add(scope)
             behind = await trio.open_tcp_stream("127.0.0.1", self.broker.port)
             async with stream, behind, trio.open_nursery() as nursery:
-                nursery.start_soon(self._copy, stream, behind, self.sent)
-                nursery.start_soon(self._copy, behind, stream, bytearray())
+                nursery.start_soon(self._copy, stream, behind, False)
+                nursery.start_soon(self._copy, behind, stream, True)
         self._scopes.discard(scope)
 
-    async def _copy(self, source: trio.SocketStream, target: trio.SocketStream, seen: bytearray) -> None:
+    async def _copy(self, source: trio.SocketStream, target: trio.SocketStream, to_client: bool) -> None:
         try:
             async for data in source:
                 await self._gate.wait()
-                seen += data
-                await target.send_all(data)
+                await target.send_all(self.tamper(bytes(data)) if to_client else data)
             await target.send_eof()
         except (trio.BrokenResourceError, trio.ClosedResourceError):
             pass

@@ -346,6 +346,8 @@ class Client:
                 requests.remove(identifier)
         for producer in self._producers.values():
             producer.forget_flush(identifier)
+        for consumer in self._consumers.values():
+            consumer.forget_request(identifier)
 
     def _close_client(self) -> int:
         """Everything on it first, then the connections (rules CLIENT-22 to CLIENT-25)."""
@@ -416,6 +418,7 @@ class PartitionsRequest:
         "_client",
         "_context",
         "_deadline",
+        "_last_failure",
         "_query",
         "_request",
         "_retry",
@@ -434,6 +437,7 @@ class PartitionsRequest:
         self._context = context
         self._backoff = Backoff(durations.initial_backoff, durations.max_backoff, context.rng)
         self._query: Query | None = None
+        self._last_failure: PulsarError | None = None
         self._retry = context.deadlines.slot(self.ask)
         self._deadline = context.deadlines.slot(self._timed_out)
         self._deadline.set(context.now + durations.operation_timeout)
@@ -459,6 +463,7 @@ class PartitionsRequest:
 
     def _failed(self, error: PulsarError) -> None:
         if error.retryable:
+            self._last_failure = error
             now = self._context.now
             self._retry.set(now + self._backoff.next(now))
         else:
@@ -466,4 +471,8 @@ class PartitionsRequest:
 
     def _timed_out(self) -> None:
         seconds = self._services.config.operation_timeout
-        self.fail(TimedOut(f"the partitions of {self._topic} were not known within {seconds:g} s"))
+        last = self._last_failure
+        why = f"; the last attempt: {last}" if last is not None else ""
+        error = TimedOut(f"the partitions of {self._topic} were not known within {seconds:g} s{why}")
+        error.__cause__ = last
+        self.fail(error)
