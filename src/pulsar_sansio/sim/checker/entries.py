@@ -1,0 +1,168 @@
+"""What stands behind SEND and MESSAGE, read once for each distinct run of bytes.
+
+An entry is sent once and delivered several times, so what was found out about its bytes is kept for a while.
+The looking inside of a batch or a compressed payload happens only where somebody asks: what a producer put
+into its payload is that producer's affair, and the broker that delivers it has no part in it.
+"""
+
+from itertools import pairwise
+
+from ...model.errors import ChecksumMismatch, DecompressionFailed, FrameError
+from ...wire import (
+    Batch,
+    MessageMetadata,
+    crc32c,
+    decompress,
+    encode_batch_payloads,
+    split_batch,
+    unpack_payload,
+)
+from ...wire.payload_frame import BROKER_ENTRY_METADATA_MAGIC
+
+_KEPT = 1024
+"""Entries remembered."""
+_KEPT_BYTES = 16 * 1024
+"""Larger ones are read again each time rather than kept."""
+_DECOMPRESS_LIMIT = 16 * 1024 * 1024
+"""Bytes up to which a payload is decompressed in order to look inside."""
+
+
+class Entry:
+    """Headers and payload, read."""
+
+    __slots__ = (
+        "_looked_inside", "_members", "_size_wrong", "batch_wrong", "broker_block", "checksum_wrong", "count",
+        "digest", "metadata", "payload", "sequences_wrong", "wrong",
+    )  # fmt: skip
+
+    def __init__(self, data: bytes) -> None:
+        self.metadata: MessageMetadata | None = None
+        """None where the headers cannot be read."""
+        self.payload = b""
+        self.wrong = ""
+        """Why the headers cannot be read."""
+        self.checksum_wrong = ""
+        self.broker_block = data.startswith(BROKER_ENTRY_METADATA_MAGIC)
+        self.digest = len(data) << 32 | crc32c(data)
+        """Tells one entry from another."""
+        self.count = 1
+        """Messages in it."""
+        self._looked_inside = False
+        self._size_wrong = ""
+        self.batch_wrong = ""
+        """After `look_inside`: why the payload is not the batch it claims to be."""
+        self.sequences_wrong = ""
+        self._members: Batch | None = None
+        try:
+            unpacked = unpack_payload(data)
+        except ChecksumMismatch as error:
+            self.checksum_wrong = str(error)
+        except FrameError as error:
+            self.wrong = str(error)
+        else:
+            self.metadata = unpacked.metadata
+            self.payload = unpacked.payload
+            if unpacked.metadata.num_messages_in_batch is not None:
+                self.count = max(1, unpacked.metadata.num_messages_in_batch)
+
+    @property
+    def batch(self) -> bool:
+        """Whether the payload has the batch format (MSG-10)."""
+        return self.metadata is not None and self.metadata.num_messages_in_batch is not None
+
+    @property
+    def encrypted(self) -> bool:
+        return self.metadata is not None and bool(self.metadata.encryption_keys)
+
+    def look_inside(self) -> None:
+        """Decompresses, compares sizes, takes a batch apart. What is encrypted or part of a whole stays
+        closed."""
+        if self._looked_inside:
+            return
+        self._looked_inside = True
+        metadata = self.metadata
+        if metadata is None or metadata.encryption_keys or metadata.chunk_id is not None:
+            return
+        payload = self.payload
+        if metadata.compression:
+            try:
+                payload = decompress(
+                    metadata.compression, payload, metadata.uncompressed_size, _DECOMPRESS_LIMIT
+                )
+            except DecompressionFailed as error:
+                self._size_wrong = str(error)
+                return
+        elif metadata.uncompressed_size and metadata.uncompressed_size != len(payload):
+            self._size_wrong = (
+                f"uncompressed_size is {metadata.uncompressed_size}, the payload has {len(payload)} bytes"
+            )
+        count = metadata.num_messages_in_batch
+        if count is not None and count > 0:
+            try:
+                members = split_batch(payload, count)
+            except FrameError as error:
+                self.batch_wrong = str(error)
+                return
+            self._members = members
+            highest = metadata.highest_sequence_id
+            self.sequences_wrong = _sequences_wrong(payload, members, metadata.sequence_id, highest)
+
+    @property
+    def size_wrong(self) -> str:
+        """Why the uncompressed size is not what was promised."""
+        self.look_inside()
+        return self._size_wrong
+
+    def null_with_payload(self) -> bool:
+        """Whether a message that says it is null has bytes."""
+        self.look_inside()
+        members = self._members
+        if members is not None:
+            if members.plain:
+                return False
+            singles = zip(range(len(members)), members.payloads, strict=True)
+            return any(payload and members.single(index).null_value for index, payload in singles)
+        metadata = self.metadata
+        return (
+            metadata is not None
+            and metadata.null_value
+            and not metadata.encryption_keys
+            and (bool(self.payload) and not metadata.compression)
+        )
+
+
+def _sequences_wrong(payload: bytes, members: Batch, sequence_id: int, highest: int | None) -> str:
+    """Members ascend from the batch's id to its highest one; a batch of one key is named by its highest
+    id."""
+    count = len(members)
+    if (
+        members.plain
+        and (highest is None or highest == sequence_id + count - 1)
+        and encode_batch_payloads(members.payloads, sequence_id) == payload
+    ):
+        return ""
+    found = [members.single(index).sequence_id for index in range(count)]
+    ids = [number for number in found if number is not None]
+    if not ids:
+        return ""
+    if len(ids) < count:
+        return f"{count - len(ids)} of {count} members have no sequence id"
+    if any(after <= before for before, after in pairwise(ids)):
+        return f"the members' sequence ids do not ascend: {ids[:20]}"
+    if highest is not None and ids[-1] != highest:
+        return f"the last member has {ids[-1]}, highest_sequence_id is {highest}"
+    if sequence_id != ids[0] and not (sequence_id == highest == ids[-1]):
+        return f"the members have {ids[0]} to {ids[-1]}, the batch {sequence_id}"
+    return ""
+
+
+class Entries(dict[bytes, Entry]):
+    """Entries by their bytes; forgets everything when it is full."""
+
+    def __missing__(self, data: bytes) -> Entry:
+        entry = Entry(data)
+        if len(data) <= _KEPT_BYTES:
+            if len(self) >= _KEPT:
+                self.clear()
+            self[data] = entry
+        return entry
