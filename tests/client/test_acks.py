@@ -128,6 +128,15 @@ class TestById:
         tracker.individual(MessageId(1, 0, -1, 1, 2))
         assert tracker.member(record, 0)
 
+    @pytest.mark.parametrize("index_acknowledgement", [False, True])
+    def test_an_id_of_an_entry_that_is_complete_already(self, index_acknowledgement: bool) -> None:
+        tracker = AckTracker(index_acknowledgement)
+        record = tracker.batch((1, 0), 2, None)
+        tracker.member(record, 0)
+        assert tracker.member(record, 1)
+        assert not tracker.individual(MessageId(1, 0, -1, 0, 2))
+        assert ids(tracker.drain()) == [(1, 0, None)]
+
     def test_an_id_without_index_is_the_whole_entry(self) -> None:
         tracker = AckTracker(False)
         tracker.batch((1, 0), 5, None)
@@ -308,7 +317,7 @@ steps = st.lists(
         st.integers(0, len(SIZES) - 1),
         st.integers(0, 4),
     ),
-    max_size=50,
+    max_size=25,
 )
 
 

@@ -74,6 +74,7 @@ class Acknowledger:
         "_unconfirmed",
         "_wanted",
         "_wire_id",
+        "calm",
     )
 
     def __init__(
@@ -97,6 +98,8 @@ class Acknowledger:
         self._group_time = seconds_to_ns(spec.acknowledgement_group_time)
         self._group_size = spec.acknowledgement_group_size
         self._slot = context.deadlines.slot(self.flush)
+        self.calm = 0
+        """As long as fewer ids than this wait, another one changes nothing: the timer is running."""
         self._connection: Connection | None = None
         self._unconfirmed: dict[Sent, None] = {}
         self._last_sent: Ack | None = None
@@ -116,15 +119,20 @@ class Acknowledger:
             pass
         elif self._group_time == 0 or tracker.waiting >= self._group_size:
             self.flush()
-        elif self._slot.when is None:
+        elif not self.calm:
+            self.calm = self._group_size
             self._slot.set(self._context.now + self._group_time)
 
     def flush(self) -> None:
         """Send what waits, if there is a connection."""
-        self._slot.clear()
+        self._stop_timer()
         connection = self._connection
         if connection is not None:
             self._send_waiting(connection, self._receipts)
+
+    def _stop_timer(self) -> None:
+        self._slot.clear()
+        self.calm = 0
 
     def discard(self, place: Place, validation_error: int) -> None:
         """Tell the broker, at once, that this entry cannot be used (CONS-29, exchanges 11)."""
@@ -154,7 +162,7 @@ class Acknowledger:
             self._not_confirmed(sent, cause)
         self._connection = None
         self._last_sent = None
-        self._slot.clear()
+        self._stop_timer()
         if not self._durable:
             self._tracker.discard_waiting()
             for flush in self._flushes:
@@ -164,7 +172,7 @@ class Acknowledger:
     def end(self, error: PulsarError) -> None:
         """The consumer is gone: whoever still waits is told."""
         self._connection = None
-        self._slot.clear()
+        self._stop_timer()
         for sent in self._unconfirmed:
             self._requests.cancel(sent.connection, sent.request_id)
         self._unconfirmed.clear()
@@ -184,7 +192,7 @@ class Acknowledger:
         flush = Flush(request)
         connection = self._connection
         if connection is not None:
-            self._slot.clear()
+            self._stop_timer()
             self._send_waiting(connection, True)
             if not self._unconfirmed and self._last_sent is not None:
                 self._send_again(connection, self._last_sent)
@@ -193,6 +201,10 @@ class Acknowledger:
             flush.waiting = True
         self._flushes.append(flush)
         self._settle(flush)
+
+    def forget(self, request: int) -> None:
+        """Nobody wants to know any more what becomes of this flush."""
+        self._flushes = [flush for flush in self._flushes if flush.request != request]
 
     def _settle(self, flush: Flush) -> None:
         if not flush.awaited and not flush.waiting:

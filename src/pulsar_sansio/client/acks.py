@@ -124,11 +124,11 @@ class AckTracker:
 
     __slots__ = (
         "_batches",
-        "_entries",
         "_parts",
         "_position",
         "_position_record",
         "_sent",
+        "entries",
         "index_acknowledgement",
         "single",
     )
@@ -136,8 +136,8 @@ class AckTracker:
     def __init__(self, index_acknowledgement: bool) -> None:
         self.index_acknowledgement = index_acknowledgement
         self.single = EntryAcknowledgement(self)
-        self._entries: dict[Place, None] = {}
-        """Whole entries that wait."""
+        self.entries: dict[Place, None] = {}
+        """Whole entries that wait. The consumer adds to them by itself where that is all there is to do."""
         self._parts: dict[Place, BatchAcknowledgement] = {}
         """Batches of which some messages wait; only with index acknowledgement."""
         self._position: Position | None = None
@@ -172,8 +172,10 @@ class AckTracker:
 
         Acknowledgements already sent do not count: should one be lost, its messages must come again.
         """
-        if place in self._entries:
-            return True
+        return place in self.entries or self.covers(place)
+
+    def covers(self, place: Place) -> bool:
+        """Whether the cumulative acknowledgement that waits covers the whole entry."""
         position = self._position
         return position is not None and (*place, WHOLE_ENTRY) <= position
 
@@ -183,9 +185,9 @@ class AckTracker:
         """The whole entry is acknowledged."""
         self._batches.pop(place, None)
         self._parts.pop(place, None)
-        if place in self._entries:
+        if place in self.entries:
             return False
-        self._entries[place] = None
+        self.entries[place] = None
         return True
 
     def member(self, record: BatchAcknowledgement, index: int) -> bool:
@@ -194,7 +196,7 @@ class AckTracker:
             return False
         if record.complete:
             self._complete(record)
-            self._entries[record.place] = None
+            self.entries[record.place] = None
             return True
         if not self.index_acknowledgement:
             return False
@@ -220,8 +222,11 @@ class AckTracker:
 
     def individual(self, message_id: MessageId) -> bool:
         """The message, or the whole entry, with that id is acknowledged."""
+        place = message_id[:2]
+        if place in self.entries:
+            return False
         if message_id.batch_index < 0:
-            return self.entry(message_id[:2])
+            return self.entry(place)
         return self.member(self._record(message_id), message_id.batch_index)
 
     def cumulative(self, record: BatchAcknowledgement | None, message_id: MessageId) -> bool:
@@ -251,7 +256,7 @@ class AckTracker:
     @property
     def waiting(self) -> int:
         """How many ids wait to be sent."""
-        return len(self._entries) + len(self._parts) + (self._position is not None)
+        return len(self.entries) + len(self._parts) + (self._position is not None)
 
     def drain(self) -> list[Ack]:
         """Take all that waits, as ACKs: first the cumulative one, then the others in order (ACK-10)."""
@@ -263,13 +268,14 @@ class AckTracker:
             self._forget_through(position)
             bits = None if record is None else record.open_bits
             drained.append(Ack(position, [(*position[:2], bits)], [] if record is None else [record]))
-        entries, parts = self._entries, self._parts
-        self._entries, self._parts = {}, {}
+        entries, parts = self.entries.copy(), self._parts
+        self.entries.clear()
+        self._parts = {}
         ids: list[AckId] = []
         records: list[BatchAcknowledgement] = []
         size = 0
-        for place in sorted([*entries, *parts]) if parts else sorted(entries):
-            record = parts.get(place)
+        for place in sorted({**entries, **parts}) if parts else sorted(entries):
+            record = None if place in entries else parts.get(place)
             if record is None:
                 ids.append((*place, None))
                 size += 24
@@ -294,7 +300,7 @@ class AckTracker:
             return
         for ledger_id, entry_id, bits in ack.ids:
             if bits is None:
-                self._entries[ledger_id, entry_id] = None
+                self.entries[ledger_id, entry_id] = None
         for record in ack.records:
             if not record.complete and record.place not in self._parts:
                 record.checkpoint = record.size - 1
@@ -306,7 +312,7 @@ class AckTracker:
 
     def discard_waiting(self) -> None:
         """What waits is of no use any more: the subscription it was for is gone."""
-        self._entries.clear()
+        self.entries.clear()
         self._parts.clear()
         self._position = self._position_record = None
 
@@ -349,7 +355,8 @@ class AckTracker:
         last = (
             position[:2] if position.messages == WHOLE_ENTRY else (position.ledger_id, position.entry_id - 1)
         )
-        self._entries = {place: None for place in self._entries if place > last}
+        for place in [place for place in self.entries if place <= last]:
+            del self.entries[place]
         self._parts = {place: record for place, record in self._parts.items() if place > last}
         batches = self._batches
         while batches and next(iter(batches)) <= last:

@@ -27,7 +27,7 @@ _Validation = proto.CommandAck.ValidationError
 
 @dataclass(slots=True)
 class ArrivalCounters:
-    """Messages that arrived and were not queued, by reason. Entries that cannot be read count as one."""
+    """Messages that arrived and were not queued, by reason. An entry that cannot be read counts as one."""
 
     discarded: int = 0
     """Corrupt: a wrong checksum, a payload that cannot be decompressed, a malformed batch. The broker was
@@ -87,47 +87,50 @@ class Arrival:
         Raises `PermitsExceeded` where the broker has sent far too much, and `NotSupported` for a chunk of a
         chunked message, having changed nothing but the ledger of permits.
         """
-        place = (command.ledger_id, command.entry_id)
+        _, ledger_id, entry_id, _, _, redelivery_count, bits, sent_in_epoch, stored, _, _ = command
+        place = (ledger_id, entry_id)
+        permits = self._permits
         try:
-            unpacked = unpack_payload(command.payload)
+            _, _, metadata, payload = unpack_payload(stored)
         except (ChecksumMismatch, FrameError):
             # How many messages it was is not known for certain: one, as every client says (CONS-26).
-            self._permits.charge(1, len(command.payload))
+            permits.charge(1, len(stored))
             self._discard(place, 1, _Validation.ChecksumMismatch)
             return
-        metadata = unpacked.metadata
         size = metadata.num_messages_in_batch
-        bits = command.ack_set
         if size is None:
             cost = 1
         elif bits is None:
             cost = max(size, 0)
         else:
-            bits &= (1 << max(size, 0)) - 1
-            cost = bits.bit_count()  # the broker charges what it wants delivered
-        self._permits.charge(cost, metadata.uncompressed_size or len(command.payload))
-        if command.consumer_epoch is not None and command.consumer_epoch < epoch:
+            cost = (
+                bits & ((1 << min(max(size, 0), bits.bit_length())) - 1)
+            ).bit_count()  # as the broker counts
+        if permits.at_broker > 0:
+            permits.at_broker -= cost
+        else:
+            permits.charge(cost, metadata.uncompressed_size or len(stored))
+        if sent_in_epoch is not None and sent_in_epoch < epoch:
             self.counters.outdated += cost
-            self._permits.give_back(cost)
-        elif self._tracker.is_duplicate(place):
+            permits.give_back(cost)
+        elif place in self._tracker.entries or self._tracker.covers(place):
             self.counters.duplicates += cost
-            self._permits.give_back(cost)
+            permits.give_back(cost)
         elif metadata.marker_type is not None:
             self.counters.markers += cost
             self._finished(place)
-            self._permits.give_back(cost)
+            permits.give_back(cost)
         elif metadata.encryption_keys:
             # Failure action FAIL. The permits come back all the same: to lose them is a trap (CRYPTO-07).
             self.counters.undecryptable += cost
-            self._permits.give_back(cost)
+            permits.give_back(cost)
         elif metadata.num_chunks_from_msg is not None and metadata.num_chunks_from_msg > 1:
             raise NotSupported(
                 f"{self._source.topic} holds a chunked message (chunk {metadata.chunk_id} of "
-                f"{metadata.num_chunks_from_msg} at {place[0]}:{place[1]}): chunked messages are not "
+                f"{metadata.num_chunks_from_msg} at {ledger_id}:{entry_id}): chunked messages are not "
                 f"supported yet; nothing of it was acknowledged"
             )
         else:
-            payload = unpacked.payload
             if metadata.compression:
                 try:
                     payload = decompress(
@@ -139,28 +142,26 @@ class Arrival:
                 except DecompressionFailed:
                     self._discard(place, cost, _Validation.DecompressionError)
                     return
-            if size is None:
-                self._single(command, metadata, payload, place)
+            if size is not None:
+                self._batch(place, metadata, payload, redelivery_count, size, bits, cost)
+            elif self.start is None or not self._is_start(place):
+                entry = Entry(self._source, place, metadata, redelivery_count, self._tracker.single)
+                self._queue.add(Message(payload, entry, -1))
             else:
-                self._batch(command, metadata, payload, place, size, bits, cost)
+                self.counters.before_start += 1
+                permits.give_back(1)
 
-    def _single(
-        self, command: MessageCommand, metadata: MessageMetadata, payload: bytes, place: Place
-    ) -> None:
+    def _is_start(self, place: Place) -> bool:
+        """Whether an entry of one message is the one that delivery is to begin after."""
         start = self.start
-        if start is not None and start[:2] == place and not self.start_inclusive and start.batch_index < 0:
-            self.counters.before_start += 1
-            self._permits.give_back(1)
-            return
-        entry = Entry(self._source, place, metadata, command.redelivery_count, self._tracker.single)
-        self._queue.add(Message(payload, entry, -1))
+        return start is not None and start[:2] == place and start.batch_index < 0 and not self.start_inclusive
 
     def _batch(
         self,
-        command: MessageCommand,
+        place: Place,
         metadata: MessageMetadata,
         payload: bytes,
-        place: Place,
+        redelivery_count: int,
         size: int,
         bits: int | None,
         cost: int,
@@ -172,7 +173,7 @@ class Arrival:
             return
         wanted = self._without_skipped(batch, place, size, (1 << size) - 1 if bits is None else bits)
         record = self._tracker.batch(place, size, wanted)
-        entry = Entry(self._source, place, metadata, command.redelivery_count, record, batch, size)
+        entry = Entry(self._source, place, metadata, redelivery_count, record, batch, size)
         if record.in_order == 0:
             self._queue.add_batch(BatchItem(entry, batch.payloads, range(size)))
             return
@@ -208,6 +209,6 @@ class Arrival:
             self._acknowledger.something_waits()
 
     def _discard(self, place: Place, cost: int, validation_error: int) -> None:
-        self.counters.discarded += cost
+        self.counters.discarded += max(cost, 1)
         self._acknowledger.discard(place, validation_error)
         self._permits.give_back(cost)

@@ -28,7 +28,7 @@ from ..model.message_id import MessageId
 from ..model.topic_name import TopicName
 from ..wire import MessageCommand, encode_command, encode_flow, proto
 from .acknowledger import Acknowledger
-from .acks import AckTracker, BatchAcknowledgement, Place
+from .acks import AckTracker, BatchAcknowledgement, EntryAcknowledgement, Place
 from .arrival import Arrival, ArrivalCounters
 from .attachment import Attached as AttachedState
 from .attachment import Attachment, Decision
@@ -93,6 +93,8 @@ class Consumer:
         self._tracker = AckTracker(spec.batch_index_acknowledgement)
         self._owner: AckTracker | None = self._tracker
         """The tracker as long as anything can be acknowledged: None once the consumer is closing."""
+        self._single: EntryAcknowledgement | None = self._tracker.single
+        """Likewise, the record of all entries of one message."""
         self._queue = DeliveryQueue(self.permits)
         self._acknowledger = Acknowledger(
             context, services.requests, wire_id, spec, self._tracker, wanted=self.topic.persistent
@@ -106,6 +108,8 @@ class Consumer:
         """The connection that messages are taken from: while attached, until the close begins."""
         self._ready = False
         """Whether it was ever subscribed."""
+        self._unsubscribing: set[int] = set()
+        """Requests that wait for the answer to an UNSUBSCRIBE."""
         self._active: bool | None = None
         self._end_of_topic = False
         self.receive: Callable[[], Message | None] = self._queue.receive
@@ -135,12 +139,19 @@ class Consumer:
         nothing.
         """
         if type(what) is Message:
-            record = what.entry.acknowledgement
+            entry = what.entry
+            record = entry.acknowledgement
             index = what.batch_index
             # In order, and nothing to send: counting is all.
             if index == record.in_order and index != record.checkpoint and record.tracker is self._owner:
                 record.in_order = index + 1
                 return
+            # An entry by itself, and others wait already: adding it to them is all.
+            if record is self._single:
+                entries = self._tracker.entries
+                entries[entry.place] = None
+                if len(entries) < self._acknowledger.calm and not self._redelivery.negative:
+                    return
             self._check_message(what)
             waits = self._acknowledge_message(what)
         elif isinstance(what, MessageId):
@@ -222,9 +233,11 @@ class Consumer:
             self._context.emit(RequestFailed(request, ConnectionLost(why)))
             return
 
+        self._unsubscribing.add(request)
+
         def done(_reply: Any) -> None:
             self._unsubscribed()
-            self._context.emit(RequestDone(request, None))
+            self._answer(RequestDone(request, None))
 
         self._services.requests.send(
             connection,
@@ -233,8 +246,13 @@ class Consumer:
                 proto.CommandUnsubscribe(consumer_id=self.wire_id, request_id=request_id, force=force),
             ),
             done,
-            lambda error: self._context.emit(RequestFailed(request, error)),
+            lambda error: self._answer(RequestFailed(request, error)),
         )
+
+    def forget_request(self, request: int) -> None:
+        """Nobody wants the outcome of this flush or unsubscribe any more; it happens all the same."""
+        self._acknowledger.forget(request)
+        self._unsubscribing.discard(request)
 
     def close(self) -> None:
         """Send what acknowledgements wait, then leave (rules CONS-50 to CONS-52). `Closed` follows."""
@@ -358,9 +376,9 @@ class Consumer:
         if record.tracker is not self._tracker:
             return self._acknowledge_id(message.message_id)
         if message.batch_index < 0:
-            waits = self._tracker.entry(entry.place)
+            self._tracker.entries[entry.place] = None
             self._redelivery.acknowledged(entry.place)
-            return waits
+            return True
         waits = self._tracker.member(record, message.batch_index)
         if record.complete:
             self._redelivery.acknowledged(entry.place)
@@ -378,7 +396,9 @@ class Consumer:
         """Several at once: first all of them are checked, then all are acknowledged."""
         items = _several(what)
         self._check_all(items)
-        owner = self._owner
+        owner, single = self._owner, self._single
+        entries = self._tracker.entries
+        negative = self._redelivery.negative
         waits = False
         for item in items:
             if type(item) is Message:
@@ -386,6 +406,11 @@ class Consumer:
                 index = item.batch_index
                 if index == record.in_order and index != record.checkpoint and record.tracker is owner:
                     record.in_order = index + 1
+                elif record is single:
+                    entries[item.entry.place] = None
+                    if negative:
+                        self._redelivery.acknowledged(item.entry.place)
+                    waits = True
                 elif self._acknowledge_message(item):
                     waits = True
             elif self._acknowledge_id(cast(MessageId, item)):
@@ -436,6 +461,11 @@ class Consumer:
 
     # --- ends ------------------------------------------------------------------------------------
 
+    def _answer(self, outcome: RequestDone | RequestFailed) -> None:
+        if outcome.request in self._unsubscribing:
+            self._unsubscribing.discard(outcome.request)
+            self._context.emit(outcome)
+
     def _on_early_message(self) -> None:
         """A message while not subscribed. While closing, nobody wants it; otherwise the broker had no permit
         to send it, and it would be lost for this subscription: only a new connection brings it again."""
@@ -460,6 +490,7 @@ class Consumer:
         """No message is taken or handed out any more."""
         self._connection = None
         self._owner = None
+        self._single = None
         self._redelivery.detach()
         self.permits.detach()
         self._queue.clear()

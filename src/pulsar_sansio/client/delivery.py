@@ -1,12 +1,12 @@
 """The delivery queue: messages that have arrived and were not handed out yet.
 
-Items are whole: a `Message` for an entry of one message, a `BatchItem` for a batch, whose `Message` objects
-are made only when they are handed out (a list of a thousand waiting objects costs more than the rest of the
-way). The queue always accepts an item, whatever its size (rules CONS-37, FLOW-14); how much arrives is
-limited by permits, which go back to `Permits` as messages leave.
+An item is a batch, whose `Message` objects are made only when they are handed out (a list of a thousand
+waiting objects costs more than the rest of the way), or a list of entries of one message. The queue always
+accepts an item, whatever its size (rules CONS-37, FLOW-14); how much arrives is limited by permits, which go
+back to `Permits` as messages leave.
 
-`receive` is the hottest path of the consumer. Messages of a batch are handed out in *runs*: a run ends where
-the batch ends, or where enough has been handed out for a FLOW. Inside a run one counter is all there is.
+`receive` is the hottest path of the consumer. Messages are handed out in *runs*: a run ends where the item
+ends, or where enough has been handed out for a FLOW. Inside a run one counter is all there is.
 
 Knows nothing of commands, acknowledgements and connections.
 """
@@ -33,19 +33,23 @@ class BatchItem(NamedTuple):
     """The index in the batch of each payload."""
 
 
+Item = BatchItem | list[Message]
+
+
 class DeliveryQueue:
     """Messages of one consumer between arrival and application."""
 
     __slots__ = (
-        "_batch",
+        "_current",
         "_items",
         "_last_entry",
         "_last_index",
         "_messages",
-        "_payloads",
+        "_left",
         "_permits",
         "_run",
         "_run_length",
+        "_singles",
         "_waiting",
         "announced",
     )
@@ -54,26 +58,34 @@ class DeliveryQueue:
         self.announced = False
         """Whether the application was told that there is something; it is told once (`Deliverable`)."""
         self._permits = permits
-        self._items: deque[Message | BatchItem] = deque()
+        self._items: deque[Item] = deque()
+        self._singles: list[Message] | None = None
+        """The last of `_items`, where that is a list."""
         self._waiting = 0
         """Messages in `_items`."""
-        self._batch: BatchItem | None = None
-        """The batch being handed out; its messages left are not in `_items` any more."""
-        self._payloads: Iterator[bytes] = iter(())
+        self._current: Item | None = None
+        """The item being handed out; it is not in `_items` any more."""
+        self._left: Iterator[object] = iter(())
+        """What is left of it: only good for counting."""
         self._messages: Iterator[Message] = iter(())
         self._run_length = 0
         self._run = 0
-        """Messages left in the present run; more than 0 whenever messages of `_batch` are left."""
+        """Messages left in the present run; more than 0 as long as there is a current item."""
         self._last_entry: Entry | None = None
         self._last_index = -1
 
     def add(self, message: Message) -> None:
         """An entry of one message has arrived."""
-        self._items.append(message)
+        singles = self._singles
+        if singles is None:
+            singles = self._singles = []
+            self._items.append(singles)
+        singles.append(message)
         self._waiting += 1
 
     def add_batch(self, batch: BatchItem) -> None:
         """A batch has arrived."""
+        self._singles = None
         self._items.append(batch)
         self._waiting += len(batch.payloads)
 
@@ -89,87 +101,70 @@ class DeliveryQueue:
 
     def _receive_at_edge(self, run: int) -> Message | None:
         """The next message where it is the last of a run, or the first of an item."""
-        if run == 1:
-            message = next(self._messages)
-            self._end_run()
-        else:
-            items = self._items
-            if not items:
+        if run == 0:
+            if not self._items:
                 return None
-            item = items.popleft()
-            if type(item) is not Message:
-                assert isinstance(item, BatchItem)
-                self._begin(item)
-                return self.receive()
-            message = item
-            self._waiting -= 1
-            self._last_entry = message.entry
-            self._last_index = -1
-            self._permits.give_back(1)
-        if not self._items and not self._run:
-            self.announced = False
+            self._begin()
+            return self.receive()
+        message = next(self._messages)
+        self._end_run()
         return message
 
     def take(self, limit: int) -> list[Message]:
         """The next messages, at most `limit`; the faster way for many."""
         taken: list[Message] = []
-        items = self._items
-        singles = 0
         while limit > 0:
             if not self._run:
-                if not items:
+                if not self._items:
                     break
-                item = items.popleft()
-                if type(item) is Message:
-                    taken.append(item)
-                    singles += 1
-                    limit -= 1
-                    continue
-                assert isinstance(item, BatchItem)
-                self._begin(item)
+                self._begin()
             count = min(self._run, limit)
             taken.extend(islice(self._messages, count))
             limit -= count
             self._run -= count
             if not self._run:
                 self._end_run()
-        if singles:
-            self._waiting -= singles
-            last = taken[-1]
-            if last.batch_index < 0:
-                self._last_entry = last.entry
-                self._last_index = -1
-            self._permits.give_back(singles)
-        if not items and not self._run:
-            self.announced = False
         return taken
 
-    def _begin(self, batch: BatchItem) -> None:
-        self._batch = batch
-        self._waiting -= len(batch.payloads)
-        self._payloads = payloads = iter(batch.payloads)
-        self._messages = map(Message, payloads, repeat(batch.entry), batch.indexes)
-        self._begin_run(len(batch.payloads))
-
-    def _begin_run(self, left: int) -> None:
+    def _begin(self) -> None:
+        """The first item is handed out from now on."""
+        item = self._items.popleft()
+        self._current = item
+        if isinstance(item, BatchItem):
+            payloads = iter(item.payloads)
+            self._left = payloads
+            self._messages = map(Message, payloads, repeat(item.entry), item.indexes)
+        else:
+            if item is self._singles:
+                self._singles = None
+            self._left = self._messages = iter(item)
+        left = _size(item)
+        self._waiting -= left
         self._run = self._run_length = min(left, self._permits.until_report)
 
     def _end_run(self) -> None:
         """The run was handed out: its permits go back, and the next one begins."""
         self._permits.give_back(self._run_length)
-        left = length_hint(self._payloads)
+        left = length_hint(self._left)
         if left:
-            self._begin_run(left)
+            self._run = self._run_length = min(left, self._permits.until_report)
         else:
-            self._end_batch()
+            self._end_item(0)
+            if not self._items:
+                self.announced = False
 
-    def _end_batch(self) -> None:
-        batch = self._batch
-        assert batch is not None
-        self._last_entry = batch.entry
-        self._last_index = batch.indexes[-1]
-        self._batch = None
-        self._payloads = iter(())
+    def _end_item(self, left: int) -> None:
+        """The current item is over; `left` of its messages were not handed out."""
+        item = self._current
+        assert item is not None
+        if left < _size(item):
+            last = _size(item) - left - 1
+            if isinstance(item, BatchItem):
+                self._last_entry, self._last_index = item.entry, item.indexes[last]
+            else:
+                self._last_entry, self._last_index = item[last].entry, -1
+        self._current = None
+        self._left = iter(())
         self._messages = iter(())
         self._run = self._run_length = 0
 
@@ -177,45 +172,52 @@ class DeliveryQueue:
 
     def clear(self) -> None:
         """Drop everything: it comes again (rules CONS-09, REDEL-02). The permits go back."""
-        dropped = self._waiting + self._drop_batch()
+        permits = self._waiting + self._drop_current()
         self._items.clear()
+        self._singles = None
         self._waiting = 0
         self.announced = False
-        self._permits.give_back(dropped)
+        self._permits.give_back(permits)
 
     def remove(self, places: Container[Place]) -> None:
         """Drop what is left of these entries, and nothing else (rules REDEL-04, REDEL-06)."""
-        dropped = 0
-        if self._batch is not None and self._batch.entry.place in places:
-            dropped += self._drop_batch()
-        kept: deque[Message | BatchItem] = deque()
-        for item in self._items:
-            if item.entry.place in places:
-                count = 1 if isinstance(item, Message) else len(item.payloads)
-                self._waiting -= count
-                dropped += count
+        items: list[Item] = []
+        current = self._current
+        permits = 0
+        if current is not None:
+            left = length_hint(self._left)
+            permits = self._drop_current() - left
+            if isinstance(current, BatchItem):
+                items.append(BatchItem(current.entry, current.payloads[-left:], current.indexes[-left:]))
             else:
-                kept.append(item)
-        self._items = kept
-        if not kept and not self._run:
+                items.append(current[-left:])
+        items += self._items
+        self._items.clear()
+        self._singles = None
+        self._waiting = 0
+        for item in items:
+            if isinstance(item, BatchItem):
+                if item.entry.place in places:
+                    permits += len(item.payloads)
+                else:
+                    self.add_batch(item)
+            else:
+                for message in item:
+                    if message.entry.place in places:
+                        permits += 1
+                    else:
+                        self.add(message)
+        if not self._items:
             self.announced = False
-        self._permits.give_back(dropped)
+        self._permits.give_back(permits)
 
-    def _drop_batch(self) -> int:
-        """Drop what is left of the batch being handed out; how many permits that and the run make."""
-        batch = self._batch
-        if batch is None:
+    def _drop_current(self) -> int:
+        """Drop what is left of the current item; how many permits that and the present run make."""
+        if self._current is None:
             return 0
-        left = length_hint(self._payloads)
+        left = length_hint(self._left)
         permits = self._run_length - self._run + left
-        handed_out = len(batch.payloads) - left
-        if handed_out:
-            self._last_entry = batch.entry
-            self._last_index = batch.indexes[handed_out - 1]
-        self._batch = None
-        self._payloads = iter(())
-        self._messages = iter(())
-        self._run = self._run_length = 0
+        self._end_item(left)
         return permits
 
     # --- looking ---------------------------------------------------------------------------------
@@ -223,7 +225,7 @@ class DeliveryQueue:
     @property
     def available(self) -> int:
         """Messages that `take` would give."""
-        return self._waiting + (length_hint(self._payloads) if self._run else 0)
+        return self._waiting + length_hint(self._left)
 
     def resume_after(self) -> MessageId | None:
         """The id after which everything is still to be handed out, None where nothing ever arrived.
@@ -231,16 +233,23 @@ class DeliveryQueue:
         That is the one just before the first message waiting here or, where none waits, the last one handed
         out (rule CONS-16).
         """
-        batch = self._batch
-        if batch is not None:
-            handed_out = len(batch.payloads) - length_hint(self._payloads)
-            return _predecessor(batch.entry, batch.indexes[handed_out])
-        if self._items:
+        first = self._current
+        skipped = 0
+        if first is not None:
+            skipped = _size(first) - length_hint(self._left)
+        elif self._items:
             first = self._items[0]
-            return _predecessor(first.entry, -1 if isinstance(first, Message) else first.indexes[0])
-        if self._last_entry is not None:
+        elif self._last_entry is not None:
             return _message_id(self._last_entry, self._last_index)
-        return None
+        else:
+            return None
+        if isinstance(first, BatchItem):
+            return _predecessor(first.entry, first.indexes[skipped])
+        return _predecessor(first[skipped].entry, -1)
+
+
+def _size(item: Item) -> int:
+    return len(item.payloads) if isinstance(item, BatchItem) else len(item)
 
 
 def _message_id(entry: Entry, index: int) -> MessageId:
