@@ -1,15 +1,23 @@
 """Protobuf as the oracle: arbitrary messages of the schema, and every way their bytes may be written.
 
-`messages(cls)` draws a message with any of its fields. `written(cls)` draws bytes whose meaning is that of
+`messages(cls)` gives messages with any of their fields. `written(cls)` gives bytes whose meaning is that of
 two such messages merged: fields in any order, scalars repeated, repeated numbers packed or not, unknown
-fields in between. What they mean is what protobuf's own parser says.
+fields in between. What they mean is what protobuf's own parser says. `damaged(cls)` gives such bytes after
+an accident.
+
+A message has dozens of fields, and drawing each by hypothesis would take most of a test's time; so
+hypothesis draws a seed, and everything else follows from it.
 """
 
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from random import Random
+from typing import Any, NamedTuple, TypeVar
 
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import DecodeError, Message
 from hypothesis import strategies as st
+
+_T = TypeVar("_T")
 
 _RANGES = {
     FieldDescriptor.TYPE_UINT64: (0, 2**64 - 1),
@@ -18,50 +26,64 @@ _RANGES = {
     FieldDescriptor.TYPE_UINT32: (0, 2**32 - 1),
 }
 
-_texts = st.text(st.characters(codec="utf-8"), max_size=6)
+_EDGES = [0, 1, 127, 128, 16383, 16384, 2**28 - 1, 2**28, 2**31 - 1, 2**31, 2**63 - 1, 2**63]
+_LETTERS = "ab é€😀\0"
 
 
-def _numbers(low: int, high: int) -> st.SearchStrategy[int]:
-    edges = [
-        n for n in (low, -1, 0, 1, 127, 128, 16383, 16384, 2**28, 2**31, 2**63, high) if low <= n <= high
-    ]
-    return st.sampled_from(edges) | st.integers(low, high)
+def _seeded(make: Callable[[Random], _T]) -> st.SearchStrategy[_T]:
+    return st.integers(0, 2**64 - 1).map(lambda seed: make(Random(seed)))
 
 
-def _values(field: FieldDescriptor, depth: int) -> st.SearchStrategy[Any]:
+# --- messages --------------------------------------------------------------------------------------
+
+
+def messages(cls: type[Any]) -> st.SearchStrategy[Any]:
+    """Complete messages with any of the optional fields."""
+    return _seeded(lambda random: _message(random, cls))
+
+
+def _number(random: Random, low: int, high: int) -> int:
+    number = random.choice(_EDGES) * random.choice([1, 1, -1])
+    return number if low <= number <= high and random.random() < 0.7 else random.randint(low, high)
+
+
+def _bytes(random: Random, most: int = 6) -> bytes:
+    return random.randbytes(random.choice([0, 1, random.randrange(most + 1)]))
+
+
+def _value(random: Random, field: Any, depth: int) -> Any:
     if field.type in _RANGES:
-        return _numbers(*_RANGES[field.type])
+        return _number(random, *_RANGES[field.type])
     if field.type == FieldDescriptor.TYPE_ENUM:
-        return st.sampled_from([value.number for value in field.enum_type.values])
+        return random.choice(field.enum_type.values).number
     if field.type == FieldDescriptor.TYPE_BOOL:
-        return st.booleans()
+        return random.random() < 0.5
     if field.type == FieldDescriptor.TYPE_STRING:
-        return _texts
+        return "".join(random.choices(_LETTERS, k=random.choice([0, 1, 5, 5, 70])))
     if field.type == FieldDescriptor.TYPE_BYTES:
-        return st.binary(max_size=6)
+        return _bytes(random)
     assert field.type == FieldDescriptor.TYPE_MESSAGE
-    return messages(field.message_type._concrete_class, depth + 1)
+    return _message(random, field.message_type._concrete_class, depth + 1)
 
 
-@st.composite
-def messages(draw: st.DrawFn, cls: type[Any], depth: int = 0) -> Any:
-    """A complete message with any of its optional fields."""
+def _message(random: Random, cls: type[Any], depth: int = 0) -> Any:
     message = cls()
+    share = random.choice([0.1, 0.5, 0.9])
     for field in cls.DESCRIPTOR.fields:
-        if field.message_type is not None and depth > 1:
+        if not field.is_required and (
+            random.random() > share or (field.message_type is not None and depth > 1)
+        ):
             continue
-        values = _values(field, depth)
         if field.is_repeated:
-            for value in draw(st.lists(values, max_size=3)):
+            for _ in range(random.randrange(1, 4)):
                 if field.message_type is not None:
-                    getattr(message, field.name).add().CopyFrom(value)
+                    getattr(message, field.name).add().CopyFrom(_value(random, field, depth))
                 else:
-                    getattr(message, field.name).append(value)
-        elif field.is_required or draw(st.booleans()):
-            if field.message_type is not None:
-                getattr(message, field.name).CopyFrom(draw(values))
-            else:
-                setattr(message, field.name, draw(values))
+                    getattr(message, field.name).append(_value(random, field, depth))
+        elif field.message_type is not None:
+            getattr(message, field.name).CopyFrom(_value(random, field, depth))
+        else:
+            setattr(message, field.name, _value(random, field, depth))
     return message
 
 
@@ -103,23 +125,20 @@ def pieces(data: bytes) -> list[tuple[int, bytes]]:
     return found
 
 
-@st.composite
-def unknown_fields(draw: st.DrawFn) -> tuple[int, bytes]:
+def _unknown_field(random: Random) -> tuple[int, bytes]:
     """A field that no message of this schema has, of any wire type."""
-    number = draw(st.integers(100, 2**29 - 1))
-    wire_type = draw(st.sampled_from([0, 1, 2, 3, 5]))
+    number = random.choice([100, 2**29 - 1, random.randrange(100, 2**29)])
+    wire_type = random.choice([0, 1, 2, 3, 5])
     if wire_type == 0:
-        content = varint(draw(st.integers(0, 2**64 - 1)))
+        content = varint(_number(random, 0, 2**64 - 1))
     elif wire_type == 2:
-        content = draw(st.binary(max_size=9))
+        content = _bytes(random, 9)
         content = varint(len(content)) + content
     elif wire_type == 3:
-        content = draw(st.sampled_from([b"", b"\x08\x01", b"\x0b\x0c", b"\x12\x01x"])) + varint(
-            number << 3 | 4
-        )
+        content = random.choice([b"", b"\x08\x01", b"\x0b\x0c", b"\x12\x01x", b"\x0d1234"])
+        content += varint(number << 3 | 4)
     else:
-        size = 8 if wire_type == 1 else 4
-        content = draw(st.binary(min_size=size, max_size=size))
+        content = random.randbytes(8 if wire_type == 1 else 4)
     return number, varint(number << 3 | wire_type) + content
 
 
@@ -135,17 +154,19 @@ class Written(NamedTuple):
         return b"".join(data for number, data in self.fields if number not in known)
 
 
-@st.composite
-def written(draw: st.DrawFn, cls: type[Any], pack: bool = True) -> Written:
+def written(cls: type[Any]) -> st.SearchStrategy[Written]:
     """Bytes of a message as a strange but legal peer might write them."""
-    fields = pieces(draw(messages(cls)).SerializeToString())
-    fields += pieces(draw(messages(cls)).SerializeToString())
-    fields += draw(st.lists(unknown_fields(), max_size=2))
-    fields = draw(st.permutations(fields))
-    if pack:
-        fields = [
-            _packed(cls, number, data) if draw(st.booleans()) else (number, data) for number, data in fields
-        ]
+    return _seeded(lambda random: _written(random, cls))
+
+
+def _written(random: Random, cls: type[Any]) -> Written:
+    fields = pieces(_message(random, cls).SerializeToString())
+    if random.random() < 0.7:
+        fields += pieces(_message(random, cls).SerializeToString())
+        random.shuffle(fields)
+    for _ in range(random.choice([0, 0, 1, 2])):
+        fields.insert(random.randrange(len(fields) + 1), _unknown_field(random))
+    fields = [_packed(cls, *field) if random.random() < 0.3 else field for field in fields]
     data = b"".join(data for _, data in fields)
     meaning = read(cls, data)
     assert meaning is not None
@@ -187,21 +208,28 @@ def optional(message: Any, name: str) -> Any:
 # --- damage ----------------------------------------------------------------------------------------
 
 
-@st.composite
-def damaged(draw: st.DrawFn, cls: type[Any]) -> bytes:
+def damaged(cls: type[Any]) -> st.SearchStrategy[bytes]:
     """Bytes that were a message until somebody cut, changed, dropped or doubled something."""
-    data = bytearray(draw(written(cls)).data)
-    for _ in range(draw(st.integers(1, 3))):
+    return _seeded(lambda random: _damaged(random, cls))
+
+
+def _damaged(random: Random, cls: type[Any]) -> bytes:
+    data = bytearray(_written(random, cls).data)
+    for _ in range(random.randrange(1, 4)):
         if not data:
             break
-        position = draw(st.integers(0, len(data) - 1))
-        match draw(st.sampled_from(["cut", "change", "drop", "insert"])):
+        position = random.randrange(len(data))
+        match random.choice(["cut", "change", "drop", "insert", "repeat"]):
             case "cut":
                 del data[position:]
             case "change":
-                data[position] = draw(st.sampled_from([0, 1, 0x7F, 0x80, 0xFF, data[position] ^ 0x80]))
+                data[position] = random.choice(
+                    [0, 1, 0x7F, 0x80, 0xFF, data[position] ^ 0x80, random.randrange(256)]
+                )
             case "drop":
                 del data[position]
+            case "insert":
+                data[position:position] = random.choice([b"\x80", b"\xff" * 9, b"\x0b", _bytes(random, 11)])
             case _:
-                data[position:position] = draw(st.binary(min_size=1, max_size=11))
+                data[position:position] = data[position : position + random.randrange(1, 9)]
     return bytes(data)

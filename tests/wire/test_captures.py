@@ -34,7 +34,7 @@ MAX_MESSAGE_SIZE = 5 * 1024 * 1024
 
 
 def _unknown_fields(message: Message) -> list[Any]:
-    found = list(UnknownFieldSet(message))
+    found: list[Any] = list(UnknownFieldSet(message))  # type: ignore[call-overload]
     for field, value in message.ListFields():
         if field.message_type is not None:
             for inner in value if field.is_repeated else (value,):

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
+from google.protobuf.descriptor import FieldDescriptor
 
 from pulsar_sansio.wire import proto
 from tools.generate_proto import OLDEST_RUNTIME, TARGET, generate
@@ -26,25 +26,26 @@ _TYPES = {
 }
 
 
-def _name(descriptor: Descriptor | EnumDescriptor) -> str:
-    return descriptor.full_name.removeprefix("pulsar.proto.")
+def _name(descriptor: Any) -> str:
+    name: str = descriptor.full_name
+    return name.removeprefix("pulsar.proto.")
 
 
-def _label(field: FieldDescriptor) -> str:
+def _label(field: Any) -> str:
     return "repeated" if field.is_repeated else "required" if field.is_required else "optional"
 
 
-def _default(field: FieldDescriptor) -> str | None:
+def _default(field: Any) -> str | None:
     if not field.has_default_value:
         return None
     if field.enum_type is not None:
-        return field.enum_type.values_by_number[field.default_value].name
+        return str(field.enum_type.values_by_number[field.default_value].name)
     if field.type == FieldDescriptor.TYPE_BOOL:
         return "true" if field.default_value else "false"
     return str(field.default_value)
 
 
-def _field(field: FieldDescriptor) -> dict[str, Any]:
+def _field(field: Any) -> dict[str, Any]:
     inner = field.message_type or field.enum_type
     return {
         "number": field.number,
@@ -98,7 +99,7 @@ def test_messages_are_those_of_the_tables() -> None:
 
 def test_enums_are_those_of_the_tables() -> None:
     file = proto.BaseCommand.DESCRIPTOR.file
-    enums = dict(file.enum_types_by_name)
+    enums: dict[str, Any] = dict(file.enum_types_by_name)
     for message in file.message_types_by_name.values():
         enums |= {_name(enum): enum for enum in message.enum_types}
     found = {name: {value.name: value.number for value in enum.values} for name, enum in enums.items()}

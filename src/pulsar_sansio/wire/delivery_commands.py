@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from ..model.errors import FrameError
 from .ack_sets import bits_from_words, words_from_bits
 from .command_frame import ACK, FLOW, JOIN_LIMIT, MESSAGE, build_frame, check_no_payload, command_tag
-from .fields import BYTES, ENUM, INT64, UINT32, UINT64, Field, Layout, signed_64
+from .fields import BYTES, ENUM, INT64, TEXT, UINT32, UINT64, Field, Layout, message_kind, signed_64
 from .positions import MINUS_ONE, take_position, write_words
 from .varint import SMALL_VARINTS, VALUE_OF_CONTINUED, VALUE_OF_SMALL, encode_varint, read_varint
 
@@ -293,6 +293,8 @@ class Ack(NamedTuple):
     """Present asks for an ACK_RESPONSE."""
     txnid_least_bits: int | None = None
     txnid_most_bits: int | None = None
+    properties: Sequence[tuple[str, int]] = ()
+    """Only the compactor's own consumer writes them."""
     rest: bytes = b""
     position_rest: Mapping[int, bytes] = {}
     """By index in `message_ids`, for those that have more fields."""
@@ -302,6 +304,20 @@ class Ack(NamedTuple):
         return encode_ack(*self)
 
 
+_PROPERTY = Layout(
+    "KeyLongValue", [Field(1, "key", TEXT, required=True), Field(2, "value", UINT64, required=True)]
+)
+
+
+def _read_property(data: bytes) -> tuple[str, int]:
+    values, _ = _PROPERTY.decode(data, 0, len(data))
+    return values["key"], values["value"]
+
+
+def _write_property(pair: tuple[str, int]) -> bytes:
+    return _PROPERTY.encode({"key": pair[0], "value": pair[1]})
+
+
 _ACK = Layout(
     "CommandAck",
     [
@@ -309,6 +325,7 @@ _ACK = Layout(
         Field(2, "ack_type", ENUM, required=True),
         Field(3, "message_ids", BYTES, repeated=True),
         Field(4, "validation_error", ENUM),
+        Field(5, "properties", message_kind(_read_property, _write_property), repeated=True),
         Field(6, "txnid_least_bits", UINT64),
         Field(7, "txnid_most_bits", UINT64),
         Field(8, "request_id", UINT64),
@@ -324,6 +341,7 @@ def encode_ack(
     request_id: int | None = None,
     txnid_least_bits: int | None = None,
     txnid_most_bits: int | None = None,
+    properties: Sequence[tuple[str, int]] = (),
     rest: bytes = b"",
     position_rest: Mapping[int, bytes] = {},
 ) -> bytes:
@@ -345,8 +363,11 @@ def encode_ack(
         parts.append(
             _POSITION_HEADS[size] + position if size < 128 else b"\x1a" + encode_varint(size) + position
         )
+    if validation_error is not None:
+        parts.append(b"\x20" + encode_varint(validation_error))
+    if properties:
+        parts.append(_ACK.encode({"properties": properties}))
     for tag, value in (
-        (b"\x20", validation_error),
         (b"\x30", txnid_least_bits),
         (b"\x38", txnid_most_bits),
         (b"\x40", request_id),

@@ -14,6 +14,7 @@ from . import proto
 from .command_frame import command_tag, frame_command
 from .fields import ENUM, Field, Layout
 from .hot_commands import HOT_DECODERS
+from .varint import read_varint
 
 DEFAULT_MAX_MESSAGE_SIZE = 5 * 1024 * 1024
 """Bytes of a message before CONNECTED, and after one that names no limit."""
@@ -68,13 +69,17 @@ def decode_frame(data: bytes, position: int, limit: int) -> tuple[int, Any, int]
     end: int = position + 4 + total_size
     if end > length:
         return None
-    # The way of nearly all frames: the type, then exactly the field of that type, both short.
+    # The way of nearly all frames: the type, then exactly the field of that type.
     decoder = _decoder_by_front(front >> 8)
     size = front & 0xFF
-    if decoder is not None and command_size == size + 4 and size < 0x80:
+    if decoder is not None:
         start = position + 12
         try:
-            return front >> 16 & 0xFF, decoder(data, start, start + size, end), end
+            if size > 0x7F:
+                size, start = read_varint(data, start - 1)
+            command_end = start + size
+            if command_end == position + 8 + command_size:
+                return front >> 16 & 0xFF, decoder(data, start, command_end, end), end
         except IndexError:
             raise FrameError("a command ends inside a field") from None
     return *_decode_any(data, position + 8, position + 8 + command_size, end), end
