@@ -220,7 +220,7 @@ def test_the_whole_batch_is_compressed_once(codec: CompressionType) -> None:
 
 def test_when_a_batch_cannot_be_sealed_its_messages_fail_and_it_is_gone() -> None:
     """Rule BATCH-07 (section 41.4): the key of the first message does not fit a second time."""
-    sender = Sender(spec=SPEC, batching=BatchingPolicy(max_bytes=10_000_000))
+    sender = Sender(spec=SPEC, batching=BatchingPolicy(max_bytes=10_000_000, max_messages=3))
     script = sender.script
     sender.send(OutgoingMessage(bytes(2_500_000), key="k" * 20_000))
     sender.send(bytes(2_720_000))

@@ -525,7 +525,7 @@ def test_a_checksum_error_of_a_message_damaged_in_memory_fails_it() -> None:
     sender.send(b"first")
     sender.send(b"second")
     sender.sent()
-    head = sender.script.client._producers[sender.handle]._pending[0]
+    head = sender.script.client._producers[sender.handle]._window.entries[0]
     assert isinstance(head.frame, bytes)
     head.frame = head.frame.replace(b"first", b"fir5t")
     sender.script.feed(sender.link, frame_send_error(0, proto.ChecksumError))

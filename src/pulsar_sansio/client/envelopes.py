@@ -33,6 +33,9 @@ from ..wire import (
 
 Frame: TypeAlias = bytes | list[bytes]
 
+PLAIN_NAME_LIMIT = 1024
+"""Bytes of a producer's name up to which a plain frame needs no check of what it adds to the payload."""
+
 _COMMAND_ALLOWANCE = 64
 """Bytes of a SEND frame that are neither metadata nor payload: sizes, checksum and the command. At most
 58."""
@@ -68,7 +71,8 @@ class Sealer:
         """The broker accepts payloads of up to `max_message_size` bytes."""
         self.max_message_size = max_message_size
         self._frame_limit = max_frame_size(max_message_size)
-        self._plain_limit = min(PLAIN_LIMIT, max_message_size) if self._codec is CompressionType.NONE else -1
+        plain = self._codec is CompressionType.NONE and len(self._metadata_prefix) < PLAIN_NAME_LIMIT
+        self._plain_limit = min(PLAIN_LIMIT, max_message_size) if plain else -1
 
     def fits(self, frame: Frame) -> bool:
         """Whether a frame made under another limit may still be sent."""

@@ -1,13 +1,13 @@
 """`Producer`: what becomes of a message from `send` to its receipt (rules PROD-01 to PROD-58, BATCH-01 to
 BATCH-13).
 
-It owns the tickets and sequence ids, the window of unconfirmed messages, the matching of receipts with the
-oldest of them, what is sent again after a reconnect, the send timeout and flush. How it finds its broker is
-the attachment's; what a frame looks like is the sealer's; which messages share an entry is the batch's.
+It owns the tickets and sequence ids, the limit of unconfirmed messages, and what is sent again after a
+reconnect. How it finds its broker is the attachment's; what a frame looks like is the sealer's; which
+messages share an entry is the batch's; which receipt confirms what is the window's.
 
 A message is, one after the other: *early* (the producer was never attached, so it has no name to seal with),
-in the open batch, part of a pending *entry* (sealed: its bytes are final, and are what is sent again),
-settled. All of them together are the window. A ticket is settled exactly once, by `Receipts` or `SendFailed`.
+in the open batch, part of an *entry* of the window (sealed: its bytes are final, and are what is sent again),
+settled. A ticket is settled exactly once, by `Receipts` or `SendFailed`.
 
 `send` has a short path: a bare payload that fits into the open batch is appended, and nothing else is done.
 """
@@ -32,7 +32,7 @@ from ..model.errors import (
     broker_error,
 )
 from ..model.topic_name import TopicName
-from ..wire import SendReceipt, encode_command, proto
+from ..wire import encode_command, proto
 from .attachment import Attachment, Decision
 from .batching import MEMBER_ALLOWANCE, OpenBatch
 from .connection import Connection
@@ -43,54 +43,14 @@ from .outputs import (
     Detached,
     ProducerFailed,
     ProducerReady,
-    Receipts,
-    RequestDone,
-    RequestFailed,
-    SendFailed,
     Writable,
 )
-from .receipts import ReceiptIds
 from .services import ClientContext, Services
+from .window import Window
 
 Command = proto.BaseCommand
 
 MAX_PUBLISH_TIME = 2**63 - 1
-UNSET_UINT64 = 2**63
-"""A receipt's highest_sequence_id from here on is the broker's "none" (2^64-1)."""
-
-
-class Entry:
-    """One sealed SEND: a message, or a batch (rule PROD-03)."""
-
-    __slots__ = ("count", "deadline", "first_ticket", "frame", "highest", "payload_size", "sequence_id")
-
-    def __init__(
-        self,
-        first_ticket: int,
-        count: int,
-        sequence_id: int,
-        highest: int | None,
-        frame: Frame,
-        deadline: int,
-    ) -> None:
-        self.first_ticket = first_ticket
-        self.count = count
-        self.sequence_id = sequence_id
-        self.highest = highest
-        """Only a batch has one (exchanges 5.2)."""
-        self.frame = frame
-        self.deadline = deadline
-
-
-class Flush:
-    """A flush that waits until every ticket below `end` is settled."""
-
-    __slots__ = ("end", "error", "request")
-
-    def __init__(self, request: int, end: int) -> None:
-        self.request = request
-        self.end = end
-        self.error: PulsarError | None = None
 
 
 class Producer:
@@ -108,9 +68,9 @@ class Producer:
         self.topic = TopicName.parse(spec.topic)
         self._context = context
         self._services = services
-        self._send_timeout = seconds_to_ns(spec.send_timeout)
+        send_timeout = seconds_to_ns(spec.send_timeout)
         # One attempt to reconnect is made just before messages begin to time out (rule HAND-07).
-        mandatory_stop = max(100_000_000, self._send_timeout - 100_000_000) if self._send_timeout else 0
+        mandatory_stop = max(100_000_000, send_timeout - 100_000_000) if send_timeout else 0
         self.attachment = Attachment(context, services, self.topic, self, mandatory_stop=mandatory_stop)
         self._connection: Connection | None = None
         self._epoch = 0
@@ -134,17 +94,13 @@ class Producer:
         self._batch = OpenBatch(policy, self._max_message_size)
         """Stays empty where the producer does not batch."""
         self._batch_delay = seconds_to_ns(policy.max_delay)
-        self._pending: deque[Entry] = deque()
-        self._in_pending = 0
-        self._window_was_full = False
-        self._flushes: deque[Flush] = deque()
         self._batch_timer = context.deadlines.slot(self._close_batch)
-        self._timeout = context.deadlines.slot(self._check_timeout)
-        self._partition = self.topic.partition
-        self._receipts: Receipts | None = None
-        self._receipt_ids = ReceiptIds(self._partition)
-        self._receipts_end = 0
-        """The newest `Receipts`, its ids, and the ticket that would continue it."""
+        self._window = Window(
+            context, handle, wire_id, self.topic.partition, send_timeout, self._timed_out, self._settled
+        )
+        self.on_receipt = self._window.on_receipt
+        self._was_full = False
+        """Somebody was told that there is no room, and waits for `Writable`."""
 
     # --- what the application asks for ---
 
@@ -168,9 +124,9 @@ class Producer:
         """
         self._check_open()
         first = self._next_ticket
-        room = self._window()
+        room = self._room()
         if len(messages) > room:
-            self._window_was_full = True
+            self._was_full = self._window.watched = True
             messages = messages[:room]
         if set(map(type, messages)) <= {bytes}:
             payloads: Sequence[bytes] = messages  # type: ignore[assignment]
@@ -193,12 +149,12 @@ class Producer:
         """Send the open batch now, and say when everything taken so far is settled (rule PROD-49)."""
         self._check_open()
         self._close_batch()
-        self._flushes.append(Flush(request, self._next_ticket))
-        self._settle_flushes()
+        self._window.flush(request, self._next_ticket)
+        self._settled()
 
     def forget_flush(self, request: int) -> None:
         """Nobody waits for this flush any more, if it is one of this producer's."""
-        self._flushes = deque(flush for flush in self._flushes if flush.request != request)
+        self._window.forget_flush(request)
 
     def close(self) -> None:
         """Nothing more is taken. What was sent may still be confirmed until the broker has answered; what was
@@ -220,7 +176,7 @@ class Producer:
             sealer is not None
             and type(message) is bytes
             and len(message) <= self._max_message_size
-            and self._in_pending < self._limit
+            and self._window.messages < self._limit
             and type(publish_time) is int
             and 0 <= publish_time <= MAX_PUBLISH_TIME
         ):
@@ -232,8 +188,8 @@ class Producer:
             self._pend(ticket, 1, sequence_id, None, frame)
             return ticket
         self._check_open()
-        if self._window() <= 0:
-            self._window_was_full = True
+        if self._room() <= 0:
+            self._was_full = self._window.watched = True
             raise ProducerQueueIsFull(
                 f"producer {self.handle}: {self._limit} messages are unconfirmed (max_pending_messages)"
             )
@@ -241,9 +197,7 @@ class Producer:
         ticket = self._next_ticket
         if self._sealer is None:
             if not isinstance(message, bytes):
-                encode_member(
-                    message, 0
-                )  # raises for text that cannot be sent, while somebody is there to hear
+                encode_member(message, 0)  # raises for text that cannot be sent, while somebody hears it
             self._early.append((message, publish_time))
             self._next_ticket = ticket + 1
         else:
@@ -288,7 +242,7 @@ class Producer:
         """Settle a message that has a ticket coming and cannot be sealed."""
         ticket = self._next_ticket
         self._next_ticket = ticket + 1
-        self._fail(ticket, 1, error)
+        self._window.fail(ticket, 1, error)
         self._settled()
 
     def _check_open(self) -> None:
@@ -297,9 +251,9 @@ class Producer:
             error.__cause__ = self._ended
             raise error
 
-    def _window(self) -> int:
+    def _room(self) -> int:
         """Messages that may still be taken (rules PROD-02, PROD-33)."""
-        return self._limit - self._in_pending - self._batch.count - len(self._early)
+        return self._limit - self._window.messages - self._batch.count - len(self._early)
 
     def _check(self, message: object, publish_time: int) -> None:
         """Whether it can be sent as far as can be said without sealing it (rules PROD-35, BATCH-13)."""
@@ -366,11 +320,11 @@ class Producer:
         else:
             self._next_sequence_id += len(batch.run) + (message.sequence_id is None)
             batch.add_encoded(member, size, extra, sequence_id)
-        window = self._window()
-        if batch.full or window <= 0:
+        room = self._room()
+        if batch.full or room <= 0:
             self._close_batch()
         else:
-            batch.offer(self._counter, window)
+            batch.offer(self._counter, room)
 
     def _close_batch(self) -> None:
         """Seal the open batch and send it, if there is one (rule BATCH-09)."""
@@ -390,7 +344,7 @@ class Producer:
                 frame = sealer.batch(batch.first, batch.publish_time, lowest, highest, count, batch.members())
         except PulsarError as error:  # rule BATCH-07: nobody is left waiting
             batch.clear()
-            self._fail(ticket, count, error)
+            self._window.fail(ticket, count, error)
             self._settled()
             return
         batch.clear()
@@ -399,64 +353,11 @@ class Producer:
     def _pend(self, ticket: int, count: int, sequence_id: int, highest: int | None, frame: Frame) -> None:
         """It is sealed: it waits for its receipt, and goes out now if there is a connection (rule
         PROD-40)."""
-        deadline = 0
-        if self._send_timeout:
-            deadline = self._context.now + self._send_timeout
-            if self._timeout.when is None:
-                self._timeout.set(deadline)
-        self._pending.append(Entry(ticket, count, sequence_id, highest, frame, deadline))
-        self._in_pending += count
+        self._window.add(ticket, count, sequence_id, highest, frame)
         if self._connection is not None:
             self._connection.write(frame)
 
     # --- what the broker says about messages ---
-
-    def on_receipt(self, connection: Connection, receipt: SendReceipt) -> None:
-        """A receipt counts for the oldest entry or for none (rules PROD-42, PROD-43; exchanges 5.3)."""
-        pending = self._pending
-        if not pending:
-            return  # it timed out
-        entry = pending[0]
-        sequence_id = receipt.sequence_id
-        if sequence_id != entry.sequence_id:
-            if sequence_id > entry.sequence_id:
-                connection.close(
-                    RemoteProtocolError(
-                        f"the broker confirmed message {sequence_id} of producer {self.wire_id} while "
-                        f"{entry.sequence_id} was not confirmed: everything is sent again"
-                    )
-                )
-            return
-        highest = receipt.highest_sequence_id
-        if (
-            entry.highest is not None
-            and highest is not None
-            and sequence_id < highest < min(entry.highest, UNSET_UINT64)
-        ):
-            connection.close(
-                RemoteProtocolError(
-                    f"the broker confirmed a batch of producer {self.wire_id} up to {highest}, it ends at "
-                    f"{entry.highest}: everything is sent again"
-                )
-            )
-            return
-        pending.popleft()
-        count = entry.count
-        self._in_pending -= count
-        ticket = entry.first_ticket
-        outputs = self._context.outputs
-        # A run of receipts that nobody has taken yet goes on growing: one output for all of it.
-        if ticket != self._receipts_end or not outputs or outputs[-1] is not self._receipts:
-            self._receipt_ids = ReceiptIds(self._partition)
-            self._receipts = Receipts(self.handle, ticket, self._receipt_ids)
-            self._context.emit(self._receipts)
-        self._receipts_end = ticket + count
-        ledger_id, entry_id = receipt.ledger_id, receipt.entry_id
-        if ledger_id is None or entry_id is None:
-            ledger_id = entry_id = -1  # rule CONN-08
-        self._receipt_ids.add(ledger_id, entry_id, count)
-        if self._window_was_full or self._flushes:
-            self._settled()
 
     def on_send_error(self, connection: Connection, command: Any) -> None:
         """Exchanges 5.4."""
@@ -465,7 +366,9 @@ class Producer:
             case ServerError.TopicTerminatedError | ServerError.ProducerFenced:
                 self.attachment.fail(error)
             case ServerError.NotAllowedError:
-                self._fail_one(command.sequence_id, error)
+                entry = self._window.named(command.sequence_id)
+                if entry is not None:
+                    self._window.fail_entry(entry, error)
             case ServerError.ChecksumError:
                 self._recover_checksum(connection, command.sequence_id, error)
             case _:
@@ -473,31 +376,16 @@ class Producer:
                 lost.__cause__ = error
                 connection.close(lost)
 
-    def _fail_one(self, sequence_id: int, error: PulsarError) -> None:
-        """That entry alone; SEND_ERROR names a batch by its highest id."""
-        for entry in self._pending:
-            if sequence_id == (entry.sequence_id if entry.highest is None else entry.highest):
-                self._pending.remove(entry)
-                self._in_pending -= entry.count
-                self._fail(entry.first_ticket, entry.count, error)
-                self._settled()
-                return
-
     def _recover_checksum(self, connection: Connection, sequence_id: int, error: PulsarError) -> None:
         """The broker got damaged bytes (rule PROD-44): were they damaged here or on the way?"""
-        if not self._pending:
+        entries = self._window.entries
+        if not entries:
             return
-        head = self._pending[0]
-        named = sequence_id == (head.sequence_id if head.highest is None else head.highest)
-        if named and not is_intact(head.frame):
-            self._pending.popleft()
-            self._in_pending -= head.count
-            mismatch = ChecksumMismatch(
-                f"message {head.sequence_id} was damaged in memory before it was sent"
-            )
-            mismatch.__cause__ = error
-            self._fail(head.first_ticket, head.count, mismatch)
-            self._settled()
+        head = entries[0]
+        if self._window.named(sequence_id) is head and not is_intact(head.frame):
+            damaged = ChecksumMismatch(f"message {head.sequence_id} was damaged in memory before it was sent")
+            damaged.__cause__ = error
+            self._window.fail_entry(head, damaged)
             return
         # What follows the refused entry may be stored already and would be confirmed out of order, so
         # everything goes again over a new connection.
@@ -507,14 +395,8 @@ class Producer:
 
     # --- timeout, failure, and what depends on them ---
 
-    def _check_timeout(self) -> None:
+    def _timed_out(self) -> None:
         """Rule PROD-47: when the oldest has run out of time, everything fails, the open batch too."""
-        if not self._pending:
-            return
-        deadline = self._pending[0].deadline
-        if deadline > self._context.now:
-            self._timeout.set(deadline)
-            return
         self._fail_everything(
             TimedOut(
                 f"a message was not confirmed within the send timeout of {self.spec.send_timeout:g} s; it "
@@ -524,15 +406,7 @@ class Producer:
 
     def _fail_everything(self, error: PulsarError) -> None:
         """Entries, batch and early messages, in the order of their tickets (rules PROD-26, PROD-27)."""
-        pending, self._pending = self._pending, deque()
-        self._in_pending = 0
-        self._timeout.clear()
-        while pending:
-            entry = pending.popleft()
-            first, count = entry.first_ticket, entry.count
-            while pending and pending[0].first_ticket == first + count:
-                count += pending.popleft().count
-            self._fail(first, count, error)
+        self._window.fail_all(error)
         self._fail_batch(error)
         self._fail_early(error)
         self._settled()
@@ -546,40 +420,25 @@ class Producer:
             self._batch_timer.clear()
             ticket = batch.first_ticket
             batch.clear()
-            self._fail(ticket, count, error)
+            self._window.fail(ticket, count, error)
 
     def _fail_early(self, error: PulsarError) -> None:
         count = len(self._early)
         if count:
             self._early.clear()
-            self._fail(self._next_ticket - count, count, error)
-
-    def _fail(self, ticket: int, count: int, error: PulsarError) -> None:
-        self._context.emit(SendFailed(self.handle, ticket, count, error))
-        for flush in self._flushes:
-            if flush.end > ticket and flush.error is None:
-                flush.error = error
+            self._window.fail(self._next_ticket - count, count, error)
 
     def _settled(self) -> None:
-        """Some tickets are settled: there is room in the window, and flushes may be done."""
-        if self._window_was_full and self._ended is None and self._window() > 0:
-            self._window_was_full = False
+        """Some tickets are settled: there may be room again, and flushes may be done."""
+        if self._was_full and self._ended is None and self._room() > 0:
+            self._was_full = False
             self._context.emit(Writable(self.handle))
-        if self._flushes:
-            self._settle_flushes()
-
-    def _settle_flushes(self) -> None:
-        flushes = self._flushes
-        while flushes and flushes[0].end <= self._oldest_unsettled():
-            flush = flushes.popleft()
-            if flush.error is None:
-                self._context.emit(RequestDone(flush.request, None))
-            else:
-                self._context.emit(RequestFailed(flush.request, flush.error))
+        waiting = self._window.settle_flushes(self._oldest_unsettled())
+        self._window.watched = waiting or self._was_full
 
     def _oldest_unsettled(self) -> int:
-        if self._pending:
-            return self._pending[0].first_ticket
+        if self._window.entries:
+            return self._window.entries[0].first_ticket
         if self._batch.count:
             return self._batch.first_ticket
         return self._next_ticket - len(self._early)
@@ -656,17 +515,12 @@ class Producer:
         must not be sent: it would end the connection, again and again."""
         sealer = self._sealer
         assert sealer is not None
-        too_large = [entry for entry in self._pending if not sealer.fits(entry.frame)]
-        for entry in too_large:
-            self._pending.remove(entry)
-            self._in_pending -= entry.count
+        for entry in [entry for entry in self._window.entries if not sealer.fits(entry.frame)]:
             limit = connection.max_message_size
             error = MessageTooLarge(f"the broker that serves the topic now accepts only {limit} bytes")
-            self._fail(entry.first_ticket, entry.count, error)
-        for entry in self._pending:
+            self._window.fail_entry(entry, error)
+        for entry in self._window.entries:
             connection.write(entry.frame)
-        if too_large:
-            self._settled()
 
     def on_open_refused(self, error: PulsarError) -> Decision:
         """Rule PROD-21: one of the two quota policies wants the application to know."""

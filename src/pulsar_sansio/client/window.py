@@ -1,0 +1,234 @@
+"""`Window`: the sealed messages of a producer that no receipt has confirmed yet (rules PROD-42 to PROD-47).
+
+It owns the entries in the order in which they were sent, the matching of receipts with the oldest of them,
+their send timeout, and what the application is told of each ticket: `Receipts` or `SendFailed`, and the end
+of the flushes that wait for them. It knows nothing of how a message is sealed, of messages that are not
+sealed yet, or of how a connection is found.
+"""
+
+from collections import deque
+from collections.abc import Callable
+
+from ..model.errors import PulsarError, RemoteProtocolError
+from ..wire import SendReceipt
+from .connection import Connection
+from .envelopes import Frame
+from .outputs import Receipts, RequestDone, RequestFailed, SendFailed
+from .receipts import ReceiptIds
+from .services import ClientContext
+
+UNSET_UINT64 = 2**63
+"""A receipt's highest_sequence_id from here on is the broker's "none" (2^64-1)."""
+
+
+class Entry:
+    """One sealed SEND: a message, or a batch (rule PROD-03)."""
+
+    __slots__ = ("count", "deadline", "first_ticket", "frame", "highest", "sequence_id")
+
+    def __init__(
+        self,
+        first_ticket: int,
+        count: int,
+        sequence_id: int,
+        highest: int | None,
+        frame: Frame,
+        deadline: int,
+    ) -> None:
+        self.first_ticket = first_ticket
+        self.count = count
+        self.sequence_id = sequence_id
+        self.highest = highest
+        """Only a batch has one (exchanges 5.2)."""
+        self.frame = frame
+        self.deadline = deadline
+
+
+class Flush:
+    """A flush that waits until every ticket below `end` is settled."""
+
+    __slots__ = ("end", "error", "request")
+
+    def __init__(self, request: int, end: int) -> None:
+        self.request = request
+        self.end = end
+        self.error: PulsarError | None = None
+
+
+class Window:
+    """One producer's. `send_timeout`: nanoseconds, 0 for never.
+
+    `on_timeout` is called when the oldest entry has run out of time; `on_settled`, after entries were
+    settled, while `watched`.
+    """
+
+    __slots__ = (
+        "_context",
+        "_flushes",
+        "_handle",
+        "_newest_end",
+        "_newest_ids",
+        "_newest_receipts",
+        "_on_settled",
+        "_on_timeout",
+        "_partition",
+        "_send_timeout",
+        "_timer",
+        "_wire_id",
+        "entries",
+        "messages",
+        "watched",
+    )
+
+    def __init__(
+        self,
+        context: ClientContext,
+        handle: int,
+        wire_id: int,
+        partition: int,
+        send_timeout: int,
+        on_timeout: Callable[[], None],
+        on_settled: Callable[[], None],
+    ) -> None:
+        self.entries: deque[Entry] = deque()
+        self.messages = 0
+        """How many messages the entries hold together."""
+        self.watched = False
+        self._context = context
+        self._handle = handle
+        self._wire_id = wire_id
+        self._partition = partition
+        self._send_timeout = send_timeout
+        self._on_timeout = on_timeout
+        self._on_settled = on_settled
+        self._timer = context.deadlines.slot(self._check_timeout)
+        self._flushes: deque[Flush] = deque()
+        self._newest_receipts: Receipts | None = None
+        self._newest_ids = ReceiptIds(partition)
+        self._newest_end = 0
+        """The ticket that would continue the newest `Receipts`."""
+
+    def add(self, ticket: int, count: int, sequence_id: int, highest: int | None, frame: Frame) -> None:
+        """One more entry; it waits for its receipt from now on."""
+        deadline = 0
+        if self._send_timeout:
+            deadline = self._context.now + self._send_timeout
+            if self._timer.when is None:
+                self._timer.set(deadline)
+        self.entries.append(Entry(ticket, count, sequence_id, highest, frame, deadline))
+        self.messages += count
+
+    # --- what the broker says ---
+
+    def on_receipt(self, connection: Connection, receipt: SendReceipt) -> None:
+        """A receipt counts for the oldest entry or for none (rules PROD-42, PROD-43; exchanges 5.3)."""
+        if not self.entries:
+            return  # it timed out
+        entry = self.entries[0]
+        sequence_id = receipt.sequence_id
+        if sequence_id != entry.sequence_id:
+            if sequence_id > entry.sequence_id:
+                connection.close(
+                    RemoteProtocolError(
+                        f"the broker confirmed message {sequence_id} of producer {self._wire_id} while "
+                        f"{entry.sequence_id} was not confirmed: everything is sent again"
+                    )
+                )
+            return
+        highest = receipt.highest_sequence_id
+        if (
+            entry.highest is not None
+            and highest is not None
+            and sequence_id < highest < min(entry.highest, UNSET_UINT64)
+        ):
+            connection.close(
+                RemoteProtocolError(
+                    f"the broker confirmed a batch of producer {self._wire_id} up to {highest}, it ends at "
+                    f"{entry.highest}: everything is sent again"
+                )
+            )
+            return
+        self.entries.popleft()
+        ticket, count = entry.first_ticket, entry.count
+        self.messages -= count
+        # A run of receipts that nobody has taken yet goes on growing: one output for all of it.
+        outputs = self._context.outputs
+        if ticket != self._newest_end or not outputs or outputs[-1] is not self._newest_receipts:
+            self._newest_ids = ReceiptIds(self._partition)
+            self._newest_receipts = Receipts(self._handle, ticket, self._newest_ids)
+            self._context.emit(self._newest_receipts)
+        self._newest_end = ticket + count
+        ledger_id, entry_id = receipt.ledger_id, receipt.entry_id
+        if ledger_id is None or entry_id is None:
+            ledger_id = entry_id = -1  # rule CONN-08
+        self._newest_ids.add(ledger_id, entry_id, count)
+        if self.watched:
+            self._on_settled()
+
+    def named(self, sequence_id: int) -> Entry | None:
+        """The entry that a SEND_ERROR names: a batch by its highest id."""
+        for entry in self.entries:
+            if sequence_id == (entry.sequence_id if entry.highest is None else entry.highest):
+                return entry
+        return None
+
+    # --- failure ---
+
+    def fail(self, ticket: int, count: int, error: PulsarError) -> None:
+        """Say that these tickets failed, wherever their messages were."""
+        self._context.emit(SendFailed(self._handle, ticket, count, error))
+        for flush in self._flushes:
+            if flush.end > ticket and flush.error is None:
+                flush.error = error
+
+    def fail_entry(self, entry: Entry, error: PulsarError) -> None:
+        """That one alone."""
+        self.entries.remove(entry)
+        self.messages -= entry.count
+        self.fail(entry.first_ticket, entry.count, error)
+        if self.watched:
+            self._on_settled()
+
+    def fail_all(self, error: PulsarError) -> None:
+        """Every entry, in the order of the tickets (rule PROD-26). Nobody is told of room yet."""
+        entries, self.entries = self.entries, deque()
+        self.messages = 0
+        self._timer.clear()
+        while entries:
+            entry = entries.popleft()
+            first, count = entry.first_ticket, entry.count
+            while entries and entries[0].first_ticket == first + count:
+                count += entries.popleft().count
+            self.fail(first, count, error)
+
+    def _check_timeout(self) -> None:
+        """Only the oldest entry can be the first to run out of time (rule PROD-47)."""
+        if not self.entries:
+            return
+        deadline = self.entries[0].deadline
+        if deadline > self._context.now:
+            self._timer.set(deadline)
+        else:
+            self._on_timeout()
+
+    # --- flushes ---
+
+    def flush(self, request: int, end: int) -> None:
+        """`RequestDone` when every ticket below `end` is settled, `RequestFailed` if one of them failed."""
+        self._flushes.append(Flush(request, end))
+        self.watched = True
+
+    def forget_flush(self, request: int) -> None:
+        """Nobody waits for this flush any more, if it is one of this producer's."""
+        self._flushes = deque(flush for flush in self._flushes if flush.request != request)
+
+    def settle_flushes(self, oldest_unsettled: int) -> bool:
+        """Answer the flushes that are done; whether others go on waiting."""
+        flushes = self._flushes
+        while flushes and flushes[0].end <= oldest_unsettled:
+            flush = flushes.popleft()
+            if flush.error is None:
+                self._context.emit(RequestDone(flush.request, None))
+            else:
+                self._context.emit(RequestFailed(flush.request, flush.error))
+        return bool(flushes)
