@@ -623,6 +623,50 @@ class TestClosing:
         assert s.client.next_deadline() is None  # CONS-47, CONS-50
 
 
+# --- not durable, over everything ------------------------------------------------------------------
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    st.lists(st.integers(0, 3), min_size=1, max_size=6),
+    st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4), st.booleans()), max_size=6),
+)
+def test_a_subscription_that_is_not_durable_gets_everything_once_over_any_reconnects(
+    sizes: list[int], rounds: list[tuple[int, int, bool]]
+) -> None:
+    """CONS-16, INV-C3, against a broker that begins with the entry it is told to begin with."""
+    s = started(durable=False, start_message_id=MessageId(1, -1), receiver_queue_size=100)
+    received: list[tuple[int, int]] = []
+
+    def deliver(first: int, count: int) -> None:
+        for entry in range(max(first, 0), min(first + count, len(sizes))):
+            if sizes[entry]:
+                s.batch(entry, sizes[entry])
+            else:
+                s.message(entry)
+
+    def take(count: int) -> None:
+        received.extend((message.message_id.entry_id, message.batch_index) for message in s.take(count))
+
+    following = 0
+    for arriving, taken, twice in rounds:
+        deliver(following, arriving)
+        take(taken)
+        s.lose()
+        take(1)
+        s.pass_time(SECOND)
+        if twice:  # an attempt that comes to nothing
+            s.lose()
+            s.pass_time(SECOND)
+        start = s.accept().start_message_id.entryId
+        following = 0 if start == 2**64 - 1 else start
+    deliver(following, len(sizes) + 1)
+    take(1000)
+    assert received == [
+        (entry, index) for entry, size in enumerate(sizes) for index in (range(size) if size else [-1])
+    ]
+
+
 # --- permits over everything -------------------------------------------------------------------------
 
 steps = st.lists(

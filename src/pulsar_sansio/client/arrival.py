@@ -47,13 +47,11 @@ class ArrivalCounters:
 
 
 class Arrival:
-    """Entries of one consumer between connection and queue.
-
-    `start`: of a non-durable subscription, where it began; messages of that very entry up to it (including it
-    unless `start_inclusive`) are dropped, the broker having begun with the whole entry.
-    """
+    """Entries of one consumer between connection and queue."""
 
     __slots__ = (
+        "_resumed",
+        "_start_inclusive",
         "_acknowledger",
         "_permits",
         "_queue",
@@ -61,7 +59,6 @@ class Arrival:
         "_tracker",
         "counters",
         "start",
-        "start_inclusive",
     )
 
     def __init__(
@@ -74,12 +71,28 @@ class Arrival:
     ) -> None:
         self.counters = ArrivalCounters()
         self.start: MessageId | None = None
-        self.start_inclusive = False
+        """Where a subscription that is not durable begins. The broker begins with that whole entry."""
+        self._start_inclusive = False
+        self._resumed = False
         self._source = source
         self._permits = permits
         self._queue = queue
         self._tracker = tracker
         self._acknowledger = acknowledger
+
+    def start_at(self, start: MessageId | None, inclusive: bool) -> None:
+        """The application's choice: drop what is before `start` in its entry, and itself unless `inclusive`.
+
+        An id without an index is before all messages of a batch (MSG-02).
+        """
+        self.start = start
+        self._start_inclusive = inclusive
+
+    def resume_after(self, last: MessageId) -> None:
+        """Everything up to `last` was handed out (CONS-16); without an index that is its entire entry."""
+        self.start = last
+        self._start_inclusive = False
+        self._resumed = True
 
     def receive(self, command: MessageCommand, epoch: int, max_message_size: int) -> None:
         """Take one MESSAGE. `epoch`: deliveries of an older one are outdated; `max_message_size`: in bytes.
@@ -109,7 +122,9 @@ class Arrival:
         if permits.at_broker > 0:
             permits.at_broker -= cost
         else:
-            permits.charge(cost, metadata.uncompressed_size or len(stored))
+            # A producer may write any size; what cannot be is not believed, or it could end this link.
+            promised = min(metadata.uncompressed_size, max_message_size) if metadata.compression else 0
+            permits.charge(cost, max(promised, len(stored)))
         if sent_in_epoch is not None and sent_in_epoch < epoch:
             self.counters.outdated += cost
             permits.give_back(cost)
@@ -154,7 +169,9 @@ class Arrival:
     def _is_start(self, place: Place) -> bool:
         """Whether an entry of one message is the one that delivery is to begin after."""
         start = self.start
-        return start is not None and start[:2] == place and start.batch_index < 0 and not self.start_inclusive
+        return (
+            start is not None and start[:2] == place and start.batch_index < 0 and not self._start_inclusive
+        )
 
     def _batch(
         self,
@@ -190,8 +207,8 @@ class Arrival:
     def _without_skipped(self, batch: Batch, place: Place, size: int, bits: int) -> int:
         """`bits` without the messages that are not for the application (CONS-33)."""
         start = self.start
-        if start is not None and start[:2] == place and start.batch_index >= 0:
-            skipped = start.batch_index + (0 if self.start_inclusive else 1)
+        if start is not None and start[:2] == place and (start.batch_index >= 0 or self._resumed):
+            skipped = size if start.batch_index < 0 else start.batch_index + (not self._start_inclusive)
             kept = bits >> skipped << skipped
             self.counters.before_start += (bits ^ kept).bit_count()
             bits = kept

@@ -101,8 +101,7 @@ class Consumer:
         )
         self._arrival = Arrival(self._source, self.permits, self._queue, self._tracker, self._acknowledger)
         if not spec.durable and self.topic.persistent:
-            self._arrival.start = spec.start_message_id
-            self._arrival.start_inclusive = spec.start_message_id_inclusive
+            self._arrival.start_at(spec.start_message_id, spec.start_message_id_inclusive)
         self._redelivery = Redelivery(context, wire_id, spec, self._queue, self._acknowledger)
         self._connection: Connection | None = None
         """The connection that messages are taken from: while attached, until the close begins."""
@@ -276,8 +275,7 @@ class Consumer:
         if not spec.durable and self.topic.persistent:
             resume_after = self._queue.resume_after()
             if resume_after is not None:
-                self._arrival.start = resume_after
-                self._arrival.start_inclusive = False
+                self._arrival.resume_after(resume_after)
         self._queue.clear()
         command = proto.CommandSubscribe(
             topic=self._source.topic,
