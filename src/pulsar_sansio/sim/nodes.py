@@ -41,7 +41,7 @@ class LivelockError(AssertionError):
 class Timer:
     """Wakes a machine at its deadline. Late and spurious wake-ups are the environment's right."""
 
-    __slots__ = ("_armed", "_deadline", "_fire", "_repeats", "_world", "name")
+    __slots__ = ("_armed", "_deadline", "_fire", "_last", "_repeats", "_world", "name")
 
     def __init__(
         self, world: "World", name: str, deadline: Callable[[], int | None], fire: Callable[[], None]
@@ -52,6 +52,7 @@ class Timer:
         self._fire = fire
         self._armed: int | None = None
         self._repeats = 0
+        self._last = -1
 
     def arm(self) -> None:
         """To be called after every input."""
@@ -82,7 +83,8 @@ class Timer:
                 self.arm()
                 return
             world.count_fault("timer_early")
-        self._repeats = self._repeats + 1 if actual is not None and actual == deadline == now else 0
+        self._repeats = self._repeats + 1 if now == self._last else 0
+        self._last = now
         if self._repeats > MAX_WAKES_AT_ONCE:
             raise LivelockError(f"{self.name} asks to be woken for ever at one instant")
         world.trace.add(now, self.name, "wake")

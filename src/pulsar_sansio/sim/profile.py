@@ -163,7 +163,7 @@ def draw(streams: Streams, faults: bool = True, messages: int | None = None) -> 
         fault_gap=0,
         store_delay=draw.spread(50, 20_000) * MICROSECOND,
     )
-    total = messages if messages is not None else draw.spread(40, 500)
+    total = messages if messages is not None else draw.spread(80, 800)
     count = draw.between(1, 3)
     for _ in range(count):
         profile.producers.append(_producer(draw, profile, max(1, total // count)))
@@ -178,9 +178,9 @@ def draw(streams: Streams, faults: bool = True, messages: int | None = None) -> 
 
 def _producer(draw: Stream, profile: Profile, messages: int) -> ProducerPlan:
     batching = None
-    if draw.chance(700):
+    if draw.chance(750):
         batching = BatchingPolicy(
-            max_messages=draw.choice([1, 2, 3, 5, 8]),
+            max_messages=draw.choice([1, 3, 5, 8, 12]),
             max_bytes=draw.choice([64, 1024, 128 * 1024]),
             max_delay=draw.choice([0.0, 0.001, 0.02]),
         )
@@ -203,7 +203,7 @@ def _producer(draw: Stream, profile: Profile, messages: int) -> ProducerPlan:
         named=draw.chance(400),
         rich_permille=draw.choice([0, 0, 100, 500]),
         largest=draw.choice([16, 200, 2000]),
-        burst=draw.choice([1, 4, 16]),
+        burst=draw.choice([1, 8, 24]),
         pause=draw.spread(MILLISECOND, SECOND),
         close_permille=draw.choice([0, 0, 10, 50]),
         flush_permille=draw.choice([0, 50, 300]),

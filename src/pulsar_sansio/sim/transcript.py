@@ -13,7 +13,7 @@ SKIPPED = frozenset(("payload", "rest", "position_rest"))
 def describe(kind: int, command: Any) -> str:
     """`SEND producer_id=0 sequence_id=4 …`; defaults and absent fields are left out."""
     try:
-        name = proto.BaseCommand.Type.Name(kind)  # type: ignore[arg-type]
+        name = proto.BaseCommand.Type.Name(kind)
     except ValueError:
         return f"type {kind}"
     if command is None:

@@ -39,6 +39,9 @@ if TYPE_CHECKING:
 
 REOPEN_DELAY = 50 * MILLISECOND
 
+HURRY = 5 * MILLISECOND
+"""The longest an application waits between two steps once the faults are over."""
+
 
 class Host:
     """The applications of one client process: gives each its news."""
@@ -150,7 +153,8 @@ class ProducerApp:
         self._later(self._generation)
 
     def _later(self, generation: int) -> None:
-        self.world.clock.after(1 + self.stream.below(self.plan.pause), self._step, generation)
+        pause = 1 + self.stream.below(self.plan.pause)
+        self.world.clock.after(min(pause, HURRY) if self.world.healed else pause, self._step, generation)
 
     def _step(self, generation: int) -> None:
         """One thing an application does; then wait."""
@@ -163,7 +167,7 @@ class ProducerApp:
             self.flush()
         if self.state == "open" and self.world.rash and stream.chance(plan.close_permille):
             self.close_and_reopen()
-        if self.state in ("open", "opening") and self.left:
+        if self.state == "open" and self.left and not self.full:
             self._later(generation)
 
     def _send(self, count: int) -> None:
@@ -297,12 +301,15 @@ class ProducerApp:
             if not self.full:
                 raise ViolationError("INV-P7", f"{record.tag} is writable again, and was not full")
             self.full = False
+            self._later(self._generation)
         elif kind is ProducerReady:
             if self.state != "opening":
                 raise ViolationError("INV-N1", f"{record.tag} is ready in state {self.state}")
             self.state = "open"
             self.attached = True
             record.ready_at = self.world.clock.now
+            self._generation += 1
+            self._later(self._generation)
         elif kind is ProducerFailed:
             self._gone(ready=False)
         elif kind is Closed:
@@ -409,7 +416,7 @@ class ConsumerApp:
             self._scheduled = True
             pause = 1 + self.stream.below(self.plan.pause)
             if self.world.healed:
-                pause = min(pause, 5 * MILLISECOND)
+                pause = min(pause, HURRY)
             now = self.world.clock.now
             self._turn += 1
             self.world.clock.at(max(now + pause, self._paused_until), self._step, self._turn)

@@ -431,7 +431,8 @@ class World:
         for wire in self.network.wires.values():
             client_end = self.client_watch.ends.get(wire.number)
             broker_end = self.broker_watch.ends.get(wire.number)
-            if client_end is None or broker_end is None or not wire.client_open or not wire.broker_open:
+            sound = wire.client_open and wire.broker_open and not wire.to_broker.lost and not wire.to_client.lost
+            if client_end is None or broker_end is None or not sound:
                 continue
             for consumer_id, consumer in client_end.consumers.items():
                 seat = broker_end.consumers.get(consumer_id)
