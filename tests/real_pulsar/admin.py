@@ -58,6 +58,11 @@ class Admin:
         assert isinstance(answer, dict)
         return answer
 
+    def cursor_states(self, topic: str) -> list[str]:
+        """In what state the cursor of each subscription is: NoLedger, SwitchingLedger, Open …"""
+        answer = self.request("GET", f"{topic_path(topic)}/internalStats")
+        return [cursor["state"] for cursor in answer["cursors"].values()]
+
     def subscriptions(self, topic: str) -> list[str]:
         answer = self.request("GET", f"{topic_path(topic)}/subscriptions")
         assert isinstance(answer, list)

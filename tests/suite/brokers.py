@@ -142,7 +142,12 @@ class RealBroker(BrokerUnderTest):
         await _in_thread(lambda: self._pulsar.admin.create_partitioned_topic(topic, partitions))
 
     async def unload(self, topic: str) -> None:
-        await _in_thread(lambda: self._pulsar.admin.unload(topic))
+        """It confirms an acknowledgement before the cursor's first ledger is there, and forgets it when the
+        topic is unloaded just then; so that is waited for."""
+        admin = self._pulsar.admin
+        while await _in_thread(lambda: "SwitchingLedger" in admin.cursor_states(topic)):
+            await trio.sleep(0.02)
+        await _in_thread(lambda: admin.unload(topic))
 
     async def terminate(self, topic: str) -> None:
         await _in_thread(lambda: self._pulsar.admin.terminate(topic))
