@@ -145,7 +145,7 @@ class RealBroker(BrokerUnderTest):
         """It confirms an acknowledgement before the cursor's first ledger is there, and forgets it when the
         topic is unloaded just then; so that is waited for."""
         admin = self._pulsar.admin
-        while await _in_thread(lambda: "SwitchingLedger" in admin.cursor_states(topic)):
+        while await _in_thread(lambda: "SwitchingLedger" in admin.cursor_states(topic)):  # noqa: ASYNC110
             await trio.sleep(0.02)
         await _in_thread(lambda: admin.unload(topic))
 
