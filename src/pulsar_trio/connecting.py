@@ -1,5 +1,6 @@
 """From a host and port to a connected socket: names are resolved, addresses tried in turn."""
 
+import os
 import socket
 
 import trio
@@ -32,7 +33,7 @@ async def connect(address: Address, timeout: float) -> socket.socket:
                     return raw
                 problem = f"no answer within {share:g} s"
             except OSError as error:
-                problem = error.strerror or str(error)
+                problem = os.strerror(error.errno) if error.errno else str(error)
             except BaseException:
                 raw.close()
                 raise

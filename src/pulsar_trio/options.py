@@ -141,6 +141,7 @@ class BrokerOptions(TypedDict, total=False):
     deduplication_inactivity: float
     ledger_max_entries: int
     ledger_max_bytes: int
+    keep_without_subscription: int
     cursor_flush_interval: float
     housekeeping_interval: float
     batch_index_acknowledgement: bool

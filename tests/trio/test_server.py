@@ -1,0 +1,129 @@
+"""The broker behind sockets: ports, administration, what survives it, and how it ends."""
+
+import pytest
+import trio
+import trio.testing
+
+from pulsar_sansio import LocalProtocolError, MemoryStore, MessageId
+from pulsar_trio import EmbeddedBroker, open_broker, open_client, serve
+
+from .waiting import until
+
+
+async def test_serve_runs_in_a_nursery_until_it_is_cancelled() -> None:
+    async with trio.open_nursery() as nursery:
+        broker: EmbeddedBroker = await nursery.start(serve, 0)
+        assert broker.url == f"pulsar://127.0.0.1:{broker.port}"
+        async with open_client(broker.url) as client, client.create_producer("t") as producer:
+            await producer.send(b"1")
+        nursery.cancel_scope.cancel()
+    with pytest.raises(OSError):
+        await trio.open_tcp_stream("127.0.0.1", broker.port)
+
+
+async def test_a_broker_comes_back_on_its_port_with_what_was_stored() -> None:
+    store = MemoryStore()
+    async with open_broker(store=store) as broker:
+        port = broker.port
+        async with open_client(broker.url) as client, client.subscribe("t", "s") as consumer:
+            async with client.create_producer("t", batching=None) as producer:
+                await producer.send_many([b"1", b"2", b"3"])
+                consumer.acknowledge(await consumer.receive())
+                await consumer.flush()
+    async with open_broker(port, store=store) as broker, open_client(broker.url) as client:
+        async with client.subscribe("t", "s") as consumer:
+            assert [(await consumer.receive()).data for _ in range(2)] == [b"2", b"3"]
+
+
+async def test_clients_outlive_a_broker() -> None:
+    """Killed and started again: what was in the window is sent, in order, and nothing confirmed is lost."""
+    store = MemoryStore()
+    async with trio.open_nursery() as nursery:
+        broker: EmbeddedBroker
+        first = trio.CancelScope()
+
+        async def run(
+            scope: trio.CancelScope, port: int, task_status: trio.TaskStatus[EmbeddedBroker]
+        ) -> None:
+            with scope:
+                await serve(port, store=store, deduplication=True, task_status=task_status)
+
+        broker = await nursery.start(run, first, 0)
+        async with (
+            open_client(broker.url, initial_backoff=0.01, max_backoff=0.05) as client,
+            client.subscribe("t", "s", "exclusive") as consumer,
+            client.create_producer("t", batching=None) as producer,
+        ):
+            await producer.send(b"0")
+            first.cancel()
+            await until(lambda: not producer.connected)
+            receipts = [await producer.enqueue(b"%d" % number) for number in range(1, 20)]
+            assert not any(receipt.done() for receipt in receipts)
+            second = trio.CancelScope()
+            await nursery.start(run, second, broker.port)
+            with trio.fail_after(10):
+                for receipt in receipts:
+                    await receipt.wait()
+                received: set[int] = set()
+                while len(received) < 20:
+                    received.add(int((await consumer.receive()).data))
+            assert producer.connected
+        second.cancel()
+
+
+async def test_administration(broker: EmbeddedBroker) -> None:
+    broker.create_tenant("acme")
+    broker.create_namespace("acme/orders")
+    broker.set_policy("acme/orders", "deduplication", True)
+    broker.create_topic("acme/orders/new")
+    broker.create_partitioned_topic("acme/orders/many", 3)
+    broker.update_partitions("acme/orders/many", 4)
+    assert "persistent://acme/orders/many-partition-3" in broker.topics("acme/orders")
+    async with open_client(broker.url) as client:
+        assert await client.partitions("acme/orders/many") == 4
+        assert await client.partitions("acme/orders/new") == 0
+        async with client.create_producer("acme/orders/new") as producer:
+            await producer.send(b"1")
+            broker.unload("acme/orders/new")
+            last = await producer.send(b"2")
+            assert len(broker.stats("acme/orders/new")["publishers"]) == 1
+            assert broker.terminate("acme/orders/new") == MessageId(last.ledger_id, last.entry_id)
+        assert broker.internal_stats("acme/orders/new")["ledgers"]
+    broker.delete_topic("acme/orders/new", force=True)
+    assert "persistent://acme/orders/new" not in broker.topics("acme/orders")
+    assert broker.topics() == []
+    for wrong in (
+        lambda: broker.create_tenant("acme"),
+        lambda: broker.create_namespace("nobody/x"),
+        lambda: broker.set_policy("acme/orders", "colour", "blue"),
+        lambda: broker.delete_topic("nothing"),
+        lambda: broker.stats("nothing"),
+    ):
+        with pytest.raises(LocalProtocolError):
+            wrong()
+
+
+async def test_a_broker_keeps_silent_connections_from_living_for_ever(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    """Its timers run on trio's clock."""
+    async with open_broker(keepalive_interval=5.0) as broker:
+        stream = await trio.open_tcp_stream("127.0.0.1", broker.port)
+        async with stream:
+            while await stream.receive_some(1000):
+                pass
+        assert 4 < trio.current_time() < 20
+
+
+async def test_a_slow_reader_is_not_sent_everything_at_once() -> None:
+    """Dispatch stops at the broker's limit of unsent bytes and goes on when the peer reads."""
+    async with open_broker(max_unsent_bytes=100_000) as small, open_client(small.url) as client:
+        async with (
+            client.subscribe("t", "s", "exclusive", receiver_queue_size=10_000) as consumer,
+            client.create_producer("t", batching=None) as producer,
+        ):
+            await producer.send_many([b"x" * 10_000] * 500)
+            with trio.fail_after(10):
+                received = 0
+                while received < 500:
+                    received += len(await consumer.receive_many())
