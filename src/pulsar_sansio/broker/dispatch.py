@@ -37,6 +37,9 @@ class Dispatcher(Protocol):
         """Raise the refusal that `newcomer` gets, if any."""
 
     def add(self, consumer: Consumer) -> None: ...
+    def joined(self, consumer: Consumer) -> None:
+        """The consumer was told that it is subscribed."""
+
     def remove(self, consumer: Consumer) -> None: ...
     def dispatch(self) -> None:
         """Deliver what can be delivered."""
@@ -87,7 +90,10 @@ class SingleActive:
             self.active = consumer
             self.rewind()
             return
-        if not self._choose() and self._change.when is None:
+        self._choose()
+
+    def joined(self, consumer: Consumer) -> None:
+        if self.failover and self._change.when is None:
             self._tell(consumer)
 
     def remove(self, consumer: Consumer) -> None:
@@ -98,21 +104,20 @@ class SingleActive:
         else:
             self._choose()
 
-    def _choose(self) -> bool:
-        """Choose the active consumer of a Failover subscription. Whether that is another one than before.
+    def _choose(self) -> None:
+        """Choose the active consumer of a Failover subscription.
 
         Nothing is delivered until the change is announced, `failover_delay` later (exchanges 14).
         """
         before, self.active = self.active, self._choice()
         if self.active is before:
-            return False
+            return
         if self.active is None:
             self._change.clear()
             self.rewind()
         elif self._change.when is None:
             context = self.subscription.context
             self._change.set(context.now + self.subscription.topic.broker.failover_delay)
-        return True
 
     def _choice(self) -> Consumer | None:
         if not self.consumers:
@@ -155,9 +160,9 @@ class SingleActive:
 
     def dispatch(self) -> None:
         consumer = self.active
-        if consumer is None or self._change.when is not None or not consumer.available:
-            return
         subscription = self.subscription
+        if consumer is None or self._change.when is not None or not consumer.available or subscription.fenced:
+            return
         log = subscription.topic.log
         end = log.durable_end
         offset = self.read

@@ -48,6 +48,9 @@ class Shared:
         self.consumers.append(consumer)
         self._arrange()
 
+    def joined(self, consumer: Consumer) -> None:
+        """Nothing more to say."""
+
     def remove(self, consumer: Consumer) -> None:
         """What it had not acknowledged goes to the others; the redelivery count stays (seen:
         java-shared-two).
@@ -79,40 +82,59 @@ class Shared:
 
     def dispatch(self) -> None:
         subscription = self.subscription
+        if subscription.fenced:
+            return
         log = subscription.topic.log
         end = log.durable_end
         if not self._replay and self.read >= end:
             subscription.check_end_of_topic()
             return
-        cursor = subscription.cursor
         ledger = log.ledger_at(self.read)
         waiting = len(self._replay) + end - self.read
         fair_share = waiting // len(self.consumers) if self.consumers else 1
         per_turn = max(1, min(subscription.topic.broker.config.entries_per_turn, fair_share))
         while not self.blocked:
+            offset = self._next_offset(end)
+            if offset is None:
+                return
             consumer = self._next_consumer()
             if consumer is None:
+                self._put_back(offset)
                 return
-            for _ in range(per_turn):
-                if self._replay:
-                    offset = heappop(self._replay)
-                    self._replaying.discard(offset)
-                    if cursor.acknowledged(offset) or offset < log.first:
-                        continue
-                else:
-                    offset = self.read
-                    if cursor.ranges.count or offset <= cursor.mark_delete:
-                        offset = cursor.next_unacknowledged(offset)
-                    offset = max(offset, log.first)
-                    if offset >= end:
-                        self.read = offset
-                        return
-                    self.read = offset + 1
+            for turn in range(per_turn):
+                if turn and (self.blocked or not consumer.available):
+                    break
+                if turn and (offset := self._next_offset(end)) is None:
+                    return
                 if offset >= ledger.end or offset < ledger.first:
                     ledger = log.ledger_at(offset)
                 self._deliver(consumer, ledger, offset)
-                if self.blocked or not consumer.available:
-                    break
+
+    def _next_offset(self, end: int) -> int | None:
+        """The entry to deliver next, taken out of replay or read."""
+        cursor, first = self.subscription.cursor, self.subscription.topic.log.first
+        while self._replay:
+            offset = heappop(self._replay)
+            self._replaying.discard(offset)
+            if offset >= first and not cursor.acknowledged(offset):
+                return offset
+        offset = self.read
+        if cursor.ranges.count or offset <= cursor.mark_delete:
+            offset = cursor.next_unacknowledged(offset)
+        offset = max(offset, first)
+        if offset >= end:
+            self.read = offset
+            return None
+        self.read = offset + 1
+        return offset
+
+    def _put_back(self, offset: int) -> None:
+        """Nobody can take it."""
+        if offset == self.read - 1 and offset not in self._replaying:
+            self.read = offset
+        else:
+            self._replaying.add(offset)
+            heappush(self._replay, offset)
 
     def _deliver(self, consumer: Consumer, ledger: "Ledger", offset: int) -> None:
         entry = ledger.entries[offset - ledger.first]
@@ -295,6 +317,8 @@ class KeyShared(Shared):
 
     def dispatch(self) -> None:
         subscription = self.subscription
+        if subscription.fenced:
+            return
         log = subscription.topic.log
         end = log.durable_end
         if not self._held and self.read >= end:

@@ -119,6 +119,9 @@ class VolatileSubscription:
     def redeliver(self, consumer: Consumer, ids: list[tuple[int, int]], epoch: int | None) -> None:
         """There is no redelivery."""
 
+    def joined(self, consumer: Consumer) -> None:
+        """Nothing more to say."""
+
     def dispatch(self) -> None:
         """Nothing waits."""
 

@@ -134,6 +134,9 @@ def _subscribed(connection: Connection, request_id: int, consumer: Consumer) -> 
     if connection.consumers.get(consumer.id) is consumer and not consumer.closed:
         consumer.ready = True
         connection.success(request_id)
+        dispatcher = consumer.subscription.dispatcher
+        assert dispatcher is not None
+        dispatcher.joined(consumer)
         consumer.subscription.check_end_of_topic()
 
 

@@ -46,7 +46,7 @@ class Subscription:
         self.kind: int | None = None
         self.dispatcher: Dispatcher | None = None
         self.fenced = False
-        """A seek or delete is running: newcomers get ServiceNotReady."""
+        """A seek, unload or delete is running: nothing is delivered, newcomers get ServiceNotReady."""
         self.max_unacked_per_consumer = 0
         self.max_unacked = 0
         self.orphaned_at = self.context.now
@@ -313,8 +313,12 @@ class Subscription:
 
     def unload(self) -> None:
         """Disconnect everybody; what is only in memory (deliveries, redelivery counts) is forgotten."""
+        self.fenced = True
         self.disconnect_all()
         if self.dispatcher is not None:
             self.dispatcher.close()
             self.dispatcher = None
             self.kind = None
+        self.fenced = False
+        if not self.durable:
+            self.delete()

@@ -1,0 +1,230 @@
+"""Exclusive and Failover: one active consumer, in order (rules SUBT-02 to SUBT-05; exchanges 10, 13, 14)."""
+
+from typing import Any
+
+import pytest
+
+from tests.broker.peer import TOPIC, Peer, SubType, Type, World, ids
+
+
+def publisher(world: World, topic: str = TOPIC) -> Peer:
+    peer = world.connect()
+    peer.producer(topic)
+    return peer
+
+
+def active_changes(peer: Peer) -> list[tuple[int, bool]]:
+    changes = []
+    while peer.inbox and peer.inbox[0][0] == Type.ACTIVE_CONSUMER_CHANGE:
+        change = peer.expect(Type.ACTIVE_CONSUMER_CHANGE)
+        changes.append((change.consumer_id, change.is_active))
+    return changes
+
+
+def test_permits_are_messages_and_may_become_negative() -> None:
+    """Exchanges 10: an entry goes out while permits > 0, and costs all its messages."""
+    world = World()
+    producing, consuming = publisher(world), world.connect()
+    consuming.subscribe(permits=3)
+    for number in range(4):
+        producing.publish_batch([b"a", b"b"], number * 2)
+    assert len(consuming.messages()) == 2, "3, 1, then -1"
+    consuming.flow(1)
+    consuming.nothing()
+    consuming.flow(1)
+    assert len(consuming.messages()) == 1
+    stats = world.broker.stats(TOPIC)["subscriptions"]["s"]["consumers"][0]
+    assert stats["available_permits"] == 3 + 1 + 1 - 6
+    assert stats["unacked"] == 6
+
+
+def test_a_consumer_that_comes_back_gets_what_is_not_acknowledged() -> None:
+    world = World()
+    producing, consuming = publisher(world), world.connect()
+    consuming.subscribe()
+    for number in range(5):
+        producing.publish(b"%d" % number, number)
+    messages = consuming.messages()
+    consuming.ack(messages[0], messages[2])
+    consuming.drop()
+    again = world.connect()
+    again.subscribe()
+    assert again.payloads() == [b"1", b"3", b"4"]
+
+
+def test_redeliver_rewinds_and_carries_the_epoch() -> None:
+    """Exchanges 13; seen: java-redeliver-exclusive. Ids are ignored."""
+    world = World()
+    producing, consuming = publisher(world), world.connect()
+    consuming.subscribe(consumer_epoch=0)
+    for number in range(3):
+        producing.publish(b"%d" % number, number)
+    messages = consuming.messages()
+    assert [message.consumer_epoch for message in messages] == [0, 0, 0]
+    consuming.ack(messages[0])
+    consuming.redeliver(messages[2], epoch=1)
+    again = consuming.messages()
+    assert ids(again) == ids(messages[1:])
+    assert [message.consumer_epoch for message in again] == [1, 1]
+    assert [message.redelivery_count for message in again] == [0, 0]
+    consuming.redeliver(epoch=0)
+    assert [message.consumer_epoch for message in consuming.messages()] == [1, 1], "the epoch never goes back"
+
+
+def test_a_client_without_epochs_gets_none() -> None:
+    world = World()
+    producing, consuming = publisher(world), world.connect()
+    consuming.subscribe()
+    producing.publish(b"x")
+    assert consuming.messages()[0].consumer_epoch is None
+
+
+def test_the_partition_is_in_every_message() -> None:
+    """Exchanges 28.7."""
+    world = World()
+    world.broker.create_partitioned_topic(0, TOPIC, 3)
+    name = TOPIC + "-partition-2"
+    producing, consuming = publisher(world, name), world.connect()
+    consuming.subscribe(topic=name)
+    producing.publish(b"x")
+    assert consuming.messages()[0].partition == 2
+
+
+# --- failover
+
+
+def join(peer: Peer, consumer_id: int, name: str, topic: str = TOPIC, **fields: Any) -> None:
+    peer.subscribe(SubType.Failover, consumer_id, topic, consumer_name=name, **fields)
+
+
+def test_failover_as_it_was_recorded() -> None:
+    """Seen: java-failover: no word and no message for a second after the choice changed."""
+    world = World()
+    producing, peer = publisher(world), world.connect()
+    join(peer, 0, "a")
+    join(peer, 1, "b")
+    producing.publish(b"0", 0)
+    producing.publish(b"1", 1)
+    world.advance(0.9)
+    peer.nothing()
+    world.advance(0.2)
+    changes = dict(active_changes(peer))
+    assert sorted(changes.values()) == [False, True], "everybody is told, once"
+    (active,) = (consumer_id for consumer_id, state in changes.items() if state)
+    other = 1 - active
+    messages = peer.messages()
+    assert [message.consumer_id for message in messages] == [active, active]
+    peer.ack(messages[0], consumer_id=active)
+    peer.close_consumer(active)
+    peer.nothing()
+    world.advance(1.1)
+    assert active_changes(peer) == [(other, True)]
+    (again,) = peer.messages()
+    assert (again.consumer_id, again.entry_id) == (other, 1)
+
+
+def test_partitions_are_spread_over_the_consumers_by_name() -> None:
+    """SUBT-04."""
+    world = World()
+    world.broker.create_partitioned_topic(0, TOPIC, 4)
+    peer = world.connect()
+    for partition in range(4):
+        for place, name in enumerate(("c", "a", "b")):
+            join(peer, partition * 10 + place, name, f"{TOPIC}-partition-{partition}")
+    world.advance(1.1)
+    active = [consumer_id for consumer_id, state in active_changes(peer) if state]
+    assert active == [1, 12, 20, 31], "a, b, c, a"
+
+
+def test_the_best_priority_counts_first() -> None:
+    world = World()
+    world.broker.create_partitioned_topic(0, TOPIC, 1)
+    name = TOPIC + "-partition-0"
+    peer = world.connect()
+    join(peer, 0, "a", name, priority_level=1)
+    join(peer, 1, "b", name, priority_level=0)
+    world.advance(1.1)
+    assert active_changes(peer) == [(0, False), (1, True)]
+
+
+def test_only_the_active_one_can_ask_for_redelivery() -> None:
+    """SUBT-05."""
+    world = World()
+    world.broker.create_partitioned_topic(0, TOPIC, 1)
+    name = TOPIC + "-partition-0"
+    producing, peer = publisher(world, name), world.connect()
+    join(peer, 0, "a", name)
+    join(peer, 1, "b", name)
+    world.advance(1.1)
+    active_changes(peer)
+    producing.publish(b"x")
+    peer.messages()
+    peer.redeliver(consumer_id=1)
+    peer.nothing()
+    peer.redeliver(consumer_id=0)
+    assert len(peer.messages()) == 1
+
+
+def test_who_joins_later_without_becoming_active_is_told_so() -> None:
+    world = World()
+    world.broker.create_partitioned_topic(0, TOPIC, 1)
+    name = TOPIC + "-partition-0"
+    peer = world.connect()
+    join(peer, 0, "a", name)
+    world.advance(1.1)
+    assert active_changes(peer) == [(0, True)]
+    join(peer, 1, "b", name)
+    assert active_changes(peer) == [(1, False)]
+
+
+def test_an_old_client_is_not_told() -> None:
+    world = World()
+    peer = world.connect(version=11)
+    join(peer, 0, "a")
+    world.advance(1.1)
+    peer.nothing()
+
+
+def test_what_the_old_active_consumer_had_comes_to_the_new_one() -> None:
+    """Exchanges 14: while both are connected; duplicates are possible."""
+    world = World()
+    world.broker.create_partitioned_topic(0, TOPIC, 1)
+    name = TOPIC + "-partition-0"
+    producing, peer = publisher(world, name), world.connect()
+    join(peer, 0, "b", name)
+    world.advance(1.1)
+    producing.publish(b"x")
+    active_changes(peer)
+    assert [message.consumer_id for message in peer.messages()] == [0]
+    join(peer, 1, "a", name)
+    world.advance(1.1)
+    assert active_changes(peer) == [(0, False), (1, True)]
+    assert [message.consumer_id for message in peer.messages()] == [1]
+
+
+@pytest.mark.parametrize("kind", [SubType.Exclusive, SubType.Failover, SubType.Shared, SubType.Key_Shared])
+def test_unloading_sends_everybody_away_and_loses_nothing(kind: Any) -> None:
+    """Seen: java-unload."""
+    world = World()
+    producing, consuming = publisher(world), world.connect()
+    consuming.subscribe(kind)
+    world.advance(1.1)
+    active_changes(consuming)
+    for number in range(4):
+        producing.publish(b"%d" % number, number)
+    producing.inbox.clear()
+    messages = consuming.messages()
+    consuming.ack(messages[1])
+    world.broker.unload(world.now, TOPIC)
+    world.pump()
+    producing.expect(Type.CLOSE_PRODUCER)
+    closed = consuming.expect(Type.CLOSE_CONSUMER)
+    assert (closed.consumer_id, closed.request_id) == (0, 2**64 - 1)
+    consuming.nothing()
+    assert producing.producer(name="standalone-1-0", epoch=1).producer_ready
+    consuming.subscribe(kind)
+    world.advance(1.1)
+    active_changes(consuming)
+    again = consuming.messages()
+    assert ids(again) == ids([messages[0], *messages[2:]])
+    assert all(message.redelivery_count == 0 for message in again), "counts are in memory only"

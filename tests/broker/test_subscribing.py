@@ -1,0 +1,533 @@
+"""SUBSCRIBE and what consumers ask (exchanges 9, 12, 15 to 19)."""
+
+from typing import Any
+
+import pytest
+
+from pulsar_sansio.broker import BrokerConfig
+from pulsar_sansio.wire import CUMULATIVE, encode_ping, proto
+from tests.broker.peer import TOPIC, WALL, Peer, SubType, Type, World, ids
+
+
+def topic_with(*payloads: bytes, config: BrokerConfig | None = None) -> tuple[World, Peer]:
+    """A topic with these entries, kept by a subscription named "keep"."""
+    world = World(config)
+    peer = world.connect()
+    peer.producer(initial_subscription_name="keep")
+    for number, payload in enumerate(payloads):
+        peer.publish(payload, number)
+    peer.inbox.clear()
+    return world, world.connect()
+
+
+def backlog(world: World, subscription: str = "s") -> Any:
+    return world.broker.stats(TOPIC)["subscriptions"][subscription]["backlog"]
+
+
+# --- who is let in
+
+
+def test_asking_again_answers_again() -> None:
+    """BROKER-04: no second consumer."""
+    world, peer = topic_with()
+    peer.subscribe()
+    peer.subscribe()
+    assert len(world.broker.stats(TOPIC)["subscriptions"]["s"]["consumers"]) == 1
+
+
+def test_asking_again_too_early() -> None:
+    """BROKER-05."""
+    world, peer = topic_with()
+    world.hold_writes = True
+    peer.ask_subscribe()
+    peer.ask_subscribe()
+    peer.expect_error("ServiceNotReady")
+    world.sync()
+    peer.expect(Type.SUCCESS)
+
+
+def test_a_consumer_closed_before_its_success() -> None:
+    """BROKER-10: closed silently."""
+    world, peer = topic_with()
+    world.hold_writes = True
+    peer.ask_subscribe()
+    peer.close_consumer()
+    world.sync()
+    peer.nothing()
+    assert world.broker.stats(TOPIC)["subscriptions"]["s"]["consumers"] == []
+
+
+def test_flow_before_success_is_ignored() -> None:
+    """BROKER-25."""
+    world, peer = topic_with(b"a")
+    world.hold_writes = True
+    peer.ask_subscribe()
+    peer.flow(10)
+    world.sync()
+    peer.expect(Type.SUCCESS)
+    peer.nothing()
+
+
+@pytest.mark.parametrize(
+    ("fields", "code"),
+    [
+        ({"topic": "a/b"}, "InvalidTopicName"),
+        ({"topic": "persistent://public/default/new", "force_topic_creation": False}, "TopicNotFound"),
+        ({"metadata": [proto.KeyValue(key="k", value="v" * 1024)]}, "MetadataError"),
+        ({"subscription": "  "}, "ProducerBusy"),
+        ({"subscription": "pulsar.dedup"}, "ProducerBusy"),
+        ({"subscription": "pulsar.repl.a"}, "ProducerBusy"),
+        ({"kind": SubType.Shared, "read_compacted": True}, "NotAllowedError"),
+        ({"kind": SubType.Key_Shared, "keySharedMeta": {"keySharedMode": "STICKY"}}, "ConsumerAssignError"),
+        ({"subscription": "keep", "durable": False}, "NotAllowedError"),
+    ],
+)
+def test_refusals(fields: dict[str, Any], code: str) -> None:
+    world, peer = topic_with()
+    peer.ask_subscribe(**fields)
+    peer.expect_error(code)
+    peer.subscribe(topic=TOPIC, subscription="other")
+    assert set(world.broker.stats(TOPIC)["subscriptions"]) <= {"keep", "other"}, "a refusal leaves nothing"
+
+
+def test_a_client_that_cannot_read_batches() -> None:
+    world, _ = topic_with()
+    peer = world.connect(version=3)
+    peer.ask_subscribe()
+    peer.expect_error("UnsupportedVersionError")
+
+
+def test_policies_about_consumers() -> None:
+    world, peer = topic_with()
+    for policy, value, code in (
+        ("auto_subscription_creation", False, "SubscriptionNotFound"),
+        ("max_consumers", 1, "ConsumerBusy"),
+        ("max_consumers_per_subscription", 1, "ConsumerBusy"),
+    ):
+        peer.subscribe(SubType.Shared, subscription="keep", consumer_id=0)
+        world.broker.set_policy(0, TOPIC, policy, value)
+        name = "other" if policy == "auto_subscription_creation" else "keep"
+        peer.ask_subscribe(SubType.Shared, subscription=name, consumer_id=1)
+        peer.expect_error(code)
+        world.broker.set_policy(0, TOPIC, policy, None)
+        peer.close_consumer(0)
+
+
+def test_the_type_may_change_when_nobody_is_there() -> None:
+    _, peer = topic_with()
+    peer.subscribe(SubType.Shared)
+    peer.ask_subscribe(SubType.Exclusive, consumer_id=1)
+    peer.expect_error("ConsumerBusy")
+    peer.close_consumer(0)
+    peer.subscribe(SubType.Exclusive, consumer_id=1)
+
+
+def test_exclusive_means_one_that_lives() -> None:
+    """SUBT-02; seen: java-consumer-busy (PING, then the refusal, also on one connection)."""
+    world, peer = topic_with()
+    peer.subscribe()
+    peer.ask_subscribe(consumer_id=1)
+    peer.expect(Type.PING)
+    peer.nothing()
+    peer.feed(encode_ping())
+    peer.expect_error("ConsumerBusy")
+    peer.expect(Type.PONG)
+    newcomer = world.connect()
+    newcomer.ask_subscribe()
+    peer.expect(Type.PING)
+    world.advance(5.1)
+    assert peer.closed is not None
+    newcomer.expect(Type.SUCCESS)
+
+
+# --- where it begins
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ({"earliest": True}, [b"0", b"1", b"2"]),
+        ({"earliest": False}, []),
+        ({"durable": False, "start_message_id": {"ledgerId": 0, "entryId": 1}}, [b"1", b"2"]),
+        (
+            {"durable": False, "start_message_id": {"ledgerId": 2**64 - 1, "entryId": 2**64 - 1}},
+            [b"0", b"1", b"2"],
+        ),
+        ({"durable": False, "start_message_id": {"ledgerId": 2**63 - 1, "entryId": 2**63 - 1}}, []),
+        ({"durable": False, "earliest": True}, [b"0", b"1", b"2"]),
+        ({"start_message_id": {"ledgerId": 0, "entryId": 1}}, [b"0", b"1", b"2"]),
+        ({"start_message_rollback_duration_sec": 10, "earliest": False}, [b"0", b"1", b"2"]),
+    ],
+)
+def test_where_a_new_subscription_begins(fields: dict[str, Any], expected: list[bytes]) -> None:
+    """Exchanges 9.1, last part. A start id is for non-durable ones, and is itself delivered."""
+    _, peer = topic_with(b"0", b"1", b"2")
+    peer.subscribe(**fields)
+    assert peer.payloads() == expected
+
+
+def test_an_existing_subscription_goes_on_where_it_was() -> None:
+    """SUBT-11."""
+    _, peer = topic_with(b"0", b"1", b"2")
+    peer.subscribe()
+    peer.ack(peer.messages()[0])
+    peer.close_consumer()
+    peer.subscribe(earliest=False, consumer_id=1)
+    assert peer.payloads() == [b"1", b"2"]
+
+
+def test_a_reader_leaves_nothing_behind() -> None:
+    """SUBT-10."""
+    world, peer = topic_with()
+    peer.subscribe(durable=False)
+    peer.drop()
+    assert "s" not in world.broker.stats(TOPIC)["subscriptions"]
+
+
+# --- acknowledgements
+
+
+def test_ack_receipts_wait_for_the_store() -> None:
+    world, peer = topic_with(b"0", b"1")
+    peer.subscribe()
+    messages = peer.messages()
+    world.hold_writes = True
+    peer.ack(*messages, request_id=3)
+    peer.nothing()
+    world.sync()
+    answer = peer.expect(Type.ACK_RESPONSE)
+    assert (answer.consumer_id, answer.request_id, answer.HasField("error")) == (0, 3, False)
+    world.start()
+    assert backlog(world) == 0
+
+
+def test_cumulative() -> None:
+    world, peer = topic_with(b"0", b"1", b"2")
+    peer.subscribe()
+    messages = peer.messages()
+    peer.ack(messages[1], kind=CUMULATIVE)
+    assert backlog(world) == 1
+    peer.ack(*messages, kind=CUMULATIVE)
+    assert backlog(world) == 1, "exactly one id (exchanges 12)"
+
+
+def test_cumulative_before_the_first_entry_of_a_ledger() -> None:
+    """Exchanges 30, seen: java-reader."""
+    world, peer = topic_with(b"0")
+    peer.subscribe()
+    peer.ack((0, -1, None), kind=CUMULATIVE)
+    assert backlog(world) == 1
+    assert peer.closed is None
+
+
+@pytest.mark.parametrize("strange", [(0, 99), (77, 0), (2**63 - 1, 2**63 - 1), (-1, -1), (77, -1)])
+@pytest.mark.parametrize("kind", [0, CUMULATIVE])
+def test_ids_that_do_not_exist_acknowledge_nothing(strange: tuple[int, int], kind: int) -> None:
+    world, peer = topic_with(b"0", b"1")
+    peer.subscribe()
+    peer.ack((*strange, None), kind=kind)
+    assert backlog(world) == 2
+    assert peer.closed is None
+
+
+def test_what_is_not_durable_cannot_be_acknowledged() -> None:
+    world, peer = topic_with(b"0")
+    peer.subscribe()
+    world.hold_writes = True
+    other = world.connect()
+    other.ask_producer()
+    world.sync()
+    other.publish(b"1")
+    peer.ack((0, 1, None))
+    peer.ack((0, 1, None), kind=CUMULATIVE)
+    world.sync()
+    assert backlog(world) == 2
+
+
+def test_cumulative_on_shared_is_ignored_and_confirmed() -> None:
+    world, peer = topic_with(b"0", b"1")
+    peer.subscribe(SubType.Shared)
+    peer.ack(peer.messages()[1], kind=CUMULATIVE, request_id=4)
+    assert not peer.expect(Type.ACK_RESPONSE).HasField("error")
+    assert backlog(world) == 2
+
+
+def test_unknown_consumers_get_no_answer() -> None:
+    _, peer = topic_with(b"0")
+    peer.ack((0, 0, None), consumer_id=9, request_id=1)
+    peer.flow(5, consumer_id=9)
+    peer.redeliver(consumer_id=9)
+    peer.nothing()
+    assert peer.closed is None
+
+
+def test_too_many_permits() -> None:
+    _, peer = topic_with()
+    peer.subscribe(permits=2**31 - 1)
+    peer.flow(1)
+    assert peer.closed is not None
+
+
+# --- batch indexes
+
+
+def batch_topic(config: BrokerConfig | None = None) -> tuple[World, Peer]:
+    world, peer = topic_with(config=config)
+    producing = world.connect()
+    producing.producer()
+    producing.publish_batch([b"0", b"1", b"2", b"3"])
+    return world, peer
+
+
+def test_a_partly_acknowledged_batch_comes_again_with_what_is_open() -> None:
+    world, peer = batch_topic()
+    peer.subscribe(SubType.Shared)
+    (message,) = peer.messages()
+    assert message.ack_set is None
+    peer.ack((0, 0, 0b1101))
+    peer.ack((0, 0, 0b0111), request_id=1)
+    peer.expect(Type.ACK_RESPONSE)
+    peer.redeliver(message)
+    (again,) = peer.messages()
+    assert (again.ack_set, again.redelivery_count) == (0b0101, 1)
+    consumer = world.broker.stats(TOPIC)["subscriptions"]["s"]["consumers"][0]
+    assert consumer["unacked"] == 2
+    assert consumer["available_permits"] == 1000 - 4 - 2, "only what is handed out is charged"
+    world.start()
+    peer = world.connect()
+    peer.subscribe()
+    assert peer.messages()[0].ack_set == 0b0101, "a new broker knows it too"
+    peer.ack((0, 0, 0b1010))
+    assert backlog(world) == 0, "old AND given is empty: the entry is done"
+
+
+def test_the_same_id_several_times_in_one_ack() -> None:
+    """Seen: cpp-batch-index-ack."""
+    world, peer = batch_topic()
+    peer.subscribe(SubType.Shared)
+    peer.messages()
+    peer.ack((0, 0, 0b0001), (0, 0, 0b0001), (0, 0, 0b0001))
+    assert world.broker.stats(TOPIC)["subscriptions"]["s"]["unackedMessages"] == 1
+
+
+def test_cumulative_inside_a_batch() -> None:
+    """Seen: java-batch-index-ack-cumulative."""
+    world, peer = batch_topic()
+    peer.subscribe()
+    peer.messages()
+    for bits, left in ((0b1110, 1), (0b1100, 1), (0b1000, 1), (0b0000, 0)):
+        peer.ack((0, 0, bits), kind=CUMULATIVE)
+        assert backlog(world) == left
+
+
+def test_a_broker_without_batch_indexes() -> None:
+    world, peer = batch_topic(BrokerConfig(batch_index_acknowledgement=False))
+    peer.subscribe(SubType.Shared)
+    (message,) = peer.messages()
+    peer.ack((0, 0, 0b0001))
+    peer.redeliver(message)
+    assert peer.messages()[0].ack_set is None
+    peer.ack((0, 0, None))
+    assert backlog(world) == 0
+
+
+# --- seek
+
+
+def seek(peer: Peer, **fields: Any) -> None:
+    request_id = peer.request()
+    peer.send(Type.SEEK, proto.CommandSeek(consumer_id=0, request_id=request_id, **fields))
+    closed = peer.expect(Type.CLOSE_CONSUMER)
+    assert (closed.consumer_id, closed.request_id) == (0, 2**64 - 1)
+    assert peer.expect(Type.SUCCESS).request_id == request_id
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ({"message_id": {"ledgerId": 0, "entryId": 1}}, [b"1", b"2"]),
+        ({"message_id": {"ledgerId": 2**64 - 1, "entryId": 2**64 - 1}}, [b"0", b"1", b"2"]),
+        ({"message_id": {"ledgerId": 2**63 - 1, "entryId": 2**63 - 1}}, []),
+        ({"message_publish_time": WALL - 1}, [b"0", b"1", b"2"]),
+        ({"message_publish_time": WALL + 1}, []),
+        ({"message_id": {"ledgerId": 0, "entryId": 2}, "message_publish_time": WALL - 1}, [b"2"]),
+    ],
+)
+@pytest.mark.parametrize("durable", [True, False])
+def test_seek(fields: dict[str, Any], expected: list[bytes], durable: bool) -> None:
+    """Exchanges 15: CLOSE_CONSUMER, then SUCCESS; the client subscribes again."""
+    world, peer = topic_with(b"0", b"1", b"2")
+    peer.subscribe(SubType.Exclusive, durable=durable)
+    peer.ack(*peer.messages())
+    seek(peer, **fields)
+    peer.subscribe(durable=durable)
+    assert peer.payloads() == expected
+    if durable:
+        world.start()
+        assert backlog(world) == len(expected), "the place is durable"
+
+
+def test_seek_into_a_batch() -> None:
+    _, peer = batch_topic()
+    peer.subscribe()
+    peer.messages()
+    seek(peer, message_id={"ledgerId": 0, "entryId": 0, "ack_set": [0b1100]})
+    peer.subscribe()
+    assert peer.messages()[0].ack_set == 0b1100
+
+
+def test_a_seek_sends_every_consumer_away() -> None:
+    world, peer = topic_with(b"0")
+    other = world.connect()
+    peer.subscribe(SubType.Shared)
+    other.subscribe(SubType.Shared, consumer_id=4)
+    peer.inbox.clear()
+    seek(peer, message_id={"ledgerId": 0, "entryId": 0})
+    assert other.expect(Type.CLOSE_CONSUMER).consumer_id == 4
+
+
+def test_a_seek_that_cannot_be() -> None:
+    _, peer = topic_with()
+    peer.send(Type.SEEK, proto.CommandSeek(consumer_id=0, request_id=1))
+    peer.expect_error("MetadataError")
+    peer.send(Type.SEEK, proto.CommandSeek(consumer_id=0, request_id=1, message_publish_time=0))
+    assert peer.expect_error("MetadataError").message == "Consumer not found"
+
+
+def test_a_reader_that_does_not_come_back_after_a_seek() -> None:
+    world, peer = topic_with(b"0")
+    peer.subscribe(durable=False)
+    peer.inbox.clear()
+    seek(peer, message_publish_time=0)
+    peer.drop()
+    assert "s" in world.broker.stats(TOPIC)["subscriptions"]
+    world.advance(121)
+    assert "s" not in world.broker.stats(TOPIC)["subscriptions"]
+
+
+# --- questions
+
+
+def last_id(peer: Peer) -> Any:
+    peer.send(Type.GET_LAST_MESSAGE_ID, proto.CommandGetLastMessageId(consumer_id=0, request_id=8))
+    return peer.expect(Type.GET_LAST_MESSAGE_ID_RESPONSE)
+
+
+def test_last_message_id() -> None:
+    """Seen: java-last-message-id."""
+    world, peer = topic_with()
+    peer.subscribe()
+    answer = last_id(peer)
+    assert (answer.last_message_id.ledgerId, answer.last_message_id.entryId) == (2**64 - 1, 2**64 - 1)
+    assert (answer.last_message_id.partition, answer.last_message_id.batch_index) == (-1, -1)
+    producing = world.connect()
+    producing.producer()
+    producing.publish_batch([b"0", b"1", b"2", b"3"])
+    peer.inbox.clear()
+    answer = last_id(peer)
+    assert (answer.last_message_id.entryId, answer.last_message_id.batch_index) == (0, 3)
+    assert answer.consumer_mark_delete_position.entryId == 2**64 - 1
+    producing.publish(b"4", 4)
+    peer.inbox.clear()
+    assert last_id(peer).last_message_id.batch_index == -1
+    peer.ack((0, 0, None))
+    assert last_id(peer).consumer_mark_delete_position.entryId == 0
+
+
+def test_consumer_stats() -> None:
+    _, peer = topic_with(b"0", b"1")
+    peer.subscribe(SubType.Shared, permits=10)
+    peer.inbox.clear()
+    peer.send(Type.CONSUMER_STATS, proto.CommandConsumerStats(request_id=1, consumer_id=0))
+    stats = peer.expect(Type.CONSUMER_STATS_RESPONSE)
+    assert (stats.availablePermits, stats.unackedMessages, stats.msgBacklog) == (8, 2, 2)
+    assert (stats.consumerName, stats.type) == ("c0", "Shared")
+    peer.send(Type.CONSUMER_STATS, proto.CommandConsumerStats(request_id=1, consumer_id=9))
+    assert peer.expect(Type.CONSUMER_STATS_RESPONSE).error_code == proto.ConsumerNotFound
+
+
+@pytest.mark.parametrize("number", [Type.GET_LAST_MESSAGE_ID, Type.UNSUBSCRIBE])
+def test_questions_of_nobody(number: int) -> None:
+    _, peer = topic_with()
+    kind = proto.CommandGetLastMessageId if number == Type.GET_LAST_MESSAGE_ID else proto.CommandUnsubscribe
+    peer.send(number, kind(consumer_id=3, request_id=1))
+    assert peer.expect_error("MetadataError").message == "Consumer not found"
+
+
+# --- the end
+
+
+def unsubscribe(peer: Peer, force: bool = False) -> None:
+    peer.send(Type.UNSUBSCRIBE, proto.CommandUnsubscribe(consumer_id=0, request_id=2, force=force))
+
+
+def test_unsubscribe() -> None:
+    world, peer = topic_with(b"0")
+    peer.subscribe()
+    peer.inbox.clear()
+    unsubscribe(peer)
+    peer.expect(Type.SUCCESS)
+    world.start()
+    assert "s" not in world.broker.stats(TOPIC)["subscriptions"]
+
+
+def test_unsubscribe_among_others() -> None:
+    """Exchanges 18."""
+    world, peer = topic_with()
+    other = world.connect()
+    peer.subscribe(SubType.Shared)
+    other.subscribe(SubType.Shared)
+    unsubscribe(peer)
+    peer.expect_error("MetadataError")
+    unsubscribe(peer, force=True)
+    peer.expect(Type.SUCCESS)
+    other.expect(Type.CLOSE_CONSUMER)
+
+
+def test_closing_what_is_not_there_succeeds() -> None:
+    peer = World().connect()
+    peer.close_consumer(55)
+
+
+def test_end_of_topic_after_the_last_acknowledgement() -> None:
+    """Exchanges 20, seen: java-terminate. The C++ client (protocol 20) cannot bear it."""
+    world, peer = topic_with(b"0", b"1")
+    cpp = world.connect(version=20)
+    peer.subscribe()
+    cpp.subscribe(subscription="cpp")
+    messages = peer.messages()
+    last = world.broker.terminate(0, TOPIC)
+    world.pump()
+    assert ids(messages)[-1] == (last.ledger_id, last.entry_id)
+    peer.ack(messages[0])
+    peer.nothing()
+    peer.ack(messages[1])
+    assert peer.expect(Type.REACHED_END_OF_TOPIC).consumer_id == 0
+    cpp.ack(*cpp.messages())
+    cpp.nothing()
+    late = world.connect()
+    late.subscribe(subscription="late", earliest=False, permits=0)
+    late.expect(Type.REACHED_END_OF_TOPIC)
+
+
+def test_a_terminated_topic_takes_nothing() -> None:
+    """BROKER-43."""
+    world = World()
+    peer = world.connect()
+    peer.producer()
+    world.hold_writes = True
+    peer.publish(b"before", 0)
+    world.broker.terminate(0, TOPIC)
+    world.pump()
+    peer.publish(b"after", 1)
+    assert proto.ServerError.Name(peer.expect(Type.SEND_ERROR).error) == "TopicTerminatedError"
+    world.hold_writes = False
+    world.sync()
+    assert peer.expect(Type.SEND_RECEIPT).sequence_id == 0
+    peer.expect(Type.CLOSE_PRODUCER)
+    peer.ask_producer()
+    peer.expect_error("TopicTerminatedError")
+    world.start()
+    again = world.connect()
+    again.ask_producer()
+    again.expect_error("TopicTerminatedError")
