@@ -30,7 +30,7 @@ _GONE_LIMIT = 512
 class Request:
     """A question that waits for its answer."""
 
-    __slots__ = ("acknowledged", "command", "frame", "kind", "up_to", "waiting")
+    __slots__ = ("acknowledged", "command", "followed", "frame", "kind", "up_to", "waiting")
 
     def __init__(self, kind: int, command: Any, frame: int) -> None:
         self.kind = kind
@@ -38,6 +38,8 @@ class Request:
         self.frame = frame
         self.waiting = False
         """A PRODUCER that was told to wait for exclusive access, and gets a second answer."""
+        self.followed = 0
+        """A LOOKUP: how many redirects led to it."""
         self.acknowledged: list[Position] = []
         """An ACK's entries that it acknowledges completely."""
         self.up_to: Position | None = None

@@ -9,7 +9,7 @@ from . import commands as c
 from .findings import Side
 from .memory import Transaction
 from .questions import answered, ask
-from .state import Request, State, Step
+from .state import State, Step
 from .track_consumers import acknowledged, closed_consumer, opened_consumer, refused_consumer, sought
 from .track_producers import closed_producer, learn_schema, refused_producer
 
@@ -70,24 +70,26 @@ def _answer(state: State, answer: Any) -> None:
     answered(state, answer)
 
 
+def _lookup(state: State, lookup: Any) -> None:
+    request = ask(state, c.LOOKUP, lookup)
+    chains = state.memory.redirects.get(lookup.topic)
+    if lookup.authoritative and chains:
+        request.followed = min(chains)
+        # Of several redirects of one topic nobody can tell which is followed: the shortest chain counts.
+        if len(chains) == 1:
+            chains.clear()
+
+
 def _lookup_answer(state: State, answer: Any) -> None:
     request = answered(state, answer)
     if request is None or request.kind != c.LOOKUP:
         return
     topic = request.command.topic
     redirects = state.memory.redirects
-    if answer.response == answer.Redirect and answer.authoritative:
-        chains = redirects.get(topic) or []
-        redirects[topic] = [*chains[-63:], _redirects_before(state, request) + 1]
-    elif topic in redirects and answer.response != answer.Redirect:
-        del redirects[topic]
-
-
-def _redirects_before(state: State, request: Request) -> int:
-    """How many redirects, at least, had been followed when the question was asked."""
-    if not request.command.authoritative:
-        return 0
-    return min(state.memory.redirects.get(request.command.topic) or [0])
+    if answer.response != answer.Redirect:
+        redirects.pop(topic, None)
+    elif answer.authoritative:
+        redirects[topic] = [*redirects.get(topic, [])[-63:], request.followed + 1]
 
 
 def _schema_answer(state: State, answer: Any) -> None:
@@ -189,6 +191,7 @@ STEPS: dict[int, Step] = {
         )
     },
     **dict.fromkeys(c.ANSWER_KINDS, _answer),
+    c.LOOKUP: _lookup,
     c.LOOKUP_RESPONSE: _lookup_answer,
     c.GET_OR_CREATE_SCHEMA_RESPONSE: _schema_answer,
     c.SUCCESS: _success,
