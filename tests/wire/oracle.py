@@ -56,6 +56,8 @@ def _value(random: Random, field: Any, depth: int) -> Any:
         return _number(random, *_RANGES[field.type])
     if field.type == FieldDescriptor.TYPE_ENUM:
         return random.choice(field.enum_type.values).number
+    if field.type == FieldDescriptor.TYPE_DOUBLE:
+        return random.choice([0.0, -1.5, 1e300])
     if field.type == FieldDescriptor.TYPE_BOOL:
         return random.random() < 0.5
     if field.type == FieldDescriptor.TYPE_STRING:

@@ -169,7 +169,7 @@ class Layout:
                 value, position = read_varint(data, position - 1)
             if tag & 7:
                 if position + value > end:
-                    break
+                    raise IndexError
                 if how == _PACKED:
                     values.setdefault(name, []).extend(_unpack(data, position, position + value, read))
                     position += value

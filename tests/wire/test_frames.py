@@ -1,0 +1,280 @@
+"""Frames: where they end, which are refused and why, and that protobuf's odd layouts are understood."""
+
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pulsar_sansio.model.errors import FrameError
+from pulsar_sansio.wire import (
+    Flow,
+    MessageCommand,
+    Send,
+    SendReceipt,
+    decode_frame,
+    encode_command,
+    encode_flow,
+    encode_ping,
+    encode_pong,
+    encode_send_receipt,
+    max_frame_size,
+    proto,
+)
+
+from . import oracle
+from .test_delivery_commands import frame_command_with
+
+LIMIT = max_frame_size()
+PING, PONG, ERROR, SUCCESS, LOOKUP = 18, 19, 14, 13, 23
+
+COMMANDS = [field for field in proto.BaseCommand.DESCRIPTOR.fields if field.message_type is not None]
+COLD = [field for field in COMMANDS if field.number not in (6, 7, 9, 10, 11)]
+
+
+def frame(command: bytes, payload: bytes = b"") -> bytes:
+    """A frame around the bytes of a BaseCommand."""
+    return (
+        (len(command) + 4 + len(payload)).to_bytes(4, "big")
+        + len(command).to_bytes(4, "big")
+        + command
+        + payload
+    )
+
+
+def decode(data: bytes) -> tuple[int, Any]:
+    found = decode_frame(data, 0, LIMIT)
+    assert found is not None
+    assert found[2] == len(data)
+    return found[0], found[1]
+
+
+# --- whole frames ----------------------------------------------------------------------------------
+
+
+def test_the_limit_counts_the_size_field_too() -> None:
+    assert max_frame_size() == 5 * 1024 * 1024 + 10 * 1024 - 4
+    assert max_frame_size(1000) == 1000 + 10 * 1024 - 4
+
+
+def test_ping_and_pong() -> None:
+    assert encode_ping().hex() == "00000009000000050812920100"
+    assert decode(encode_ping()) == (PING, proto.CommandPing())
+    assert decode(encode_pong()) == (PONG, proto.CommandPong())
+
+
+@pytest.mark.parametrize("field", COLD, ids=lambda field: str(field.name))
+def test_every_cold_command_comes_back(field: Any) -> None:
+    @settings(max_examples=8)
+    @given(oracle.messages(field.message_type._concrete_class))
+    def comes_back(command: Any) -> None:
+        data = encode_command(field.number, command)
+        assert decode(data) == (field.number, command)
+        base = proto.BaseCommand(type=field.number)
+        getattr(base, field.name).CopyFrom(command)
+        assert data == frame(base.SerializeToString())
+
+    comes_back()
+
+
+@settings(max_examples=30)
+@given(
+    st.lists(
+        st.sampled_from(
+            [
+                encode_ping(),
+                encode_flow(3, 500),
+                encode_send_receipt(1, 2, 3, 4),
+                Send(1, 2, payload=b"\x0e\x01" + bytes(30)).encode(),
+                MessageCommand(1, 2, 3, payload=bytes(300)).encode(),
+                frame(b"\x08\x63"),
+                frame(b"\x08\x63\x9a\x06\x01x", b"payload"),
+                encode_command(ERROR, proto.CommandError(request_id=2**64 - 1, error=3, message="é")),  # type: ignore[arg-type]
+            ]
+        ),
+        max_size=6,
+    ),
+    st.data(),
+)
+def test_any_cutting_gives_the_same_commands(frames: list[bytes], data: st.DataObject) -> None:
+    stream = b"".join(frames)
+    buffer = b""
+    found = []
+    position = start = 0
+    while start < len(stream) or not stream:
+        size = data.draw(st.integers(1, 40))
+        buffer += stream[start : start + size]
+        start += size
+        while (one := decode_frame(buffer, position, LIMIT)) is not None:
+            found.append(one[:2])
+            position = one[2]
+        if not stream:
+            break
+    assert found == [decode(each) for each in frames]
+    assert position == len(stream)
+
+
+def test_every_prefix_of_a_frame_is_incomplete() -> None:
+    for data in (
+        encode_ping(),
+        encode_flow(1, 1),
+        Send(1, 2, payload=bytes(20)).encode(),
+        frame(b"\x08\x63"),
+    ):
+        for end in range(len(data)):
+            assert decode_frame(data[:end], 0, LIMIT) is None
+            assert decode_frame(b"xyz" + data[:end], 3, LIMIT) is None
+
+
+# --- refused ---------------------------------------------------------------------------------------
+
+
+def test_a_frame_over_the_limit_is_refused_as_soon_as_its_size_is_there() -> None:
+    size = (LIMIT + 1).to_bytes(4, "big")
+    assert decode_frame(size[:3], 0, LIMIT) is None
+    for more in (b"", b"\0", b"\0\0\0\5", bytes(100)):
+        with pytest.raises(FrameError, match="over the limit"):
+            decode_frame(size + more, 0, LIMIT)
+    assert decode_frame(LIMIT.to_bytes(4, "big"), 0, LIMIT) is None
+
+
+def test_a_frame_of_exactly_the_limit_is_taken() -> None:
+    data = Send(1, 2, payload=bytes(100)).encode()
+    assert decode_frame(data, 0, len(data) - 4) is not None
+    with pytest.raises(FrameError, match="over the limit"):
+        decode_frame(data, 0, len(data) - 5)
+
+
+@pytest.mark.parametrize("total", [0, 1, 3])
+def test_a_frame_without_room_for_its_commands_size_is_refused(total: int) -> None:
+    for more in (b"", bytes(20)):
+        with pytest.raises(FrameError, match="cannot hold"):
+            decode_frame(total.to_bytes(4, "big") + more, 0, LIMIT)
+
+
+@pytest.mark.parametrize("more", [b"", b"\x08\x12\x92\x01\x00", bytes(40)])
+def test_a_command_larger_than_its_frame_is_refused(more: bytes) -> None:
+    data = (9).to_bytes(4, "big") + (6).to_bytes(4, "big") + more
+    with pytest.raises(FrameError, match="cannot hold"):
+        decode_frame(data, 0, LIMIT)
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        (b"", "without a type"),
+        (b"\x92\x01\x00", "without a type"),
+        (b"\x08", "malformed"),
+        (b"\x08\x12\x92\x01\x05", "malformed"),
+        (b"\x08\x12\x92\x01", "malformed"),
+        (b"\x08\x12", "without its field ping"),
+        (b"\x08\x12\x9a\x01\x00", "without its field ping"),
+        (b"\x08\x12\x90\x01\x00", "without its field ping"),
+        (b"\x08\x0d\x6a\x00", "required"),
+        (b"\x08\x0d\x6a\x02\x08\x01\x72\x00", "required"),
+        (b"\x08\x06\x32\x00", "producer_id"),
+        (b"\x08\x06\x32\x02\x08\x01", "sequence_id"),
+        (b"\x08\x09\x4a\x02\x08\x01", "message_id"),
+        (b"\x08\x09\x4a\x06\x08\x01\x12\x02\x08\x01", "entry_id"),
+        (b"\x08\x07\x3a\x06\x08\x01\x10\x02\x1a\x00", "ends inside"),
+        (b"\x08\x0a\x52\x02\x08\x01", "ack_type"),
+        (b"\x08\x0b\x5a\x02\x08\x01", "message_permits"),
+        (b"\x08\x0b\x5a\x03\x08\x01\x10", "ends inside"),
+        (b"\x08\x0b\x5a\x0d\x08" + b"\xff" * 10 + b"\x01\x10", "ten bytes"),
+        (b"\x08\x0b\x5a\x05\x08\x01\x10\x01\x0f", "wire type"),
+        (b"\x08\x0b\x5a\x05\x08\x01\x10\x01\x00", "number 0"),
+        (b"\x08\x0b\x5a\x05\x08\x01\x10\x01\x0b", "group"),
+    ],
+)
+def test_a_malformed_or_incomplete_command_is_refused(command: bytes, words: str) -> None:
+    with pytest.raises(FrameError, match=words):
+        decode_frame(frame(command), 0, LIMIT)
+
+
+def test_text_that_is_not_utf8_is_refused_in_cold_commands() -> None:
+    for command in (
+        b"\x08\x0e\x72\x07\x08\x01\x10\x03\x1a\x01\xff",  # ERROR, its message
+        b"\x08\x21\x8a\x02\x06\x08\x01\x12\x02\xc3\x28",  # GET_TOPICS_OF_NAMESPACE_RESPONSE, a topic
+        b"\x08\x05\x2a\x0f\x0a\x01t\x10\x01\x18\x01\x32\x06\x0a\x01\xff\x12\x01v",  # PRODUCER, a pair's key
+    ):
+        with pytest.raises(FrameError, match="not UTF-8"):
+            decode_frame(frame(command), 0, LIMIT)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        encode_ping(),
+        encode_flow(1, 1),
+        encode_send_receipt(1, 2, 3, 4),
+        frame(b"\x08\x0a\x52\x04\x08\x01\x10\x00"),
+    ],
+)
+def test_only_send_and_message_may_have_a_payload(data: bytes) -> None:
+    longer = (int.from_bytes(data[:4], "big") + 1).to_bytes(4, "big") + data[4:] + b"x"
+    with pytest.raises(FrameError, match="belong to nothing"):
+        decode_frame(longer, 0, LIMIT)
+
+
+def test_frames_before_a_bad_one_are_not_lost() -> None:
+    data = encode_ping() + encode_flow(1, 2) + frame(b"\x08")
+    first = decode_frame(data, 0, LIMIT)
+    assert first is not None
+    second = decode_frame(data, first[2], LIMIT)
+    assert second is not None
+    assert second[1] == Flow(1, 2)
+    with pytest.raises(FrameError):
+        decode_frame(data, second[2], LIMIT)
+
+
+@settings(max_examples=300)
+@given(st.binary(max_size=40), st.integers(0, 3))
+def test_nothing_but_a_frame_error_comes_out_of_any_bytes(data: bytes, position: int) -> None:
+    for candidate in (data, frame(data), frame(b"\x08" + data), frame(b"\x08\x07\x3a" + data, b"p")):
+        with suppress(FrameError):
+            decode_frame(candidate, min(position, len(candidate)), LIMIT)
+
+
+# --- lenient where the protocol asks for it --------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "command", [b"\x08\x63", b"\x08\x63\x9a\x06\x02\x08\x01", b"\x08\x45", b"\x08\x80\x01", b"\x08\x00"]
+)
+def test_a_type_this_schema_does_not_have_is_no_command(command: bytes) -> None:
+    number = command[1] if command[1] < 0x80 else 128
+    assert decode(frame(command)) == (number, None)
+    assert decode(frame(command, b"with a payload")) == (number, None)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [Send(5, 6, payload=b"p"), MessageCommand(5, 6, 7, payload=b"p"), Flow(5, 6), SendReceipt(5, 6, 7, 8)],
+)
+def test_hot_commands_in_odd_envelopes(command: Any) -> None:
+    data = command.encode()
+    size = int.from_bytes(data[4:8], "big")
+    base, payload = data[8 : 8 + size], data[8 + size :]
+    kind, field = base[:2], base[2:]
+    for odd in (
+        field + kind,
+        kind + kind + field,
+        b"\x08\x12" + base,
+        base + b"\x92\x01\x00",
+        base + b"\xa0\x06\x07",
+    ):
+        assert decode(frame(odd, payload)) == (base[1], command)
+    # The same field twice is one command: the later fields win.
+    assert decode(frame(kind + field + field, payload)) == (base[1], command)
+
+
+def test_a_long_size_of_a_short_command_is_understood() -> None:
+    flow = b"\x08\x05\x10\x06"
+    assert decode(frame(b"\x08\x0b\x5a\x84\x00" + flow)) == (11, Flow(5, 6))
+
+
+def test_a_command_of_more_than_127_bytes_is_understood() -> None:
+    ids = b"".join(b"\x1a\x04\x08\x05\x10" + bytes([entry]) for entry in range(100))
+    found = decode(frame_command_with(10, b"\x08\x01\x10\x00" + ids))[1]
+    assert found.message_ids == [(5, entry, None) for entry in range(100)]
