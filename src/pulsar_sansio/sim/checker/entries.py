@@ -13,7 +13,7 @@ from ...wire import (
     MessageMetadata,
     crc32c,
     decompress,
-    encode_batch_payloads,
+    single_prefix,
     split_batch,
     unpack_payload,
 )
@@ -98,6 +98,8 @@ class Entry:
             )
         count = metadata.num_messages_in_batch
         if count is not None and count > 0:
+            if _is_plain(payload, count, metadata.sequence_id, metadata.highest_sequence_id):
+                return
             try:
                 members = split_batch(payload, count)
             except FrameError as error:
@@ -105,7 +107,7 @@ class Entry:
                 return
             self._members = members
             highest = metadata.highest_sequence_id
-            self.sequences_wrong = _sequences_wrong(payload, members, metadata.sequence_id, highest)
+            self.sequences_wrong = _sequences_wrong(members, metadata.sequence_id, highest)
 
     @property
     def size_wrong(self) -> str:
@@ -131,16 +133,30 @@ class Entry:
         )
 
 
-def _sequences_wrong(payload: bytes, members: Batch, sequence_id: int, highest: int | None) -> str:
+def _is_plain(payload: bytes, count: int, sequence_id: int, highest: int | None) -> bool:
+    """Whether a payload is exactly the members that nearly every batch has: consecutive ids and nothing
+    else."""
+    if highest is not None and highest != sequence_id + count - 1:
+        return False
+    position = 0
+    end = len(payload)
+    for number in range(sequence_id, sequence_id + count):
+        if position + 7 > end:
+            return False
+        size = payload[position + 5]
+        if size > 0x7F:
+            size = size & 0x7F | payload[position + 6] << 7
+        prefix = single_prefix(size, number)
+        if not payload.startswith(prefix, position):
+            return False
+        position += len(prefix) + size
+    return position == end
+
+
+def _sequences_wrong(members: Batch, sequence_id: int, highest: int | None) -> str:
     """Members ascend from the batch's id to its highest one; a batch of one key is named by its highest
     id."""
     count = len(members)
-    if (
-        members.plain
-        and (highest is None or highest == sequence_id + count - 1)
-        and encode_batch_payloads(members.payloads, sequence_id) == payload
-    ):
-        return ""
     found = [members.single(index).sequence_id for index in range(count)]
     ids = [number for number in found if number is not None]
     if not ids:
