@@ -31,7 +31,8 @@ class Output:
 
     def result(self, text: str, **values: object) -> None:
         """One result: `text` for people, `values` for machines."""
-        print(json.dumps(values, ensure_ascii=False) if self.as_json else text, flush=True)
+        sys.stdout.write((json.dumps(values, ensure_ascii=False) if self.as_json else text) + "\n")
+        sys.stdout.flush()
 
     def note(self, text: str) -> None:
         """Something that is only for people who watch."""

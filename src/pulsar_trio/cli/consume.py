@@ -22,7 +22,11 @@ async def run(given: argparse.Namespace, output: Output) -> None:
     async with (
         open_client(given.url) as client,
         client.subscribe(
-            given.topic, given.subscription, given.kind, initial_position="earliest"
+            given.topic,
+            given.subscription,
+            given.kind,
+            initial_position="earliest",
+            batch_index_acknowledgement=True,  # --count may end in the middle of a batch
         ) as consumer,
     ):
         began = trio.current_time()
