@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ..model.errors import ServerError
 from ..wire import Send, SendReceipt, encode_command, encode_ping, proto
 from .clock import MILLISECOND, SECOND
-from .network import Wire
+from .network import GARBAGE, Wire
 from .streams import Stream
 
 if TYPE_CHECKING:
@@ -239,7 +239,7 @@ class Mischief:
         if wire is None:
             return False
         pipe = wire.to_broker if to_broker else wire.to_client
-        pipe.inject(b"\x7f\xff\xff\xff\x00\x00\x00\x04", UNKNOWN_TYPE, None)
+        pipe.inject(b"\x7f\xff\xff\xff\x00\x00\x00\x04", GARBAGE, None)
         return True
 
     def _ready(self, wire: Wire) -> bool:

@@ -104,6 +104,8 @@ class TopicRecord:
         self.order: list[Position] = []
         self.messages = 0
         """In the log, duplicates counted."""
+        self.late = 0
+        """Entries that became known after a later one."""
         self.subscriptions: dict[str, SubscriptionRecord] = {}
 
     def stored(self, position: Position, entry: Entry) -> None:
@@ -116,6 +118,7 @@ class TopicRecord:
         self.log[position] = entry
         if self.order and position < self.order[-1]:
             insort(self.order, position)
+            self.late += 1
         else:
             self.order.append(position)
         self.messages += len(entry.messages)
@@ -136,6 +139,9 @@ class SubscriptionRecord:
         self.cumulative: Place = BEFORE_ALL
         self._complete = 0
         """Entries of the topic's order below this index were delivered or acknowledged whole."""
+        self._acknowledged = 0
+        self._late = 0
+        """Entries below that index are acknowledged; as of so many late ones."""
 
     def is_acknowledged(self, place: Place) -> bool:
         return place <= self.cumulative or place in self.acknowledged
@@ -164,6 +170,20 @@ class SubscriptionRecord:
             for index in range(len(log[position].messages)):
                 if (*position, index) <= place and not self.is_acknowledged((*position, index)):
                     return False
+        return True
+
+    def everything_acknowledged(self) -> bool:
+        """Whether nothing of the log is left; each call goes on where the last one stopped."""
+        topic = self.topic
+        if self._late != topic.late:
+            self._acknowledged, self._late = 0, topic.late
+        order, log = topic.order, topic.log
+        while self._acknowledged < len(order):
+            position = order[self._acknowledged]
+            for index in range(len(log[position].messages)):
+                if not self.is_acknowledged((*position, index)):
+                    return False
+            self._acknowledged += 1
         return True
 
     def missing(self) -> list[Place]:

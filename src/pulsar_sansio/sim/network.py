@@ -21,6 +21,10 @@ FRAME_LIMIT = max_frame_size(64 * 1024 * 1024)
 """What the monitors accept; the machines have limits of their own."""
 
 
+GARBAGE = -1
+"""In place of a command's type: bytes that are no frame. Nothing behind them counts."""
+
+
 class Endpoint(Protocol):
     """What a node offers to the network. A link is the node's own name of its end of a wire."""
 

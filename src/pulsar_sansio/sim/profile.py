@@ -178,9 +178,9 @@ def draw(streams: Streams, faults: bool = True, messages: int | None = None) -> 
 
 def _producer(draw: Stream, profile: Profile, messages: int) -> ProducerPlan:
     batching = None
-    if draw.chance(750):
+    if draw.chance(800):
         batching = BatchingPolicy(
-            max_messages=draw.choice([1, 3, 5, 8, 12]),
+            max_messages=draw.choice([1, 4, 8, 16]),
             max_bytes=draw.choice([64, 1024, 128 * 1024]),
             max_delay=draw.choice([0.0, 0.001, 0.02]),
         )
@@ -203,7 +203,7 @@ def _producer(draw: Stream, profile: Profile, messages: int) -> ProducerPlan:
         named=draw.chance(400),
         rich_permille=draw.choice([0, 0, 100, 500]),
         largest=draw.choice([16, 200, 2000]),
-        burst=draw.choice([1, 8, 24]),
+        burst=draw.choice([1, 16, 48]),
         pause=draw.spread(MILLISECOND, SECOND),
         close_permille=draw.choice([0, 0, 10, 50]),
         flush_permille=draw.choice([0, 50, 300]),

@@ -1,7 +1,8 @@
 """The trace of a world: (time, actor, event) as stable text, hashed as it grows.
 
-Owns what "the same run" means: two runs are the same when their trace hashes are equal. Only numbers, names and
-bytes go in, never a default repr, an address or the order of a set. With `keep` the lines are kept for people.
+Owns what "the same run" means: two runs are the same when their trace hashes are equal. Only numbers, names
+and bytes go in, never a default repr, an address or the order of a set. With `keep` the lines are kept for
+people.
 """
 
 from hashlib import blake2b

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 from ..wire import Ack, Flow, MessageCommand, Send, SendReceipt, proto
 from .model import Entry, Position, ReferenceModel, SubscriptionRecord, TopicRecord
-from .network import Wire
+from .network import GARBAGE, Wire
 from .violations import ViolationError
 
 T = proto.BaseCommand
@@ -81,13 +81,15 @@ class SubscriptionState:
 class BrokerEnd:
     """What one wire looks like from its broker."""
 
-    __slots__ = ("acknowledging", "consumers", "opening", "producers")
+    __slots__ = ("acknowledging", "consumers", "dead", "opening", "producers")
 
     def __init__(self) -> None:
         self.producers: dict[int, ProducerSeat] = {}
         self.consumers: dict[int, ConsumerSeat] = {}
         self.opening: dict[int, tuple[int, ProducerSeat | ConsumerSeat]] = {}
         """Request -> (id, what it will be)."""
+        self.dead = False
+        """Garbage has arrived."""
         self.acknowledging: dict[int, tuple[SubscriptionState, Ack]] = {}
         """Requests for confirmation."""
 
@@ -133,8 +135,11 @@ class BrokerWatch:
 
     def got(self, wire: Wire, kind: int, command: Any) -> None:
         handler = self._arrived.get(kind)
-        if handler is not None:
-            handler(wire, self.end(wire), command)
+        end = self.end(wire)
+        if kind == GARBAGE:
+            end.dead = True
+        elif handler is not None and not end.dead:
+            handler(wire, end, command)
 
     def settled(self) -> None:
         """The input is handled, and everything the broker has to say about it is written."""

@@ -22,7 +22,7 @@ from ..wire import (
     unpack_payload,
 )
 from .model import ConsumerRecord, Entry, ProducerRecord, ReferenceModel, Sent
-from .network import Wire
+from .network import GARBAGE, Wire
 from .violations import ViolationError
 
 if TYPE_CHECKING:
@@ -67,10 +67,12 @@ class ConsumerEnd:
 class ClientEnd:
     """What one wire looks like from its client."""
 
-    __slots__ = ("connected", "connecting", "consumers", "pings", "producers", "requests")
+    __slots__ = ("connected", "connecting", "consumers", "dead", "pings", "producers", "requests")
 
     def __init__(self) -> None:
         self.connecting = False
+        self.dead = False
+        """Garbage has arrived."""
         self.connected = False
         self.producers: dict[int, ProducerEnd] = {}
         self.consumers: dict[int, ConsumerEnd] = {}
@@ -139,8 +141,11 @@ class ClientWatch:
 
     def got(self, wire: Wire, kind: int, command: Any) -> None:
         handler = self._arrived.get(kind)
-        if handler is not None:
-            handler(wire, self.end(wire), command)
+        end = self.end(wire)
+        if kind == GARBAGE:
+            end.dead = True
+        elif handler is not None and not end.dead:
+            handler(wire, end, command)
 
     def settled(self, wire: Wire) -> None:
         """The client has dealt with what arrived: pings are answered by now (exchanges 1.4)."""

@@ -359,7 +359,7 @@ class World:
             return False
         for topic in self.model.topics.values():
             for subscription in topic.subscriptions.values():
-                if subscription.name != AUDIT and subscription.missing():
+                if subscription.name != AUDIT and not subscription.everything_acknowledged():
                     return False
         broker = self.brokers[0].broker
         assert broker is not None
@@ -431,7 +431,9 @@ class World:
         for wire in self.network.wires.values():
             client_end = self.client_watch.ends.get(wire.number)
             broker_end = self.broker_watch.ends.get(wire.number)
-            sound = wire.client_open and wire.broker_open and not wire.to_broker.lost and not wire.to_client.lost
+            sound = (
+                wire.client_open and wire.broker_open and not wire.to_broker.lost and not wire.to_client.lost
+            )
             if client_end is None or broker_end is None or not sound:
                 continue
             for consumer_id, consumer in client_end.consumers.items():
