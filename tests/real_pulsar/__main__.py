@@ -43,7 +43,7 @@ def run(settings: dict[str, str]) -> int:
     try:
         with RealPulsar(settings) as pulsar:
             print(f"Apache Pulsar {VERSION} is ready\nurl {pulsar.url}\nadmin {pulsar.admin.url}", flush=True)
-            print(f"log {pulsar.folder}/log", flush=True)
+            print(f"pid {pulsar.pid}\nlog {pulsar.folder}/log", flush=True)
             signal.pause()
     except KeyboardInterrupt:
         pass
