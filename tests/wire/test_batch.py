@@ -117,14 +117,14 @@ def in_other_order(header: Any, data: bytes) -> bytes:
 # --- taking apart ----------------------------------------------------------------------------------
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(st.integers(0, 2**64 - 1))
 def test_any_batch_splits_as_protobuf_reads_it(seed: int) -> None:
     data, count = arbitrary_batch(Random(seed))
     check_batch(data, count)
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(st.integers(0, 2**64 - 1))
 def test_a_damaged_batch_is_refused_exactly_when_protobuf_refuses_it(seed: int) -> None:
     random = Random(seed)
@@ -246,6 +246,7 @@ def test_encode_single_is_what_protobuf_writes(message: Any, payload: bytes) -> 
 EDGES = st.sampled_from([0, 1, 127, 128, 16383, 16384, 2**21, 2**28 - 1, 2**28, 2**35, 2**63 - 1])
 
 
+@settings(max_examples=25)
 @given(st.lists(st.integers(0, 400), max_size=300), EDGES, st.integers(0, 300))
 def test_encode_batch_payloads_is_member_by_member(sizes: list[int], edge: int, before: int) -> None:
     first = max(0, edge - before)

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pulsar_sansio.model.errors import FrameError
@@ -126,6 +126,7 @@ def frame_command_with(number: int, body: bytes, payload: bytes = b"") -> bytes:
     return size.to_bytes(4, "big") + frame[4:] + payload
 
 
+@settings(max_examples=40)
 @given(
     st.lists(
         st.tuples(
@@ -137,7 +138,7 @@ def frame_command_with(number: int, body: bytes, payload: bytes = b"") -> bytes:
             st.sampled_from([None, 0, 9]),
         ),
         min_size=2,
-        max_size=30,
+        max_size=12,
     )
 )
 def test_messages_much_like_the_last_are_still_read_right(rows: list[tuple[Any, ...]]) -> None:
