@@ -8,6 +8,9 @@ from pulsar_sansio.broker import BrokerConfig
 from pulsar_sansio.wire import CUMULATIVE, encode_ping, proto
 from tests.broker.peer import TOPIC, WALL, Peer, SubType, Type, World, ids
 
+EARLIEST = {"ledgerId": 2**64 - 1, "entryId": 2**64 - 1}
+LATEST = {"ledgerId": 2**63 - 1, "entryId": 2**63 - 1}
+
 
 def topic_with(*payloads: bytes, config: BrokerConfig | None = None) -> tuple[World, Peer]:
     """A topic with these entries, kept by a subscription named "keep"."""
@@ -150,10 +153,10 @@ def test_exclusive_means_one_that_lives() -> None:
         ({"earliest": False}, []),
         ({"durable": False, "start_message_id": {"ledgerId": 0, "entryId": 1}}, [b"1", b"2"]),
         (
-            {"durable": False, "start_message_id": {"ledgerId": 2**64 - 1, "entryId": 2**64 - 1}},
+            {"durable": False, "start_message_id": EARLIEST},
             [b"0", b"1", b"2"],
         ),
-        ({"durable": False, "start_message_id": {"ledgerId": 2**63 - 1, "entryId": 2**63 - 1}}, []),
+        ({"durable": False, "start_message_id": LATEST}, []),
         ({"durable": False, "earliest": True}, [b"0", b"1", b"2"]),
         ({"start_message_id": {"ledgerId": 0, "entryId": 1}}, [b"0", b"1", b"2"]),
         ({"start_message_rollback_duration_sec": 10, "earliest": False}, [b"0", b"1", b"2"]),
@@ -346,8 +349,8 @@ def seek(peer: Peer, **fields: Any) -> None:
     ("fields", "expected"),
     [
         ({"message_id": {"ledgerId": 0, "entryId": 1}}, [b"1", b"2"]),
-        ({"message_id": {"ledgerId": 2**64 - 1, "entryId": 2**64 - 1}}, [b"0", b"1", b"2"]),
-        ({"message_id": {"ledgerId": 2**63 - 1, "entryId": 2**63 - 1}}, []),
+        ({"message_id": EARLIEST}, [b"0", b"1", b"2"]),
+        ({"message_id": LATEST}, []),
         ({"message_publish_time": WALL - 1}, [b"0", b"1", b"2"]),
         ({"message_publish_time": WALL + 1}, []),
         ({"message_id": {"ledgerId": 0, "entryId": 2}, "message_publish_time": WALL - 1}, [b"2"]),

@@ -1,0 +1,219 @@
+"""The administrator's commands, and what clients notice of them."""
+
+from collections.abc import Callable
+
+import pytest
+
+from pulsar_sansio.broker import AlreadyThere, Broker, BrokerConfig, NoSuchThing
+from pulsar_sansio.model.errors import InvalidConfiguration, InvalidTopicName, LocalProtocolError
+from pulsar_sansio.model.message_id import MessageId
+from tests.broker.peer import TOPIC, WALL, SubType, Type, World
+
+
+def test_tenants_and_namespaces_survive() -> None:
+    world = World()
+    world.broker.create_tenant(0, "a")
+    world.broker.create_namespace(0, "a/b")
+    world.broker.create_partitioned_topic(0, "persistent://a/b/t", 2)
+    world.broker.set_policy(0, "a/b", "deduplication", True)
+    world.pump()
+    world.start()
+    assert len(world.broker.topics("a/b")) == 2
+    peer = world.connect()
+    peer.producer("persistent://a/b/t-partition-0", name="n")
+    assert world.broker.stats("persistent://a/b/t-partition-0")["deduplicationStatus"] == "Enabled"
+    with pytest.raises(AlreadyThere):
+        world.broker.create_tenant(0, "a")
+    with pytest.raises(AlreadyThere):
+        world.broker.create_namespace(0, "a/b")
+
+
+MISTAKES: dict[str, tuple[type[LocalProtocolError], Callable[[Broker], object]]] = {
+    "tenant's name": (InvalidTopicName, lambda broker: broker.create_tenant(0, "a/b")),
+    "no tenant": (NoSuchThing, lambda broker: broker.create_namespace(0, "x/y")),
+    "no namespace": (NoSuchThing, lambda broker: broker.create_topic(0, "persistent://x/y/t")),
+    "no namespace to list": (NoSuchThing, lambda broker: broker.topics("x/y")),
+    "topic exists": (AlreadyThere, lambda broker: broker.create_topic(0, TOPIC)),
+    "partitioned topic exists": (
+        AlreadyThere,
+        lambda broker: broker.create_partitioned_topic(0, TOPIC, 2),
+    ),
+    "no partitions": (InvalidConfiguration, lambda broker: broker.create_partitioned_topic(0, "p", 0)),
+    "a partition": (
+        InvalidConfiguration,
+        lambda broker: broker.create_partitioned_topic(0, "p-partition-1", 2),
+    ),
+    "not partitioned": (NoSuchThing, lambda broker: broker.update_partitions(0, TOPIC, 2)),
+    "no topic": (NoSuchThing, lambda broker: broker.unload(0, "other")),
+    "no topic's stats": (NoSuchThing, lambda broker: broker.stats("other")),
+    "no subscription": (NoSuchThing, lambda broker: broker.reset_cursor(0, TOPIC, "x", 0)),
+    "no such policy": (InvalidConfiguration, lambda broker: broker.set_policy(0, TOPIC, "colour", 1)),
+    "a wrong value": (
+        InvalidConfiguration,
+        lambda broker: broker.set_policy(0, TOPIC, "max_consumers", "2"),
+    ),
+    "a wrong bool": (
+        InvalidConfiguration,
+        lambda broker: broker.set_policy(0, TOPIC, "deduplication", 1),
+    ),
+    "negative": (InvalidConfiguration, lambda broker: broker.set_policy(0, TOPIC, "max_consumers", -1)),
+    "policy of nothing": (
+        NoSuchThing,
+        lambda broker: broker.set_policy(0, "x/y", "deduplication", True),
+    ),
+    "policy of no topic": (
+        NoSuchThing,
+        lambda broker: broker.set_policy(0, "persistent://public/default/x", "deduplication", True),
+    ),
+}
+
+
+@pytest.mark.parametrize(("error", "mistake"), MISTAKES.values(), ids=MISTAKES.keys())
+def test_mistakes_change_nothing(
+    error: type[LocalProtocolError], mistake: Callable[[Broker], object]
+) -> None:
+    world = World()
+    world.broker.create_topic(0, TOPIC)
+    world.pump()
+    with pytest.raises(error):
+        mistake(world.broker)
+    assert not world.broker.has_output
+    assert world.broker.topics("public/default") == [TOPIC]
+
+
+def test_more_partitions() -> None:
+    """New ones get the subscriptions of the old ones, so that nothing is missed."""
+    world = World()
+    world.broker.create_partitioned_topic(0, TOPIC, 1)
+    peer = world.connect()
+    peer.subscribe(topic=TOPIC + "-partition-0")
+    world.broker.update_partitions(0, TOPIC, 2)
+    peer.producer(TOPIC + "-partition-1")
+    peer.publish(b"x")
+    peer.expect(Type.SEND_RECEIPT)
+    assert world.broker.stats(TOPIC + "-partition-1")["subscriptions"]["s"]["backlog"] == 1
+    with pytest.raises(InvalidConfiguration):
+        world.broker.update_partitions(0, TOPIC, 2)
+
+
+def test_deleting() -> None:
+    world = World()
+    peer = world.connect()
+    peer.producer()
+    peer.subscribe()
+    peer.publish(b"x")
+    peer.inbox.clear()
+    with pytest.raises(LocalProtocolError):
+        world.broker.delete_topic(0, TOPIC)
+    world.broker.delete_topic(0, TOPIC, force=True)
+    world.pump()
+    assert {number for number, _ in peer.inbox} == {Type.CLOSE_PRODUCER, Type.CLOSE_CONSUMER}
+    assert world.broker.topics("public/default") == []
+    world.start()
+    assert world.broker.topics("public/default") == []
+
+
+def test_deleting_with_messages_on_their_way() -> None:
+    world = World()
+    peer = world.connect()
+    peer.producer(name="a")
+    world.broker.set_policy(0, TOPIC, "deduplication", True)
+    world.pump()
+    world.hold_writes = True
+    for sequence in range(3):
+        peer.publish(b"x", sequence)
+    world.broker.delete_topic(0, TOPIC, force=True)
+    world.pump()
+    world.sync()
+    assert [number for number, _ in peer.inbox] == [Type.SEND_RECEIPT] * 3 + [Type.CLOSE_PRODUCER]
+    world.start()
+    assert world.broker.topics("public/default") == []
+
+
+def test_deleting_a_partitioned_topic() -> None:
+    world = World()
+    world.broker.create_partitioned_topic(0, TOPIC, 3)
+    world.broker.delete_topic(0, TOPIC)
+    assert world.broker.topics("public/default") == []
+    world.broker.create_topic(0, TOPIC)
+
+
+def test_terminating_an_empty_topic() -> None:
+    world = World()
+    world.broker.create_topic(0, TOPIC)
+    assert world.broker.terminate(0, TOPIC) == MessageId(-1, -1)
+    world.broker.create_partitioned_topic(0, "p", 2)
+    with pytest.raises(LocalProtocolError):
+        world.broker.terminate(0, "p")
+
+
+def test_resetting_a_cursor() -> None:
+    world = World()
+    peer = world.connect()
+    peer.producer()
+    peer.subscribe()
+    for number in range(3):
+        peer.publish(b"%d" % number, number)
+    peer.inbox.clear()
+    world.broker.reset_cursor(0, TOPIC, "s", MessageId(0, 2))
+    world.pump()
+    peer.expect(Type.CLOSE_CONSUMER)
+    assert world.broker.stats(TOPIC)["subscriptions"]["s"]["backlog"] == 1
+    world.broker.reset_cursor(0, TOPIC, "s", WALL)
+    assert world.broker.stats(TOPIC)["subscriptions"]["s"]["backlog"] == 3
+
+
+def test_policies_are_looked_up_topic_first() -> None:
+    world = World(BrokerConfig(deduplication=True))
+    world.broker.create_partitioned_topic(0, TOPIC, 1)
+    name = TOPIC + "-partition-0"
+
+    def deduplication() -> str:
+        status: str = world.broker.stats(name)["deduplicationStatus"]
+        return status
+
+    assert deduplication() == "Enabled", "the broker's"
+    world.broker.set_policy(0, "public/default", "deduplication", False)
+    assert deduplication() == "Disabled", "the namespace's"
+    world.broker.set_policy(0, TOPIC, "deduplication", True)
+    assert deduplication() == "Enabled", "the partitioned topic's"
+    world.broker.set_policy(0, name, "deduplication", False)
+    assert deduplication() == "Disabled", "the partition's"
+    world.broker.set_policy(0, name, "deduplication", None)
+    assert deduplication() == "Enabled"
+
+
+def test_stats_tell_who_is_there() -> None:
+    world = World()
+    peer = world.connect()
+    peer.producer(name="p", metadata=[{"key": "k", "value": "v"}])
+    peer.subscribe(SubType.Key_Shared)
+    peer.publish(b"x")
+    stats = world.broker.stats(TOPIC)
+    assert stats["publishers"][0]["producerName"] == "p"
+    assert stats["publishers"][0]["metadata"] == {"k": "v"}
+    assert stats["subscriptions"]["s"]["type"] == "Key_Shared"
+    assert stats["subscriptions"]["s"]["consumers"][0]["keyHashRangeArrays"] == [[0, 65535]]
+    inside = world.broker.internal_stats(TOPIC)
+    assert inside["lastConfirmedEntry"] == "0:0"
+    assert inside["cursors"]["s"]["markDeletePosition"] == "0:-1"
+
+
+def test_wall_text() -> None:
+    assert World().broker.wall_text(WALL) == "2023-11-14T22:13:20+00:00"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"keepalive_interval": 0},
+        {"max_connections": 0},
+        {"max_message_size": "1"},
+        {"service_url": "http://x"},
+        {"reached_end_of_topic": "always"},
+        {"ledger_max_entries": True},
+    ],
+)
+def test_options_are_checked(options: dict[str, object]) -> None:
+    with pytest.raises(InvalidConfiguration):
+        BrokerConfig(**options)  # type: ignore[arg-type]
