@@ -1,4 +1,4 @@
-"""The `pulsar-trio` command: `demo`, `broker`, `produce`, `consume`.
+"""The `pulsar-trio` command: `demo`, `broker`, `produce`, `consume`, `simulate`.
 
 Exit codes: 0 done, 1 failed, 2 used wrongly. An error is one line on standard error with a hint.
 """
@@ -13,7 +13,7 @@ import trio
 
 from pulsar_sansio import InvalidConfiguration, PulsarError, SubscriptionType
 
-from . import broker, consume, demo, produce
+from . import broker, consume, demo, produce, simulate
 from .console import Failed, Output
 
 Command = Callable[[argparse.Namespace, Output], Awaitable[None]]
@@ -32,6 +32,9 @@ class _Parser(argparse.ArgumentParser):
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; gives the exit code."""
     given = _parser().parse_args(arguments)
+    if hasattr(given, "handler"):  # needs no event loop, and has exit codes of its own
+        code: int = given.handler(given)
+        return code
     output = Output(given.json)
     try:
         trio.run(given.run, given, output)
@@ -97,6 +100,8 @@ def _parser() -> _Parser:
         help="kind of subscription (default %(default)s)",
     )
     command.add_argument("--count", type=_positive, help="stop after so many messages")
+
+    simulate.add_parser(commands)
     return parser
 
 

@@ -38,7 +38,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         description="Exit code: 0 all passed, 1 an exception, 2 an invariant, 3 liveness, 4 nondeterminism, "
         "5 a fault kind that never happened in a large run.",
     )
-    run.add_argument("--seed", type=int, default=0, metavar="N", help="the first seed (default 0)")
+    run.add_argument("--seed", type=_seed, default=0, metavar="N", help="the first seed (default 0)")
     run.add_argument(
         "--seeds", type=_positive, metavar="N", help="how many seeds (default 100, or as many as fit)"
     )
@@ -49,7 +49,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     replay = actions.add_parser(
         "replay", help="run one seed and print its transcript", description="Print what happened in one seed."
     )
-    replay.add_argument("--seed", type=int, required=True, metavar="N")
+    replay.add_argument("--seed", type=_seed, required=True, metavar="N")
     replay.add_argument(
         "--lines", type=_positive, default=200, metavar="N", help="the last N lines (default 200)"
     )
@@ -58,16 +58,24 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 
 def _positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError("a whole number from 1")
-    return number
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"a whole number of at least 1, not {text!r}")
+    return int(text)
+
+
+def _seed(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"a whole number of at least 0, not {text!r}")
+    return int(text)
 
 
 def _seconds(text: str) -> float:
-    number = float(text)
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
     if not 0 < number < 1e7:
-        raise argparse.ArgumentTypeError("seconds, more than 0")
+        raise argparse.ArgumentTypeError(f"seconds, more than 0, not {text!r}")
     return number
 
 
