@@ -87,27 +87,31 @@ class Producer:
 
 
 class Delivery:
-    """An entry at a consumer, not acknowledged completely."""
+    """An entry at a consumer."""
 
-    __slots__ = ("count", "frame", "redeliveries_used", "redelivery_count")
+    __slots__ = ("again", "count", "frame", "redeliveries_used", "redelivery_count")
 
-    def __init__(self, frame: int, count: int, redelivery_count: int, redeliveries_used: int) -> None:
+    def __init__(
+        self, frame: int, count: int, redelivery_count: int, redeliveries_used: int, again: bool
+    ) -> None:
         self.frame = frame
         self.count = count
         """Messages of the batch; 0 where it is none."""
         self.redelivery_count = redelivery_count
         self.redeliveries_used = redeliveries_used
         """How many of the consumer's requests to redeliver everything this entry has answered or missed."""
+        self.again = again
+        """It may have come before: the application may still hold messages of that time."""
 
 
 class Consumer:
     """A consumer on this connection."""
 
     __slots__ = (
-        "acknowledged", "active", "asked", "asked_for_all", "closed_by_broker", "closing", "compacted",
-        "confirmed", "confirmed_up_to", "consumer_id", "delivered", "ended", "epoch", "frame", "granted",
-        "has_epoch", "last", "memory", "open_since", "partition", "permits", "persistent", "rewinds",
-        "seeking", "single_active", "topic", "transactional", "type",
+        "acknowledged", "active", "asked", "asked_for_all", "asks_once_more", "closed_by_broker", "closing",
+        "compacted", "confirmed", "confirmed_up_to", "consumer_id", "delivered", "ended", "epoch", "frame",
+        "granted", "has_epoch", "last", "memory", "open_since", "partition", "permits", "persistent",
+        "rewinds", "seeking", "single_active", "topic", "transactional", "type",
     )  # fmt: skip
 
     def __init__(self, consumer_id: int, command: Any, memory: ConsumerMemory, frame: int) -> None:
@@ -134,8 +138,9 @@ class Consumer:
         self.epoch = -1
         """The highest epoch of a MESSAGE."""
         self.delivered: BoundedDict[Position, Delivery] = BoundedDict(_UNACKNOWLEDGED_LIMIT)
-        self.acknowledged: BoundedDict[Position, int] = BoundedDict(_ACKNOWLEDGED_LIMIT)
-        """Entries acknowledged completely -> messages of their batch."""
+        """Entries delivered and not acknowledged completely."""
+        self.acknowledged: BoundedDict[Position, Delivery] = BoundedDict(_ACKNOWLEDGED_LIMIT)
+        """Entries acknowledged completely."""
         self.confirmed: BoundedDict[Position, None] = BoundedDict(_ACKNOWLEDGED_LIMIT)
         """Those of them that the broker has confirmed one by one …"""
         self.confirmed_up_to: Position = (-1, -1)
@@ -144,6 +149,9 @@ class Consumer:
         """Entry -> how often it was asked for again and has not come."""
         self.asked_for_all = 0
         """How often everything was asked for again."""
+        self.asks_once_more = False
+        """It has become active (Failover), and may repeat a request that the broker may have ignored
+        before."""
         self.rewinds = 0
         """How often the broker may go back to the first unacknowledged entry (Exclusive and Failover)."""
         self.last: Position = (-1, -1)

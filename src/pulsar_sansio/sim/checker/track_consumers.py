@@ -26,8 +26,8 @@ def _subscribe(state: State, command: Any) -> None:
     if before is not None:
         for position, delivery in before.delivered.items():
             memory.earlier[position] = delivery.count
-        for position, count in before.acknowledged.items():
-            memory.earlier[position] = count
+        for position, delivery in before.acknowledged.items():
+            memory.earlier[position] = delivery.count
         if before.delivered.overflowed or before.acknowledged.overflowed:
             memory.earlier.overflowed = True
     consumer = Consumer(consumer_id, command, memory, state.frame)
@@ -133,6 +133,7 @@ def _message(state: State, message: Any) -> None:
         return
     used = consumer.asked_for_all
     before = consumer.delivered.pop(position, None)
+    again = True
     if before is not None:
         used = before.redeliveries_used
         asked = consumer.asked.pop(position, 0)
@@ -140,10 +141,12 @@ def _message(state: State, message: Any) -> None:
             consumer.asked[position] = asked - 1
         elif not asked:
             used += 1
-    elif consumer.acknowledged:
-        consumer.acknowledged.pop(position, None)
+    else:
+        done = consumer.acknowledged.pop(position, None)
+        again = done is not None or message.redelivery_count > 0
+        again = again or position in consumer.memory.earlier
     count = entry.count if entry.batch else 0
-    consumer.delivered[position] = Delivery(state.frame, count, message.redelivery_count, used)
+    consumer.delivered[position] = Delivery(state.frame, count, message.redelivery_count, used, again)
     digests = state.memory.topics.digests
     key = (consumer.topic, *position)
     if key not in digests and not entry.broker_block and not consumer.compacted:
@@ -153,6 +156,7 @@ def _message(state: State, message: Any) -> None:
 def _active_change(state: State, change: Any) -> None:
     if state.consumer is not None:
         state.consumer.active = change.is_active
+        state.consumer.asks_once_more = change.is_active
         state.consumer.rewinds += 1
 
 
@@ -197,7 +201,7 @@ def _ack(state: State, ack: Any) -> None:
             position = (ledger_id, entry_id)
             delivery = consumer.delivered.pop(position, None)
             if delivery is not None:
-                consumer.acknowledged[position] = delivery.count
+                consumer.acknowledged[position] = delivery
             if request is not None:
                 request.acknowledged.append(position)
 
@@ -210,7 +214,7 @@ def _acknowledge_up_to(consumer: Consumer, up_to: Position) -> None:
             break
         done.append(position)
     for position in done:
-        consumer.acknowledged[position] = consumer.delivered.pop(position).count
+        consumer.acknowledged[position] = consumer.delivered.pop(position)
 
 
 def acknowledged(state: State, answer: Any) -> None:
@@ -236,6 +240,7 @@ def _redeliver(state: State, redeliver: Any) -> None:
     if consumer is None:
         return
     consumer.rewinds += 1
+    consumer.asks_once_more = False
     if redeliver.HasField("consumer_epoch"):
         consumer.has_epoch = True
         if redeliver.consumer_epoch > consumer.memory.epoch:

@@ -83,8 +83,8 @@ def _batch_size(consumer: Consumer, position: Position) -> int | None:
     delivery = consumer.delivered.get(position)
     if delivery is not None:
         return delivery.count
-    count = consumer.acknowledged.get(position)
-    return consumer.memory.earlier.get(position) if count is None else count
+    delivery = consumer.acknowledged.get(position)
+    return consumer.memory.earlier.get(position) if delivery is None else delivery.count
 
 
 @rule("CHECK-72", c.ACK)
@@ -143,7 +143,10 @@ def exclusive_consumers_ask_for_everything(state: State, redeliver: Any) -> Find
 
 @rule("INV-C9", c.REDELIVER)
 def only_what_is_open_is_asked_for(state: State, redeliver: Any) -> Finding:
-    """Asked for is only what was delivered to this consumer and is not acknowledged."""
+    """Asked for is only what was delivered to this consumer and is not acknowledged.
+
+    Of an entry that came more than once an application may hold several copies, and give each another fate.
+    """
     consumer = state.consumer
     if consumer is None or not consumer.persistent:
         return None
@@ -151,7 +154,8 @@ def only_what_is_open_is_asked_for(state: State, redeliver: Any) -> Finding:
         position = (signed(each.ledgerId), signed(each.entryId))
         if position in consumer.delivered:
             continue
-        if position in consumer.acknowledged:
+        acknowledged = consumer.acknowledged.get(position)
+        if acknowledged is not None and not acknowledged.again:
             return f"{position[0]}:{position[1]} is acknowledged"
         if not consumer.known(position):
             return f"{position[0]}:{position[1]} was never delivered"

@@ -89,7 +89,8 @@ def sticky_ranges_are_ranges(state: State, command: Any) -> Finding:
 def consumer_epochs_grow(state: State, command: Any) -> Finding:
     """The consumer epoch never goes back: a request to redeliver raises it, a new subscribe keeps it.
 
-    For Shared and Key_Shared it has no meaning, and is written as 0.
+    For Shared and Key_Shared it has no meaning, and is written as 0. A Failover consumer that becomes active
+    may repeat its request, which the broker ignores while the consumer is not.
     """
     if not command.HasField("consumer_epoch"):
         return None
@@ -100,6 +101,8 @@ def consumer_epochs_grow(state: State, command: Any) -> Finding:
         return f"consumer epoch {command.consumer_epoch} after {known.epoch}"
     consumer = state.consumer
     if consumer is None or not consumer.single_active or command.consumer_epoch > consumer.memory.epoch:
+        return None
+    if consumer.asks_once_more and command.consumer_epoch == consumer.memory.epoch:
         return None
     return f"consumer epoch {command.consumer_epoch} after {consumer.memory.epoch}"
 
