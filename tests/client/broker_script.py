@@ -184,6 +184,10 @@ class ConsumerScript(Script):
         self.pass_time(SECOND)
         return self.accept()
 
+    def close_by_broker(self) -> None:
+        """CLOSE_CONSUMER: the topic is unloaded; the connection stays."""
+        self.say("CLOSE_CONSUMER", proto.CommandCloseConsumer(consumer_id=0, request_id=2**64 - 1))
+
     # --- the broker's deliveries ---
 
     def message(self, entry: int, payload: bytes = b"m", *, ledger: int = 1, **fields: Any) -> None:

@@ -57,6 +57,13 @@ class TestGrouping:
         s.pass_time(SECOND)
         s.expect()
 
+    def test_each_group_has_its_own_time(self) -> None:
+        s = started(acknowledgement_group_time=0.1)
+        for message in deliver(s, 3):
+            s.acknowledge(message)
+            s.pass_time(100 * MILLISECOND)
+            s.expect("ACK")
+
     def test_by_number(self) -> None:
         s = started(acknowledgement_group_size=3, acknowledgement_group_time=3600.0)
         messages = deliver(s, 7)
@@ -160,6 +167,18 @@ class TestWhileDetached:
         s.expect("FLOW")
 
 
+def test_a_cumulative_one_that_may_be_lost_can_be_given_again() -> None:
+    s = started(acknowledgement_group_time=0.0)
+    messages = deliver(s, 2)
+    s.acknowledge_cumulative(messages[1])
+    s.expect("ACK")
+    s.close_by_broker()
+    s.acknowledge_cumulative(messages[1])
+    s.pass_time(SECOND)
+    s.accept()
+    assert [name for name, _ in s.frames()] == ["ACK", "FLOW"]
+
+
 class TestFlush:
     def test_is_done_when_the_broker_has_confirmed(self) -> None:
         s = started(acknowledgement_group_time=3600.0)
@@ -223,7 +242,7 @@ class TestFlush:
         s.acknowledge(deliver(s, 1))
         request = s.flush()
         s.expect("ACK")
-        s.say("CLOSE_CONSUMER", proto.CommandCloseConsumer(consumer_id=0, request_id=2**64 - 1))
+        s.close_by_broker()
         s.pass_time(SECOND)
         s.accept()
         ack, _ = s.expect("ACK", "FLOW")

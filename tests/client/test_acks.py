@@ -109,6 +109,14 @@ class TestWithIndexAcknowledgement:
         tracker.member(again, 0)
         assert ids(tracker.drain()) == [(1, 0, 0b1100)]
 
+    def test_an_entry_that_is_complete_goes_out_whole_whatever_waits_of_a_later_delivery(self) -> None:
+        tracker = AckTracker(True)
+        before = tracker.batch((1, 0), 2, None)
+        tracker.member(before, 0)
+        tracker.batch((1, 0), 2, None)
+        assert tracker.member(before, 1)
+        assert ids(tracker.drain()) == [(1, 0, None)]
+
     def test_after_a_redelivery_the_set_begins_with_what_was_delivered(self) -> None:
         tracker = AckTracker(True)
         record = tracker.batch((1, 0), 8, 0b11010101)

@@ -36,8 +36,6 @@ from pulsar_sansio.wire import EncryptionKey, encode_command, proto
 from .broker_script import SECOND, ConsumerScript, entry_bytes
 
 SHARED = SubscriptionType.SHARED
-FROM_BROKER = 2**64 - 1
-
 RECORDED_REQUEST_ID = 2056520648352742325
 RECORDED_SUBSCRIBE = (
     "0a2e70657273697374656e743a2f2f7075626c69632f64656661756c742f636f6e73756d652d696e646976696475616c"
@@ -57,10 +55,6 @@ def started(**spec: Any) -> ConsumerScript:
 def subscribe_of(script: ConsumerScript) -> Any:
     (command,) = script.expect("SUBSCRIBE")
     return command
-
-
-def close_by_broker(s: ConsumerScript) -> None:
-    s.say("CLOSE_CONSUMER", proto.CommandCloseConsumer(consumer_id=0, request_id=FROM_BROKER))
 
 
 def refuse(s: ConsumerScript, request_id: int, code: int) -> None:
@@ -252,6 +246,15 @@ class TestReconnecting:
         s.receive()
         s.expect()
 
+    def test_nor_do_those_of_a_subscription_that_the_broker_closed(self) -> None:
+        s = started(receiver_queue_size=4)
+        for entry in range(3):
+            s.message(entry)
+        s.close_by_broker()
+        s.frames()
+        s.take()
+        s.expect()
+
     def test_what_was_handed_out_before_can_be_acknowledged_after(self) -> None:
         s = started()
         s.message(0)
@@ -297,7 +300,7 @@ class TestReconnecting:
     def test_closed_by_the_broker_it_comes_back_over_the_same_connection(self) -> None:
         s = started()
         s.message(0)
-        close_by_broker(s)
+        s.close_by_broker()
         s.pass_time(SECOND)
         s.accept()
         assert [type(output) for output in s.outputs()] == [Deliverable, Detached, Attached]
@@ -534,7 +537,7 @@ class TestUnsubscribing:
         s = started()
         request = self.unsubscribe(s)
         (command,) = s.expect("UNSUBSCRIBE")
-        close_by_broker(s)
+        s.close_by_broker()
         s.say("SUCCESS", proto.CommandSuccess(request_id=command.request_id))
         assert s.outputs()[1:] == [Closed(s.consumer, None), RequestDone(request, None)]
         s.pass_time(60 * SECOND)
@@ -762,7 +765,7 @@ def test_permits_are_conserved(
             if move == "reconnect":
                 s.lose()
             else:
-                close_by_broker(s)
+                s.close_by_broker()
             s.pass_time(2 * SECOND)
             s.accept()
         else:

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from pulsar_sansio.client.outputs import Deliverable
 from pulsar_sansio.client.redelivery import NegativeAcknowledgements
 from pulsar_sansio.model.config import SubscriptionType
 from pulsar_sansio.wire import proto
@@ -112,6 +113,17 @@ class TestSingleEntries:
         s.pass_time(5 * SECOND)
         s.expect("ACK")
 
+    def test_acknowledged_meanwhile_while_others_wait_to_be_sent(self, kind: SubscriptionType) -> None:
+        s = started(kind, acknowledgement_group_time=10.0)
+        s.message(0)
+        s.message(1)
+        first, second = s.take()
+        s.acknowledge(first)
+        s.negative_acknowledge(second)
+        s.acknowledge(second)
+        s.pass_time(5 * SECOND)
+        s.expect()
+
     def test_an_empty_request_would_mean_everything_and_is_never_sent(self, kind: SubscriptionType) -> None:
         s = started(kind)
         s.message(0)
@@ -173,6 +185,14 @@ class TestSingleEntries:
 
 
 class TestOnOneConsumersSubscriptions:
+    def test_what_comes_again_is_announced_again(self) -> None:
+        s = started(EXCLUSIVE)
+        s.message(0, consumer_epoch=0)
+        s.redeliver()
+        s.outputs()
+        s.message(0, consumer_epoch=1)
+        assert [type(output) for output in s.outputs()] == [Deliverable]
+
     def test_a_negative_acknowledgement_brings_everything(self) -> None:
         s = started(EXCLUSIVE)
         for entry in range(3):

@@ -58,11 +58,7 @@ class Permits:
         self._beyond_bytes = 0
 
     def attach(self, grant: Callable[[int], None]) -> None:
-        """Start anew with a full queue; `grant(n)` tells the broker (FLOW-02, through the counter)."""
-        self.at_broker = 0
-        self.unreported = 0
-        self._beyond_entries = 0
-        self._beyond_bytes = 0
+        """Start with a full queue; `grant(n)` tells the broker (FLOW-02, through the counter)."""
         self._grant = grant
         self.give_back(self.queue_size)
 
@@ -70,6 +66,8 @@ class Permits:
         """The broker's permits are gone with the connection. What comes back now is of no use to anybody."""
         self.at_broker = 0
         self.unreported = 0
+        self._beyond_entries = 0
+        self._beyond_bytes = 0
         self._grant = None
 
     def charge(self, messages: int, size: int) -> None:
