@@ -515,3 +515,16 @@ def test_an_answer_without_a_name_ends_the_link_and_creation_goes_on() -> None:
     connect, failed = script.said()
     assert isinstance(connect, Connect)
     assert isinstance(failed, ProducerFailed)
+
+
+def test_a_connection_that_comes_too_late_is_not_used() -> None:
+    script = Script()
+    handle = reach_connecting(script)
+    script.client.close(script.now, handle)
+    script.said()
+    other = max(script.client.links)
+    script.open(other)
+    script.sent(other, Command.CONNECT)
+    script.feed(other, frame_connected())
+    assert script.commands(other) == []
+    assert script.said() == []

@@ -145,7 +145,7 @@ def test_a_delayed_message_is_never_batched_and_keeps_its_place() -> None:
 def test_bare_payloads_and_messages_mix() -> None:
     sender = Sender(spec=SPEC, batching=BatchingPolicy(max_messages=6))
     sender.send(b"a")
-    sender.send(OutgoingMessage(b"b", properties={"x": "y"}))
+    sender.send(OutgoingMessage(b"b", properties={"x": "y"}, event_time=9, ordering_key=b"o"))
     sender.send(b"c")
     sender.send(b"d")
     sender.send(OutgoingMessage(None, key="k"))
@@ -154,8 +154,23 @@ def test_bare_payloads_and_messages_mix() -> None:
     assert members(send) == [(0, b"a"), (1, b"b"), (2, b"c"), (3, b"d"), (4, b""), (5, b"f")]
     batch = split_batch(unpack_payload(send.payload).payload, 6)
     assert batch.single(1).properties == [("x", "y")]
+    assert (batch.single(1).event_time, batch.single(1).ordering_key) == (9, b"o")
     assert batch.single(4).null_value
     assert not batch.single(5).null_value
+
+
+def test_what_a_batch_has_once_comes_from_its_first_message() -> None:
+    """Rule BATCH-11."""
+    sender = Sender(spec=SPEC)
+    sender.send(OutgoingMessage(b"a", ordering_key=b"o", replicate_to=("east",), key="k"))
+    sender.send(OutgoingMessage(b"b", ordering_key=b"p", replicate_to=("west",), key="l"))
+    sender.send(b"c")
+    metadata = unpack_payload(sender.sent()[0].payload).metadata
+    assert (metadata.ordering_key, list(metadata.replicate_to), metadata.partition_key) == (
+        b"o",
+        ["east"],
+        "k",
+    )
 
 
 def test_ids_of_ones_own_increase_within_a_batch() -> None:

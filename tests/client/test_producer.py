@@ -594,6 +594,15 @@ def test_without_a_send_timeout_messages_wait_for_ever() -> None:
     assert sender.script.said() == []
 
 
+def test_when_everything_is_confirmed_nothing_times_out() -> None:
+    sender = Sender(send_timeout=10.0)
+    sender.send()
+    sender.script.feed(sender.link, frame_receipt(0))
+    sender.script.said()
+    sender.script.advance(29)
+    assert sender.script.said() == []
+
+
 # --- reconnect (rule PROD-46) ------------------------------------------------------------------------
 
 
@@ -745,6 +754,27 @@ def test_flush_waits_for_what_was_sent_before_it() -> None:
     assert sender.script.said()[-1] == RequestDone(first, None)
     sender.script.feed(sender.link, frame_receipt(2))
     assert sender.script.said()[-1] == RequestDone(second, None)
+
+
+def test_flush_does_not_wait_for_what_comes_after_it() -> None:
+    sender = Sender(batching=BatchingPolicy(max_delay=60.0))
+    client, now = sender.script.client, sender.script.now
+    sender.send()
+    request = client.flush(now, sender.handle)
+    sender.send()
+    sender.script.feed(sender.link, frame_receipt(0))
+    assert sender.script.said()[-1] == RequestDone(request, None)
+
+
+def test_a_refused_message_lets_a_flush_that_waited_for_it_fail() -> None:
+    sender = Sender()
+    client, now = sender.script.client, sender.script.now
+    sender.send()
+    request = client.flush(now, sender.handle)
+    sender.script.feed(sender.link, frame_send_error(0, proto.NotAllowedError))
+    failed, flushed = sender.script.said()
+    assert isinstance(failed, SendFailed)
+    assert flushed == RequestFailed(request, failed.error)
 
 
 def test_flush_fails_with_what_it_waited_for() -> None:

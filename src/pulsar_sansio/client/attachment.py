@@ -310,7 +310,7 @@ class Attachment:
     def end(self) -> None:
         """Closed without asking the broker: it knows already (UNSUBSCRIBE), or there is none."""
         self._depart(Input.CLOSE, Closed())
-        self._over(None)
+        self._over()
         self._owner.on_closed()
         self._services.ended(self._owner.handle, None)
 
@@ -440,37 +440,31 @@ class Attachment:
 
     def _give_up(self, error: PulsarError) -> None:
         self._depart(Input.GIVE_UP, Failed(error))
-        self._over(error)
+        self._over()
         self._owner.on_failed(error)
         self._services.ended(self._owner.handle, error)
 
     def lost(self, connection: Connection, cause: PulsarError) -> None:
-        """The connection died. Of no interest unless it is the one in use (exchanges 27)."""
-        match self.state:
-            case Attached(current) if current is connection:
-                self._detached(cause)
-                self._back_off(cause)
-            case Opening(current, _) if current is connection:
-                self._back_off(cause)
-            case Closing(current, _) if current is connection:
-                self._closed(None)
-            case _:
-                pass
+        """The connection died. Of no interest unless it is the one in use (exchanges 27). Opening and closing
+        hear of it as requests that fail."""
+        if isinstance(self.state, Attached) and self.state.connection is connection:
+            self._detached(cause)
+            self._back_off(cause)
 
     def closed_by_broker(self, connection: Connection, assigned_url: str | None, cause: PulsarError) -> None:
         """CLOSE_PRODUCER or CLOSE_CONSUMER from the broker (exchanges 19): come back, at once where the
         broker names where to go, else after a wait and a new lookup."""
         match self.state:
-            case Attached(current) if current is connection:
+            case Attached():
                 self._detached(cause)
-            case Opening(current, request_id) if current is connection:
+            case Opening(_, request_id):
                 self._services.requests.cancel(connection, request_id)
-            case Closing(current, request_id) if current is connection:
+            case Closing(_, request_id):
                 self._services.requests.cancel(connection, request_id)
                 self._closed(None)
                 return
             case _:
-                return
+                raise AssertionError("registered with a connection that it does not use")
         address = parse_broker_url(assigned_url) if assigned_url else None
         if address is None:
             self._back_off(cause)
@@ -488,7 +482,7 @@ class Attachment:
     def _tell_broker(self, connection: Connection) -> None:
         state = Closing(connection, -1)
         self._move(Input.TELL_BROKER, state)
-        self._over(None)
+        self._over()
         state.request_id = self._services.requests.send(
             connection, self._owner.close_command, self._closed, self._closed
         )
@@ -503,11 +497,10 @@ class Attachment:
         """The broker may have opened it after all: tell it not to (exchanges 4.3)."""
         self._services.requests.send(connection, self._owner.close_command, _ignore, _ignore)
 
-    def _over(self, error: PulsarError | None) -> None:
+    def _over(self) -> None:
         """No timer is of use any more."""
         self._retry_at.clear()
         self._give_up_at.clear()
-        self._last_error = error
 
     # --- moving ---
 

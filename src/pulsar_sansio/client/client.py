@@ -56,7 +56,8 @@ class Client:
     def __init__(self, now: int, config: ClientConfig, *, seed: int) -> None:
         context: ClientContext = Context(now, seed)
         self._context = context
-        self._outputs = context.outputs
+        self.outputs = context.outputs
+        """What `next_output` takes from: empty or not tells without a call, which a per-message path can afford."""
         self._services = services = Services(context, config, self._ended)
         services.requests = Requests(services)
         services.lookup = Lookup(services, ServiceUrl.parse(config.service_url))
@@ -113,11 +114,11 @@ class Client:
     @property
     def has_output(self) -> bool:
         """Whether `next_output` has something to give."""
-        return bool(self._outputs)
+        return bool(self.outputs)
 
     def next_output(self) -> Output | None:
         """The next output, in causal order; None when there is none."""
-        return self._outputs.popleft() if self._outputs else None
+        return self.outputs.popleft() if self.outputs else None
 
     def data_to_send(self, link: int) -> list[bytes]:
         """Chunks to write to the link, in order, each once; empty for a link that is gone."""

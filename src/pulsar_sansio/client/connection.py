@@ -15,7 +15,6 @@ from ..core.buffers import ReceiveBuffer
 from ..core.transitions import Transitions
 from ..model.errors import (
     AuthenticationError,
-    BrokerError,
     ConnectionLost,
     FrameError,
     LocalProtocolError,
@@ -246,39 +245,28 @@ class Connection:
         state = self.state
         if isinstance(state, Opening):
             raise LocalProtocolError(f"link {self.link} received data before it was reported connected")
-        if isinstance(state, Closed):
-            return
         whole = self._received.feed(data)
         if whole is None:
             return
         position = 0
         limit = self._frame_limit
         handlers = self._handlers
-        producers = self.producers
-        receipt = Command.SEND_RECEIPT if self.ready else None
         try:
             while (frame := decode_frame(whole, position, limit)) is not None:
                 kind, command, position = frame
                 self._heard = True
-                if kind == receipt:
-                    producer = producers.get(command.producer_id)
-                    if producer is not None:
-                        producer.on_receipt(self, command)
-                elif command is not None:
-                    handler = handlers.get(kind)
-                    if handler is None:
-                        raise RemoteProtocolError(_unexpected(kind, self.state))
-                    handler(command)
-                    if self.state is not state:
-                        if isinstance(self.state, Closed):
-                            return
-                        state = self.state
-                        limit = self._frame_limit
-                        handlers = self._handlers
-                        receipt = Command.SEND_RECEIPT if self.ready else None
-                    continue
+                if command is None:
+                    continue  # of a later version: ignored
+                handler = handlers.get(kind)
+                if handler is None:
+                    raise RemoteProtocolError(_unexpected(kind, state))
+                handler(command)
                 if self.state is not state:
-                    return
+                    if self._ended:
+                        return
+                    state = self.state
+                    limit = self._frame_limit
+                    handlers = self._handlers
         except (FrameError, RemoteProtocolError) as error:
             self.close(error)
             return
@@ -395,11 +383,8 @@ class Connection:
     def _on_error(self, command: Any) -> None:
         if command.request_id == CONNECTION_REQUEST_ID:
             return  # concerns the connection; whether it ends is the broker's to say, by ending it
-        self._services.requests.refuse(self, command.request_id, self.refusal(command))
-
-    def refusal(self, command: Any) -> BrokerError:
-        """The error behind an ERROR or a failed response."""
-        return broker_error(command.error, command.message)
+        error = broker_error(command.error, command.message)
+        self._services.requests.refuse(self, command.request_id, error)
 
 
 def _unexpected(kind: int, state: State) -> str:

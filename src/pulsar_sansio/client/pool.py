@@ -8,7 +8,7 @@ the next wish makes a new one.
 from collections.abc import Callable
 from typing import TypeAlias
 
-from ..model.errors import ConnectionLost, PulsarError
+from ..model.errors import PulsarError
 from ..model.service_url import Address
 from .connection import Connection
 from .outputs import Connect
@@ -84,12 +84,8 @@ class Pool:
         waiters = self._waiters[connection.link]
         self._waiters[connection.link] = []
         for waiter in waiters:
-            if waiter.cancelled:
-                continue
-            if connection.ready:
+            if not waiter.cancelled:
                 waiter.on_ready(connection)
-            else:  # one of the others ended it
-                waiter.on_failed(ConnectionLost(f"the connection to {connection.logical} ended at once"))
 
     def ended(self, connection: Connection, cause: PulsarError, *, told: bool) -> None:
         """A connection is over, whoever ended it (rules POOL-06, POOL-10)."""
