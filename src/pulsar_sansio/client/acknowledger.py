@@ -145,7 +145,6 @@ class Acknowledger:
     def attach(self, connection: Connection) -> None:
         """Subscribed again: send what waits, before any message can come."""
         self._connection = connection
-        self._tracker.reconnected()
         if not self._durable:
             self._tracker.discard_waiting()
         waiting = [flush for flush in self._flushes if flush.waiting]
@@ -161,6 +160,7 @@ class Acknowledger:
             self._requests.cancel(sent.connection, sent.request_id)
             self._not_confirmed(sent, cause)
         self._connection = None
+        self._tracker.connection_lost()
         self._last_sent = None
         self._stop_timer()
         if not self._durable:
