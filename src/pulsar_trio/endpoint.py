@@ -50,7 +50,9 @@ class Endpoint:
         self._driver = driver
         self._machine = driver.machine
         self._handle = handle
-        self._time = driver.current_time
+        self._now = driver.now
+        self._outputs = driver.machine.outputs
+        self._generation = -1
         self._turn = TURN
         self._ended: PulsarError | None = None
         self._closing = False

@@ -9,8 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
-from time import time_ns
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack
 
 import trio
 from trio.lowlevel import enable_ki_protection
@@ -39,6 +38,18 @@ CHUNK_BYTES = 1024 * 1024
 """What `send_many` takes from its iterable at a time, at most: about one batch."""
 
 
+class MessageFields(TypedDict, total=False):
+    """Keywords of `send` and `enqueue`, as in `OutgoingMessage`. Times are milliseconds since 1970."""
+
+    key: str | None
+    properties: Mapping[str, str] | None
+    ordering_key: bytes | None
+    event_time: int
+    sequence_id: int | None
+    deliver_at: int | None
+    replicate_to: tuple[str, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class ProducerStatistics:
     """`pending`: messages in the window. `waiting`: tasks that wait for room in it."""
@@ -58,7 +69,6 @@ class Producer(Endpoint):
         super().__init__(driver, handle)
         self._send: Callable[..., int] = self._machine.send
         self._send_many: Callable[..., range] = self._machine.send_many
-        self._generation = -1
         self._pages: dict[int, Page] = {}
         self._page_end = 0
         self._first = 0
@@ -75,32 +85,15 @@ class Producer(Endpoint):
     # --- one message ------------------------------------------------------------------------------------
 
     @enable_ki_protection
-    async def send(
-        self,
-        message: bytes | OutgoingMessage,
-        *,
-        key: str | None = None,
-        properties: Mapping[str, str] | None = None,
-        ordering_key: bytes | None = None,
-        event_time: int = 0,
-        sequence_id: int | None = None,
-        deliver_at: int | None = None,
-    ) -> MessageId:
+    async def send(self, message: bytes | OutgoingMessage, **fields: Unpack[MessageFields]) -> MessageId:
         """Send one message and wait until the broker has confirmed it; gives its id.
 
         It does not wait for a batch to fill: what is in the open batch goes with it (rule PROD-28).
         `enqueue` and `Receipt.wait` in one: cancelled before it is in the window, nothing is sent; cancelled
         afterwards, only the waiting stops. Raises what `enqueue` raises, and `TimedOut` after `send_timeout`.
         """
-        if (
-            key is not None
-            or properties is not None
-            or ordering_key is not None
-            or event_time
-            or sequence_id is not None
-            or deliver_at is not None
-        ):
-            message = _outgoing(message, key, properties, ordering_key, event_time, sequence_id, deliver_at)
+        if fields:
+            message = _outgoing(message, fields)
         await self._pass_turn()
         receipt = await self._in_turn(partial(self._put, message))
         if not receipt.done():
@@ -111,32 +104,15 @@ class Producer(Endpoint):
         return await receipt.wait()
 
     @enable_ki_protection
-    async def enqueue(
-        self,
-        message: bytes | OutgoingMessage,
-        *,
-        key: str | None = None,
-        properties: Mapping[str, str] | None = None,
-        ordering_key: bytes | None = None,
-        event_time: int = 0,
-        sequence_id: int | None = None,
-        deliver_at: int | None = None,
-    ) -> Receipt:
+    async def enqueue(self, message: bytes | OutgoingMessage, **fields: Unpack[MessageFields]) -> Receipt:
         """Put one message into the window, waiting for room where there is none; gives its receipt.
 
-        `event_time` and `deliver_at` are milliseconds since 1970. Once it returns, the message is sent
-        whatever happens to the caller; cancelled before that, it is not. Raises `InvalidMessage` or
-        `MessageTooLarge` for the message, `ResourceClosed` or `ResourceBroken` for the producer.
+        Once it returns, the message is sent whatever happens to the caller; cancelled before that, it is not.
+        `fields` are those of `MessageFields`. Raises `InvalidMessage` or `MessageTooLarge` for the message,
+        `ResourceClosed` or `ResourceBroken` for the producer.
         """
-        if (
-            key is not None
-            or properties is not None
-            or ordering_key is not None
-            or event_time
-            or sequence_id is not None
-            or deliver_at is not None
-        ):
-            message = _outgoing(message, key, properties, ordering_key, event_time, sequence_id, deliver_at)
+        if fields:
+            message = _outgoing(message, fields)
         self._turn -= 1
         if self._turn <= 0:
             self._turn = TURN
@@ -149,27 +125,10 @@ class Producer(Endpoint):
         return await self._in_turn(partial(self._put, message))
 
     @enable_ki_protection
-    def enqueue_nowait(
-        self,
-        message: bytes | OutgoingMessage,
-        *,
-        key: str | None = None,
-        properties: Mapping[str, str] | None = None,
-        ordering_key: bytes | None = None,
-        event_time: int = 0,
-        sequence_id: int | None = None,
-        deliver_at: int | None = None,
-    ) -> Receipt:
+    def enqueue_nowait(self, message: bytes | OutgoingMessage, **fields: Unpack[MessageFields]) -> Receipt:
         """`enqueue` that raises `ProducerQueueIsFull` instead of waiting for room."""
-        if (
-            key is not None
-            or properties is not None
-            or ordering_key is not None
-            or event_time
-            or sequence_id is not None
-            or deliver_at is not None
-        ):
-            message = _outgoing(message, key, properties, ordering_key, event_time, sequence_id, deliver_at)
+        if fields:
+            message = _outgoing(message, fields)
         if self._in_line:
             raise ProducerQueueIsFull(f"{self._in_line} tasks already wait for room in the window")
         return self._put(message)
@@ -178,16 +137,15 @@ class Producer(Endpoint):
         """Give the machine one message, or raise `ProducerQueueIsFull`."""
         driver = self._driver
         try:
-            ticket = self._send(
-                int(self._time() * 1_000_000_000), self._handle, message, time_ns() // 1_000_000
-            )
+            now = self._now()
+            ticket = self._send(now, self._handle, message, (now + driver.wall_offset) // 1_000_000)
         except Exception as error:
             raise driver.own_fault(error) from error.__cause__
         self._last = ticket
         if ticket >= self._page_end:
             self._turn_page(ticket)
         receipt = Receipt(self._page, ticket)
-        if self._machine.has_output:
+        if self._outputs:
             driver.after_call()
         elif driver.generation != self._generation:
             # The first message since the machine last had something to say may have begun a batch.
@@ -252,9 +210,8 @@ class Producer(Endpoint):
         """
         driver = self._driver
         try:
-            tickets = self._send_many(
-                int(self._time() * 1_000_000_000), self._handle, messages, time_ns() // 1_000_000
-            )
+            now = self._now()
+            tickets = self._send_many(now, self._handle, messages, (now + driver.wall_offset) // 1_000_000)
         except Exception as error:
             raise driver.own_fault(error) from error.__cause__
         if not tickets:
@@ -365,28 +322,12 @@ class Producer(Endpoint):
         return f"<Producer {self.name!r} of {self.topic}, {state}>"
 
 
-def _outgoing(
-    message: bytes | OutgoingMessage,
-    key: str | None,
-    properties: Mapping[str, str] | None,
-    ordering_key: bytes | None,
-    event_time: int,
-    sequence_id: int | None,
-    deliver_at: int | None,
-) -> OutgoingMessage:
-    if isinstance(message, OutgoingMessage):
+def _outgoing(payload: bytes | OutgoingMessage, fields: MessageFields) -> OutgoingMessage:
+    if isinstance(payload, OutgoingMessage):
         raise InvalidMessage(
             "an OutgoingMessage has its own key, properties and times; give no keywords with it"
         )
-    return OutgoingMessage(
-        message,
-        key=key,
-        properties=properties,
-        ordering_key=ordering_key,
-        event_time=event_time,
-        sequence_id=sequence_id,
-        deliver_at=deliver_at,
-    )
+    return OutgoingMessage(payload, **fields)
 
 
 def _next_size(chunk: Sequence[bytes | OutgoingMessage]) -> int:

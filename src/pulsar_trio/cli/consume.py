@@ -30,14 +30,15 @@ async def run(given: argparse.Namespace, output: Output) -> None:
         ) as consumer,
     ):
         began = trio.current_time()
-        await until_signal(lambda: _print_messages(consumer, given.count, given.json))
+        printed: list[int] = []
+        await until_signal(lambda: _print_messages(consumer, given.count, given.json, printed))
         seconds = trio.current_time() - began
-        received = consumer.statistics().received
+    received = sum(printed)
     rate = received / seconds if seconds else 0.0
     output.note(f"consumed {received} messages in {seconds:.2f} s, {number(rate)}/s")
 
 
-async def _print_messages(consumer: Consumer, count: int | None, as_json: bool) -> None:
+async def _print_messages(consumer: Consumer, count: int | None, as_json: bool, printed: list[int]) -> None:
     write = sys.stdout.write
     left = count
     while left is None or left > 0:
@@ -49,6 +50,7 @@ async def _print_messages(consumer: Consumer, count: int | None, as_json: bool) 
             write((json.dumps(_values(message), ensure_ascii=False) if as_json else _line(message)) + "\n")
         sys.stdout.flush()
         consumer.acknowledge(messages)
+        printed.append(len(messages))
         if left is not None:
             left -= len(messages)
 

@@ -14,6 +14,7 @@ from contextlib import ExitStack
 from itertools import count
 from multiprocessing import get_context
 from multiprocessing.pool import Pool
+from typing import Any
 
 from pulsar_sansio.sim import Campaign, Outcome, SeedReport, World, run_seed
 
@@ -24,7 +25,7 @@ PROGRESS_EVERY = 1.0
 """Seconds."""
 
 
-def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+def add_parser(subparsers: "argparse._SubParsersAction[Any]") -> None:
     """Add the command and what belongs to it; `handler(arguments)` gives the exit code."""
     parser = subparsers.add_parser(
         "simulate",
