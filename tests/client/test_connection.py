@@ -197,6 +197,48 @@ def test_half_a_frame_is_no_sign_of_life_and_silence_ends_the_link() -> None:
     assert detached.id == producer
 
 
+def idle_link(script: Script) -> int:
+    """A link that was asked one thing."""
+    script.client.partitions(script.now, "demo")
+    link = script.ready_link()
+    script.check_partitions(link)
+    script.said()
+    return link
+
+
+def live_for(script: Script, link: int, intervals: int) -> None:
+    for _ in range(intervals):
+        script.advance(30)
+        if script.commands(link):
+            script.feed(link, encode_pong())
+
+
+def test_a_link_that_nobody_uses_is_ended_after_a_minute_or_little_more() -> None:
+    """Rule POOL-13."""
+    script = Script()
+    link = idle_link(script)
+    live_for(script, link, 2)
+    assert script.said() == []
+    live_for(script, link, 1)
+    script.expect(Disconnect(link, "the connection to broker:6650 was not used for a minute"))
+    assert script.client.next_deadline() is None
+
+
+def test_a_link_in_use_is_not_idle() -> None:
+    script = Script()
+    link = idle_link(script)
+    live_for(script, link, 2)
+    script.client.partitions(script.now, "demo")
+    script.check_partitions(link)
+    script.said()
+    live_for(script, link, 2)
+    assert script.said() == []
+    handle, link = script.ready_producer(link=link)
+    live_for(script, link, 20)
+    assert script.said() == []
+    assert handle > 0
+
+
 # --- handing out -----------------------------------------------------------------------------------
 
 

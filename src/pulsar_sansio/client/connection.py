@@ -44,6 +44,9 @@ CONNECTION_REQUEST_ID = 2**64 - 1
 REJECTION_PERIOD = 60_000_000_000
 """Nanoseconds in which rejections are counted, from the first one on (rule CONN-15)."""
 
+MAX_IDLE = 60_000_000_000
+"""Nanoseconds after which a connection that nobody uses is ended (rule POOL-13; Java's default)."""
+
 Command = proto.BaseCommand
 
 
@@ -151,6 +154,9 @@ class Connection:
         self._ended = False
         self._transmit_pending = False
         self._heard = True
+        self.used = True
+        """Somebody asked for this connection since the last look."""
+        self._idle_since: int | None = None
         self._rejections = 0
         self._first_rejection = 0
         self._handlers = self._handlers_of(Handshaking)
@@ -320,9 +326,21 @@ class Connection:
             seconds = self._services.config.keepalive_interval
             self.close(ConnectionLost(f"{self.logical} did not answer a PING within {seconds:g} s"))
             return
+        if self._is_idle_for_too_long():
+            self.close(ConnectionLost(f"the connection to {self.logical} was not used for a minute"))
+            return
         self._heard = False
         self.write(encode_ping())
         self._timer.set(self._context.now + interval)
+
+    def _is_idle_for_too_long(self) -> bool:
+        """Looked at once per keepalive interval, so it takes up to that much longer."""
+        now = self._context.now
+        if self.used or self.producers or self.consumers or self.pending:
+            self.used = False
+            self._idle_since = now
+            return False
+        return self._idle_since is not None and now - self._idle_since >= MAX_IDLE
 
     def _on_ping(self, _command: Any) -> None:
         self.write(encode_pong())

@@ -1,4 +1,4 @@
-"""`Pool`: connections by address, shared by everybody who needs one (rules POOL-01 to POOL-12).
+"""`Pool`: connections by address, shared by everybody who needs one (rules POOL-01 to POOL-13).
 
 It owns which connections there are: it asks the world for links and hands a connection out once its handshake
 is complete. Concurrent wishes for one address share one attempt; an attempt that fails is forgotten, so that
@@ -62,6 +62,7 @@ class Pool:
         connection = self._connections.get(key)
         if connection is None:
             connection = self._open(key)
+        connection.used = True
         if connection.ready:
             on_ready(connection)
         else:
