@@ -193,6 +193,29 @@ def test_one_special_member_makes_a_batch_not_plain(special: dict[str, Any], pla
     assert {name: getattr(found, name) for name in special} == special
 
 
+def test_ids_that_get_shorter_and_longer_in_members_of_one_size() -> None:
+    ids = [5, 300, 301, 302, 7, 8, 20_000, 20_001, 20_002, 20_003, 20_004, 4, 5, 6, 2**40, 2**40 + 1]
+    data = b"".join(single_prefix(3, number) + b"abc" for number in ids)
+    batch = split_batch(data, len(ids))
+    assert [batch.single(index).sequence_id for index in range(len(ids))] == ids
+
+
+def test_headers_that_look_alike_and_are_not() -> None:
+    null = SingleMessageMetadata(sequence_id=5, null_value=True)
+    members = [encode_single(SingleMessageMetadata(sequence_id=2**14), b"abc"), encode_single(null, b"abc")]
+    for data, count in (
+        (b"".join(members), 2),
+        (b"".join(members * 9), 18),
+        (b"".join(members[::-1] * 9), 18),
+    ):
+        check_batch(data, count)
+    # A size of three bytes where two would do, after members whose sizes have two.
+    usual = [single_prefix(200 + index, 70_000 + index) + bytes(200 + index) for index in range(5)]
+    long = b"\x00\x00\x00\x08\x18\x83\x80\x00\x40\xf5\xa2\x04abc"
+    same = b"\x00\x00\x00\x07\x18\x83\x00\x40\xf5\xa2\x04abc"
+    check_batch(b"".join([*usual, long, *usual, same, *usual]), 17)
+
+
 def test_single_is_for_members_of_the_batch_only() -> None:
     batch = split_batch(encode_batch_payloads([b"a", b"b"], 0), 2)
     for index in (-1, 2):
@@ -220,6 +243,7 @@ TWO = encode_batch_payloads([b"one", b"two"], 7)
         (b"\0\0\0\x0b\x18" + b"\xff" * 9 + b"\x01", 1, "payload of -1"),
         (b"\0\0\0\x03\x0a\x05\x18\x01", 1, "ends inside"),
         (b"\xff\xff\xff\xff\x18\x01", 1, "ends inside"),
+        (b"\0\0\0\x0e\x18\x00\x40" + b"\xff" * 10 + b"\x01", 1, "ten bytes"),
     ],
 )
 def test_malformed_batches_are_refused(data: bytes, count: int, words: str) -> None:

@@ -168,6 +168,12 @@ def test_a_message_like_the_last_but_for_one_byte_is_not_taken_for_it(
         check_message(decode(bytes(changed)), meaning)
 
 
+def test_more_consumers_than_are_remembered() -> None:
+    for ledger in range(40, 1300):
+        command = MessageCommand(ledger % 200, ledger, 5, payload=b"p")
+        assert decode(command.encode()) == command
+
+
 # --- ACK -------------------------------------------------------------------------------------------
 
 
@@ -220,6 +226,14 @@ def check_ack(ack: Ack, meaning: Any) -> None:
     assert list(ack.properties) == [(oracle.text(p.key), p.value) for p in meaning.properties]
     for name in ("validation_error", "request_id", "txnid_least_bits", "txnid_most_bits"):
         assert getattr(ack, name) == oracle.optional(meaning, name)
+
+
+@pytest.mark.parametrize(
+    "position", [b"\x10\x06\x08\x05", b"\x08\x05\x18\x01\x10\x06", b"\x08\x05\x10\x06\x18\x01"]
+)
+def test_positions_with_their_fields_in_any_order(position: bytes) -> None:
+    body = b"\x08\x01\x10\x00\x1a" + bytes([len(position)]) + position
+    assert decode(frame_command(ACK, body)).message_ids == [(5, 6, None)]
 
 
 def test_an_empty_set_is_not_no_set() -> None:

@@ -185,6 +185,18 @@ def test_records_are_not_shared_between_messages() -> None:
     assert decode_message_metadata(data).uncompressed_size == 7
 
 
+def test_more_names_times_and_tails_than_are_remembered() -> None:
+    for number in range(1100):
+        metadata = MessageMetadata(f"p{number}", 1, 1_763_740_000_000 + number, uncompressed_size=number)
+        assert decode_message_metadata(metadata.encode()) == metadata
+
+
+def test_unknown_fields_of_short_metadata_are_remembered_with_it() -> None:
+    data = MessageMetadata("p", 1, 1_763_740_000_123, uncompressed_size=7).encode() + b"\x88\x02\x07"
+    for _ in range(3):
+        assert decode_message_metadata(data).unknown == b"\x88\x02\x07"
+
+
 # --- presence, defaults and text -------------------------------------------------------------------
 
 

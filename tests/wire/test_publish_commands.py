@@ -141,6 +141,14 @@ def check_receipt(receipt: SendReceipt, meaning: Any) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    "position", [b"\x10\x06\x08\x05", b"\x08\x05\x18\x01\x10\x06", b"\x08\x05\x10\x06\x18\x01"]
+)
+def test_positions_with_their_fields_in_any_order(position: bytes) -> None:
+    body = b"\x08\x01\x10\x02\x1a" + bytes([len(position)]) + position
+    assert decode(frame_command(SEND_RECEIPT, body))[:4] == (1, 2, 5, 6)
+
+
 # --- damage ----------------------------------------------------------------------------------------
 
 

@@ -250,7 +250,7 @@ def _upper_bytes(data: bytes, position: int, header_end: int) -> bytes:
         and 3 <= header_end - behind <= 10
         and data[behind - 1] < 0x80
         and data[behind] == _SEQUENCE_ID_TAG
-        and _is_varint(data, behind + 1, header_end)
+        and read_varint(data, behind + 1)[1] == header_end
     ):
         return data[behind + 2 : header_end]
     return b""
@@ -293,14 +293,6 @@ def _read_header(data: bytes, position: int) -> tuple[int, int, bool]:
 
 
 _PLAIN_FIELDS = {"payload_size", "sequence_id", "unknown"}
-
-
-def _is_varint(data: bytes, start: int, end: int) -> bool:
-    """Whether the bytes are exactly one varint."""
-    try:
-        return read_varint(data, start)[1] == end
-    except FrameError:
-        return False
 
 
 # --- putting together ------------------------------------------------------------------------------

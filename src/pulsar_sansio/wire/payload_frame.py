@@ -80,10 +80,8 @@ _new_tuple = tuple.__new__
 
 
 def _read_broker_entry_metadata(data: bytes) -> tuple[proto.BrokerEntryMetadata, int]:
-    if len(data) < 6:
-        raise FrameError("a payload ends inside its headers")
     (size,) = _read_u32(data, 2)
-    end = 6 + size
+    end: int = 6 + size
     if end > len(data):
         raise FrameError(f"a payload of {len(data)} bytes cannot hold broker entry metadata of {size}")
     metadata = proto.BrokerEntryMetadata()
