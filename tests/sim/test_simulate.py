@@ -6,6 +6,7 @@ import pytest
 
 from pulsar_sansio.sim import Outcome, SeedReport, World
 from pulsar_trio.cli import main
+from pulsar_trio.cli import simulate as simulate_module
 
 
 def simulate(*arguments: str) -> int:
@@ -22,6 +23,16 @@ def test_run_prints_one_json_object(capsys: pytest.CaptureFixture[str]) -> None:
     assert found["virtual_seconds"] > 0
     assert found["faults"]
     assert len(found["trace_hash"]) == 32
+
+
+def test_no_seed_is_left_out_between_portions() -> None:
+    """More seeds than are handed to the processes at a time."""
+
+    class InOrder:
+        def imap(self, function: object, seeds: list[int], chunk: int) -> list[int]:
+            return seeds
+
+    assert list(simulate_module._bounded(InOrder(), iter(range(100)), 2)) == list(range(100))  # type: ignore[arg-type,comparison-overlap]
 
 
 @pytest.mark.slow

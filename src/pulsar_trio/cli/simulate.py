@@ -11,9 +11,10 @@ import sys
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
-from itertools import count
+from itertools import count, islice
 from multiprocessing import get_context
 from multiprocessing.pool import Pool
+from typing import Any
 from typing import Any
 
 from pulsar_sansio.sim import Campaign, Outcome, SeedReport, World, run_seed
@@ -98,7 +99,7 @@ def _reports(seeds: Iterable[int], jobs: int, stack: ExitStack) -> Iterable[Seed
 def _bounded(pool: Pool, seeds: Iterable[int], jobs: int) -> Iterator[SeedReport]:
     """`imap` takes all seeds at once; portions keep a limit in seconds meaningful."""
     source = iter(seeds)
-    while portion := [seed for seed, _ in zip(source, range(jobs * CHUNK * 4), strict=False)]:
+    while portion := list(islice(source, jobs * CHUNK * 4)):
         yield from pool.imap(run_seed, portion, CHUNK)
 
 
