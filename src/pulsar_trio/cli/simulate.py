@@ -15,7 +15,6 @@ from itertools import count, islice
 from multiprocessing import get_context
 from multiprocessing.pool import Pool
 from typing import Any
-from typing import Any
 
 from pulsar_sansio.sim import Campaign, Outcome, SeedReport, World, run_seed
 
