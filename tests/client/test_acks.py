@@ -190,7 +190,7 @@ class TestCumulative:
         tracker.cumulative(None, MessageId(1, 5))
         tracker.drain()
         assert not tracker.cumulative(None, MessageId(1, 5))
-        tracker.connection_lost()
+        tracker.forget_sent()
         assert tracker.cumulative(None, MessageId(1, 4))
 
     def test_inside_a_batch_the_entry_before_it_is_acknowledged_once(self) -> None:
@@ -412,7 +412,7 @@ def run(index_acknowledgement: bool, moves: list[tuple[str, int, int]]) -> tuple
         else:
             for ack in tracker.drain():
                 tracker.put_back(ack)
-            tracker.connection_lost()
+            tracker.forget_sent()
     broker.take(tracker.drain())
     return model, broker
 

@@ -160,7 +160,7 @@ class Acknowledger:
             self._requests.cancel(sent.connection, sent.request_id)
             self._not_confirmed(sent, cause)
         self._connection = None
-        self._tracker.connection_lost()
+        self._tracker.forget_sent()
         self._last_sent = None
         self._stop_timer()
         if not self._durable:
@@ -233,6 +233,8 @@ class Acknowledger:
                 flush.awaited.discard(sent)
                 flush.waiting = True
             return
+        # A position the broker did not take may be acknowledged again: it is not "sent already".
+        self._tracker.forget_sent()
         for flush in flushes:
             self._flushes.remove(flush)
             self._fail(flush, error)

@@ -306,8 +306,8 @@ class AckTracker:
                 record.checkpoint = record.size - 1
                 self._parts[record.place] = record
 
-    def connection_lost(self) -> None:
-        """What was sent may be lost, so it may be sent again."""
+    def forget_sent(self) -> None:
+        """What was sent may be lost, or was refused: it may be sent again."""
         self._sent = None
 
     def discard_waiting(self) -> None:
