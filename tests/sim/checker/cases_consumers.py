@@ -386,7 +386,11 @@ def once_more_after_everything(s: Script) -> None:
     s.consumer(kind=c.SHARED)
     s.message(0)
     s.redeliver()
+    s.client(c.PING)
+    s.message(1)  # on its way, perhaps, when the request was read
+    s.broker(c.PONG)
     s.message(0, redelivery_count=1)
+    s.message(1, redelivery_count=1)
     s.message(0, redelivery_count=2)
 
 

@@ -111,7 +111,7 @@ class Consumer:
         "acknowledged", "active", "asked", "asked_for_all", "asks_once_more", "closed_by_broker", "closing",
         "compacted", "confirmed", "confirmed_up_to", "consumer_id", "delivered", "ended", "epoch", "frame",
         "granted", "has_epoch", "last", "memory", "open_since", "partition", "permits", "persistent",
-        "rewinds", "seeking", "single_active", "topic", "transactional", "type",
+        "rewinds", "seeking", "single_active", "topic", "transactional", "type", "unread",
     )  # fmt: skip
 
     def __init__(self, consumer_id: int, command: Any, memory: ConsumerMemory, frame: int) -> None:
@@ -149,6 +149,9 @@ class Consumer:
         """Entry -> how often it was asked for again and has not come."""
         self.asked_for_all = 0
         """How often everything was asked for again."""
+        self.unread: deque[int] = deque(maxlen=1024)
+        """Frames of those requests that the broker may not have read: what it sends meanwhile may come
+        again."""
         self.asks_once_more = False
         """It has become active (Failover), and may repeat a request that the broker may have ignored
         before."""

@@ -131,7 +131,10 @@ def _message(state: State, message: Any) -> None:
         consumer.memory.highest = position
     if not consumer.persistent:
         return
-    used = consumer.asked_for_all
+    unread = consumer.unread
+    while unread and unread[0] <= state.read_by_broker:
+        unread.popleft()
+    used = consumer.asked_for_all - len(unread)
     before = consumer.delivered.pop(position, None)
     again = True
     if before is not None:
@@ -247,6 +250,7 @@ def _redeliver(state: State, redeliver: Any) -> None:
             consumer.memory.epoch = redeliver.consumer_epoch
     if not redeliver.message_ids:
         consumer.asked_for_all += 1
+        consumer.unread.append(state.frame)
     for each in redeliver.message_ids:
         position = (signed(each.ledgerId), signed(each.entryId))
         consumer.asked[position] = consumer.asked.get(position, 0) + 1
