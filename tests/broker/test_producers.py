@@ -99,6 +99,20 @@ def test_limits_and_missing_topics() -> None:
     peer.expect_error("TopicNotFound")
 
 
+def test_clients_cannot_make_topics_names_and_subscriptions_without_end() -> None:
+    world = World(BrokerConfig(max_topics=1, max_subscriptions_per_topic=1))
+    peer = world.connect()
+    peer.ask_producer(name="n" * 5000)
+    peer.expect_error("ProducerBusy")
+    peer.ask_subscribe(subscription="s" * 5000)
+    peer.expect_error("ProducerBusy")
+    peer.subscribe()
+    peer.ask_subscribe(consumer_id=1, subscription="another")
+    peer.expect_error("NotAllowedError")
+    peer.ask_producer("another")
+    peer.expect_error("NotAllowedError")
+
+
 def test_partitions_are_used_one_by_one() -> None:
     world = World()
     world.broker.create_partitioned_topic(0, TOPIC, 2)

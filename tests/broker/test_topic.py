@@ -163,6 +163,20 @@ def test_unconfirmed_acknowledgements_are_written_after_a_while() -> None:
     assert world.store.load().topics[TOPIC].cursors["s"].mark_delete == 0
 
 
+def test_shutting_down_writes_what_is_known_and_ends_every_link() -> None:
+    world = World()
+    peer = world.connect()
+    peer.producer()
+    peer.subscribe()
+    peer.publish(b"x")
+    peer.ack((0, 0, None))
+    world.broker.shutdown(world.now)
+    world.pump()
+    assert peer.closed == "the broker shuts down"
+    assert not world.broker.links
+    assert world.store.load().topics[TOPIC].cursors["s"].mark_delete == 0
+
+
 def test_a_store_gives_copies() -> None:
     """What a broker does with its state is no concern of the store's."""
     store = MemoryStore()

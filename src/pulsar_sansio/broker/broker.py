@@ -136,6 +136,14 @@ class Broker(Administration):
             self._housekeeping.set(self.context.now + self._housekeeping_interval)
         self.journal.settle()
 
+    def shutdown(self, now: int) -> None:
+        """Write what only time would have written, and end every connection."""
+        self._begin(now)
+        self.journal.flush_cursors()
+        for connection in list(self.links.values()):
+            connection.die("the broker shuts down")
+        self._settle()
+
     # --- drains ---------------------------------------------------------------------------------------
 
     @property
@@ -239,6 +247,8 @@ class Broker(Administration):
             raise TopicNotFound(f"Topic {text} does not exist")
         if name.partition >= 0 and name.partition >= self.partitions.get(str(name.base), name.partition + 1):
             raise TopicNotFound(f"Topic {text} does not exist: {name.base} has fewer partitions")
+        if len(self.all_topics) >= self.config.max_topics:
+            raise NotAllowed("Exceed maximum number of topics")
         return self.make_topic(name)
 
     def make_topic(self, name: TopicName) -> AnyTopic:

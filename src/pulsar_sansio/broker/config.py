@@ -42,6 +42,8 @@ class BrokerConfig:
         once every subscription is done with them. `keep_without_subscription`: bytes that a topic without
         any subscription keeps. (The Java broker's ledgers are so large, and live for ten minutes at least,
         that it has no need of this.)
+        `max_topics`, `max_subscriptions_per_topic`: clients cannot make more come into being (the Java
+        broker has no such limit by default).
         `cursor_flush_interval`: seconds an unconfirmed acknowledgement may wait before it is written.
     Subscriptions
         `batch_index_acknowledgement`: keep which messages of a batch are acknowledged (4.2: on).
@@ -79,6 +81,8 @@ class BrokerConfig:
     ledger_max_entries: int = 50_000
     ledger_max_bytes: int = 16 * 1024 * 1024
     keep_without_subscription: int = 128 * 1024 * 1024
+    max_topics: int = 100_000
+    max_subscriptions_per_topic: int = 10_000
     cursor_flush_interval: float = 0.1
     housekeeping_interval: float = 60.0
 
@@ -103,6 +107,8 @@ class BrokerConfig:
             "max_pending_publishes",
             "max_producers_per_connection",
             "max_consumers_per_connection",
+            "max_topics",
+            "max_subscriptions_per_topic",
             "ledger_max_entries",
             "entries_per_turn",
             "key_shared_look_ahead",

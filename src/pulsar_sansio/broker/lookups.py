@@ -11,6 +11,7 @@ from ..model.errors import (
     BrokerError,
     InvalidTopicName,
     MetadataError,
+    ProducerBusy,
     RemoteProtocolError,
     ServerError,
     TopicNameRefused,
@@ -41,6 +42,16 @@ def parse_topic(text: str) -> TopicName:
         return TopicName.parse(text)
     except InvalidTopicName as error:
         raise TopicNameRefused(str(error)) from None
+
+
+MAX_NAME_LENGTH = 4096
+"""Characters of a name that a client chooses."""
+
+
+def check_name(what: str, name: str) -> None:
+    """Raises `ProducerBusy`, which is what a bad name is called (exchanges 26)."""
+    if len(name) > MAX_NAME_LENGTH:
+        raise ProducerBusy(f"{what} of {len(name)} characters, allowed are {MAX_NAME_LENGTH}")
 
 
 def server_error(code: ServerError) -> proto.ServerError:

@@ -8,7 +8,7 @@ from ..wire import MessageMetadata, Send
 from .entry import read_headers
 from .policies import Policies
 
-MAX_MESSAGES_PER_ENTRY = 1_000_000
+MAX_MESSAGES_PER_ENTRY = 100_000
 """A batch that claims more is refused: bit sets of that size would be a peer's way to our memory."""
 
 LEAST_MESSAGE_BYTES = 6

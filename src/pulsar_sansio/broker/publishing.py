@@ -14,7 +14,7 @@ from ..model.errors import (
 )
 from ..wire import Send, encode_send_receipt, proto
 from .connection import Connection, Handler, Reserved, Type
-from .lookups import code, parse_topic
+from .lookups import check_name, code, parse_topic
 from .producers import MODE_NAMES, NameTaken, Producer
 from .topic import Topic
 
@@ -29,6 +29,8 @@ def on_producer(connection: Connection, command: proto.CommandProducer) -> None:
     """The checks of exchanges 4.1, in their order."""
     try:
         topic_name = parse_topic(command.topic)
+        check_name("Producer name", command.producer_name)
+        check_name("Subscription name", command.initial_subscription_name)
         present = connection.producers.get(command.producer_id)
         if present is not None:
             if isinstance(present, Reserved) or not present.ready:

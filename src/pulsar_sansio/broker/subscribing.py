@@ -18,7 +18,7 @@ from ..wire import CUMULATIVE, Ack, Flow, bits_from_words, proto
 from .connection import Connection, Handler, Reserved, Type
 from .consumer import Consumer, SubType
 from .dispatch import ConflictingConsumer
-from .lookups import NO_TRANSACTIONS, parse_topic, server_error
+from .lookups import NO_TRANSACTIONS, check_name, parse_topic, server_error
 from .subscription import Subscription
 from .topic import Topic
 
@@ -49,6 +49,8 @@ def on_subscribe(connection: Connection, command: proto.CommandSubscribe) -> Non
     """The checks of exchanges 9.1 and rules BROKER-01 to BROKER-24, in their order."""
     try:
         topic_name = parse_topic(command.topic)
+        check_name("Subscription name", command.subscription)
+        check_name("Consumer name", command.consumer_name)
         size = sum(len(pair.key) + len(pair.value) for pair in command.metadata)
         if size > MAX_CONSUMER_METADATA:
             raise MetadataError(f"Metadata of {size} characters, allowed are {MAX_CONSUMER_METADATA}")
@@ -101,6 +103,8 @@ def _subscribe(
         _probe(connection, command, topic, conflict)
         return
     if subscription is None:
+        if len(topic.subscriptions) >= broker.config.max_subscriptions_per_topic:
+            raise NotAllowed("Exceed the maximum number of subscriptions of the topic")
         subscription = _new_subscription(topic, command, durable)
     subscription.add(consumer)
     connection.consumers[consumer.id] = consumer
