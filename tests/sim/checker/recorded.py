@@ -7,7 +7,7 @@ from functools import cache
 from pulsar_sansio.sim.checker import Session, Side, Violation
 from tests.wire.recordings import FOLDER, NAMES
 
-__all__ = ["NAMES", "judge", "pieces"]
+__all__ = ["NAMES", "Piece", "frames", "judge", "pieces"]
 
 Piece = tuple[int, Side, bytes]
 
@@ -24,6 +24,21 @@ def _read(name: str) -> Iterator[Piece]:
         if "x" in piece:
             side = Side.CLIENT if piece["d"] == ">" else Side.BROKER
             yield piece["c"], side, bytes.fromhex(piece["x"])
+
+
+@cache
+def frames(name: str) -> tuple[Piece, ...]:
+    """The same, cut into whole frames, each where its last byte passed."""
+    found: list[Piece] = []
+    left: dict[tuple[int, Side], bytes] = {}
+    for connection, side, data in pieces(name):
+        data = left.get((connection, side), b"") + data
+        while len(data) >= 4 and len(data) >= (end := 4 + int.from_bytes(data[:4], "big")):
+            found.append((connection, side, data[:end]))
+            data = data[end:]
+        left[connection, side] = data
+    assert not any(left.values())
+    return tuple(found)
 
 
 def judge(conversation: tuple[Piece, ...] | list[Piece], session: Session | None = None) -> list[Violation]:

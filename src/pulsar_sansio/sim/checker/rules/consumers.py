@@ -149,7 +149,8 @@ def nothing_after_the_brokers_close(state: State, command: Any) -> Finding:
 @rule("CHECK-60", c.ACTIVE_CONSUMER_CHANGE, c.REACHED_END_OF_TOPIC, c.CLOSE_CONSUMER, side=Side.BROKER)
 def news_name_a_consumer(state: State, command: Any) -> Finding:
     """What a broker pushes about a consumer names one that is open."""
-    if state.consumer is not None or state.consumers.overflowed:
+    consumer = state.consumer
+    if state.consumers.overflowed or (consumer is not None and consumer.closed_by_broker < 0):
         return None
     return f"consumer {command.consumer_id} is not open"
 
@@ -190,7 +191,8 @@ def closed_once(state: State, close: Any) -> Finding:
 @rule("CHECK-63", c.CLOSE_PRODUCER, side=Side.BROKER)
 def closed_producers_were_open(state: State, close: Any) -> Finding:
     """The broker's CLOSE_PRODUCER names a producer that is open."""
-    if state.producer is not None or state.producers.overflowed:
+    producer = state.producer
+    if state.producers.overflowed or (producer is not None and producer.closed_by_broker < 0):
         return None
     return f"producer {close.producer_id} is not open"
 
