@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pulsar_sansio.model.errors import FrameError
@@ -147,6 +147,57 @@ def check_receipt(receipt: SendReceipt, meaning: Any) -> None:
 def test_positions_with_their_fields_in_any_order(position: bytes) -> None:
     body = b"\x08\x01\x10\x02\x1a" + bytes([len(position)]) + position
     assert decode(frame_command(SEND_RECEIPT, body))[:4] == (1, 2, 5, 6)
+
+
+LENGTHS = st.sampled_from([0, 5, 127, 128, 16383, 16384, 2**21, 2**28 - 1, 2**28])
+
+
+@settings(max_examples=40)
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from([0, 1, 200]),
+            LENGTHS,
+            st.sampled_from([5, 300, 2**33, -1]),
+            LENGTHS,
+            st.sampled_from([None, 0, 9, 2**64 - 1]),
+        ),
+        min_size=2,
+        max_size=12,
+    )
+)
+def test_receipts_much_like_the_last_are_still_read_right(rows: list[tuple[Any, ...]]) -> None:
+    for row in rows * 2:
+        receipt = SendReceipt(*row)
+        assert decode(receipt.encode()) == receipt
+
+
+@given(
+    LENGTHS,
+    LENGTHS,
+    st.lists(st.tuples(st.integers(0, 30), st.integers(0, 255)), min_size=1, max_size=3),
+)
+def test_a_receipt_like_the_last_but_for_some_bytes_is_not_taken_for_it(
+    sequence_id: int, entry_id: int, changes: list[tuple[int, int]]
+) -> None:
+    frame = SendReceipt(1, sequence_id, 300, entry_id, 2**64 - 1).encode()
+    assert decode(frame)[:4] == (1, sequence_id, 300, entry_id)
+    changed = bytearray(frame)
+    for offset, byte in changes:
+        if 12 + offset < len(frame):
+            changed[12 + offset] = byte
+    meaning = oracle.read(proto.CommandSendReceipt, bytes(changed[12:]))
+    if meaning is None:
+        with pytest.raises(FrameError):
+            decode(bytes(changed))
+    else:
+        check_receipt(decode(bytes(changed)), meaning)
+
+
+def test_more_producers_than_are_remembered() -> None:
+    for ledger in range(40, 1300):
+        receipt = SendReceipt(ledger % 128, ledger, 2**49 >> ledger % 49, 5)
+        assert decode(receipt.encode()) == receipt
 
 
 # --- damage ----------------------------------------------------------------------------------------

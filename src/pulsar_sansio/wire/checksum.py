@@ -1,9 +1,11 @@
 """CRC-32C (Castagnoli) of payload frames (wire: checksum)."""
 
+from collections.abc import Callable
+
 from crc32c import crc32c as _crc32c
 
+crc32c: Callable[..., int] = _crc32c
+"""`crc32c(data, value=0)`: the checksum of `data`, going on from `value`, the checksum of what came before.
 
-def crc32c(data: bytes | bytearray | memoryview, value: int = 0) -> int:
-    """The checksum of `data`, going on from `value`, the checksum of what came before."""
-    result: int = _crc32c(data, value)
-    return result
+The library's own function, not a wrapper of it: it is called for every message.
+"""

@@ -154,7 +154,12 @@ class Layout:
             tag = data[position]
             position += 1
             if tag > 0x7F:
-                tag, position = _read_tag(data, field_start)
+                byte = data[position]
+                if byte < 0x80:
+                    tag = tag & 0x7F | byte << 7
+                    position += 1
+                else:
+                    tag, position = _read_tag(data, field_start)
             reader = readers.get(tag)
             if reader is None:
                 position = _skip(data, position, end, tag, 0)
@@ -166,7 +171,12 @@ class Layout:
             value = data[position]
             position += 1
             if value > 0x7F:
-                value, position = read_varint(data, position - 1)
+                byte = data[position]
+                if byte < 0x80:
+                    value = value & 0x7F | byte << 7
+                    position += 1
+                else:
+                    value, position = read_varint(data, position - 1)
             if tag & 7:
                 if position + value > end:
                     raise IndexError

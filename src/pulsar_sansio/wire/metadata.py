@@ -337,7 +337,7 @@ _TIME_SIZE = 7
 
 _names: dict[bytes, str] = {}
 _times: dict[bytes, int] = {}
-_tails: dict[bytes, dict[str, Any]] = {}
+_tails: dict[bytes, tuple[tuple[str, Any], ...]] = {}
 _new = object.__new__
 
 
@@ -369,8 +369,8 @@ def decode_metadata_range(data: bytes, start: int, end: int) -> MessageMetadata:
     metadata.producer_name = name
     metadata.sequence_id = sequence_id
     metadata.publish_time = publish_time
-    if fields:
-        metadata.__dict__.update(fields)
+    for field, value in fields:
+        setattr(metadata, field, value)
     return metadata
 
 
@@ -395,11 +395,14 @@ def _learn_time(field: bytes) -> int | None:
     return value
 
 
-def _learn_tail(tail: bytes) -> dict[str, Any]:
-    fields, unknown = MessageMetadata._layout.decode_part(tail, 0, len(tail))
+def _learn_tail(tail: bytes) -> tuple[tuple[str, Any], ...]:
+    """Names and values of the fields in `tail`."""
+    values, unknown = MessageMetadata._layout.decode_part(tail, 0, len(tail))
     if unknown:
-        fields["unknown"] = unknown
-    if len(tail) <= _LONGEST_TAIL and not any(isinstance(value, list) for value in fields.values()):
+        values["unknown"] = unknown
+    fields = tuple(values.items())
+    # A list would be shared by all messages with this tail, and somebody might change it.
+    if len(tail) <= _LONGEST_TAIL and not any(isinstance(value, list) for value in values.values()):
         if len(_tails) >= _MEMORY_LIMIT:
             _tails.clear()
         _tails[tail] = fields

@@ -9,13 +9,14 @@ Fields a record has no attribute for are kept as bytes in `rest`, those of the p
 `position_rest`, and written back at the end.
 """
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from struct import Struct
+from typing import Any, NamedTuple
 
 from .command_frame import JOIN_LIMIT, SEND, SEND_RECEIPT, build_frame, check_no_payload, command_tag
 from .fields import BOOL, BYTES, INT32, UINT64, Field, Layout, signed_64
 from .positions import MINUS_ONE, decode_position, take_position
-from .varint import encode_varint, read_varint
+from .varint import VALUE_OF_CONTINUED, VALUE_OF_SMALL, encode_varint, read_varint
 
 _SEND_TAG = command_tag(SEND)
 _SEND_RECEIPT_TAG = command_tag(SEND_RECEIPT)
@@ -183,13 +184,78 @@ def encode_send_receipt(
     return build_frame(_SEND_RECEIPT_TAG, body + rest)
 
 
+# Receipts of one producer from one ledger differ in the sequence id and the entry's number. So the last one
+# of that kind is remembered as what stands before, between and behind these two: when all of it is there
+# again, nothing else has to be read. An entry of this memory is a pure function of the bytes compared.
+
+_MEMORY_LIMIT = 1024
+_Likeness = tuple[Callable[[bytes, int], tuple[Any, ...]], bytes, bytes, bytes, int, int, int | None]
+"""Reader of: front, sequence id in two parts, middle, entry in two parts, back; front; middle; back;
+producer, ledger, highest sequence id."""
+
+_likenesses: dict[tuple[bytes, int], _Likeness] = {}
+
+
 def decode_send_receipt(data: bytes, position: int, end: int, frame_end: int) -> SendReceipt:
     check_no_payload(SEND_RECEIPT, end, frame_end)
+    likeness = _likenesses.get((data[position : position + 3], end - position))
+    if likeness is not None:
+        read, front, middle, back, producer_id, ledger_id, highest = likeness
+        found, low, high, between, entry_low, entry_high, behind = read(data, position)
+        if found == front and between == middle and behind == back:
+            sequence_id = VALUE_OF_SMALL.get(high, -1)
+            entry_id = VALUE_OF_SMALL.get(entry_high, -1)
+            if sequence_id >= 0 and entry_id >= 0:
+                if low:
+                    sequence_id = (sequence_id << 14) + VALUE_OF_CONTINUED.get(low, -(1 << 30))
+                if entry_low:
+                    entry_id = (entry_id << 14) + VALUE_OF_CONTINUED.get(entry_low, -(1 << 30))
+                if sequence_id >= 0 and entry_id >= 0:
+                    return _new_tuple(
+                        SendReceipt, (producer_id, sequence_id, ledger_id, entry_id, highest, b"", b"")
+                    )
+    return _decode_usual_send_receipt(data, position, end)
+
+
+def _remember(data: bytes, start: int, sequence: int, entry: int, end: int, receipt: SendReceipt) -> None:
+    """`sequence`, `entry`: where the two numbers that differ begin."""
+    middle = read_varint(data, sequence)[1]
+    back = read_varint(data, entry)[1]
+    if sequence != start + 3 or middle - sequence > 4 or back - entry > 4 or middle > entry:
+        return
+    if len(_likenesses) >= _MEMORY_LIMIT:
+        _likenesses.clear()
+    low = 2 if middle - sequence > 2 else 0
+    entry_low = 2 if back - entry > 2 else 0
+    lengths = (
+        3,
+        low,
+        middle - sequence - low,
+        entry - middle,
+        entry_low,
+        back - entry - entry_low,
+        end - back,
+    )
+    assert receipt.ledger_id is not None
+    _likenesses[data[start:sequence], end - start] = (
+        Struct("".join(f"{length}s" for length in lengths)).unpack_from,
+        data[start:sequence],
+        data[middle:entry],
+        data[back:end],
+        receipt.producer_id,
+        receipt.ledger_id,
+        receipt.highest_sequence_id,
+    )
+
+
+def _decode_usual_send_receipt(data: bytes, position: int, end: int) -> SendReceipt:
     start = position
     producer_id = sequence_id = ledger_id = entry_id = highest = None
+    sequence = entry = 0
     while position < end:
         tag = data[position]
-        value = data[position + 1]
+        value_start = position + 1
+        value = data[value_start]
         position += 2
         if value > 0x7F:
             byte = data[position]
@@ -205,6 +271,7 @@ def decode_send_receipt(data: bytes, position: int, end: int, frame_end: int) ->
             producer_id = value
         elif tag == 0x10:
             sequence_id = value
+            sequence = value_start
         elif tag == 0x20:
             highest = value
         elif tag == 0x1A and ledger_id is None:
@@ -214,7 +281,8 @@ def decode_send_receipt(data: bytes, position: int, end: int, frame_end: int) ->
             ledger_id, position = read_varint(data, position + 1)
             if data[position] != 0x10:
                 return _decode_any_send_receipt(data, start, end)
-            entry_id, position = read_varint(data, position + 1)
+            entry = position + 1
+            entry_id, position = read_varint(data, entry)
             if position != position_end:
                 return _decode_any_send_receipt(data, start, end)
         else:
@@ -224,7 +292,10 @@ def decode_send_receipt(data: bytes, position: int, end: int, frame_end: int) ->
     if ledger_id is not None and entry_id is not None and (ledger_id >> 63 or entry_id >> 63):
         ledger_id = signed_64(ledger_id)
         entry_id = signed_64(entry_id)
-    return _new_tuple(SendReceipt, (producer_id, sequence_id, ledger_id, entry_id, highest, b"", b""))
+    receipt = SendReceipt(producer_id, sequence_id, ledger_id, entry_id, highest)
+    if ledger_id is not None:
+        _remember(data, start, sequence, entry, end, receipt)
+    return receipt
 
 
 def _decode_any_send_receipt(data: bytes, start: int, end: int) -> SendReceipt:
