@@ -7,28 +7,26 @@ first; what was handed out can be acknowledged for ever (rules CONS-09 to CONS-1
 How the broker is found and found again is the attachment's; states are its states.
 
 What happens to each message has rooms of its own: `arrival` (frame to queue), `delivery` (queue to
-application), `permits`, `acks` and `acknowledger` (what is acknowledged, when it is sent), `redelivery`.
+application), `permits`, `verdicts` (what the application says of it), `acks` and `acknowledger` (what is
+acknowledged, when it is sent), `redelivery`.
 """
 
-from collections.abc import Callable, Collection, Iterable
-from operator import attrgetter
-from typing import Any, ClassVar, Literal, cast
+from collections.abc import Callable
+from typing import Any, ClassVar, Literal
 
 from ..model.config import ConsumerSpec, InitialPosition, SubscriptionType
 from ..model.errors import (
     ClosedError,
     ConnectionLost,
-    LocalProtocolError,
     NotSupported,
     PulsarError,
     RemoteProtocolError,
 )
-from ..model.message import Entry, Message, Source
-from ..model.message_id import MessageId
+from ..model.message import Message, Source
 from ..model.topic_name import TopicName
 from ..wire import MessageCommand, encode_command, encode_flow, proto
 from .acknowledger import Acknowledger
-from .acks import AckTracker, BatchAcknowledgement, EntryAcknowledgement, Place
+from .acks import AckTracker
 from .arrival import Arrival, ArrivalCounters
 from .attachment import Attached as AttachedState
 from .attachment import Attachment, Decision
@@ -49,8 +47,7 @@ from .outputs import (
 from .permits import Permits
 from .redelivery import Redelivery
 from .services import ClientContext, Services
-
-Acknowledgeable = Message | MessageId | Iterable[Message | MessageId]
+from .verdicts import Acknowledgeable, Verdicts
 
 _Command = proto.BaseCommand
 _SubType = proto.CommandSubscribe.SubType
@@ -72,7 +69,8 @@ _NAME_LENGTH = 5
 
 
 class Consumer:
-    """One consumer. `receive()` gives the next message or None, `take(limit)` a list of the next ones."""
+    """One consumer. `receive()` gives the next message or None, `take(limit)` a list of the next ones;
+    `acknowledge`, `acknowledge_cumulative` and `negative_acknowledge` are those of its `Verdicts`."""
 
     kind: Literal["producer", "consumer"] = "consumer"
     open_reply: ClassVar[int] = _Command.SUCCESS
@@ -90,19 +88,22 @@ class Consumer:
         self._context = context
         self._services = services
         self._source = Source(str(self.topic), self.topic.partition)
-        self._tracker = AckTracker(spec.batch_index_acknowledgement)
-        self._owner: AckTracker | None = self._tracker
-        """The tracker as long as anything can be acknowledged: None once the consumer is closing."""
-        self._single: EntryAcknowledgement | None = self._tracker.single
-        """Likewise, the record of all entries of one message."""
+        tracker = AckTracker(spec.batch_index_acknowledgement)
+        # A topic without memory never delivers anything again.
+        has_memory = self.topic.persistent
         self._queue = DeliveryQueue(self.permits)
         self._acknowledger = Acknowledger(
-            context, services.requests, wire_id, spec, self._tracker, wanted=self.topic.persistent
+            context, services.requests, wire_id, spec, tracker, wanted=has_memory
         )
-        self._arrival = Arrival(self._source, self.permits, self._queue, self._tracker, self._acknowledger)
-        if not spec.durable and self.topic.persistent:
+        self._arrival = Arrival(self._source, self.permits, self._queue, tracker, self._acknowledger)
+        if not spec.durable and has_memory:
             self._arrival.start_at(spec.start_message_id, spec.start_message_id_inclusive)
-        self._redelivery = Redelivery(context, wire_id, spec, self._queue, self._acknowledger)
+        self._redelivery = Redelivery(
+            context, wire_id, spec, self._queue, self._acknowledger, wanted=has_memory
+        )
+        self._verdicts = Verdicts(
+            spec.subscription_type, self._source, tracker, self._acknowledger, self._redelivery
+        )
         self._connection: Connection | None = None
         """The connection that messages are taken from: while attached, until the close begins."""
         self._ready = False
@@ -113,8 +114,11 @@ class Consumer:
         self._end_of_topic = False
         self.receive: Callable[[], Message | None] = self._queue.receive
         self.take: Callable[[int], list[Message]] = self._queue.take
+        self.acknowledge: Callable[[Acknowledgeable], None] = self._verdicts.acknowledge
+        self.acknowledge_cumulative = self._verdicts.acknowledge_cumulative
+        self.negative_acknowledge = self._verdicts.negative_acknowledge
 
-    # --- once per message ------------------------------------------------------------------------
+    # --- deliveries ------------------------------------------------------------------------------
 
     def on_message(self, connection: Connection, command: MessageCommand) -> None:
         """A MESSAGE frame. Raises `RemoteProtocolError` where the link has to die for it."""
@@ -131,93 +135,20 @@ class Consumer:
             queue.announced = True
             self._context.emit(Deliverable(self.handle))
 
-    def acknowledge(self, what: Acknowledgeable) -> None:
-        """These messages are done (rules ACK-01, ACK-22). Acknowledging again changes nothing.
-
-        Raises `LocalProtocolError` for what is no message or id, or belongs to another topic, having changed
-        nothing.
-        """
-        if type(what) is Message:
-            entry = what.entry
-            record = entry.acknowledgement
-            index = what.batch_index
-            # In order, and nothing to send: counting is all.
-            if index == record.in_order and index != record.checkpoint and record.tracker is self._owner:
-                record.in_order = index + 1
-                return
-            # An entry by itself, and others wait already: adding it to them is all.
-            if record is self._single:
-                entries = self._tracker.entries
-                entries[entry.place] = None
-                if len(entries) < self._acknowledger.calm and not self._redelivery.negative:
-                    return
-            self._check_message(what)
-            waits = self._acknowledge_message(what)
-        elif isinstance(what, MessageId):
-            self._check_id(what)
-            waits = self._acknowledge_id(what)
-        else:
-            waits = self._acknowledge_all(cast(Iterable[Message | MessageId], what))
-        if waits:
-            self._acknowledger.something_waits()
-
     # --- the application's commands --------------------------------------------------------------
 
     def available(self) -> int:
         """Messages that `take` would give now."""
         return self._queue.available
 
-    def acknowledge_cumulative(self, what: Message | MessageId) -> None:
-        """This message and all before it are done (rules ACK-02, ACK-06, ACK-14).
-
-        Raises `LocalProtocolError` on a Shared or Key_Shared subscription, or for what is no message or id
-        of this topic.
-        """
-        if not self.spec.subscription_type.cumulative:
-            raise LocalProtocolError(
-                f"cumulative acknowledgement is not possible on a {self.spec.subscription_type.value} "
-                f"subscription, whose messages go to several consumers"
-            )
-        record = None
-        if isinstance(what, Message):
-            self._check_message(what)
-            message_id = what.message_id
-            if what.batch_index >= 0 and what.entry.acknowledgement.tracker is self._tracker:
-                record = what.entry.acknowledgement
-        elif isinstance(what, MessageId):
-            self._check_id(what)
-            message_id = what
-        else:
-            raise _not_a_message(what)
-        waits = self._tracker.cumulative(record, message_id)
-        ledger_id, entry_id = message_id[:2]
-        self._redelivery.acknowledged_through((ledger_id, entry_id - (message_id.batch_index >= 0)))
-        if waits:
-            self._acknowledger.something_waits()
-
-    def negative_acknowledge(self, what: Acknowledgeable) -> None:
-        """Ask for these messages again after the delay; a batch comes again as a whole (NACK-01, NACK-02).
-
-        Raises like `acknowledge`.
-        """
-        items = [what] if isinstance(what, Message | MessageId) else _several(what)
-        self._check_all(items)
-        places: dict[Place, None] = {}
-        for item in items:
-            places[item.entry.place if isinstance(item, Message) else item[:2]] = None
-        if self.topic.persistent:
-            self._redelivery.negative_acknowledge(
-                [place for place in places if not self._tracker.is_duplicate(place)]
-            )
-
     def redeliver_unacknowledged(self) -> None:
         """Ask for everything again that is not acknowledged (REDEL-01). Raises only when closed."""
-        self._check_open()
+        self._verdicts.check_open()
         self._redelivery.redeliver_all()
 
     def flush_acknowledgements(self, request: int) -> None:
         """`RequestDone(request)` when the broker has confirmed all acknowledgements so far."""
-        self._check_open()
+        self._verdicts.check_open()
         self._acknowledger.flush_confirmed(request)
 
     def unsubscribe(self, request: int, force: bool) -> None:
@@ -225,7 +156,7 @@ class Consumer:
 
         `RequestFailed` where the broker refuses (the consumer goes on), or there is no connection.
         """
-        self._check_open()
+        self._verdicts.check_open()
         connection = self._connection
         if connection is None:
             why = "unsubscribe needs a connection, and there is none at the moment"
@@ -255,7 +186,7 @@ class Consumer:
 
     def close(self) -> None:
         """Send what acknowledgements wait, then leave (rules CONS-50 to CONS-52). `Closed` follows."""
-        if self._owner is None:
+        if self._verdicts.closed:
             return
         self._acknowledger.flush()
         self._stop()
@@ -365,99 +296,7 @@ class Consumer:
             self._end_of_topic = True
             self._context.emit(EndOfTopic(self.handle))
 
-    # --- inside ----------------------------------------------------------------------------------
-
-    def _acknowledge_message(self, message: Message) -> bool:
-        """Whether something new waits to be sent."""
-        entry = message.entry
-        record: BatchAcknowledgement = entry.acknowledgement
-        if record.tracker is not self._tracker:
-            return self._acknowledge_id(message.message_id)
-        if message.batch_index < 0:
-            self._tracker.entries[entry.place] = None
-            self._redelivery.acknowledged(entry.place)
-            return True
-        waits = self._tracker.member(record, message.batch_index)
-        if record.complete:
-            self._redelivery.acknowledged(entry.place)
-        return waits
-
-    def _acknowledge_id(self, message_id: MessageId) -> bool:
-        """Whether something new waits to be sent."""
-        waits = self._tracker.individual(message_id)
-        place = message_id[:2]
-        if self._tracker.is_duplicate(place):
-            self._redelivery.acknowledged(place)
-        return waits
-
-    def _acknowledge_all(self, what: Iterable[Message | MessageId]) -> bool:
-        """Several at once: first all of them are checked, then all are acknowledged."""
-        items = _several(what)
-        self._check_all(items)
-        owner, single = self._owner, self._single
-        entries = self._tracker.entries
-        negative = self._redelivery.negative
-        waits = False
-        for item in items:
-            if type(item) is Message:
-                record = item.entry.acknowledgement
-                index = item.batch_index
-                if index == record.in_order and index != record.checkpoint and record.tracker is owner:
-                    record.in_order = index + 1
-                elif record is single:
-                    entries[item.entry.place] = None
-                    if negative:
-                        self._redelivery.acknowledged(item.entry.place)
-                    waits = True
-                elif self._acknowledge_message(item):
-                    waits = True
-            elif self._acknowledge_id(cast(MessageId, item)):
-                waits = True
-        return waits
-
-    # --- checks: raise for the caller's mistakes -------------------------------------------------
-
-    def _check_open(self) -> None:
-        if self._owner is None:
-            raise ClosedError(f"the consumer on {self._source.topic} is closed")
-
-    def _check_all(self, items: Collection[Message | MessageId]) -> None:
-        self._check_open()
-        messages = items
-        if set(map(type, items)) != {Message}:
-            messages = []
-            for item in items:
-                if isinstance(item, Message):
-                    messages.append(item)
-                else:
-                    self._check_id(item)
-        # Messages come by the entry, and what is to be checked of them is the entry's.
-        for entry in set(map(_entry_of, messages)):
-            if entry.source is not self._source and entry.source != self._source:
-                raise self._foreign(entry)
-
-    def _check_message(self, message: Message) -> None:
-        self._check_open()
-        entry = message.entry
-        if entry.source is not self._source and entry.source != self._source:
-            raise self._foreign(entry)
-
-    def _check_id(self, message_id: MessageId) -> None:
-        self._check_open()
-        partition = self._source.partition
-        if message_id.partition >= 0 and message_id.partition != partition:
-            raise LocalProtocolError(
-                f"message id {message_id} is of partition {message_id.partition}, not of {self._source.topic}"
-            )
-        self._tracker.check(message_id)
-
-    def _foreign(self, entry: Entry) -> LocalProtocolError:
-        ledger_id, entry_id = entry.place
-        return LocalProtocolError(
-            f"message {ledger_id}:{entry_id} is from {entry.source.topic}, not from {self._source.topic}"
-        )
-
-    # --- ends ------------------------------------------------------------------------------------
+    # --- inside ------------------------------------------------------------------------------------
 
     def _answer(self, outcome: RequestDone | RequestFailed) -> None:
         if outcome.request in self._unsubscribing:
@@ -467,7 +306,7 @@ class Consumer:
     def _on_early_message(self) -> None:
         """A message while not subscribed. While closing, nobody wants it; otherwise the broker had no permit
         to send it, and it would be lost for this subscription: only a new connection brings it again."""
-        if self._owner is not None:
+        if not self._verdicts.closed:
             raise RemoteProtocolError(
                 f"the broker sent messages of {self._source.topic} before it was asked to"
             )
@@ -487,8 +326,7 @@ class Consumer:
     def _stop(self) -> None:
         """No message is taken or handed out any more."""
         self._connection = None
-        self._owner = None
-        self._single = None
+        self._verdicts.close()
         self._redelivery.detach()
         self.permits.detach()
         self._queue.clear()
@@ -500,25 +338,6 @@ class Consumer:
 
     def _take_closed(self, _limit: int) -> list[Message]:
         raise ClosedError(f"the consumer on {self._source.topic} is closed")
-
-
-_entry_of = attrgetter("entry")
-
-
-def _several(items: object) -> Collection[Message | MessageId]:
-    """`items` as a collection of messages and ids; raises `LocalProtocolError` for anything else."""
-    if not isinstance(items, list | tuple):
-        if not isinstance(items, Iterable) or isinstance(items, str | bytes):
-            raise _not_a_message(items)
-        items = list(items)
-    for kind in set(map(type, items)):
-        if kind is not Message and kind is not MessageId:
-            raise _not_a_message(next(item for item in items if type(item) is kind))
-    return items
-
-
-def _not_a_message(what: object) -> LocalProtocolError:
-    return LocalProtocolError(f"a message, a message id or several of them, not {type(what).__name__}")
 
 
 def _ignore(_: object) -> None:

@@ -91,6 +91,7 @@ class Redelivery:
         "_single_entries",
         "_slot",
         "_told_epoch",
+        "_wanted",
         "_wire_id",
         "epoch",
         "negative",
@@ -103,7 +104,10 @@ class Redelivery:
         spec: ConsumerSpec,
         queue: DeliveryQueue,
         acknowledger: Acknowledger,
+        *,
+        wanted: bool,
     ) -> None:
+        """`wanted`: whether the topic can deliver anything again; if not, nothing is ever asked for."""
         self.epoch = 0
         """Deliveries of an older one are dropped; it goes up with every redeliver-all."""
         self.negative = NegativeAcknowledgements(seconds_to_ns(spec.negative_acknowledgement_delay))
@@ -112,6 +116,7 @@ class Redelivery:
         self._single_entries = not spec.subscription_type.cumulative
         self._queue = queue
         self._acknowledger = acknowledger
+        self._wanted = wanted
         self._slot = context.deadlines.slot(self._negative_due)
         self._connection: Connection | None = None
         self._active = True
@@ -133,7 +138,7 @@ class Redelivery:
 
     def negative_acknowledge(self, places: Collection[Place]) -> None:
         """Ask for these entries when the delay is over; while detached there is no need to."""
-        if self._connection is None:
+        if self._connection is None or not self._wanted:
             return
         now = self._context.now
         for place in places:
@@ -155,6 +160,8 @@ class Redelivery:
         A Failover consumer that is not the active one does nothing: the broker would ignore it, and an epoch
         that the broker does not take over would make every later message look outdated.
         """
+        if not self._wanted:
+            return
         connection = self._connection
         if connection is None:
             self._queue.clear()

@@ -1,0 +1,258 @@
+"""The application's verdicts on messages: done, done up to here, again (rules ACK-01 to ACK-09, NACK-01).
+
+A verdict is given on a message, on an id, or on several of either (ACK-22). Here it is checked whether it can
+be meant for this consumer at all, and brought to the tracker of acknowledgements or to redelivery. A call
+that raises has changed nothing. What is sent of it, and when, is decided elsewhere.
+
+`acknowledge` comes once per message: its first lines are all that most calls run.
+"""
+
+from collections.abc import Callable, Iterable
+from itertools import groupby
+from operator import attrgetter
+from typing import cast
+
+from ..model.config import SubscriptionType
+from ..model.errors import ClosedError, LocalProtocolError
+from ..model.message import Entry, Message, Source
+from ..model.message_id import MessageId
+from .acknowledger import Acknowledger
+from .acks import AckTracker, BatchAcknowledgement, EntryAcknowledgement
+from .redelivery import Redelivery
+
+Acknowledgeable = Message | MessageId | Iterable[Message | MessageId]
+
+
+class Verdicts:
+    """Verdicts given to one consumer. All methods raise `ClosedError` once it is closing, and
+    `LocalProtocolError` for what is no message or id, or belongs to another topic."""
+
+    __slots__ = (
+        "_acknowledger",
+        "_kind",
+        "_owner",
+        "_redelivery",
+        "_single",
+        "_source",
+        "_tracker",
+    )
+
+    def __init__(
+        self,
+        kind: SubscriptionType,
+        source: Source,
+        tracker: AckTracker,
+        acknowledger: Acknowledger,
+        redelivery: Redelivery,
+    ) -> None:
+        self._kind = kind
+        self._source = source
+        self._tracker = tracker
+        self._acknowledger = acknowledger
+        self._redelivery = redelivery
+        self._owner: AckTracker | None = tracker
+        """The tracker as long as anything can be acknowledged: None once the consumer is closing."""
+        self._single: EntryAcknowledgement | None = tracker.single
+        """Likewise, the record of all entries of one message."""
+
+    def close(self) -> None:
+        """From now on every verdict raises."""
+        self._owner = None
+        self._single = None
+
+    @property
+    def closed(self) -> bool:
+        return self._owner is None
+
+    def check_open(self) -> None:
+        """Raise `ClosedError` once the consumer is closing."""
+        if self._owner is None:
+            raise ClosedError(f"the consumer on {self._source.topic} is closed")
+
+    def acknowledge(self, what: Acknowledgeable) -> None:
+        """These messages are done (rules ACK-01, ACK-22). Acknowledging again changes nothing.
+
+        Raises `LocalProtocolError` for what is no message or id, or belongs to another topic, having changed
+        nothing.
+        """
+        if type(what) is Message:
+            entry = what.entry
+            record = entry.acknowledgement
+            index = what.batch_index
+            # In order, and nothing to send: counting is all.
+            if index == record.in_order and index != record.checkpoint and record.tracker is self._owner:
+                record.in_order = index + 1
+                return
+            # An entry by itself, and others wait already: adding it to them is all.
+            if record is self._single:
+                entries = self._tracker.entries
+                entries[entry.place] = None
+                if len(entries) < self._acknowledger.calm and not self._redelivery.negative:
+                    return
+            self._check_message(what)
+            waits = self._acknowledge_message(what)
+        elif isinstance(what, MessageId):
+            self._check_id(what)
+            waits = self._acknowledge_id(what)
+        else:
+            waits = self._acknowledge_all(cast(Iterable[Message | MessageId], what))
+        if waits:
+            self._acknowledger.something_waits()
+
+    def acknowledge_cumulative(self, what: Message | MessageId) -> None:
+        """This message and all before it are done (rules ACK-02, ACK-06, ACK-14).
+
+        Raises `LocalProtocolError` on a Shared or Key_Shared subscription, or for what is no message or id
+        of this topic.
+        """
+        if not self._kind.cumulative:
+            raise LocalProtocolError(
+                f"cumulative acknowledgement is not possible on a {self._kind.value} "
+                f"subscription, whose messages go to several consumers"
+            )
+        record = None
+        if isinstance(what, Message):
+            self._check_message(what)
+            message_id = what.message_id
+            if what.batch_index >= 0 and what.entry.acknowledgement.tracker is self._tracker:
+                record = what.entry.acknowledgement
+        elif isinstance(what, MessageId):
+            self._check_id(what)
+            message_id = what
+        else:
+            raise _not_a_message(what)
+        waits = self._tracker.cumulative(record, message_id)
+        ledger_id, entry_id = message_id[:2]
+        self._redelivery.acknowledged_through((ledger_id, entry_id - (message_id.batch_index >= 0)))
+        if waits:
+            self._acknowledger.something_waits()
+
+    def negative_acknowledge(self, what: Acknowledgeable) -> None:
+        """Ask for these messages again after the delay; a batch comes again as a whole (NACK-01, NACK-02).
+
+        Raises like `acknowledge`.
+        """
+        ids, messages = self._several([what] if isinstance(what, Message | MessageId) else what)
+        places = dict.fromkeys([message_id[:2] for message_id in ids])
+        places.update(dict.fromkeys([message.entry.place for message in messages]))
+        self._redelivery.negative_acknowledge(
+            [place for place in places if not self._tracker.is_duplicate(place)]
+        )
+
+    # --- inside ----------------------------------------------------------------------------------
+
+    def _acknowledge_message(self, message: Message) -> bool:
+        """Whether something new waits to be sent."""
+        entry = message.entry
+        record: BatchAcknowledgement = entry.acknowledgement
+        if record.tracker is not self._tracker:
+            return self._acknowledge_id(message.message_id)
+        if message.batch_index < 0:
+            self._tracker.entries[entry.place] = None
+            self._redelivery.acknowledged(entry.place)
+            return True
+        waits = self._tracker.member(record, message.batch_index)
+        if record.complete:
+            self._redelivery.acknowledged(entry.place)
+        return waits
+
+    def _acknowledge_id(self, message_id: MessageId) -> bool:
+        """Whether something new waits to be sent."""
+        waits = self._tracker.individual(message_id)
+        place = message_id[:2]
+        if self._tracker.is_duplicate(place):
+            self._redelivery.acknowledged(place)
+        return waits
+
+    def _acknowledge_all(self, what: Iterable[Message | MessageId]) -> bool:
+        """Several at once: first all of them are checked, then all are acknowledged."""
+        waits = False
+        ids, messages = self._several(what)
+        for message_id in ids:
+            waits |= self._acknowledge_id(message_id)
+        if messages and messages[0].batch_index >= 0:
+            return self._acknowledge_batches(messages) or waits
+        entries, negative, single = self._tracker.entries, self._redelivery.negative, self._single
+        for message in messages:
+            entry = message.entry
+            if entry.acknowledgement is single and not negative:
+                entries[entry.place] = None
+                waits = True
+            else:
+                waits |= self._acknowledge_message(message)
+        return waits
+
+    def _acknowledge_batches(self, messages: list[Message]) -> bool:
+        """Messages of batches, as `take` gives them: all those of one batch that come in order at once."""
+        waits = False
+        for entry, group in groupby(messages, _entry_of):
+            together = list(group)
+            record = entry.acknowledgement
+            first = record.in_order
+            count = len(together)
+            if record.tracker is self._owner and list(map(_index_of, together)) == list(
+                range(first, first + count)
+            ):
+                last = first + count - 1
+                if first <= record.checkpoint <= last:
+                    record.in_order = last
+                    waits |= self._acknowledge_message(together[-1])
+                else:
+                    record.in_order = last + 1
+            else:
+                for message in together:
+                    waits |= self._acknowledge_message(message)
+        return waits
+
+    # --- checks: raise for the caller's mistakes -------------------------------------------------
+
+    def _several(self, what: object) -> tuple[list[MessageId], list[Message]]:
+        """The ids and the messages that `what` consists of, every one of them checked."""
+        self.check_open()
+        if not isinstance(what, Iterable) or isinstance(what, str | bytes):
+            raise _not_a_message(what)
+        messages = what if isinstance(what, list) else list(what)
+        ids: list[MessageId] = []
+        kinds = set(map(type, messages)) - {Message}
+        if kinds:
+            ids = [item for item in messages if type(item) is MessageId]
+            messages = [item for item in messages if type(item) is not MessageId]
+            for item in messages:
+                if type(item) is not Message:
+                    raise _not_a_message(item)
+            for message_id in ids:
+                self._check_id(message_id)
+        # Messages come by the entry, and what is to be checked of them is the entry's.
+        for entry in set(map(_entry_of, messages)):
+            if entry.source is not self._source and entry.source != self._source:
+                raise self._foreign(entry)
+        return ids, messages
+
+    def _check_message(self, message: Message) -> None:
+        self.check_open()
+        entry = message.entry
+        if entry.source is not self._source and entry.source != self._source:
+            raise self._foreign(entry)
+
+    def _check_id(self, message_id: MessageId) -> None:
+        self.check_open()
+        partition = self._source.partition
+        if message_id.partition >= 0 and message_id.partition != partition:
+            raise LocalProtocolError(
+                f"message id {message_id} is of partition {message_id.partition}, not of {self._source.topic}"
+            )
+        self._tracker.check(message_id)
+
+    def _foreign(self, entry: Entry) -> LocalProtocolError:
+        ledger_id, entry_id = entry.place
+        return LocalProtocolError(
+            f"message {ledger_id}:{entry_id} is from {entry.source.topic}, not from {self._source.topic}"
+        )
+
+
+_entry_of: Callable[[Message], Entry] = attrgetter("entry")
+_index_of: Callable[[Message], int] = attrgetter("batch_index")
+
+
+def _not_a_message(what: object) -> LocalProtocolError:
+    return LocalProtocolError(f"a message, a message id or several of them, not {type(what).__name__}")
