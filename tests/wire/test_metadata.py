@@ -170,6 +170,13 @@ def test_metadata_like_the_last_but_for_some_bytes_is_not_taken_for_it(
         check(decode_message_metadata(changed), meaning)
 
 
+def test_a_sequence_id_without_an_end_is_refused() -> None:
+    decode_message_metadata(b"\x0a\x01p\x10\x00\x18\x85\x85\x85\x85\x85\x05")
+    for size in range(1, 13):
+        with pytest.raises(FrameError):
+            decode_message_metadata(b"\x0a\x01p\x10" + b"\xff" * size)
+
+
 def test_lists_are_not_shared_between_messages() -> None:
     data = MessageMetadata("p", 1, 1_763_740_000_123, replicate_to=["a"]).encode()
     first = decode_message_metadata(data)

@@ -12,6 +12,7 @@ Fields the schema does not know are kept and written back at the end.
 from collections.abc import Sequence
 from typing import Any, ClassVar, NamedTuple, Self
 
+from ..model.errors import FrameError
 from .fields import (
     BOOL,
     BYTES,
@@ -353,7 +354,14 @@ def decode_metadata_range(data: bytes, start: int, end: int) -> MessageMetadata:
     sequence_id = data[position]
     position += 1
     if sequence_id > 0x7F:
-        sequence_id, position = read_varint(data, position - 1)
+        if data[position] < 0x80:
+            sequence_id = sequence_id & 0x7F | data[position] << 7
+            position += 1
+        else:
+            try:
+                sequence_id, position = read_varint(data, position - 1)
+            except IndexError:
+                raise FrameError("MessageMetadata ends inside a field") from None
     tail_start = position + _TIME_SIZE
     if tail_start > end:
         return MessageMetadata._decode_range(data, start, end)
