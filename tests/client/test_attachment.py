@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from pulsar_sansio.client import attachment as module
-from pulsar_sansio.client.attachment import REFUSALS, TRANSITIONS, Attachment, Decision, Input
+from pulsar_sansio.client.attachment import TRANSITIONS, Attachment, Input
 from pulsar_sansio.client.outputs import (
     Attached,
     Closed,
@@ -19,6 +19,7 @@ from pulsar_sansio.client.outputs import (
     RequestDone,
     SendFailed,
 )
+from pulsar_sansio.client.refusals import REFUSALS, Decision
 from pulsar_sansio.core.transitions import IllegalMove
 from pulsar_sansio.model.config import ProducerSpec
 from pulsar_sansio.model.errors import BrokerError, ConnectionLost, ServerError, TimedOut

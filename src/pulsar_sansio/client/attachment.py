@@ -25,7 +25,6 @@ from ..model.errors import (
     BrokerError,
     NotSupported,
     PulsarError,
-    ServerError,
     TimedOut,
 )
 from ..model.service_url import Address
@@ -33,50 +32,9 @@ from ..model.topic_name import TopicName
 from .connection import Connection
 from .lookup import Query, parse_broker_url
 from .pool import Waiter
+from .refusals import Decision as Decision
+from .refusals import decide
 from .services import ClientContext, Services
-
-
-class Decision(Enum):
-    """What becomes of an attempt that the broker refused."""
-
-    DEFAULT = auto()
-    """What the table below says."""
-    RETRY = auto()
-    FAIL = auto()
-
-
-_RETRY, _FAIL = Decision.RETRY, Decision.FAIL
-
-REFUSALS: dict[ServerError, tuple[Decision, Decision]] = {
-    # code: (while creating, when it was attached before); exchanges 4.3 and 9.1
-    ServerError.UnknownError: (_RETRY, _RETRY),
-    ServerError.MetadataError: (_RETRY, _RETRY),
-    ServerError.PersistenceError: (_RETRY, _RETRY),
-    ServerError.AuthenticationError: (_FAIL, _RETRY),
-    ServerError.AuthorizationError: (_FAIL, _RETRY),
-    ServerError.ConsumerBusy: (_FAIL, _RETRY),
-    ServerError.ServiceNotReady: (_RETRY, _RETRY),
-    ServerError.ProducerBlockedQuotaExceededError: (_RETRY, _RETRY),
-    ServerError.ProducerBlockedQuotaExceededException: (_FAIL, _RETRY),
-    ServerError.ChecksumError: (_FAIL, _RETRY),
-    ServerError.UnsupportedVersionError: (_FAIL, _RETRY),
-    ServerError.TopicNotFound: (_FAIL, _FAIL),
-    ServerError.SubscriptionNotFound: (_FAIL, _FAIL),
-    ServerError.ConsumerNotFound: (_RETRY, _RETRY),
-    ServerError.TooManyRequests: (_RETRY, _RETRY),
-    ServerError.TopicTerminatedError: (_FAIL, _FAIL),
-    ServerError.ProducerBusy: (_FAIL, _RETRY),
-    ServerError.InvalidTopicName: (_FAIL, _RETRY),
-    ServerError.IncompatibleSchema: (_FAIL, _RETRY),
-    ServerError.ConsumerAssignError: (_FAIL, _RETRY),
-    ServerError.TransactionCoordinatorNotFound: (_RETRY, _RETRY),
-    ServerError.InvalidTxnStatus: (_FAIL, _RETRY),
-    ServerError.NotAllowedError: (_FAIL, _RETRY),
-    ServerError.TransactionConflict: (_FAIL, _RETRY),
-    ServerError.TransactionNotFound: (_FAIL, _RETRY),
-    ServerError.ProducerFenced: (_FAIL, _FAIL),
-}
-"""What a refusal of PRODUCER, SUBSCRIBE or, while creating, of a lookup leads to."""
 
 
 class Attachable(Protocol):
@@ -392,7 +350,7 @@ class Attachment:
             self._close_without_waiting(state.connection)
         decision = self._owner.on_open_refused(error)
         if decision is Decision.DEFAULT:
-            decision = self._decide(error, self.was_attached)
+            decision = decide(error, self.was_attached)
         if decision is Decision.FAIL:
             self._give_up(error)
         else:
@@ -400,16 +358,10 @@ class Attachment:
 
     def _attempt_failed(self, error: PulsarError) -> None:
         """The lookup or the connection failed. Once attached, that is retried for ever (exchanges 27)."""
-        if not self.was_attached and self._decide(error, False) is Decision.FAIL:
+        if not self.was_attached and decide(error, False) is Decision.FAIL:
             self._give_up(error)
         else:
             self._back_off(error)
-
-    @staticmethod
-    def _decide(error: PulsarError, was_attached: bool) -> Decision:
-        if isinstance(error, BrokerError):
-            return REFUSALS[error.code][was_attached]
-        return Decision.RETRY if error.retryable else Decision.FAIL
 
     def _back_off(self, cause: PulsarError) -> None:
         self._depart(Input.RETRY, BackingOff(cause))

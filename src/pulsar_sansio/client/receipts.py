@@ -11,6 +11,9 @@ from typing import overload
 
 from ..model.message_id import MessageId
 
+new = tuple.__new__
+"""Makes a `MessageId` without a call of Python code; there is one for each confirmed message."""
+
 
 class ReceiptIds(Sequence[MessageId]):
     """One id for each confirmed message, in the order of their tickets."""
@@ -47,7 +50,7 @@ class ReceiptIds(Sequence[MessageId]):
         ledger_id, entry_id, count = self._rows[row]
         if count == 1:
             return MessageId(ledger_id, entry_id, self._partition)
-        return MessageId(ledger_id, entry_id, self._partition, index - self._starts[row], count)
+        return new(MessageId, (ledger_id, entry_id, self._partition, index - self._starts[row], count))
 
     def __iter__(self) -> Iterator[MessageId]:
         partition = self._partition
@@ -56,7 +59,7 @@ class ReceiptIds(Sequence[MessageId]):
                 yield MessageId(ledger_id, entry_id, partition)
             else:
                 for index in range(count):
-                    yield MessageId(ledger_id, entry_id, partition, index, count)
+                    yield new(MessageId, (ledger_id, entry_id, partition, index, count))
 
     def __repr__(self) -> str:
         return f"<ReceiptIds {self._length} in {len(self._rows)} entries>"

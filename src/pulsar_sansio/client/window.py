@@ -55,6 +55,10 @@ class Flush:
         self.error: PulsarError | None = None
 
 
+def _nobody() -> None:
+    """Nobody is told."""
+
+
 class Window:
     """One producer's. `send_timeout`: nanoseconds, 0 for never.
 
@@ -69,7 +73,6 @@ class Window:
         "_newest_end",
         "_newest_ids",
         "_newest_receipts",
-        "_on_settled",
         "_on_timeout",
         "_partition",
         "_send_timeout",
@@ -77,6 +80,7 @@ class Window:
         "_wire_id",
         "entries",
         "messages",
+        "on_settled",
         "watched",
     )
 
@@ -88,19 +92,18 @@ class Window:
         partition: int,
         send_timeout: int,
         on_timeout: Callable[[], None],
-        on_settled: Callable[[], None],
     ) -> None:
         self.entries: deque[Entry] = deque()
         self.messages = 0
         """How many messages the entries hold together."""
         self.watched = False
+        self.on_settled: Callable[[], None] = _nobody
         self._context = context
         self._handle = handle
         self._wire_id = wire_id
         self._partition = partition
         self._send_timeout = send_timeout
         self._on_timeout = on_timeout
-        self._on_settled = on_settled
         self._timer = context.deadlines.slot(self._check_timeout)
         self._flushes: deque[Flush] = deque()
         self._newest_receipts: Receipts | None = None
@@ -163,7 +166,7 @@ class Window:
             ledger_id = entry_id = -1  # rule CONN-08
         self._newest_ids.add(ledger_id, entry_id, count)
         if self.watched:
-            self._on_settled()
+            self.on_settled()
 
     def named(self, sequence_id: int) -> Entry | None:
         """The entry that a SEND_ERROR names: a batch by its highest id."""
@@ -187,7 +190,7 @@ class Window:
         self.messages -= entry.count
         self.fail(entry.first_ticket, entry.count, error)
         if self.watched:
-            self._on_settled()
+            self.on_settled()
 
     def fail_all(self, error: PulsarError) -> None:
         """Every entry, in the order of the tickets (rule PROD-26). Nobody is told of room yet."""

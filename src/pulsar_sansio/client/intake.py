@@ -1,0 +1,363 @@
+"""`Intake`: what becomes of a message from `send` until it is sealed (rules PROD-32 to PROD-40, BATCH).
+
+It owns the tickets and sequence ids, the checks that a message passes, the messages that are *early* (the
+producer was never attached, so there is no name to seal them with), the open batch and its timer, and the
+limit of unconfirmed messages. Sealed entries go to the window and, while there is a connection, onto it. It
+knows nothing of receipts, of errors of the broker, or of how a connection is found.
+
+`send` has a short path: a bare payload that fits into the open batch is appended, and nothing else is done.
+"""
+
+from collections import deque
+from collections.abc import Sequence
+from itertools import accumulate
+
+from ..model.config import BatchingPolicy, CompressionType, OutgoingMessage, ProducerSpec, seconds_to_ns
+from ..model.errors import (
+    ClosedError,
+    InvalidMessage,
+    MessageTooLarge,
+    ProducerQueueIsFull,
+    PulsarError,
+)
+from .batching import MEMBER_ALLOWANCE, OpenBatch
+from .connection import Connection
+from .envelopes import Frame, Sealer, encode_member
+from .outputs import Writable
+from .services import ClientContext
+from .window import Window
+
+MAX_PUBLISH_TIME = 2**63 - 1
+
+
+class Intake:
+    """One producer's. `max_message_size` counts until a broker has said its own."""
+
+    def __init__(
+        self, context: ClientContext, handle: int, spec: ProducerSpec, window: Window, max_message_size: int
+    ) -> None:
+        self.connection: Connection | None = None
+        """Where sealed messages go at once; None while detached."""
+        self.ended: PulsarError | None = None
+        """Why nothing can be taken any more."""
+        self.was_full = False
+        """Somebody was told that there is no room, and waits for `Writable`."""
+        self.sealer: Sealer | None = None
+        self._plain_sealer: Sealer | None = None
+        """The same, while bare payloads go out by themselves: nothing to join, nothing to wait for."""
+        self._context = context
+        self._handle = handle
+        self._spec = spec
+        self._window = window
+        self._max_message_size = max_message_size
+        initial = spec.initial_sequence_id
+        self._next_sequence_id = 0 if initial is None else initial + 1
+        """For the next message that has none of its own; messages in the batch's run come before it."""
+        self._limit = spec.max_pending_messages
+        self._next_ticket = 0
+        self._early: deque[tuple[bytes | OutgoingMessage, int]] = deque()
+        policy = spec.batching or BatchingPolicy()
+        self._batch = OpenBatch(policy, max_message_size)
+        """Stays empty where the producer does not batch."""
+        self._batch_delay = seconds_to_ns(policy.max_delay)
+        self._batch_timer = context.deadlines.slot(self.close_batch)
+        window.on_settled = self.settled
+
+    # --- taking messages ---
+
+    def send(self, message: bytes | OutgoingMessage, publish_time: int) -> int:
+        """Take a message; returns its ticket. Raises, having changed nothing: `ClosedError`,
+        `ProducerQueueIsFull`, `MessageTooLarge`, `InvalidMessage`."""
+        batch = self._batch
+        if type(message) is bytes and batch.room > 0 and (space := batch.space - len(message)) > 0:
+            batch.space = space
+            batch.room -= 1
+            batch.run.append(message)
+            ticket = self._next_ticket
+            self._next_ticket = ticket + 1
+            return ticket
+        return self._send(message, publish_time)
+
+    def send_many(self, messages: Sequence[bytes | OutgoingMessage], publish_time: int) -> range:
+        """Take messages, in order, as many as the window has room for; returns their tickets.
+
+        Raises as `send`, having taken none, except that a full window makes the range short and not an error.
+        """
+        self.check_open()
+        first = self._next_ticket
+        room = self._room()
+        if len(messages) > room:
+            self.was_full = self._window.watched = True
+            messages = messages[:room]
+        if set(map(type, messages)) <= {bytes}:
+            payloads: Sequence[bytes] = messages  # type: ignore[assignment]
+            if payloads:
+                self._check_size(max(map(len, payloads)))
+            self._send_payloads(payloads, publish_time)
+        else:
+            for message in messages:
+                self._check(message, publish_time)
+            for message in messages:
+                self._send_or_fail(message, publish_time, first)
+        return range(first, self._next_ticket)
+
+    def _send(self, message: bytes | OutgoingMessage, publish_time: int) -> int:
+        sealer = self._plain_sealer
+        if (
+            sealer is not None
+            and type(message) is bytes
+            and len(message) <= self._max_message_size
+            and self._window.messages < self._limit
+            and type(publish_time) is int
+            and 0 <= publish_time <= MAX_PUBLISH_TIME
+        ):
+            sequence_id = self._next_sequence_id
+            frame = sealer.single(message, sequence_id, publish_time)
+            self._next_sequence_id = sequence_id + 1
+            ticket = self._next_ticket
+            self._next_ticket = ticket + 1
+            self._pend(ticket, 1, sequence_id, None, frame)
+            return ticket
+        self.check_open()
+        if self._room() <= 0:
+            self.was_full = self._window.watched = True
+            raise ProducerQueueIsFull(
+                f"producer {self._handle}: {self._limit} messages are unconfirmed (max_pending_messages)"
+            )
+        self._check(message, publish_time)
+        ticket = self._next_ticket
+        if self.sealer is None:
+            if not isinstance(message, bytes):
+                encode_member(message, 0)  # raises for text that cannot be sent, while somebody hears it
+            self._early.append((message, publish_time))
+            self._next_ticket = ticket + 1
+        else:
+            self._take(self.sealer, message, publish_time)
+        return ticket
+
+    def _send_payloads(self, payloads: Sequence[bytes], publish_time: int) -> None:
+        """Payloads that are known to be right and to fit the window."""
+        position = 0
+        batch = self._batch
+        while position < len(payloads):
+            taken = min(batch.room, len(payloads) - position)
+            if taken > 0:
+                chunk = payloads[position : position + taken]
+                space = batch.space
+                size = sum(map(len, chunk))
+                if size >= space:
+                    sizes = accumulate(map(len, chunk))
+                    taken = next(index for index, together in enumerate(sizes) if together >= space)
+                    chunk = chunk[:taken]
+                    size = sum(map(len, chunk))
+                batch.run.extend(chunk)
+                batch.room -= taken
+                batch.space = space - size
+                self._next_ticket += taken
+                position += taken
+            if position < len(payloads):
+                self._send(payloads[position], publish_time)
+                position += 1
+
+    def _send_or_fail(self, message: bytes | OutgoingMessage, publish_time: int, first: int) -> None:
+        """One of several. What only shows when it is sealed fails that message, if others were taken
+        before."""
+        try:
+            self._send(message, publish_time)
+        except InvalidMessage as error:
+            if self._next_ticket == first:
+                raise
+            self._fail_untaken(error)
+
+    def _fail_untaken(self, error: PulsarError) -> None:
+        """Settle a message that has a ticket coming and cannot be sealed."""
+        ticket = self._next_ticket
+        self._next_ticket = ticket + 1
+        self._window.fail(ticket, 1, error)
+        self.settled()
+
+    def check_open(self) -> None:
+        """Raises `ClosedError` where nothing can be taken any more."""
+        if self.ended is not None:
+            error = ClosedError(str(self.ended))
+            error.__cause__ = self.ended
+            raise error
+
+    def _room(self) -> int:
+        """Messages that may still be taken (rules PROD-02, PROD-33)."""
+        return self._limit - self._window.messages - self._batch.count - len(self._early)
+
+    def _check(self, message: object, publish_time: int) -> None:
+        """Whether it can be sent as far as can be said without sealing it (rules PROD-35, BATCH-13)."""
+        if type(publish_time) is not int or not 0 <= publish_time <= MAX_PUBLISH_TIME:
+            raise InvalidMessage(f"publish_time: milliseconds since 1970, not {publish_time!r}")
+        if isinstance(message, bytes):
+            self._check_size(len(message))
+        elif not isinstance(message, OutgoingMessage):
+            raise InvalidMessage(f"a message is bytes or an OutgoingMessage, not {type(message).__name__}")
+        else:
+            self._check_size(len(message.payload or b""))
+
+    def _check_size(self, size: int) -> None:
+        if size <= self._max_message_size:
+            return
+        if self._spec.compression is not CompressionType.NONE and self._spec.batching is None:
+            return  # it is the compressed size that counts, which sealing finds out
+        raise MessageTooLarge(f"the payload has {size} bytes, the broker accepts {self._max_message_size}")
+
+    def _take(self, sealer: Sealer, message: bytes | OutgoingMessage, publish_time: int) -> None:
+        """Into the open batch, or by itself; raises, having changed nothing, where it cannot be sealed."""
+        explicit = deliver_at = None
+        if not isinstance(message, bytes):
+            explicit, deliver_at = message.sequence_id, message.deliver_at
+        sequence_id = self._counter if explicit is None else explicit
+        if self._spec.batching is not None and deliver_at is None:
+            self._join_batch(message, sequence_id, publish_time)
+        else:
+            frame = sealer.single(message, sequence_id, publish_time)
+            self.close_batch()  # keeps the order (exchanges 6)
+            if explicit is None:
+                self._next_sequence_id = sequence_id + 1
+            ticket = self._next_ticket
+            self._next_ticket = ticket + 1
+            self._pend(ticket, 1, sequence_id, None, frame)
+
+    @property
+    def _counter(self) -> int:
+        """The id of the next message that has none of its own (rule PROD-38)."""
+        return self._next_sequence_id + len(self._batch.run)
+
+    def _join_batch(self, message: bytes | OutgoingMessage, sequence_id: int, publish_time: int) -> None:
+        batch = self._batch
+        if isinstance(message, bytes):
+            size, extra, member = len(message), 0, b""
+        else:
+            member = encode_member(message, sequence_id)
+            size = len(message.payload or b"")
+            if len(member) > self._max_message_size:
+                raise MessageTooLarge(
+                    f"payload, key and properties have {len(member)} bytes together, the broker accepts "
+                    f"{self._max_message_size}"
+                )
+            extra = max(0, len(member) - size - MEMBER_ALLOWANCE)
+        if batch.count and not batch.has_room_for(size, extra, sequence_id):
+            self.close_batch()
+        ticket = self._next_ticket
+        self._next_ticket = ticket + 1
+        if not batch.count:
+            batch.begin(message, ticket, sequence_id, publish_time)
+            self._batch_timer.set(self._context.now + self._batch_delay)
+        if isinstance(message, bytes):
+            batch.add_payload(message, sequence_id)
+        else:
+            self._next_sequence_id += len(batch.run) + (message.sequence_id is None)
+            batch.add_encoded(member, size, extra, sequence_id)
+        room = self._room()
+        if batch.full or room <= 0:
+            self.close_batch()
+        else:
+            batch.offer(self._counter, room)
+
+    def close_batch(self) -> None:
+        """Seal the open batch and send it, if there is one (rule BATCH-09)."""
+        batch = self._batch
+        count = batch.count
+        if not count:
+            return
+        sealer = self.sealer
+        assert sealer is not None
+        self._batch_timer.clear()
+        self._next_sequence_id += len(batch.run)
+        ticket, lowest, highest = batch.first_ticket, batch.lowest, batch.highest
+        try:
+            if count == 1:
+                frame = sealer.single(batch.first, lowest, batch.publish_time)
+            else:
+                frame = sealer.batch(batch.first, batch.publish_time, lowest, highest, count, batch.members())
+        except PulsarError as error:  # rule BATCH-07: nobody is left waiting
+            batch.clear()
+            self._window.fail(ticket, count, error)
+            self.settled()
+            return
+        batch.clear()
+        self._pend(ticket, count, lowest, None if count == 1 else highest, frame)
+
+    def _pend(self, ticket: int, count: int, sequence_id: int, highest: int | None, frame: Frame) -> None:
+        """It is sealed: it waits for its receipt, and goes out now if there is a connection (rule
+        PROD-40)."""
+        self._window.add(ticket, count, sequence_id, highest, frame)
+        if self.connection is not None:
+            self.connection.write(frame)
+
+    # --- what the producer tells it ---
+
+    def attached(self, connection: Connection, name: str, producer_id: int, last_sequence_id: int) -> None:
+        """There is a connection. The first time there is a name too, and what was early is taken; the
+        broker's last id counts then alone, and only without an initial one (rules PROD-18, PROD-46)."""
+        self.close_batch()  # under the limit it was filled for
+        self._max_message_size = limit = connection.max_message_size
+        self._batch.limit(limit)
+        self.connection = connection
+        if self.sealer is not None:
+            self.sealer.limit(limit)
+            return
+        sealer = self.sealer = Sealer(name, producer_id, self._spec.compression, limit)
+        if self._spec.initial_sequence_id is None:
+            self._next_sequence_id = last_sequence_id + 1
+        self._take_early(sealer)
+        if self._spec.batching is None and self.ended is None:
+            self._plain_sealer = sealer
+
+    def _take_early(self, sealer: Sealer) -> None:
+        """What was sent before there was a name: now, in order, with the tickets it has."""
+        early, self._early = self._early, deque()
+        self._next_ticket -= len(early)
+        for message, publish_time in early:
+            try:
+                self._check(message, publish_time)
+                self._take(sealer, message, publish_time)
+            except InvalidMessage as error:  # too large for this broker
+                self._fail_untaken(error)
+
+    def end(self, error: PulsarError) -> None:
+        """Nothing is taken from now on; the first reason given stays."""
+        self.ended = self.ended or error
+        self._plain_sealer = None
+
+    def fail(self, error: PulsarError) -> None:
+        """Everything that is not sealed fails (rule PROD-27)."""
+        batch = self._batch
+        count = batch.count
+        if count:
+            # The ids are spent: a later message must not get one that an application saw fail.
+            self._next_sequence_id += len(batch.run)
+            self._batch_timer.clear()
+            ticket = batch.first_ticket
+            batch.clear()
+            self._window.fail(ticket, count, error)
+        count = len(self._early)
+        if count:
+            self._early.clear()
+            self._window.fail(self._next_ticket - count, count, error)
+
+    # --- when tickets are settled ---
+
+    @property
+    def next_ticket(self) -> int:
+        """Every ticket below this one was given."""
+        return self._next_ticket
+
+    def settled(self) -> None:
+        """Some tickets are settled: there may be room again, and flushes may be done."""
+        if self.was_full and self.ended is None and self._room() > 0:
+            self.was_full = False
+            self._context.emit(Writable(self._handle))
+        waiting = self._window.settle_flushes(self._oldest_unsettled())
+        self._window.watched = waiting or self.was_full
+
+    def _oldest_unsettled(self) -> int:
+        if self._window.entries:
+            return self._window.entries[0].first_ticket
+        if self._batch.count:
+            return self._batch.first_ticket
+        return self._next_ticket - len(self._early)
