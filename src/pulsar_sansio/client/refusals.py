@@ -1,4 +1,4 @@
-"""What a refused attempt to open a producer or a consumer leads to (exchanges 4.3, 9.1; rules PROD-22 to PROD-24).
+"""What a refused attempt to open a producer or a consumer leads to (exchanges 4.3, 9.1; PROD-22 to PROD-24).
 
 One table for both: by the broker's code, and by whether it was attached before. It knows nothing of states.
 """
