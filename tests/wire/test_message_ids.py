@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from pulsar_sansio.model.errors import InvalidMessage
 from pulsar_sansio.model.message_id import EARLIEST, LATEST, MessageId
-from pulsar_sansio.wire import decode_message_id, encode_message_id, proto
+from pulsar_sansio.wire import decode_message_id, encode_message_id, encode_varint, proto
 
 from . import oracle
 
@@ -58,3 +58,11 @@ def test_what_is_no_id_is_the_callers_mistake(data: bytes) -> None:
 
 def test_any_kind_of_bytes_is_accepted() -> None:
     assert decode_message_id(bytearray(b"\x08\x0c\x10\x03")) == MessageId(12, 3)  # type: ignore[arg-type]
+
+
+def test_ids_nested_without_an_end_in_sight_are_refused() -> None:
+    data = b"\x08\x01\x10\x02"
+    for _ in range(300):
+        data = b"\x08\x01\x10\x02\x3a" + encode_varint(len(data)) + data
+    with pytest.raises(InvalidMessage, match="nested"):
+        decode_message_id(data)

@@ -5,6 +5,7 @@ Ledger and entry numbers are signed here: what the wire calls 2^64-1 is -1 ("non
 
 from typing import Any
 
+from ..model.errors import FrameError
 from .ack_sets import words_from_bits
 from .fields import BYTES, INT32, INT64, Field, Kind, Layout, signed_64
 from .varint import encode_varint
@@ -28,11 +29,17 @@ _POSITION = Layout(
 )
 
 
-def decode_position(data: bytes) -> tuple[dict[str, Any], bytes]:
+_MAX_NESTING = 100
+"""Ids inside ids (first chunks of first chunks) that are read; as protobuf's own."""
+
+
+def decode_position(data: bytes, depth: int = 0) -> tuple[dict[str, Any], bytes]:
     """The fields of a MessageIdData and the unknown ones; `FrameError` when malformed or incomplete."""
     values, unknown = _POSITION.decode(data, 0, len(data))
     if "first_chunk_message_id" in values:
-        decode_position(values["first_chunk_message_id"])
+        if depth == _MAX_NESTING:
+            raise FrameError("message ids are nested too deeply")
+        decode_position(values["first_chunk_message_id"], depth + 1)
     return values, unknown
 
 
