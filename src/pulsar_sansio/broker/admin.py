@@ -5,7 +5,6 @@ Commands of the root machine, so that tests, the simulator and an HTTP front end
 (CLOSE_PRODUCER, CLOSE_CONSUMER) leaves as outputs.
 """
 
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from ..core.context import Context
@@ -265,5 +264,14 @@ class Administration:
 
     @staticmethod
     def wall_text(wall_time: int) -> str:
-        """ISO 8601."""
-        return datetime.fromtimestamp(wall_time / 1000, UTC).isoformat()
+        """ISO 8601, in UTC; `wall_time` in milliseconds since 1970."""
+        days, seconds = divmod(wall_time // 1000, 86_400)
+        # the Gregorian calendar in eras of 400 years that begin in March, so that leap days come last
+        era, day_of_era = divmod(days + 719_468, 146_097)
+        year = (day_of_era - day_of_era // 1460 + day_of_era // 36_524 - day_of_era // 146_096) // 365
+        day_of_year = day_of_era - (365 * year + year // 4 - year // 100)
+        month = (5 * day_of_year + 2) // 153
+        day = day_of_year - (153 * month + 2) // 5 + 1
+        month, year = (month + 3, year) if month < 10 else (month - 9, year + 1)
+        clock = f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
+        return f"{era * 400 + year:04}-{month:02}-{day:02}T{clock}Z"
