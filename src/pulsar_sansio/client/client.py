@@ -57,7 +57,8 @@ class Client:
         context: ClientContext = Context(now, seed)
         self._context = context
         self.outputs = context.outputs
-        """What `next_output` takes from: empty or not tells without a call, which a per-message path can afford."""
+        """What `next_output` takes from: empty or not tells without a call, which a per-message path can
+        afford."""
         self._services = services = Services(context, config, self._ended)
         services.requests = Requests(services)
         services.lookup = Lookup(services, ServiceUrl.parse(config.service_url))
