@@ -23,7 +23,7 @@ from .consumer import (
     KeySharedConsumer,
     SharedConsumer,
 )
-from .errors import InternalError, ResourceBroken, ResourceClosed
+from .errors import InternalError, ResourceBroken, ResourceClosed, StoreFailed
 from .producer import Producer, ProducerStatistics
 from .receipts import Receipt
 from .server import EmbeddedBroker, open_broker, serve
@@ -59,4 +59,5 @@ __all__ = [
     "ResourceClosed",
     "ResourceBroken",
     "InternalError",
+    "StoreFailed",
 ]

@@ -12,12 +12,12 @@ from typing import Any, TypeVar
 import trio
 
 from pulsar_sansio import Client as Machine
-from pulsar_sansio import ClientConfig, LocalProtocolError
+from pulsar_sansio import ClientConfig, LocalProtocolError, PulsarError
 from pulsar_sansio import client_outputs as outputs
 
 from .connecting import connect
 from .endpoint import Answer, Endpoint
-from .errors import InternalError, ResourceClosed, trio_error
+from .errors import ResourceClosed, trio_error
 from .link import Link
 from .pump import Pump
 
@@ -168,11 +168,11 @@ class Driver(Pump):
             answer.set(None, output.error)
 
     def _on_connect(self, output: outputs.Connect) -> None:
-        link = Link(partial(self.machine.data_to_send, output.link))
+        link = Link(self.buffer, partial(self.machine.data_to_send, output.link))
         task = partial(self._run_client_link, output, link)
         self.start_link(output.link, link, task, f"pulsar link {output.address}")
 
-    def _on_crash(self, failure: InternalError) -> None:
+    def _on_crash(self, failure: PulsarError) -> None:
         for endpoint in list(self.endpoints.values()):
             endpoint.on_crash(failure)
         for answer in list(self.answers.values()):

@@ -9,7 +9,7 @@ from trio.lowlevel import enable_ki_protection
 from pulsar_sansio import PulsarError
 from pulsar_sansio import client_outputs as outputs
 
-from .errors import InternalError, ResourceBroken, ResourceClosed, trio_error
+from .errors import ResourceBroken, ResourceClosed, trio_error
 
 if TYPE_CHECKING:
     from .driver import Driver
@@ -76,7 +76,7 @@ class Endpoint:
             case outputs.Closed():
                 self.end(self._reason(output.error))
 
-    def on_crash(self, failure: InternalError) -> None:
+    def on_crash(self, failure: PulsarError) -> None:
         """The machine or a task failed: nothing works from now on."""
         self._ready.set(None, failure)
         self.end(failure)

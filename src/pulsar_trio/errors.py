@@ -25,6 +25,12 @@ class InternalError(PulsarError):
     """
 
 
+class StoreFailed(PulsarError):
+    """The store of a broker cannot write; `__cause__` says why. The broker has ended: it may confirm nothing
+    that is not durable.
+    """
+
+
 def trio_error(error: PulsarError) -> PulsarError:
     """The same error, a core's `ClosedError` as its subclass that trio's users expect."""
     if type(error) is ClosedError:

@@ -13,7 +13,11 @@ from contextlib import suppress
 import trio
 
 READ_SIZE = 1024 * 1024
-"""Bytes asked of one `recv`: large enough that a fast sender costs one wake-up per megabyte."""
+"""Bytes asked of one read: large enough that a fast sender costs one wake-up per megabyte.
+
+They are read into one buffer that all links of a pump share, and copied out: asking the system for a megabyte
+of fresh memory costs more than a hundred small messages.
+"""
 
 MAX_CHUNKS = 64
 """Chunks handed to one `sendmsg`; more are joined first, which is cheaper for small chunks."""
@@ -25,13 +29,13 @@ LINGER = 0.25
 class Link:
     """One socket with a reader task and a writer task, run by `run`.
 
-    `scope`: encloses the whole life of the link, connecting included; `finish` and `abort` end it.
-
-    `take`: gives the chunks to write, and an empty list when there are none.
-    `may_read`: asked before each read; while it is false nothing is read until `resume` is called.
+    `buffer`: where bytes are read to, for a moment. `take`: gives the chunks to write, and an empty list when
+    there are none. `may_read`: asked before each read; while it is false nothing is read until `resume` is
+    called. `scope`: encloses the whole life of the link, connecting included; `finish` and `abort` end it.
     """
 
     __slots__ = (
+        "_buffer",
         "_closing",
         "_leftover",
         "_may_read",
@@ -46,8 +50,12 @@ class Link:
     )
 
     def __init__(
-        self, take: Callable[[], Sequence[bytes]], may_read: Callable[[], bool] | None = None
+        self,
+        buffer: memoryview,
+        take: Callable[[], Sequence[bytes]],
+        may_read: Callable[[], bool] | None = None,
     ) -> None:
+        self._buffer = buffer
         self._take = take
         self._may_read = may_read
         self._socket: socket.socket | None = None
@@ -132,7 +140,7 @@ class Link:
         reasons: list[str],
     ) -> bool:
         """Whether the link goes on being written to: true at the peer's end, false after a failure."""
-        may_read = self._may_read
+        buffer, may_read = self._buffer, self._may_read
         with self._read_scope:
             try:
                 while True:
@@ -141,14 +149,14 @@ class Link:
                         continue
                     await trio.lowlevel.wait_readable(sock)
                     try:
-                        data = sock.recv(READ_SIZE)
+                        size = sock.recv_into(buffer)
                     except BlockingIOError:
                         continue
-                    if not data:
+                    if not size:
                         on_eof()
                         return True
-                    self.bytes_received += len(data)
-                    on_data(data)
+                    self.bytes_received += size
+                    on_data(bytes(buffer[:size]))
             except OSError as error:
                 reasons.append(f"reading failed: {error}")
                 return False
@@ -181,7 +189,7 @@ class Link:
         while True:
             await trio.lowlevel.wait_readable(sock)
             try:
-                if not sock.recv(READ_SIZE):
+                if not sock.recv_into(self._buffer):
                     return
             except BlockingIOError:
                 continue

@@ -129,6 +129,8 @@ class BrokerOptions(TypedDict, total=False):
     keepalive_interval: float
     liveness_timeout: float
     max_connections: int
+    max_topics: int
+    max_subscriptions_per_topic: int
     max_message_size: int
     max_unsent_bytes: int
     max_pending_publishes: int

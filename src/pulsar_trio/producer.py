@@ -96,11 +96,12 @@ class Producer(Endpoint):
             message = _outgoing(message, fields)
         await self._pass_turn()
         receipt = await self._in_turn(partial(self._put, message))
-        if not receipt.done():
-            if self._pending() == 1:
-                self._driver.command(self._machine.push, self._handle)
-            else:
-                self._driver.push_soon(self._handle)
+        if self._pending() == 1:
+            # The shortest way: written before this task waits. More than one share a wake-up of the writer.
+            self._driver.command(self._machine.push, self._handle)
+        else:
+            self._tell()
+            self._driver.push_soon(self._handle)
         return await receipt.wait()
 
     @enable_ki_protection
@@ -117,12 +118,16 @@ class Producer(Endpoint):
         if self._turn <= 0:
             self._turn = TURN
             await trio.lowlevel.checkpoint()
-        if not self._in_line:
+        if self._in_line:
+            receipt = await self._in_turn(partial(self._put, message))
+        else:
             try:
-                return self._put(message)
+                receipt = self._put(message)
             except ProducerQueueIsFull:
-                pass
-        return await self._in_turn(partial(self._put, message))
+                receipt = await self._in_turn(partial(self._put, message))
+        if self._outputs or self._generation != self._driver.generation:
+            self._tell()
+        return receipt
 
     @enable_ki_protection
     def enqueue_nowait(self, message: bytes | OutgoingMessage, **fields: Unpack[MessageFields]) -> Receipt:
@@ -131,7 +136,9 @@ class Producer(Endpoint):
             message = _outgoing(message, fields)
         if self._in_line:
             raise ProducerQueueIsFull(f"{self._in_line} tasks already wait for room in the window")
-        return self._put(message)
+        receipt = self._put(message)
+        self._tell()
+        return receipt
 
     def _put(self, message: bytes | OutgoingMessage) -> Receipt:
         """Give the machine one message, or raise `ProducerQueueIsFull`."""
@@ -144,14 +151,17 @@ class Producer(Endpoint):
         self._last = ticket
         if ticket >= self._page_end:
             self._turn_page(ticket)
-        receipt = Receipt(self._page, ticket)
+        return Receipt(self._page, ticket)
+
+    def _tell(self) -> None:
+        """Act on what the machine says after `_put`."""
+        driver = self._driver
         if self._outputs:
             driver.after_call()
         elif driver.generation != self._generation:
             # The first message since the machine last had something to say may have begun a batch.
             self._generation = driver.generation
             driver.after_quiet_call()
-        return receipt
 
     # --- many -------------------------------------------------------------------------------------------
 
@@ -194,6 +204,7 @@ class Producer(Endpoint):
         """The machine refuses many as a whole when one of them is wrong; those before it are sent."""
         for message in messages:
             await self._in_turn(partial(self._put, message))
+            self._tell()
 
     def _pages_of(self, tickets: range) -> Iterator[tuple[Page, range]]:
         """The pages these tickets are on, with each page's share."""

@@ -17,8 +17,10 @@ from typing import Any, Protocol
 
 import trio
 
-from .errors import InternalError
-from .link import Link
+from pulsar_sansio import PulsarError
+
+from .errors import InternalError, StoreFailed
+from .link import READ_SIZE, Link
 
 
 class Machine(Protocol):
@@ -43,9 +45,10 @@ class Pump:
     def __init__(self) -> None:
         self.now, self._clock_offset = _clock()
         self.actions: dict[type, Callable[[Any], None]] = {}
+        self.buffer = memoryview(bytearray(READ_SIZE))
         self.links: dict[int, Link] = {}
         self.unwritten: list[Link] = []
-        self.failure: InternalError | None = None
+        self.failure: PulsarError | None = None
         self.stopped = False
         self.generation = 0
         """Counts the times the machine was listened to."""
@@ -104,18 +107,15 @@ class Pump:
         except Exception as error:
             self.crash(error)
 
-    def crash(self, cause: BaseException) -> InternalError:
+    def crash(self, cause: Exception) -> PulsarError:
         """Keep the first impossible exception, hand it to everyone who waits, and stop the tasks."""
         if self.failure is None:
-            self.failure = InternalError(
-                f"a bug in pulsar-trio, please report it with the traceback above this one: {cause!r}"
-            )
-            self.failure.__cause__ = cause
+            self.failure = cause if isinstance(cause, StoreFailed) else _internal_error(cause)
             self._on_crash(self.failure)
             self.stop()
         return self.failure
 
-    def _on_crash(self, failure: InternalError) -> None:
+    def _on_crash(self, failure: PulsarError) -> None:
         raise NotImplementedError
 
     def on_transmit(self, output: Any) -> None:
@@ -205,11 +205,19 @@ class Pump:
         return (deadline + 1_000) / 1_000_000_000 + self._clock_offset
 
 
+def _internal_error(cause: Exception) -> InternalError:
+    error = InternalError(
+        f"a bug in pulsar-trio, please report it with the traceback above this one: {cause!r}"
+    )
+    error.__cause__ = cause
+    return error
+
+
 def _clock() -> tuple[Callable[[], int], float]:
     """What gives the machine its nanoseconds, and the seconds by which trio's clock is ahead of them.
 
-    A `MockClock` is asked itself, and so drives every timer. Trio's own clock is `perf_counter` plus an offset,
-    and asking that counter costs a message a third of what asking the clock does.
+    A `MockClock` is asked itself, and so drives every timer. Trio's own is `perf_counter` plus an offset, and
+    asking that counter costs a message a third of what asking the clock does.
     """
     clock = trio.lowlevel.current_clock()
     offset = getattr(clock, "offset", None)

@@ -5,7 +5,7 @@ A `Receipt` is a page and a number; settling a thousand of them appends one rang
 producer when all of it is settled, and lives on only as long as somebody holds a receipt of it.
 """
 
-from bisect import bisect_right, insort
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple, overload
@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, NamedTuple, overload
 import trio
 
 from pulsar_sansio import MessageId, PulsarError
+
+from .endpoint import TURN
 
 if TYPE_CHECKING:
     from .producer import Producer
@@ -37,7 +39,7 @@ class Settled(NamedTuple):
 class Page:
     """What became of tickets `first` to `end - 1`, and who waits for them."""
 
-    __slots__ = ("_count", "_ranges", "_waiting", "end", "first", "prefix", "producer")
+    __slots__ = ("_count", "_ranges", "_starts", "_waiting", "end", "first", "last", "prefix", "producer")
 
     def __init__(self, producer: "Producer", first: int, end: int) -> None:
         self.producer = producer
@@ -47,16 +49,18 @@ class Page:
         """Every ticket below it is settled."""
         self._count = 0
         self._ranges: list[Settled] = []
+        self._starts: list[int] = []
+        self.last = Settled(first, first, first, (), None)
+        """What `find` found last: most receipts are looked at in their order."""
         self._waiting: dict[int, list[trio.lowlevel.Task]] = {}
 
     def settle(self, settled: Settled) -> bool:
         """Take a range on this page and wake who waits for it; whether the whole page is settled now."""
         first, end = settled.first, settled.end
         ranges = self._ranges
-        if not ranges or ranges[-1].end <= first:
-            ranges.append(settled)
-        else:
-            insort(ranges, settled, key=_first)
+        index = bisect_right(self._starts, first)
+        ranges.insert(index, settled)
+        self._starts.insert(index, first)
         if first == self.prefix:
             self.prefix = end if ranges[-1].end == end else self._end_of_run(end)
         self._count += end - first
@@ -74,9 +78,10 @@ class Page:
 
     def find(self, ticket: int) -> Settled | None:
         """The range a ticket is in, or None while it is not settled."""
-        index = bisect_right(self._ranges, ticket, key=_first) - 1
+        index = bisect_right(self._starts, ticket) - 1
         if index >= 0 and ticket < self._ranges[index].end:
-            return self._ranges[index]
+            self.last = self._ranges[index]
+            return self.last
         return None
 
     def unsettled(self, tickets: range) -> int | None:
@@ -132,10 +137,6 @@ class Page:
         return end
 
 
-def _first(settled: Settled) -> int:
-    return settled.first
-
-
 class Receipt:
     """What becomes of one message. It may be dropped at any time; the message is sent nevertheless."""
 
@@ -165,12 +166,22 @@ class Receipt:
         window with its sequence id, and `wait` may be called again.
         """
         page, ticket = self._page, self._ticket
-        if ticket >= page.prefix and page.find(ticket) is None:
-            page.producer._before_waiting()
-            await page.wait(ticket)
-        else:
-            await page.producer._pass_turn()
-        return self.result()
+        settled = page.last
+        if not settled.first <= ticket < settled.end:
+            found = page.find(ticket)
+            if found is None:
+                page.producer._before_waiting()
+                await page.wait(ticket)
+                return self.result()
+            settled = found
+        producer = page.producer
+        producer._turn -= 1
+        if producer._turn <= 0:
+            producer._turn = TURN
+            await trio.lowlevel.checkpoint()
+        if settled.error is not None:
+            raise settled.error.with_traceback(None)
+        return settled.message_ids[ticket - settled.base]
 
     def __repr__(self) -> str:
         return f"<Receipt {self._ticket} of {self._page.producer.topic}, {'done' if self.done() else 'open'}>"

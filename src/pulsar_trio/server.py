@@ -28,7 +28,7 @@ from pulsar_sansio import (
 from pulsar_sansio import broker_outputs as outputs
 
 from .background import background
-from .errors import InternalError
+from .errors import StoreFailed
 from .link import Link
 from .options import BrokerOptions, broker_config
 from .pump import Pump
@@ -93,7 +93,7 @@ class BrokerDriver(Pump):
         number = self._next_link
         self._next_link += 1
         machine = self.machine
-        link = Link(partial(self._take, number), partial(machine.wants_read, number))
+        link = Link(self.buffer, partial(self._take, number), partial(machine.wants_read, number))
         link.open(sock)
         self.start_link(number, link, partial(self._run_broker_link, number, link), f"pulsar peer {peer}")
         self.fact(machine.accepted, number, peer)
@@ -116,10 +116,13 @@ class BrokerDriver(Pump):
             link.resume()
 
     def _on_persist(self, output: outputs.Persist) -> None:
-        self.store.write(output.records)
+        try:
+            self.store.write(output.records)
+        except Exception as error:
+            raise StoreFailed(f"the broker's store cannot write: {error}") from error
         self.machine.persisted(self.now(), output.write)
 
-    def _on_crash(self, failure: InternalError) -> None:
+    def _on_crash(self, failure: PulsarError) -> None:
         self.failed.set()
 
 
@@ -173,6 +176,10 @@ class EmbeddedBroker:
     def delete_topic(self, topic: str, *, force: bool = False) -> None:
         """`force` also with producers, consumers or subscriptions on it."""
         self._command(self._driver.machine.delete_topic, topic, force)
+
+    def reset_cursor(self, topic: str, subscription: str, position: MessageId | int) -> None:
+        """Move a subscription to a message id, or to a publish time in milliseconds since 1970."""
+        self._command(self._driver.machine.reset_cursor, topic, subscription, position)
 
     def topics(self, namespace: str = "public/default") -> list[str]:
         return list(self._driver.machine.topics(namespace))

@@ -8,7 +8,16 @@ import trio.testing
 
 from pulsar_sansio import Client as Machine
 from pulsar_sansio import MemoryStore
-from pulsar_trio import Client, InternalError, Producer, PulsarError, ResourceClosed, open_broker, open_client
+from pulsar_trio import (
+    Client,
+    InternalError,
+    Producer,
+    PulsarError,
+    ResourceClosed,
+    StoreFailed,
+    open_broker,
+    open_client,
+)
 
 
 class Mine(Exception):
@@ -234,7 +243,7 @@ async def test_a_store_that_cannot_write_ends_the_broker_and_its_connections() -
             super().write(records)  # type: ignore[arg-type]
 
     store = Full()
-    with pytest.raises(InternalError, match="no space left"):
+    with pytest.raises(StoreFailed, match="no space left"):
         async with (
             open_broker(store=store) as broker,
             open_client(broker.url, operation_timeout=0.2) as client,

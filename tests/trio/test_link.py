@@ -10,7 +10,7 @@ import pytest
 import trio
 import trio.testing
 
-from pulsar_trio.link import LINGER, Link
+from pulsar_trio.link import LINGER, READ_SIZE, Link
 
 
 @dataclass
@@ -39,6 +39,7 @@ async def ends() -> AsyncIterator[Ends]:
     ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
     pair = Ends(
         Link(
+            memoryview(bytearray(READ_SIZE)),
             lambda: pair.to_write.popleft() if pair.to_write else [],
             lambda: pair.may_read,
         ),
@@ -180,7 +181,7 @@ async def test_a_failure_of_a_direct_write_is_met_by_the_writer() -> None:
 
 
 async def test_a_link_that_is_finished_before_it_is_open_ends_its_scope() -> None:
-    link = Link(list)
+    link = Link(memoryview(b""), list)
     with trio.fail_after(1), link.scope:
         link.write_now()
         link.finish()

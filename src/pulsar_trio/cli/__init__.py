@@ -38,20 +38,29 @@ def main(arguments: Sequence[str] | None = None) -> int:
     output = Output(given.json)
     try:
         trio.run(given.run, given, output)
-    except KeyboardInterrupt:
-        output.error(Failed("interrupted"))
-        return 1
-    except BrokenPipeError:
-        # Whoever read our output has read enough. Python would complain once more when it flushes at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
-    except InvalidConfiguration as error:
+    except BaseException as raised:
+        error = _first(raised)
+        match error:
+            case KeyboardInterrupt():
+                error = Failed("interrupted")
+            case BrokenPipeError():
+                # Whoever read our output has read enough. Python would complain once more when it flushes.
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+                return 0
+            case PulsarError() | OSError() | Failed():
+                pass
+            case _:
+                raise
         output.error(error)
-        return 2
-    except (PulsarError, OSError, Failed) as error:
-        output.error(error)
-        return 1
+        return 2 if isinstance(error, InvalidConfiguration) else 1
     return 0
+
+
+def _first(error: BaseException) -> BaseException:
+    """What went wrong first, where tasks failed together."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
 
 
 def _parser() -> _Parser:

@@ -23,6 +23,9 @@ NUMBER = Struct(">Q")
 ROUND_TRIPS = 300
 """Messages sent one at a time for the latency."""
 
+PATIENCE = 20.0
+"""Seconds without any message after which the rest counts as lost."""
+
 SHOW_EVERY = 0.1
 """Seconds between two drawings of the bar."""
 
@@ -105,7 +108,12 @@ async def _throughput(client: Client, topic: str, count: int, size: int, bar: Ba
             nursery.start_soon(producer.send_many, (NUMBER.pack(index) + filling for index in range(count)))
             shown = began
             while check.seen < count:
-                messages = await consumer.receive_many()
+                with trio.move_on_after(PATIENCE) as patience:
+                    messages = await consumer.receive_many()
+                if patience.cancelled_caught:
+                    raise Failed(
+                        f"{count - check.seen} messages have not arrived", "is the broker overloaded?"
+                    )
                 for message in messages:
                     check.see(NUMBER.unpack_from(message.data)[0])
                 consumer.acknowledge(messages)
