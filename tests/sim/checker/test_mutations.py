@@ -1,6 +1,7 @@
 """Recordings of real peers, spoilt in one place each: the checker names the rule and the side."""
 
 from collections.abc import Callable, Iterator
+from itertools import islice
 
 import pytest
 
@@ -9,6 +10,9 @@ from pulsar_sansio.sim.checker import commands as c
 from pulsar_sansio.wire import decode_frame
 
 from .recorded import NAMES, Piece, frames, judge
+
+SPOILT = 5
+"""Places spoilt in one recording, each by itself; the first ones."""
 
 Mutation = Callable[[tuple[Piece, ...]], Iterator[tuple[list[Piece], Side]]]
 
@@ -60,11 +64,11 @@ _PLAIN_ANSWERS = c.ANSWER_KINDS - {c.PRODUCER_SUCCESS}
 
 MUTATIONS: dict[str, tuple[str, int, Mutation]] = {
     # what: (rule, at least so many conversations, mutation)
-    "answers come twice": ("CONN-18", 500, repeated(*_PLAIN_ANSWERS, side=Side.BROKER)),
+    "answers come twice": ("CONN-18", 300, repeated(*_PLAIN_ANSWERS, side=Side.BROKER)),
     "CONNECTED comes twice": ("CONN-04", 70, repeated(c.CONNECTED, side=Side.BROKER)),
     "the client closes twice": ("CHECK-62", 40, repeated(c.CLOSE_CONSUMER, side=Side.CLIENT)),
     "the broker closes twice": ("CHECK-60", 5, repeated(c.CLOSE_CONSUMER, side=Side.BROKER)),
-    "payloads are damaged": ("GAP-02", 400, damaged(c.SEND, c.MESSAGE)),
+    "payloads are damaged": ("GAP-02", 200, damaged(c.SEND, c.MESSAGE)),
     "there is no CONNECT": ("CONN-01", 60, left_out(c.CONNECT, c.PARTITIONED_METADATA, Side.CLIENT)),
     "there is no CONNECTED": ("CHECK-01", 60, left_out(c.CONNECTED, c.PARTITIONED_METADATA, Side.CLIENT)),
     "there is no PRODUCER_SUCCESS": ("INV-P10", 50, left_out(c.PRODUCER_SUCCESS, c.SEND, Side.CLIENT)),
@@ -80,11 +84,11 @@ def test_receipts_that_come_twice() -> None:
     """The chunks of a message share their sequence id; there the position tells."""
     count = 0
     for name in NAMES:
-        for conversation, side in repeated(c.SEND_RECEIPT, side=Side.BROKER)(frames(name)):
+        for conversation, side in islice(repeated(c.SEND_RECEIPT, side=Side.BROKER)(frames(name)), SPOILT):
             found = judge(conversation, Session(["CHECK-34", "INV-P9"]))
             assert {violation.side for violation in found} == {side}, name
             count += 1
-    assert count >= 200
+    assert count >= 150
 
 
 @pytest.mark.parametrize("what", MUTATIONS)
@@ -92,7 +96,7 @@ def test_a_recording_spoilt_in_one_place(what: str) -> None:
     rule_id, at_least, mutation = MUTATIONS[what]
     count = 0
     for name in NAMES:
-        for conversation, side in mutation(frames(name)):
+        for conversation, side in islice(mutation(frames(name)), SPOILT):
             found = judge(conversation, Session([rule_id]))
             assert {violation.rule_id for violation in found} == {rule_id}, name
             assert found[-1].side is side

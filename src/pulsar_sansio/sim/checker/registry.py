@@ -59,14 +59,14 @@ class Selection:
         if unknown := chosen - RULES.keys():
             raise ValueError(f"checks: not rules of the checker: {', '.join(sorted(unknown))}")
         self.ids = frozenset(chosen)
-        self.routes: dict[Side, dict[int, Route]] = {
-            side: {
-                kind: tuple(
-                    (known.id, known.check)
-                    for known in RULES.values()
-                    if known.id in chosen and kind in known.kinds and known.side in (None, side)
-                )
-                for kind in kinds
-            }
-            for side, kinds in SENT_BY.items()
-        }
+        self.routes: dict[Side, dict[int, Route]] = {side: dict.fromkeys(SENT_BY[side], ()) for side in Side}
+        for known in RULES.values():
+            if known.id in chosen:
+                self._add(known)
+
+    def _add(self, known: Rule) -> None:
+        for side, routes in self.routes.items():
+            if known.side in (None, side):
+                for kind in known.kinds:
+                    if kind in routes:
+                        routes[kind] += ((known.id, known.check),)

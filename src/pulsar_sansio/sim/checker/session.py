@@ -20,7 +20,7 @@ class Session:
     def __init__(self, checks: Iterable[str] | None = None, topics: TopicMemory | None = None) -> None:
         """`checks`: as for `Conversation`. `topics`: what is known of topics, where several clients share
         it."""
-        self._selection = Selection(checks)
+        self._selection = None if checks is None else Selection(checks)
         self._memory = Memory(topics)
         self.conversations: dict[int, Conversation] = {}
         """Those that have not been ended, by the numbers of their connections."""
