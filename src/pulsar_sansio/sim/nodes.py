@@ -5,6 +5,7 @@ broker node can be killed and started again over its store. It decides nothing a
 application does with the news is the application's business.
 """
 
+from collections import deque
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -18,14 +19,19 @@ from ..broker.store import MemoryStore
 from ..client.client import Client
 from ..client.outputs import Connect, Disconnect, Output, Transmit
 from ..model.config import ClientConfig
-from .clock import MILLISECOND
+from .clock import MILLISECOND, SECOND
 from .network import Attempt, Wire
+from .violations import ViolationError
 
 if TYPE_CHECKING:
     from .world import World
 
 MAX_WAKES_AT_ONCE = 1000
 """A machine that asks to be woken more often than this without time passing is in a loop."""
+
+
+MAX_ATTEMPTS = 100
+"""Connections one client may try to open within a second; its backoff begins at a tenth of a second."""
 
 
 class Application(Protocol):
@@ -103,6 +109,7 @@ class ClientNode:
         self.wires: dict[int, Wire] = {}
         self.attempts: dict[int, Attempt] = {}
         self.alive = True
+        self._recent_attempts: deque[int] = deque()
         self._timer = Timer(world, name, self.client.next_deadline, self._handle_deadline)
         self._pumping = False
 
@@ -171,7 +178,18 @@ class ClientNode:
     # --- outputs ---
 
     def _connect(self, output: Connect) -> None:
+        self._count_attempt()
         self.attempts[output.link] = self.world.network.connect(self, output.link, output.address.host)
+
+    def _count_attempt(self) -> None:
+        """INV-N6: an outage is no reason for a storm."""
+        now = self.world.clock.now
+        recent = self._recent_attempts
+        recent.append(now)
+        while recent[0] < now - SECOND:
+            recent.popleft()
+        if len(recent) > MAX_ATTEMPTS:
+            raise ViolationError("INV-N6", f"{self.name} opens {len(recent)} connections within a second")
 
     def _transmit(self, link: int) -> None:
         wire = self.wires.get(link)

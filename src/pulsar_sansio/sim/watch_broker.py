@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from ..wire import Ack, Flow, MessageCommand, Send, SendReceipt, proto
-from .model import Entry, Position, ReferenceModel, SubscriptionRecord, TopicRecord
+from .model import ConsumerRecord, Entry, Place, Position, ReferenceModel, SubscriptionRecord, TopicRecord
 from .network import GARBAGE, Wire
 from .violations import ViolationError
 
@@ -174,6 +174,28 @@ class BrokerWatch:
             self.ends.pop(wire.number, None)
         for state in self.subscriptions.values():
             state.forget_unconfirmed()
+
+    def check_acknowledged(self, consumer: ConsumerRecord, places: list[Place]) -> None:
+        """INV-C4: the client says that the broker has these acknowledgements; then it must have got them.
+
+        A message that was refused again after it was acknowledged, or an entry that is not whole where the
+        broker keeps only whole ones, proves nothing.
+        """
+        record = consumer.subscription
+        state = self.subscriptions.get((record.topic.name, record.name))
+        if state is None or not consumer.spec.acknowledgement_receipts:
+            return  # without receipts, what was sent over a connection that was lost since is not known
+        for place in places:
+            position = place[:2]
+            if position in consumer.nacked or position <= state.memory_upto:
+                continue
+            if not (self.batch_index and consumer.spec.batch_index_acknowledgement):
+                if not record.entry_acknowledged(position) or len(record.topic.log[position].messages) > 1:
+                    continue
+            if not state.acknowledged(position) >> place[2] & 1:
+                raise ViolationError(
+                    "INV-C4", f"{consumer.name}: {place} is said to be confirmed, and is not"
+                )
 
     # --- producers ---
 

@@ -312,7 +312,9 @@ class ProducerApp:
             self._later(self._generation)
         elif kind is ProducerFailed:
             self._gone(ready=False)
-        elif kind is Closed:
+        elif isinstance(output, Closed):
+            if output.error is not None:
+                raise ViolationError("INV-N9", f"{record.tag} ends by itself: {output.error}")
             self._gone(ready=True)
         elif isinstance(output, (RequestDone, RequestFailed)):
             if output.request in record.flushes:
@@ -355,8 +357,10 @@ class ConsumerApp:
         self.attached = False
         self.kept: dict[Place, Message] = {}
         """Taken, neither acknowledged nor refused yet."""
-        self.confirmations: dict[int, None] = {}
-        """Requests to confirm what was acknowledged."""
+        self.confirmations: dict[int, list[Place]] = {}
+        """Requests to confirm, and what was acknowledged since the one before."""
+        self._acknowledged: list[Place] = []
+        """By this consumer, not yet named in a request to confirm."""
         self._paused_until = 0
         self._scheduled = False
         self._turn = 0
@@ -394,6 +398,7 @@ class ConsumerApp:
         self.record = world.model.consumers[name] = ConsumerRecord(name, subscription, spec)
         self.state = "opening"
         self.kept.clear()
+        self._acknowledged = []
         node = self.host.node
         self.handle = node.client.subscribe(world.clock.now, spec)
         self.host.routes[self.handle] = self
@@ -476,16 +481,22 @@ class ConsumerApp:
             elif cumulative and stream.chance(plan.cumulative_permille):
                 self._acknowledge_cumulative(place, message)
             elif stream.chance(800):
-                model.acknowledge(record, place)
+                self._acknowledge(place)
                 client.acknowledge(now, self.handle, message)
             else:
-                model.acknowledge(record, place)
+                self._acknowledge(place)
                 client.acknowledge(now, self.handle, message.message_id)
+
+    def _acknowledge(self, place: Place) -> None:
+        assert self.record is not None
+        self.world.model.acknowledge(self.record, place)
+        self._acknowledged.append(place)
 
     def _acknowledge_cumulative(self, place: Place, message: Message) -> None:
         record = self.record
         assert record is not None
         self.world.model.acknowledge_cumulative(record, place)
+        self._acknowledged.append(place)
         for kept in [each for each in self.kept if each <= place]:
             del self.kept[kept]
         self.host.node.client.acknowledge_cumulative(self.world.clock.now, self.handle, message)
@@ -500,7 +511,7 @@ class ConsumerApp:
         self.kept.clear()
         self.stream.shuffle(kept)
         for place, _ in kept:
-            self.world.model.acknowledge(record, place)
+            self._acknowledge(place)
         self.host.node.client.acknowledge(self.world.clock.now, self.handle, [message for _, message in kept])
 
     def confirm(self) -> bool:
@@ -509,7 +520,8 @@ class ConsumerApp:
             return False
         node = self.host.node
         request = node.client.flush_acknowledgements(self.world.clock.now, self.handle)
-        self.confirmations[request] = None
+        self.confirmations[request] = self._acknowledged
+        self._acknowledged = []
         self.host.routes[request] = self
         node.pump()
         return True
@@ -598,9 +610,11 @@ class ConsumerApp:
             if self.state != "opening":
                 raise ViolationError("INV-N1", f"{record.name} fails in state {self.state}")
             self._gone()
-        elif kind is Closed:
+        elif isinstance(output, Closed):
             if self.state == "opening":
                 raise ViolationError("INV-N1", f"{record.name} is closed and was never ready")
+            if output.error is not None:
+                raise ViolationError("INV-N9", f"{record.name} ends by itself: {output.error}")
             self._gone()
         elif kind is Detached:
             self.attached = False
@@ -610,7 +624,9 @@ class ConsumerApp:
         elif kind is ActiveChanged:
             record.rewinds += 1
         elif isinstance(output, (RequestDone, RequestFailed)):
-            self.confirmations.pop(output.request, None)
+            places = self.confirmations.pop(output.request, None)
+            if kind is RequestDone and places:
+                self.world.broker_watch.check_acknowledged(record, places)
         elif kind is not EndOfTopic:
             raise ViolationError("INV-N2", f"{record.name} is told {kind.__name__}")
 

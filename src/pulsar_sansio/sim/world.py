@@ -283,6 +283,7 @@ class World:
         self._until(self._drained, profile.patience, self._what_is_left)
         self._until(self._still, 10 * SECOND, "frames are under way for ever")
         self._check_permits()
+        self._check_attachments()
 
         self._set_phase("close")
         self.closing = True
@@ -455,6 +456,31 @@ class World:
                     raise ViolationError(
                         "INV-C6", f"{name}: {held} permits of {consumer.queue} are held back at rest"
                     )
+
+    def _check_attachments(self) -> None:
+        """INV-N4: the broker has nobody on a sound wire whom no application has."""
+        tags = {app.record.tag for app in self.producers if app.record is not None}
+        names = {app.record.name for app in self.consumers if app.record is not None}
+        sound = {
+            f"{wire.client.name}:{wire.number}"
+            for wire in self.network.wires.values()
+            if wire.client_open and wire.broker_open and not wire.to_broker.lost and not wire.to_client.lost
+        }
+        broker = self.brokers[0].broker
+        assert broker is not None
+        for topic in self.model.topics:
+            stats = broker.stats(topic)
+            for producer in stats["publishers"]:
+                if producer["address"] in sound and producer["metadata"].get("tag") not in tags:
+                    raise ViolationError(
+                        "INV-N4", f"{topic}: producer {producer['metadata']} belongs to nobody"
+                    )
+            for subscription in stats["subscriptions"].values():
+                for consumer in subscription["consumers"]:
+                    if consumer["address"] in sound and consumer["consumerName"] not in names:
+                        raise ViolationError(
+                            "INV-N4", f"{topic}: consumer {consumer['consumerName']} belongs to nobody"
+                        )
 
     def _all_closed(self) -> bool:
         """Closes those that are open, too: one may have been on its way back from an earlier close."""
