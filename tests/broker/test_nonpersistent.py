@@ -122,6 +122,15 @@ def test_leaving() -> None:
     assert world.broker.stats(TOPIC)["subscriptions"] == {}
 
 
+def test_a_topic_that_nobody_uses_vanishes() -> None:
+    world, producing, _ = world_with()
+    world.advance(61)
+    assert world.broker.topics("public/default") == [TOPIC]
+    producing.drop()
+    world.advance(61)
+    assert world.broker.topics("public/default") == []
+
+
 def test_limits_and_first_ranges() -> None:
     world = World(BrokerConfig())
     peer = world.connect()

@@ -78,6 +78,16 @@ def test_partitions_share_a_schema() -> None:
     peer.expect_error("IncompatibleSchema")
 
 
+def test_the_schema_goes_with_the_topic() -> None:
+    world = World()
+    peer = world.connect()
+    peer.producer(schema=STRING)
+    world.broker.delete_topic(0, TOPIC, force=True)
+    world.pump()
+    world.start()
+    assert get_schema(world.connect()).error_code == proto.TopicNotFound
+
+
 def test_what_is_not_there() -> None:
     peer = World().connect()
     assert get_schema(peer).error_code == proto.TopicNotFound

@@ -513,6 +513,22 @@ def test_end_of_topic_after_the_last_acknowledgement() -> None:
     late.expect(Type.REACHED_END_OF_TOPIC)
 
 
+def test_the_end_is_not_before_what_is_still_being_written() -> None:
+    world, peer = topic_with()
+    peer.subscribe()
+    producing = world.connect()
+    producing.producer(name="p")
+    world.hold_writes = True
+    producing.publish(b"last")
+    world.broker.terminate(0, TOPIC)
+    world.pump()
+    peer.nothing()
+    world.sync()
+    (message,) = peer.messages()
+    peer.ack(message)
+    peer.expect(Type.REACHED_END_OF_TOPIC)
+
+
 def test_a_terminated_topic_takes_nothing() -> None:
     """BROKER-43."""
     world = World()

@@ -225,7 +225,8 @@ class Administration:
         if self.partitions.pop(name, None):
             self.journal.records.append(PartitionsSaved(name, 0))
             self.policies.pop(name, None)
-        self.schemas.forget(TopicName.parse(topic))
+        if TopicName.parse(topic).partition < 0:
+            self.schemas.forget(TopicName.parse(topic))
         self._settle()
 
     def reset_cursor(self, now: int, topic: str, subscription: str, position: MessageId | int) -> None:

@@ -274,4 +274,6 @@ class Broker(Administration):
         for topic in list(self.all_topics.values()):
             if isinstance(topic, Topic):
                 topic.keep_house()
+            elif not topic.producers.by_name and not topic.subscriptions:
+                del self.all_topics[topic.name]
         self._housekeeping.set(self.context.now + self._housekeeping_interval)

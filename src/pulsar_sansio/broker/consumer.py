@@ -134,7 +134,3 @@ class Consumer:
         self.unacked += messages
         self.messages_out += messages
         self.bytes_out += len(data)
-
-    def settled(self, messages: int) -> None:
-        """`messages` were acknowledged or are to be delivered again: no longer unacknowledged here."""
-        self.unacked = max(0, self.unacked - messages)

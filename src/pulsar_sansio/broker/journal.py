@@ -35,12 +35,6 @@ class Journal:
         self._waiting_effects: list[Callable[[], None]] = []
         self._dirty: dict[Subscription, None] = {}
         self._dirty_due = False
-        self.pending_entries = 0
-        """Entries recorded and not yet durable."""
-
-    @property
-    def busy(self) -> bool:
-        return self._outstanding is not None or bool(self.records)
 
     def published(self, topic: "Topic") -> None:
         """One more entry of `topic` is among the records; `topic.entries_durable` hears when it is
@@ -48,7 +42,6 @@ class Journal:
         """
         publishes = self._publishes
         publishes[topic] = publishes.get(topic, 0) + 1
-        self.pending_entries += 1
 
     def confirm(self, effect: Callable[[], None]) -> None:
         """Run `effect` after everything recorded so far is durable."""
@@ -108,7 +101,6 @@ class Journal:
         publishes, self._waiting_publishes = self._waiting_publishes, {}
         effects, self._waiting_effects = self._waiting_effects, []
         for topic, count in publishes.items():
-            self.pending_entries -= count
             topic.entries_durable(count)
         for effect in effects:
             effect()

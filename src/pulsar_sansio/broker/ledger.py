@@ -41,6 +41,7 @@ class ManagedLedger:
     def __init__(self) -> None:
         self.ledgers: list[Ledger] = []
         self._firsts: list[int] = []
+        self._ids: list[int] = []
         self.durable_end = 0
         """Offset after the last durable entry: what may be read."""
         self.size = 0
@@ -57,6 +58,7 @@ class ManagedLedger:
                 ledger.append(entry)
             managed.ledgers.append(ledger)
             managed._firsts.append(ledger.first)
+            managed._ids.append(ledger_id)
             managed.size += ledger.size
             managed.durable_end = ledger.end
         return managed
@@ -99,7 +101,7 @@ class ManagedLedger:
         if ledger.id != ledger_id:
             if ledger_id > ledger.id:
                 return ledger.end
-            place = bisect_right([each.id for each in self.ledgers], ledger_id) - 1
+            place = bisect_right(self._ids, ledger_id) - 1
             if place < 0:
                 return self.ledgers[0].first
             ledger = self.ledgers[place]
@@ -109,11 +111,15 @@ class ManagedLedger:
 
     def exact(self, ledger_id: int, entry_id: int) -> int | None:
         """The offset of an entry that exists, else None."""
-        for ledger in reversed(self.ledgers):
-            if ledger.id == ledger_id:
-                offset = ledger.first + entry_id
-                return offset if entry_id >= 0 and offset < ledger.end else None
-        return None
+        if entry_id < 0 or not self.ledgers:
+            return None
+        ledger = self.ledgers[-1]
+        if ledger.id != ledger_id:
+            ledger = self.ledgers[bisect_right(self._ids, ledger_id) - 1]
+            if ledger.id != ledger_id:
+                return None
+        offset = ledger.first + entry_id
+        return offset if offset < ledger.end else None
 
     def entry(self, offset: int) -> EntryAdded:
         """The entry at an offset that is there."""
@@ -127,6 +133,7 @@ class ManagedLedger:
         first = self.end
         self.ledgers.append(Ledger(ledger_id, first, wall_time))
         self._firsts.append(first)
+        self._ids.append(ledger_id)
         return LedgerOpened(topic, ledger_id, first, wall_time)
 
     def append(self, topic: str, data: bytes, messages: int, publish_time: int) -> EntryAdded:
@@ -148,7 +155,7 @@ class ManagedLedger:
             if keep is not None and keep.keeps(self):
                 break
             ledger = self.ledgers.pop(0)
-            self._firsts.pop(0)
+            del self._firsts[0], self._ids[0]
             self.size -= ledger.size
             removed.append(ledger.id)
         return tuple(removed)

@@ -147,14 +147,16 @@ class Producers:
             )
 
     def _check_name(self, newcomer: Producer) -> None:
+        """One name, one producer (rule BROKER-42).
+
+        The same producer id on the same connection never comes here: its connection answers it again.
+        """
         present = self.by_name.get(newcomer.name)
         if present is None:
             return
         if present.connection is not newcomer.connection:
             raise NameTaken(present)
-        if present.id != newcomer.id or newcomer.epoch <= present.epoch:
-            raise ProducerBusy(f"Producer with name '{newcomer.name}' is already connected to topic")
-        present.connection.forget_producer(present)
+        raise ProducerBusy(f"Producer with name '{newcomer.name}' is already connected to topic")
 
     def _admit(self, producer: Producer) -> None:
         self.by_name[producer.name] = producer

@@ -33,7 +33,7 @@ def on_producer(connection: Connection, command: proto.CommandProducer) -> None:
         check_name("Subscription name", command.initial_subscription_name)
         present = connection.producers.get(command.producer_id)
         if present is not None:
-            if isinstance(present, Reserved) or not present.ready:
+            if isinstance(present, Reserved) or not present.ready or present.closing:
                 raise connection.still_present("Producer")
             _answer_again(connection, command, present)
             return

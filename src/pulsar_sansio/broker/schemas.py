@@ -12,7 +12,7 @@ from ..model.errors import IncompatibleSchema, TopicNotFound
 from ..model.topic_name import TopicName
 from ..wire import proto
 from .journal import Journal
-from .store import SchemaSaved
+from .store import SchemaDeleted, SchemaSaved
 
 if TYPE_CHECKING:
     from .broker import AnyTopic
@@ -108,7 +108,8 @@ class Schemas:
 
     def forget(self, topic: TopicName) -> None:
         """The topic is deleted."""
-        self._saved.pop(str(topic.base), None)
+        if self._saved.pop(str(topic.base), None) is not None:
+            self._journal.records.append(SchemaDeleted(str(topic.base)))
 
     @staticmethod
     def _validate(schema: proto.Schema) -> None:

@@ -123,6 +123,11 @@ class SchemaSaved:
 
 
 @dataclass(slots=True)
+class SchemaDeleted:
+    topic: str
+
+
+@dataclass(slots=True)
 class BrokerStarted:
     """The broker's run number, which makes generated producer names unique over restarts."""
 
@@ -142,6 +147,7 @@ Record = (
     | TenantSaved
     | PoliciesSaved
     | SchemaSaved
+    | SchemaDeleted
     | BrokerStarted
 )
 
@@ -209,12 +215,15 @@ class StoredState:
                     self.partitions[record.topic] = record.partitions
                 else:
                     self.partitions.pop(record.topic, None)
+                    self.policies.pop(record.topic, None)
             case TenantSaved():
                 self.tenants.add(record.tenant)
             case PoliciesSaved():
                 self.policies[record.scope] = record.policies
             case SchemaSaved():
                 self.schemas[record.topic] = record
+            case SchemaDeleted():
+                self.schemas.pop(record.topic, None)
             case BrokerStarted():
                 self.incarnation = record.incarnation
 

@@ -258,7 +258,7 @@ class Subscription:
     def check_end_of_topic(self) -> None:
         """Terminated and all acknowledged: tell the consumers (exchanges 20)."""
         topic = self.topic
-        if topic.terminated_at is None or self.cursor.mark_delete + 1 < topic.log.durable_end:
+        if topic.terminated_at is None or self.cursor.mark_delete + 1 < topic.terminated_at:
             return
         for consumer in self.consumers:
             connection = consumer.connection
