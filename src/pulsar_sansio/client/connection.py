@@ -406,8 +406,5 @@ class Connection:
 
 
 def _unexpected(kind: int, state: State) -> str:
-    try:
-        name = proto.BaseCommand.Type.Name(kind)
-    except ValueError:
-        name = str(kind)
+    name = Command.Type.Name(Command.Type.ValueType(kind))
     return f"the broker sent {name} while the connection was {type(state).__name__}"
