@@ -58,6 +58,8 @@ def send(client: Any, job: Job) -> Measurement:
 
 
 def _send(producer: Any, payload: bytes, messages: int) -> None:
+    if not messages:
+        return
     confirmed = 0
     failures = []
     all_done = threading.Event()

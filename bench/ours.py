@@ -56,6 +56,8 @@ async def send_many(producer: Producer, payload: bytes, messages: int) -> None:
 
 
 async def receive(consumer: Consumer, messages: int) -> int:
+    if not messages:
+        return 0
     received = 0
     async for message in consumer:
         consumer.acknowledge(message)

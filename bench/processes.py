@@ -4,12 +4,16 @@ import json
 import signal
 import subprocess
 import sys
+import threading
 from dataclasses import asdict
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from .jobs import Job, Measurement
+
+JOB_TIMEOUT = 300.0
+"""Seconds for one job; the slowest takes a few."""
 
 
 class Failed(Exception):
@@ -46,9 +50,12 @@ class ClientProcess:
             self.process.stdin.flush()
         except BrokenPipeError:
             raise Failed(f"{self.module} has ended") from None
+        limit = threading.Timer(JOB_TIMEOUT, self.process.kill)
+        limit.start()
         line = self.process.stdout.readline()
+        limit.cancel()
         if not line:
-            raise Failed(f"{self.module} ended while it worked on {job.workload}")
+            raise Failed(f"{self.module} ended, or took more than {JOB_TIMEOUT:.0f} s, at {job.workload}")
         answer = json.loads(line)
         if "error" in answer:
             raise Failed(f"{self.module}, {job.workload} of {job.size} B: {answer['error']}")

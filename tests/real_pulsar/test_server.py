@@ -1,4 +1,4 @@
-"""A real Pulsar ends with whoever started it. (That it serves, and survives a kill, is what the suite stands on.)"""
+"""A real Pulsar ends with whoever started it; that it serves and survives a kill, the suite stands on."""
 
 import os
 import signal

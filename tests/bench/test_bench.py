@@ -1,0 +1,123 @@
+"""The bench: rows, order of measuring, medians and ratios; and once for real, small."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from bench.__main__ import CALLS, REPORT, Bench, Line, Row, main, table
+from bench.jobs import Job, Measurement
+from bench.processes import ClientProcess, Failed
+
+
+class Client(ClientProcess):
+    """Remembers its jobs in a list shared with the other client, and answers at a given rate."""
+
+    def __init__(self, name: str, rates: list[float], jobs: list[tuple[str, Job]]) -> None:
+        super().__init__(name)
+        self.rates = rates
+        self.jobs = jobs
+
+    def run(self, job: Job) -> Measurement:
+        self.jobs.append((self.module, job))
+        if job.workload in ("prepare", "fill"):
+            return Measurement(0, 0.0, 0.0)
+        rate = self.rates.pop(0)
+        return Measurement(job.messages, job.messages / rate, job.messages * 1e-6)
+
+
+def bench(ours: list[float], official: list[float], jobs: list[tuple[str, Job]]) -> Bench:
+    return Bench("pulsar://x", Client("ours", ours, jobs), Client("official", official, jobs), 100_000)
+
+
+ROW = Row("receive", 100, True)
+
+
+def test_each_client_is_first_in_every_second_round() -> None:
+    jobs: list[tuple[str, Job]] = []
+    measured = bench([1, 1], [1, 1], jobs)
+    measured.round(1, [ROW])
+    measured.round(2, [ROW])
+    names = [name for name, job in jobs if job.workload == "receive"]
+    assert names == ["ours", "official", "official", "ours"]
+    assert len({job.topic for _, job in jobs}) == 2, "a round has topics of its own"
+
+
+def test_all_receivers_of_a_round_read_the_same_messages_from_subscriptions_of_their_own() -> None:
+    jobs: list[tuple[str, Job]] = []
+    bench([1, 1], [1, 1], jobs).round(1, [ROW, Row("receive_many", 100, True)])
+    assert [job.workload for _, job in jobs[:2]] == ["prepare", "fill"]
+    assert len({job.topic for _, job in jobs}) == 1
+    subscriptions = [job.subscription for _, job in jobs[2:]]
+    assert len(set(subscriptions)) == 4
+    assert sorted(subscriptions) == sorted(jobs[0][1].subscriptions)
+
+
+def test_both_of_our_ways_to_send_stand_beside_the_official_one() -> None:
+    jobs: list[tuple[str, Job]] = []
+    measured = bench([800.0, 1200.0], [100.0], jobs)
+    measured.round(1, [Row("send", 100, True), Row("send_many", 100, True)])
+    lines = [Line.of(row, each) for row, each in measured.measured.items()]
+    assert [(line.workload, line.ratio) for line in lines] == [("send", 8.0), ("send_many", 12.0)]
+    assert len({job.topic for _, job in jobs}) == 3
+
+
+def test_a_line_has_the_medians_of_the_rounds() -> None:
+    measured = bench([300.0, 100.0, 200.0], [10.0, 1000.0, 50.0], [])
+    for number in (1, 2, 3):
+        measured.round(number, [ROW])
+    line = Line.of(ROW, measured.measured[ROW])
+    assert line == Line("receive", 100, 200, 50, 4.0, 1.0, 1.0)
+    assert "4.0×" in table([line])
+
+
+def test_every_row_names_the_calls_it_times() -> None:
+    text = table([])
+    for workload, (ours, official) in CALLS.items():
+        assert workload in text
+        assert ours in text
+        assert official in text
+
+
+def test_a_client_s_error_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(
+        sys, "argv", ["bench", "--url", "no-url", "--rounds", "1", "--only", "send", "--size", "100"]
+    )
+    assert main() == 1
+    said = capsys.readouterr().err.splitlines()[-1]
+    assert said.startswith("bench: bench.o")
+    assert "send of 100 B: " in said
+
+
+def test_a_client_that_dies_is_told() -> None:
+    with (
+        ClientProcess("bench.no_such_module") as client,
+        pytest.raises(Failed, match=r"bench\.no_such_module"),
+    ):
+        client.run(Job("pulsar://x", "send", "t", 100, True, 1000, 0))
+
+
+@pytest.mark.slow
+@pytest.mark.official
+def test_a_small_run_for_real(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["bench", "--rounds", "1", "--messages", "1000", "--size", "100"])
+    monkeypatch.setattr("bench.__main__.REPORT", tmp_path / "build" / REPORT.name)
+    monkeypatch.setattr("bench.__main__.WARM_QUEUES", 0)
+    assert main() == 0
+    report = json.loads((tmp_path / "build" / REPORT.name).read_text())
+    assert [line["workload"] for line in report] == [
+        *CALLS,
+        *(f"{workload}, unbatched" for workload in CALLS),
+    ]
+    for line in report:
+        assert set(line) == {
+            *("workload", "size", "ours", "official", "ratio", "ours_cpu_us", "official_cpu_us")
+        }
+        assert line["ours"] > 0
+        assert line["ratio"] == pytest.approx(line["ours"] / line["official"], rel=0.05)
+    assert "our broker" in capsys.readouterr().out
