@@ -253,3 +253,33 @@ async def test_a_store_that_cannot_write_ends_the_broker_and_its_connections() -
                 with pytest.raises(PulsarError):
                     await producer.send(b"1")
             await broker.wait_failed()
+
+
+async def test_closing_is_bounded_when_the_broker_is_gone(autojump_clock: trio.testing.MockClock) -> None:
+    async with open_broker() as broker:
+        url = broker.url
+        opened = trio.Event()
+        done = trio.Event()
+
+        async def application() -> None:
+            async with (
+                open_client(url, operation_timeout=3.0) as client,
+                client.subscribe("t", "s") as consumer,
+                client.create_producer("t") as producer,
+            ):
+                await producer.send(b"1")
+                message = await consumer.receive()
+                opened.set()
+                await trio.sleep(1.0)
+                consumer.acknowledge(message)
+                receipt = await producer.enqueue(b"2")
+            with pytest.raises(PulsarError):
+                await receipt.wait()
+            assert trio.current_time() < 15
+            done.set()
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(application)
+            await opened.wait()
+            broker._driver.stop()
+            await done.wait()

@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import sys
 from collections import deque
 from collections.abc import AsyncGenerator, Iterable, Iterator
 from contextlib import aclosing
@@ -83,7 +84,8 @@ class Pace:
 async def _lines() -> AsyncGenerator[list[bytes], None]:
     """The lines of standard input without their ends, as many at a time as have come."""
     rest = b""
-    while data := await trio.to_thread.run_sync(os.read, 0, READ, abandon_on_cancel=True):
+    source = sys.stdin.fileno()
+    while data := await trio.to_thread.run_sync(os.read, source, READ, abandon_on_cancel=True):
         *lines, rest = (rest + data).split(b"\n")
         if lines:
             yield lines
