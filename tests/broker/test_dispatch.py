@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from pulsar_sansio.broker import BrokerConfig
 from tests.broker.peer import TOPIC, Peer, SubType, Type, World, ids
 
 
@@ -228,3 +229,22 @@ def test_unloading_sends_everybody_away_and_loses_nothing(kind: Any) -> None:
     again = consuming.messages()
     assert ids(again) == ids([messages[0], *messages[2:]])
     assert all(message.redelivery_count == 0 for message in again), "counts are in memory only"
+
+
+def test_reading_over_several_ledgers() -> None:
+    world = World(BrokerConfig(ledger_max_entries=3))
+    producing, consuming = publisher(world), world.connect()
+    for number in range(10):
+        producing.publish(b"%d" % number, number)
+    consuming.subscribe()
+    assert consuming.payloads() == [b"%d" % number for number in range(10)]
+
+
+def test_large_messages_arrive_whole() -> None:
+    world = World()
+    producing, consuming = publisher(world), world.connect()
+    consuming.subscribe()
+    sizes = [16 * 1024 - 30, 16 * 1024, 100_000, 1]
+    for number, size in enumerate(sizes):
+        producing.publish(bytes([number]) * size, number)
+    assert [len(payload) for payload in consuming.payloads()] == sizes

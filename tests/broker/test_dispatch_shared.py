@@ -443,3 +443,43 @@ def test_ids_of_redelivery_may_be_strange() -> None:
     command.message_ids.add(ledgerId=5, entryId=5)
     peer.send(Type.REDELIVER_UNACKNOWLEDGED_MESSAGES, command)
     peer.nothing()
+
+
+def test_a_seek_of_a_key_shared_subscription_begins_anew() -> None:
+    _, producing, peer = world_with()
+    peer.subscribe(SubType.Key_Shared, 0)
+    peer.subscribe(SubType.Key_Shared, 1, permits=1)
+    keyed(producing, KEYS)
+    before = {message.entry_id for message in peer.messages()}
+    assert len(before) < len(KEYS), "something is held back"
+    peer.send(Type.SEEK, proto.CommandSeek(consumer_id=0, request_id=1, message_publish_time=0))
+    peer.inbox.clear()
+    peer.subscribe(SubType.Key_Shared, 2)
+    assert [message.entry_id for message in peer.messages()] == list(range(len(KEYS)))
+
+
+def test_replay_over_several_ledgers() -> None:
+    for kind in (SubType.Shared, SubType.Key_Shared):
+        _, producing, peer = world_with(BrokerConfig(ledger_max_entries=3))
+        peer.subscribe(kind)
+        keyed(producing, KEYS)
+        messages = peer.messages()
+        peer.ack(messages[4])
+        peer.redeliver()
+        again = peer.messages()
+        assert ids(again) == ids([*messages[:4], *messages[5:]])
+        assert all(message.redelivery_count == 1 for message in again)
+
+
+def test_what_is_held_back_may_be_acknowledged_by_an_administrator() -> None:
+    """Skipped on behalf of the consumers: it is not delivered when room comes."""
+    world, producing, peer = world_with()
+    peer.subscribe(SubType.Key_Shared, 0)
+    peer.subscribe(SubType.Key_Shared, 1, permits=1)
+    keyed(producing, KEYS)
+    peer.inbox.clear()
+    world.broker.set_policy(world.now, TOPIC, "message_ttl", 1.0)
+    world.advance(61)
+    peer.inbox.clear()
+    peer.flow(100, 1)
+    peer.nothing()

@@ -156,3 +156,31 @@ def test_unloading_and_deleting() -> None:
     producing.expect(Type.CLOSE_PRODUCER)
     consuming.expect(Type.CLOSE_CONSUMER)
     assert world.broker.topics("public/default") == []
+
+
+def test_sticky_ranges() -> None:
+    _, producing, consuming = world_with()
+
+    def ranges(start: int, end: int) -> Any:
+        return {"keySharedMode": "STICKY", "hashRanges": [{"start": start, "end": end}]}
+
+    join(consuming, SubType.Key_Shared, 0, keySharedMeta=ranges(0, 30000))
+    consuming.ask_subscribe(SubType.Key_Shared, 1, TOPIC, keySharedMeta=ranges(30000, 65535))
+    consuming.expect_error("ConsumerAssignError")
+    join(consuming, SubType.Key_Shared, 1, keySharedMeta=ranges(30001, 65535))
+    producing.publish(b"x", partition_key="hello")
+    assert [message.consumer_id for message in consuming.messages()] == [1]
+
+
+def test_unsubscribing_everybody() -> None:
+    world, _, consuming = world_with()
+    other = world.connect()
+    join(consuming)
+    join(other)
+    consuming.send(Type.UNSUBSCRIBE, proto.CommandUnsubscribe(consumer_id=0, request_id=1, force=True))
+    consuming.expect(Type.SUCCESS)
+    other.expect(Type.CLOSE_CONSUMER)
+    world.broker.set_policy(0, TOPIC, "max_consumers", 1)
+    join(other)
+    consuming.ask_subscribe(SubType.Shared, 1, TOPIC)
+    consuming.expect_error("ConsumerBusy")

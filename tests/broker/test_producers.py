@@ -256,3 +256,31 @@ def test_a_producer_sent_away_by_the_broker(version: int) -> None:
     world.advance(2)
     peer.publish(b"far too late")
     assert peer.closed is not None
+
+
+def test_two_newcomers_for_one_dead_name() -> None:
+    world = World()
+    old, first, second = world.connect(), world.connect(), world.connect()
+    old.producer(name="a")
+    first.ask_producer(name="a")
+    second.ask_producer(name="a")
+    world.advance(5.1)
+    first.expect(Type.PRODUCER_SUCCESS)
+    second.expect_error("ProducerBusy")
+
+
+def test_a_producer_id_comes_free_only_after_its_receipts() -> None:
+    world = World()
+    peer = world.connect()
+    peer.producer(name="a")
+    world.hold_writes = True
+    peer.publish(b"x")
+    peer.close_producer()
+    peer.publish(b"after the close")
+    peer.ask_producer(name="a")
+    peer.expect_error("ServiceNotReady")
+    world.sync()
+    peer.expect(Type.SEND_RECEIPT)
+    peer.expect(Type.SUCCESS)
+    world.hold_writes = False
+    peer.producer(name="a")

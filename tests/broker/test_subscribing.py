@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from pulsar_sansio.broker import BrokerConfig
-from pulsar_sansio.wire import CUMULATIVE, encode_ping, proto
+from pulsar_sansio.wire import CUMULATIVE, encode_ack, encode_ping, proto
 from tests.broker.peer import TOPIC, WALL, Peer, SubType, Type, World, ids
 
 EARLIEST = {"ledgerId": 2**64 - 1, "entryId": 2**64 - 1}
@@ -550,3 +550,70 @@ def test_a_terminated_topic_takes_nothing() -> None:
     again = world.connect()
     again.ask_producer()
     again.expect_error("TopicTerminatedError")
+
+
+def test_transactions_are_refused_by_name() -> None:
+    _, peer = topic_with(b"0")
+    peer.subscribe()
+    peer.messages()
+    peer.feed(encode_ack(0, 0, [(0, 0, None)], request_id=5, txnid_least_bits=1, txnid_most_bits=0))
+    answer = peer.expect(Type.ACK_RESPONSE)
+    assert answer.error == proto.NotAllowedError
+    assert "not supported by this broker" in answer.message
+    peer.feed(encode_ack(0, 0, [(0, 0, None)], txnid_least_bits=1, txnid_most_bits=0))
+    peer.nothing()
+
+
+def test_discarded_messages_are_acknowledged() -> None:
+    """Exchanges 11: validation errors are acknowledgements."""
+    world, peer = topic_with(b"0")
+    peer.subscribe()
+    peer.messages()
+    peer.feed(encode_ack(0, 0, [(0, 0, None)], validation_error=2))
+    assert backlog(world) == 0
+
+
+def test_one_connection_has_only_so_many_of_each() -> None:
+    world = World(BrokerConfig(max_producers_per_connection=1, max_consumers_per_connection=1))
+    peer = world.connect()
+    peer.producer()
+    peer.ask_producer(producer_id=1)
+    peer.expect_error("TooManyRequests")
+    peer.subscribe()
+    peer.ask_subscribe(consumer_id=1, subscription="other")
+    peer.expect_error("TooManyRequests")
+
+
+def test_a_newcomer_that_leaves_while_the_old_one_is_probed() -> None:
+    world, peer = topic_with()
+    newcomer, third = world.connect(), world.connect()
+    peer.subscribe()
+    newcomer.ask_subscribe()
+    third.ask_subscribe()
+    newcomer.close_consumer()
+    world.advance(5.1)
+    assert peer.closed is not None
+    newcomer.nothing()
+    third.expect(Type.SUCCESS)
+
+
+def test_two_newcomers_for_one_dead_place() -> None:
+    world, peer = topic_with()
+    first, second = world.connect(), world.connect()
+    peer.subscribe()
+    first.ask_subscribe()
+    second.ask_subscribe()
+    world.advance(5.1)
+    first.expect(Type.SUCCESS)
+    second.expect_error("ConsumerBusy")
+
+
+def test_a_reader_whose_topic_is_unloaded_brings_its_place_along() -> None:
+    world, peer = topic_with(b"0", b"1")
+    peer.subscribe(durable=False)
+    peer.inbox.clear()
+    world.broker.unload(0, TOPIC)
+    world.pump()
+    peer.expect(Type.CLOSE_CONSUMER)
+    peer.subscribe(durable=False, start_message_id={"ledgerId": 0, "entryId": 1})
+    assert peer.payloads() == [b"1"]
