@@ -121,6 +121,8 @@ def permits_after_unsubscribing(s: Script) -> None:
 def permits_after_the_brokers_close(s: Script) -> None:
     s.connect()
     s.consumer()
+    s.message(0)
+    s.message(1)
     s.broker(c.CLOSE_CONSUMER, consumer_id=0, request_id=c.NONE_ID)
     s.flow(1)  # on its way, perhaps
     s.broker(c.PING)
@@ -242,6 +244,15 @@ def no_permits(s: Script) -> None:
     s.connect()
     s.consumer()
     s.flow(0)
+
+
+@breaks("INV-C6")
+def permits_for_messages_that_never_came(s: Script) -> None:
+    s.connect()
+    s.consumer(permits=10)
+    s.message(0, batch(0, 5))
+    s.flow(5)
+    s.flow(1)
 
 
 @breaks("BROKER-30")

@@ -125,6 +125,16 @@ def two_of_one_name(s: Script) -> None:
     s.producer_success(s.open_producer(1, producer_name="p", user_provided_producer_name=True))
 
 
+@breaks("CHECK-79")
+def a_last_id_below_what_was_confirmed(s: Script) -> None:
+    s.connect()
+    s.producer()
+    s.send_batch(0, 4)
+    s.receipt(0, highest_sequence_id=3)
+    s.reconnect()
+    s.producer_success(s.open_producer(producer_name="p", epoch=1), last_sequence_id=2)
+
+
 # --- when SEND is allowed --------------------------------------------------------------------------
 
 
@@ -282,6 +292,20 @@ def the_position_of_another_message(s: Script) -> None:
     s.stored_message(0, 0)
     s.send(0, stored(0, name="q"), producer_id=1)
     s.receipt(0, 0, producer_id=1)
+
+
+@breaks("BROKER-40")
+def a_duplicate_stored(s: Script) -> None:
+    s.connect()
+    s.producer_success(s.open_producer(), last_sequence_id=3)
+    s.send(3)
+    s.receipt(3, ledger_id=-1, entry_id=-1)
+    s.send(4)
+    s.receipt(4, 0)
+    s.reconnect()
+    s.producer_success(s.open_producer(producer_name="p", epoch=1), last_sequence_id=4)
+    s.send(4)
+    s.receipt(4, 1)
 
 
 @breaks("INV-P6", blamed=(Side.CLIENT, 6))

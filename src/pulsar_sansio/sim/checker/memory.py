@@ -54,12 +54,14 @@ class ProducerMemory:
     """A producer of a client, over all of its connections."""
 
     __slots__ = (
-        "chunk", "chunk_bytes", "epoch", "fresh_names", "name", "name_proved", "nonces", "registration",
-        "topic", "topic_epochs",
+        "chunk", "chunk_bytes", "confirmed", "epoch", "fresh_names", "name", "name_proved", "nonces",
+        "registration", "topic", "topic_epochs",
     )  # fmt: skip
 
     def __init__(self, topic: str) -> None:
         self.topic = topic
+        self.confirmed = -1
+        """The highest sequence id that a receipt has confirmed."""
         self.epoch: int | None = None
         """Of the latest PRODUCER."""
         self.name = ""
@@ -112,23 +114,24 @@ class TopicMemory:
     """The entries of topics, as receipts and deliveries showed them. May be shared by the sessions of many
     clients."""
 
-    __slots__ = ("digests", "schema_versions")
+    __slots__ = ("digests", "entries", "schema_versions")
 
     def __init__(self, limit: int = 50_000) -> None:
         self.digests: BoundedDict[tuple[str, int, int], int] = BoundedDict(limit)
         """Topic, ledger, entry -> digest of what is stored there."""
         self.schema_versions: BoundedDict[str, set[bytes]] = BoundedDict(1024)
         """Topic -> the versions that brokers gave."""
+        self.entries = Entries()
+        """What was read of entries lately."""
 
 
 class Memory:
     """One client's memory."""
 
-    __slots__ = ("consumers", "entries", "producers", "redirects", "topics", "transactions")
+    __slots__ = ("consumers", "producers", "redirects", "topics", "transactions")
 
     def __init__(self, topics: TopicMemory | None = None) -> None:
         self.topics = topics or TopicMemory()
-        self.entries = Entries()
         self.producers: BoundedDict[int, ProducerMemory] = BoundedDict(2048)
         self.consumers: BoundedDict[int, ConsumerMemory] = BoundedDict(2048)
         self.redirects: BoundedDict[str, list[int]] = BoundedDict(256)

@@ -51,7 +51,7 @@ class Producer:
     __slots__ = (
         "abandoned", "closed_by_broker", "closing", "encrypted", "frame", "last_id", "last_sequence", "match",
         "memory", "mode", "name", "open_since", "pending", "persistent", "producer_id", "resend", "resent",
-        "topic", "waiting",
+        "stored_up_to", "topic", "waiting",
     )  # fmt: skip
 
     def __init__(self, producer_id: int, command: Any, memory: ProducerMemory, frame: int) -> None:
@@ -70,6 +70,8 @@ class Producer:
         """Frame of the client's CLOSE_PRODUCER; -1 before."""
         self.closed_by_broker = -1
         self.name = ""
+        self.stored_up_to = -1
+        """The sequence id up to which the broker said that it drops duplicates; -1 when it did not."""
         self.last_sequence: int | None = None
         """The highest id sent in this registration."""
         self.last_id: Position = (-1, -1)
@@ -109,7 +111,8 @@ class Consumer:
 
     __slots__ = (
         "acknowledged", "active", "asked", "asked_for_all", "asks_once_more", "closed_by_broker", "closing",
-        "compacted", "confirmed", "confirmed_up_to", "consumer_id", "delivered", "ended", "epoch", "frame",
+        "compacted", "confirmed", "confirmed_up_to", "consumer_id", "delivered", "ended", "epoch",
+        "first_grant", "frame",
         "granted", "has_epoch", "last", "memory", "open_since", "partition", "permits", "persistent",
         "rewinds", "seeking", "single_active", "topic", "transactional", "type", "unread",
     )  # fmt: skip
@@ -133,6 +136,8 @@ class Consumer:
         """Frame of a SEEK without answer; -1 when there is none."""
         self.granted = False
         """Whether a FLOW has come."""
+        self.first_grant = 0
+        """Its permits."""
         self.permits = 0
         self.has_epoch: bool = command.HasField("consumer_epoch")
         self.epoch = -1

@@ -94,7 +94,9 @@ def sought(state: State, request: Request) -> None:
 def _flow(state: State, flow: Any) -> None:
     consumer = state.consumer
     if consumer is not None:
-        consumer.granted = True
+        if not consumer.granted:
+            consumer.granted = True
+            consumer.first_grant = flow.message_permits
         consumer.permits += flow.message_permits
         if consumer.open_since > state.read_by_client:
             state.read_by_client = consumer.open_since

@@ -40,6 +40,7 @@ def _producer_success(state: State, success: Any) -> None:
     if producer is not None and producer.frame == request.frame:
         memory = producer.memory
         producer.name = success.producer_name
+        producer.stored_up_to = success.last_sequence_id
         if not request.command.producer_name:
             if len(memory.fresh_names) < 64:
                 memory.fresh_names.add(success.producer_name)
@@ -154,6 +155,9 @@ def _receipt(state: State, receipt: Any) -> None:
     ledger_id, entry_id = receipt.ledger_id, receipt.entry_id
     if ledger_id is not None and ledger_id >= 0 and entry_id >= 0 and producer.persistent:
         producer.last_id = (ledger_id, entry_id)
+        producer.memory.confirmed = max(
+            producer.memory.confirmed, sent.sequence_id, sent.highest_sequence_id or 0
+        )
         state.memory.topics.digests[producer.topic, ledger_id, entry_id] = sent.digest
 
 

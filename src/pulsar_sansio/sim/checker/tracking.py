@@ -17,7 +17,7 @@ from .state import Producer, State, Step
 
 def _prepare_send(state: State, send: Any) -> None:
     producer = state.producer = state.producers.get(send.producer_id)
-    state.entry = state.memory.entries[send.payload]
+    state.entry = state.memory.topics.entries[send.payload]
     if producer is not None:
         producer.match = -1
         if producer.resent < len(producer.resend):
@@ -36,7 +36,7 @@ def _match_resend(producer: Producer, send: Any, state: State) -> None:
 
 def _prepare_message(state: State, message: Any) -> None:
     state.consumer = state.consumers.get(message.consumer_id)
-    state.entry = state.memory.entries[message.payload]
+    state.entry = state.memory.topics.entries[message.payload]
 
 
 def _prepare_of_producer(state: State, command: Any) -> None:

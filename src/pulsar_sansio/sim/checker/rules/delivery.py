@@ -17,6 +17,22 @@ def flow_grants_something(state: State, flow: Any) -> Finding:
     return None if flow.message_permits > 0 else "FLOW with 0 permits"
 
 
+@rule("INV-C6", c.FLOW)
+def permits_stay_within_the_queue(state: State, flow: Any) -> Finding:
+    """Permits outstanding are never above the first grant, which is the queue size.
+
+    Only messages that came give permits back. A first grant of 1 may be that of a waiting receive at queue
+    size 0, where there is one permit for each; it says nothing.
+    """
+    consumer = state.consumer
+    if consumer is None or consumer.first_grant <= 1:
+        return None
+    outstanding = consumer.permits + flow.message_permits
+    if outstanding <= consumer.first_grant:
+        return None
+    return f"{outstanding} permits outstanding, the first grant was {consumer.first_grant}"
+
+
 @rule("BROKER-30", c.MESSAGE)
 def dispatch_begins_with_a_grant(state: State, message: Any) -> Finding:
     """Dispatch begins with the first grant."""

@@ -158,6 +158,18 @@ def names_are_unique(state: State, success: Any) -> Finding:
     return None
 
 
+@rule("CHECK-79", c.PRODUCER_SUCCESS)
+def last_ids_cover_what_was_confirmed(state: State, success: Any) -> Finding:
+    """A last sequence id, where there is one, is not below what was confirmed under the name."""
+    asked = _asked(state)
+    known = None if asked is None else state.memory.producers.get(asked.producer_id)
+    if known is None or success.last_sequence_id < 0 or success.last_sequence_id >= known.confirmed:
+        return None
+    if known.name != success.producer_name:
+        return None
+    return f"last_sequence_id is {success.last_sequence_id}, confirmed was {known.confirmed}"
+
+
 # --- when SEND is allowed --------------------------------------------------------------------------
 
 
@@ -328,6 +340,20 @@ def positions_hold_what_was_sent(state: State, receipt: Any) -> Finding:
     if index < 0 or stored is None or stored == producer.pending[index].digest:
         return None
     return f"position {receipt.ledger_id}:{receipt.entry_id} holds another message"
+
+
+@rule("BROKER-40", c.SEND_RECEIPT)
+def duplicates_are_dropped(state: State, receipt: Any) -> Finding:
+    """A broker that has named a last sequence id drops what is not above it, and confirms it as -1:-1."""
+    producer = state.producer
+    if producer is None or receipt.ledger_id is None or receipt.ledger_id < 0:
+        return None
+    if receipt.sequence_id > producer.stored_up_to:
+        return None
+    index = _index(producer, receipt.sequence_id)
+    if index < 0 or producer.pending[index].chunk >= 0:
+        return None
+    return f"sequence id {receipt.sequence_id} is stored again, the last one was {producer.stored_up_to}"
 
 
 @rule("INV-P6", c.SEND_RECEIPT)
