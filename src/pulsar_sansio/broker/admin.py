@@ -80,8 +80,7 @@ class Administration:
         self._settle()
 
     def set_policy(self, now: int, scope: str, policy: str, value: object) -> None:
-        """Set one field of `Policies` for a namespace (`tenant/namespace`) or a topic (full name or base
-        name).
+        """Set one field of `Policies` for a namespace (`tenant/namespace`) or a topic (full or base name).
 
         None removes it. Takes effect at once, also for topics in use. Raises `NoSuchThing`,
         `InvalidConfiguration`.

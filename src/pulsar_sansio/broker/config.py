@@ -17,45 +17,41 @@ class BrokerConfig:
     """Options of one broker. Checked when made; raises `InvalidConfiguration` naming the option.
 
     Who it is
-        `service_url`: the address clients are told to connect to. `service_url_tls`: the same for TLS,
-        or None.
+        `service_url`: the address clients are told to connect to; `service_url_tls`: for TLS, or None.
         `cluster`: first part of generated producer names. `server_version`: free text in CONNECTED.
         `proxy_through_service_url`: tell clients to reach the broker through the address they used, for
-        brokers
-        behind a port forward (exchanges 1.3).
+        brokers behind a port forward (exchanges 1.3).
     Connections
         `keepalive_interval`: seconds between probes; also the time a handshake may take.
         `liveness_timeout`: seconds a connection has to show life when a newcomer claims its place.
         `max_connections`: more are refused. `max_message_size`: bytes of one message.
         `max_unsent_bytes`: bytes waiting for one peer above which nothing more is dispatched to it and
-        nothing more is read from it. `max_pending_publishes`: unconfirmed messages of one connection above
-        which it is not read.
-        `max_producers_per_connection`, `max_consumers_per_connection`: more are refused with TooManyRequests.
+        nothing more is read from it. `max_pending_publishes`: messages of one connection that are not yet
+        durable, above which it is not read.
+        `max_producers_per_connection`, `max_consumers_per_connection`: more get TooManyRequests.
     Topics
         `auto_topic_creation`, `auto_topic_partitions`: whether unknown topics come into being when used,
-        and with
-        how many partitions (0: not partitioned). `auto_subscription_creation` likewise for subscriptions.
+        and with how many partitions (0: not partitioned). `auto_subscription_creation`: likewise.
         `deduplication`: the default for topics whose policies say nothing.
         `deduplication_inactivity`: seconds after which the sequence ids of an absent producer are forgotten.
-        `ledger_max_entries`, `ledger_max_bytes`: when the next ledger is begun. Whole ledgers are what
-        is removed
-        once every subscription is done with them. `keep_without_subscription`: bytes that a topic without
-        any subscription keeps. (The Java broker's ledgers are so large, and live for ten minutes at least,
-        that it has no need of this.)
+        `ledger_max_entries`, `ledger_max_bytes`: when the next ledger is begun. Whole ledgers are what is
+        removed once every subscription is done with them. `keep_without_subscription`: bytes that a topic
+        without any subscription keeps. (The Java broker's ledgers are so large, and live for ten minutes at
+        least, that it has no need of this.)
         `max_topics`, `max_subscriptions_per_topic`: clients cannot make more come into being (the Java
         broker has no such limit by default).
         `cursor_flush_interval`: seconds an unconfirmed acknowledgement may wait before it is written.
+        `housekeeping_interval`: seconds between looks at what happens by time alone: expiry, retention.
     Subscriptions
         `batch_index_acknowledgement`: keep which messages of a batch are acknowledged (4.2: on).
-        `max_unacked_messages_per_consumer`, `max_unacked_messages_per_subscription`: Shared and
+        `max_unacked_messages_per_consumer`, `max_unacked_messages_per_subscription`: of Shared and
         Key_Shared; 0 is no limit.
         `failover_delay`: seconds between the choice of an active consumer and the first message to it.
         `entries_per_turn`: entries a Shared consumer gets before the next one's turn.
         `key_shared_look_ahead`: entries a Key_Shared subscription holds back before it stops reading.
-        `reached_end_of_topic`: "not to C++" (the default) sends REACHED_END_OF_TOPIC to every client of
-        protocol
-        9 or newer that does not look like the C++ client, which drops its connection on it; "never" to none.
-        What looks like it: a client below protocol 21 (C++ and Go announce 20; Go would take it).
+        `reached_end_of_topic`: "not to C++" sends REACHED_END_OF_TOPIC to clients of protocol 21; the C++
+        client, which announces 20, drops its connection on it (the Go client announces 20 too and would
+        take it). "never" sends it to none.
     """
 
     service_url: str = "pulsar://127.0.0.1:6650"

@@ -305,16 +305,18 @@ class Connection:
         producer.topic.producer_left(producer)
 
     def fence_producer(self, producer: Producer) -> None:
-        """Removed by ExclusiveWithFencing: no frame; its next SEND finds no producer and Closes
-        (exchanges 4.2).
+        """Removed by ExclusiveWithFencing: without a frame.
+
+        Its next SEND finds no producer and costs the connection (exchanges 4.2).
         """
         producer.closing = True
         if self.producers.get(producer.id) is producer:
             del self.producers[producer.id]
 
     def close_producer(self, producer: Producer) -> None:
-        """CLOSE_PRODUCER from the broker, after the receipts; late SENDs are ignored for a while
-        (exchanges 19).
+        """CLOSE_PRODUCER from the broker, after the receipts.
+
+        SENDs that are on their way are ignored for one keep-alive interval (exchanges 19).
         """
         if producer.closing:
             return

@@ -37,9 +37,7 @@ class Journal:
         self._dirty_due = False
 
     def published(self, topic: "Topic") -> None:
-        """One more entry of `topic` is among the records; `topic.entries_durable` hears when it is
-        durable.
-        """
+        """One more entry of `topic` is among the records; `topic.entries_durable` hears of it."""
         publishes = self._publishes
         publishes[topic] = publishes.get(topic, 0) + 1
 

@@ -23,9 +23,7 @@ NO_REQUEST = 2**64 - 1
 
 
 class Subscription:
-    """One subscription. `kind` is None until the first consumer says it, and may change while there is
-    none.
-    """
+    """One subscription. `kind` is what its first consumer said; it may change while there is none."""
 
     persistent = True
 
@@ -242,9 +240,7 @@ class Subscription:
         return self.cursor.backlog(self.topic.log.durable_end)
 
     def redeliver(self, consumer: Consumer, ids: list[tuple[int, int]], epoch: int | None) -> None:
-        """Deliver again: the entries of `ids`, or all that the consumer has not acknowledged (exchanges
-        13).
-        """
+        """Deliver again: the entries of `ids`, or all that is not acknowledged (exchanges 13)."""
         offsets = None
         if ids:
             exact = self.topic.log.exact
@@ -271,8 +267,9 @@ class Subscription:
     # --- moving and ending ----------------------------------------------------------------------------
 
     def seek(self, mark_delete: int, first_remaining: int | None) -> None:
-        """Disconnect everybody and begin after `mark_delete`; of the next entry only `first_remaining`
-        bits.
+        """Disconnect everybody and begin after `mark_delete`.
+
+        Of the first entry only the messages of the bits in `first_remaining` are delivered; None is all.
         """
         self.fenced = True
         self.disconnect_all()

@@ -58,9 +58,7 @@ class Topic:
         self.messages_in = 0
         self.bytes_in = 0
         self._pending: deque[tuple[Producer, int, int | None, int | None, int, int]] = deque()
-        """Entries not yet durable: producer, sequence id, highest sequence id, id to remember, ledger,
-        entry.
-        """
+        """Entries not yet durable: producer, sequence id, highest, id to remember, ledger, entry."""
         self._sequences_moved: dict[str, int] = {}
         """Deduplication: highest ids among the entries of the next write."""
         self.trim_mark = 2**63
@@ -215,9 +213,7 @@ class Topic:
             self.trim()
 
     def trim(self) -> None:
-        """Remove ledgers that every subscription is done with, as retention allows (rules STORE-30 to
-        STORE-33).
-        """
+        """Remove ledgers that every subscription is done with, as retention allows (rule STORE-30)."""
         log = self.log
         upto = min(
             (subscription.cursor.mark_delete + 1 for subscription in self.subscriptions.values()),
@@ -267,9 +263,7 @@ class Topic:
                 self.journal.records.append(SequenceSaved(self.name, name, None))
 
     def last_position(self) -> tuple[int, int, int]:
-        """(ledger, entry, batch index) of the last durable message; -1:-1 where there is none (exchanges
-        16).
-        """
+        """(ledger, entry, batch index) of the last durable message; all -1 without any (exchanges 16)."""
         log = self.log
         offset = log.durable_end - 1
         if offset < log.first:
