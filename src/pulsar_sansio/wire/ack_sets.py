@@ -4,25 +4,23 @@ Inside, a set is a plain int: bit i stands for message i. On the wire it is a li
 words, the lowest first, with zero words dropped at the end.
 """
 
+import struct
 from collections.abc import Sequence
 
-_WORD = 64
-_MASK = (1 << _WORD) - 1
+_WORD_SIZE = 8
+_MASK = (1 << 64) - 1
 
 
 def words_from_bits(bits: int) -> list[int]:
     """The words of a set. `bits` is not negative; 0 gives no words, which means "nothing is left"."""
-    words = []
-    while bits:
-        word = bits & _MASK
-        words.append(word - (1 << _WORD) if word >> _WORD - 1 else word)
-        bits >>= _WORD
-    return words
+    if bits >> 63 == 0:
+        return [bits] if bits else []
+    count = (bits.bit_length() + 63) // 64
+    return list(struct.unpack(f"<{count}q", bits.to_bytes(count * _WORD_SIZE, "little")))
 
 
 def bits_from_words(words: Sequence[int]) -> int:
     """The set behind words, signed or unsigned; whatever lies beyond the last word is 0."""
-    bits = 0
-    for word in reversed(words):
-        bits = bits << _WORD | word & _MASK
-    return bits
+    if len(words) == 1:
+        return words[0] & _MASK
+    return int.from_bytes(b"".join((word & _MASK).to_bytes(_WORD_SIZE, "little") for word in words), "little")

@@ -148,7 +148,8 @@ class Layout:
     def _decode(self, data: bytes, start: int, end: int, values: dict[str, Any]) -> bytes:
         position = start
         readers = self._readers
-        unknown = b""
+        unknown: list[bytes] = []
+        merged: dict[str, list[bytes]] = {}
         while position < end:
             field_start = position
             tag = data[position]
@@ -164,7 +165,7 @@ class Layout:
             if reader is None:
                 position = _skip(data, position, end, tag, 0)
                 if position <= end:
-                    unknown += data[field_start:position]
+                    unknown.append(data[field_start:position])
                 continue
             name, read, how = reader
             value: Any
@@ -192,12 +193,14 @@ class Layout:
             if how == _SINGLE:
                 values[name] = value
             elif how == _MERGED:
-                values[name] = values.get(name, b"") + value
+                merged.setdefault(name, []).append(value)
             else:
                 values.setdefault(name, []).append(value)
         if position != end:
             raise FrameError(f"{self.message} ends inside a field")
-        return unknown
+        for name, occurrences in merged.items():
+            values[name] = b"".join(occurrences)
+        return b"".join(unknown)
 
     def encode(self, values: dict[str, Any], unknown: bytes = b"") -> bytes:
         """The fields in the order of their numbers, then `unknown`. A value of None is left out."""
