@@ -105,8 +105,8 @@ class Transaction:
     __slots__ = ("ended", "partitions", "subscriptions")
 
     def __init__(self) -> None:
-        self.partitions: set[str] = set()
-        self.subscriptions: set[tuple[str, str]] = set()
+        self.partitions: BoundedDict[str, None] = BoundedDict(4096)
+        self.subscriptions: BoundedDict[tuple[str, str], None] = BoundedDict(4096)
         self.ended = False
 
 

@@ -155,9 +155,11 @@ def _transaction_added(state: State, answer: Any) -> None:
     if transaction is None:
         return
     if request.kind == c.ADD_PARTITION_TO_TXN:
-        transaction.partitions.update(asked.partitions)
+        for topic in asked.partitions:
+            transaction.partitions[topic] = None
     elif request.kind == c.ADD_SUBSCRIPTION_TO_TXN:
-        transaction.subscriptions.update((each.topic, each.subscription) for each in asked.subscription)
+        for each in asked.subscription:
+            transaction.subscriptions[each.topic, each.subscription] = None
 
 
 def _new_transaction(state: State, answer: Any) -> None:

@@ -220,11 +220,15 @@ def registered_before_use(state: State, command: Any) -> Finding:
         return None
     if state.kind == c.SEND:
         producer = state.producer
-        if producer is None or producer.topic in transaction.partitions:
+        partitions = transaction.partitions
+        if producer is None or producer.topic in partitions or partitions.overflowed:
             return None
         return f"{producer.topic} is not registered with the transaction"
     consumer = state.consumer
-    if consumer is None or (consumer.topic, consumer.memory.subscription) in transaction.subscriptions:
+    subscriptions = transaction.subscriptions
+    if consumer is None or subscriptions.overflowed:
+        return None
+    if (consumer.topic, consumer.memory.subscription) in subscriptions:
         return None
     return f"{consumer.topic} ({consumer.memory.subscription}) is not registered with the transaction"
 
