@@ -64,8 +64,9 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message]):
         if self._turn <= 0:
             self._turn = TURN
             await trio.lowlevel.checkpoint()
+            self._driver.tick = self._now()
         try:
-            message = self._receive(self._now(), self._handle)
+            message = self._receive(self._driver.tick, self._handle)
         except Exception as error:
             raise self._driver.own_fault(error) from error.__cause__
         if self._outputs:
@@ -81,8 +82,9 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message]):
         if self._turn <= 0:
             self._turn = TURN
             await trio.lowlevel.checkpoint()
+            self._driver.tick = self._now()
         try:
-            message = self._receive(self._now(), self._handle)
+            message = self._receive(self._driver.tick, self._handle)
         except Exception as error:
             raise self._driver.own_fault(error) from error.__cause__
         if self._outputs:
@@ -114,9 +116,10 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message]):
         if self._turn <= 0:
             self._turn = TURN
             await trio.lowlevel.checkpoint()
+        self._driver.tick = self._now()
         while True:
             try:
-                messages = self._take(self._now(), self._handle, limit)
+                messages = self._take(self._driver.tick, self._handle, limit)
             except Exception as error:
                 raise self._driver.own_fault(error) from error.__cause__
             if self._outputs:
@@ -128,7 +131,7 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message]):
 
     def _next(self) -> Message | None:
         try:
-            message = self._receive(self._now(), self._handle)
+            message = self._receive(self._driver.tick, self._handle)
         except Exception as error:
             raise self._driver.own_fault(error) from error.__cause__
         if self._outputs:
@@ -166,11 +169,11 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message]):
         They are collected and sent together, at the latest after `acknowledgement_group_time` and before the
         consumer closes; `flush` waits until the broker has confirmed them. Doing it twice is harmless.
         """
-        try:
-            self._acknowledge(self._now(), self._handle, what)
-        except Exception as error:
-            raise self._driver.own_fault(error) from error.__cause__
         driver = self._driver
+        try:
+            self._acknowledge(driver.tick, self._handle, what)
+        except Exception as error:
+            raise driver.own_fault(error) from error.__cause__
         if self._outputs:
             driver.after_call()
         elif driver.generation != self._generation:

@@ -69,7 +69,8 @@ class Driver(Pump):
         if self.closed:
             raise ResourceClosed("the client is closed")
         try:
-            result = call(self.now(), *arguments)
+            self.tick = self.now()
+            result = call(self.tick, *arguments)
             self.pump()
             self.write_now()
         except LocalProtocolError as error:

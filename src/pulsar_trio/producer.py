@@ -144,7 +144,7 @@ class Producer(Endpoint):
         """Give the machine one message, or raise `ProducerQueueIsFull`."""
         driver = self._driver
         try:
-            now = self._now()
+            now = driver.tick = self._now()
             ticket = self._send(now, self._handle, message, (now + driver.wall_offset) // 1_000_000)
         except Exception as error:
             raise driver.own_fault(error) from error.__cause__
@@ -221,7 +221,7 @@ class Producer(Endpoint):
         """
         driver = self._driver
         try:
-            now = self._now()
+            now = driver.tick = self._now()
             tickets = self._send_many(now, self._handle, messages, (now + driver.wall_offset) // 1_000_000)
         except Exception as error:
             raise driver.own_fault(error) from error.__cause__

@@ -50,6 +50,8 @@ class Pump:
         self.unwritten: list[Link] = []
         self.failure: PulsarError | None = None
         self.stopped = False
+        self.tick = self.now()
+        """The last moment the machine was told. Good enough for calls that only need time not to go back."""
         self.generation = 0
         """Counts the times the machine was listened to."""
         self.wall_offset = time_ns() - self.now()
@@ -101,7 +103,8 @@ class Pump:
         if self.failure is not None:
             return
         try:
-            report(self.now(), *arguments)
+            self.tick = self.now()
+            report(self.tick, *arguments)
             self.pump()
             self.write_now()
         except Exception as error:

@@ -120,7 +120,7 @@ class BrokerDriver(Pump):
             self.store.write(output.records)
         except Exception as error:
             raise StoreFailed(f"the broker's store cannot write: {error}") from error
-        self.machine.persisted(self.now(), output.write)
+        self.machine.persisted(self.tick, output.write)
 
     def _on_crash(self, failure: PulsarError) -> None:
         self.failed.set()
@@ -197,7 +197,8 @@ class EmbeddedBroker:
         if driver.failure is not None:
             raise driver.failure.with_traceback(None)
         try:
-            result = command(driver.now(), *arguments)
+            driver.tick = driver.now()
+            result = command(driver.tick, *arguments)
             driver.pump()
             driver.write_now()
         except PulsarError:
