@@ -208,7 +208,13 @@ def _come_back(s: Script) -> None:
 
 @breaks("PROD-46")
 def one_left_out(s: Script) -> None:
-    _come_back(s)
+    s.connect()
+    s.producer()
+    for sequence_id in range(3):
+        s.send(sequence_id)
+    s.reconnect()
+    s.producer(producer_name="p", epoch=1)
+    s.send(0)
     s.send(2)
 
 

@@ -168,6 +168,18 @@ def a_receipt_that_was_lost_with_the_connection(s: Script) -> None:
 
 
 @allowed
+def messages_that_timed_out_before_others_were_sent(s: Script) -> None:
+    s.connect()
+    s.producer()
+    for sequence_id in range(3):
+        s.send(sequence_id)
+    s.reconnect()
+    s.producer(producer_name="p", epoch=1)
+    s.send(1)
+    s.send(2)
+
+
+@allowed
 def pending_messages_that_timed_out(s: Script) -> None:
     s.connect()
     s.producer()

@@ -218,7 +218,10 @@ def nothing_after_the_brokers_close(state: State, send: Any) -> Finding:
 
 @rule("PROD-46", c.SEND)
 def pending_messages_come_first(state: State, send: Any) -> Finding:
-    """After every registration all pending operations are sent again, in order, before anything new."""
+    """After every registration all pending operations are sent again, in order, before anything new.
+
+    A send timeout gives up everything that is pending at its moment: the first ones may be missing, or all.
+    """
     producer = state.producer
     if producer is None or producer.match < 0:
         return None
@@ -227,6 +230,8 @@ def pending_messages_come_first(state: State, send: Any) -> Finding:
         if again.digest != state.entry.digest:
             return None
         return f"sequence id {send.sequence_id} is sent again after newer messages"
+    if not producer.resent:
+        return None
     skipped = [sent for sent in producer.resend[producer.resent : producer.match] if sent.chunk < 0]
     if not skipped:
         return None
