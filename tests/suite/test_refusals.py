@@ -66,6 +66,21 @@ async def test_a_terminated_topic_takes_nothing_and_gives_what_it_has(
             await consumer.receive()
 
 
+async def test_a_subscription_in_use_is_deleted_by_force_only(
+    broker: BrokerUnderTest, client: Client, topic: str
+) -> None:
+    async with (
+        client.subscribe(topic, "sub", kind="shared") as one,
+        client.subscribe(topic, "sub", kind="shared") as other,
+    ):
+        with pytest.raises(BrokerError):
+            await one.unsubscribe()
+        assert await broker.subscriptions(topic) == ["sub"]
+        await other.aclose()
+        await one.unsubscribe()
+    assert await broker.subscriptions(topic) == []
+
+
 async def test_one_refusal_leaves_the_others_alone(client: Client, topic: str, local_name: str) -> None:
     """They share a connection with what was refused."""
     async with (
