@@ -112,7 +112,6 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message]):
 
         Raises what `receive` raises.
         """
-        self._turn -= TURN // 2
         if self._turn <= 0:
             self._turn = TURN
             await trio.lowlevel.checkpoint()
@@ -125,6 +124,7 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message]):
             if self._outputs:
                 self._driver.after_call()
             if messages:
+                self._turn -= len(messages)
                 self._pass_on()
                 return messages
             await self._wait()

@@ -243,8 +243,13 @@ async def open_broker(
     """
     if isinstance(port, bool) or not isinstance(port, int) or not 0 <= port <= 65535:
         raise InvalidConfiguration(f"port: a whole number from 0 to 65535, not {port!r}")
-    listeners = await trio.open_tcp_listeners(port, host=host)
+    listeners = list(await trio.open_tcp_listeners(port, host=host or None))
     try:
+        if port == 0:
+            # Of a name with several addresses each would get a free port of its own.
+            for other in listeners[1:]:
+                other.socket.close()
+            del listeners[1:]
         bound = listeners[0].socket.getsockname()[1]
         own = Address(socket.gethostname() if host in WILDCARDS else host, bound)
         config = broker_config(f"pulsar://{own}", options)

@@ -199,6 +199,10 @@ async def test_receiving_yields_now_and_then(client: Client) -> None:
         assert scope.cancelled_caught
         assert received < 4 * 65
         assert len(await consumer.receive_many(500)) == 500 - received
+        with trio.CancelScope() as scope:
+            scope.cancel()
+            await consumer.receive_many(500)
+        assert scope.cancelled_caught
 
 
 async def test_negative_acknowledgements_come_again(client: Client) -> None:

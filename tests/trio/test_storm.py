@@ -71,8 +71,10 @@ class Storm:
                 proxy.cut()
             else:
                 proxy.hold()
-                await trio.sleep(0.005)
-                proxy.release()
+                try:
+                    await trio.sleep(0.005)
+                finally:
+                    proxy.release()
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -91,7 +93,7 @@ async def test_nothing_confirmed_is_lost_and_order_is_kept(seed: int) -> None:
             await until(lambda: storm.done == PRODUCERS)
             await until(lambda: all(set(range(MESSAGES)) <= set(received) for received in storm.received))
             nursery.cancel_scope.cancel()
-        assert client.statistics().links == 1
+        assert client.statistics().links <= 1
     for number in range(PRODUCERS):
         confirmed, received = storm.confirmed[number], storm.received[number]
         assert set(confirmed) <= set(received)
