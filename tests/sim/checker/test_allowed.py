@@ -243,6 +243,33 @@ def chunks_sent_again_from_the_middle(s: Script) -> None:
         s.send(0, chunk, is_chunk=True)
 
 
+@allowed
+def a_producer_that_is_opened_again_while_it_is_being_closed(s: Script) -> None:
+    """The broker refuses until the close is done, and finishes the old registration first."""
+    s.connect()
+    s.producer()
+    s.send(0)
+    closing = s.ask(c.CLOSE_PRODUCER, producer_id=0)
+    refused = s.open_producer(producer_name="p", epoch=1)
+    s.error(refused)
+    s.receipt(0)
+    s.success(closing)
+    s.producer(producer_name="p", epoch=2)
+
+
+@allowed
+def receipts_that_come_after_the_brokers_close(s: Script) -> None:
+    s.connect()
+    s.producer()
+    s.send(0)
+    s.broker(c.CLOSE_PRODUCER, producer_id=0, request_id=c.NONE_ID)
+    again = s.open_producer(producer_name="p", epoch=1)
+    s.receipt(0)
+    s.producer_success(again)
+    s.send(0)
+    s.receipt(0, 1)
+
+
 # --- consumers -------------------------------------------------------------------------------------
 
 
@@ -262,6 +289,39 @@ def messages_that_cross_the_clients_close(s: Script) -> None:
     request_id = s.ask(c.CLOSE_CONSUMER, consumer_id=0)
     s.message(0)
     s.success(request_id)
+
+
+@allowed
+def a_consumer_that_is_subscribed_again_while_it_is_being_closed(s: Script) -> None:
+    s.connect()
+    s.consumer()
+    closing = s.ask(c.CLOSE_CONSUMER, consumer_id=0)
+    again = s.subscribe()
+    s.message(0)
+    s.success(closing)
+    s.success(again)
+    s.flow(10)
+    s.message(0)
+
+
+@allowed
+def closing_while_unsubscribing(s: Script) -> None:
+    s.connect()
+    s.consumer()
+    leaving = s.ask(c.UNSUBSCRIBE, consumer_id=0)
+    closing = s.ask(c.CLOSE_CONSUMER, consumer_id=0)
+    s.success(leaving)
+    s.success(closing)
+
+
+@allowed
+def a_checksum_that_the_broker_adds(s: Script) -> None:
+    s.connect()
+    s.producer()
+    s.consumer()
+    s.send(0, stored(0, checksum=False))
+    s.receipt(0)
+    s.message(0, stored(0))
 
 
 @allowed

@@ -17,7 +17,7 @@ from ...wire import (
     split_batch,
     unpack_payload,
 )
-from ...wire.payload_frame import BROKER_ENTRY_METADATA_MAGIC
+from ...wire.payload_frame import BROKER_ENTRY_METADATA_MAGIC, CHECKSUM_MAGIC
 
 _KEPT = 1024
 """Entries remembered."""
@@ -43,8 +43,8 @@ class Entry:
         """Why the headers cannot be read."""
         self.checksum_wrong = ""
         self.broker_block = data.startswith(BROKER_ENTRY_METADATA_MAGIC)
-        self.digest = len(data) << 32 | crc32c(data)
-        """Tells one entry from another."""
+        self.digest = _digest(data)
+        """Tells one entry from another: metadata and payload, without what brokers add and take away."""
         self.count = 1
         """Messages in it."""
         self._looked_inside = False
@@ -131,6 +131,16 @@ class Entry:
             and not metadata.encryption_keys
             and (bool(self.payload) and not metadata.compression)
         )
+
+
+def _digest(data: bytes) -> int:
+    start = 0
+    if data.startswith(BROKER_ENTRY_METADATA_MAGIC):
+        start = 6 + int.from_bytes(data[2:6], "big")
+    if data.startswith(CHECKSUM_MAGIC, start):
+        start += 6
+    stored = data[start:] if start else data
+    return len(stored) << 32 | crc32c(stored)
 
 
 def _is_plain(payload: bytes, count: int, sequence_id: int, highest: int | None) -> bool:

@@ -50,8 +50,8 @@ class Producer:
 
     __slots__ = (
         "abandoned", "closed_by_broker", "closing", "encrypted", "frame", "last_id", "last_sequence", "match",
-        "memory", "mode", "name", "open_since", "pending", "persistent", "producer_id", "resend", "resent",
-        "stored_up_to", "topic", "waiting",
+        "memory", "mode", "name", "open_since", "pending", "persistent", "previous", "producer_id", "resend",
+        "resent", "stored_up_to", "topic", "waiting",
     )  # fmt: skip
 
     def __init__(self, producer_id: int, command: Any, memory: ProducerMemory, frame: int) -> None:
@@ -69,6 +69,8 @@ class Producer:
         self.closing = -1
         """Frame of the client's CLOSE_PRODUCER; -1 before."""
         self.closed_by_broker = -1
+        self.previous: Producer | None = None
+        """The registration of the same id before this one, while its close is not answered."""
         self.name = ""
         self.stored_up_to = -1
         """The sequence id up to which the broker said that it drops duplicates; -1 when it did not."""
@@ -112,9 +114,9 @@ class Consumer:
     __slots__ = (
         "acknowledged", "active", "asked", "asked_for_all", "asks_once_more", "closed_by_broker", "closing",
         "compacted", "confirmed", "confirmed_up_to", "consumer_id", "delivered", "ended", "epoch",
-        "first_grant", "frame",
-        "granted", "has_epoch", "last", "memory", "open_since", "partition", "permits", "persistent",
-        "rewinds", "seeking", "single_active", "topic", "transactional", "type", "unread",
+        "first_grant", "frame", "granted", "has_epoch", "last", "memory", "open_since", "partition",
+        "permits", "previous", "persistent", "rewinds", "seeking", "single_active", "topic", "transactional",
+        "type", "unread", "unsubscribing",
     )  # fmt: skip
 
     def __init__(self, consumer_id: int, command: Any, memory: ConsumerMemory, frame: int) -> None:
@@ -131,6 +133,10 @@ class Consumer:
         self.open_since = -1
         self.closing = -1
         """Frame of the client's CLOSE_CONSUMER or UNSUBSCRIBE; -1 before."""
+        self.unsubscribing = False
+        """It is the latter."""
+        self.previous: Consumer | None = None
+        """The registration of the same id before this one, while its close is not answered."""
         self.closed_by_broker = -1
         self.seeking = -1
         """Frame of a SEEK without answer; -1 when there is none."""

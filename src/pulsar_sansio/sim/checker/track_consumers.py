@@ -32,6 +32,10 @@ def _subscribe(state: State, command: Any) -> None:
             memory.earlier.overflowed = True
     consumer = Consumer(consumer_id, command, memory, state.frame)
     memory.registration = consumer
+    before = state.consumers.get(consumer_id)
+    if before is not None and before.closing >= 0:
+        before.previous = None
+        consumer.previous = before
     state.consumers[consumer_id] = consumer
     state.gone_consumers.pop(consumer_id, None)
 
@@ -41,6 +45,7 @@ def opened_consumer(state: State, request: Request) -> None:
     consumer = state.consumers.get(request.command.consumer_id)
     if consumer is not None and consumer.frame == request.frame:
         consumer.open_since = state.frame
+        consumer.previous = None
 
 
 def closed_consumer(state: State, request: Request) -> None:
@@ -53,6 +58,8 @@ def closed_consumer(state: State, request: Request) -> None:
         if state.memory.consumers.get(consumer_id) is consumer.memory:
             del state.memory.consumers[consumer_id]
         state.gone_consumers[consumer_id] = "closed" if request.kind == c.CLOSE_CONSUMER else "unsubscribed"
+    elif consumer is not None:
+        consumer.previous = None
 
 
 def refused_consumer(state: State, request: Request) -> None:
@@ -65,13 +72,17 @@ def refused_consumer(state: State, request: Request) -> None:
         consumer.closing = -1
     elif consumer.frame == request.frame:
         del state.consumers[consumer_id]
-        state.gone_consumers[consumer_id] = "refused"
+        if consumer.previous is not None:
+            state.consumers[consumer_id] = consumer.previous
+        else:
+            state.gone_consumers[consumer_id] = "refused"
 
 
 def _unsubscribe(state: State, unsubscribe: Any) -> None:
     ask(state, c.UNSUBSCRIBE, unsubscribe)
     if state.consumer is not None:
         state.consumer.closing = state.frame
+        state.consumer.unsubscribing = True
 
 
 def _seek(state: State, seek: Any) -> None:
@@ -154,7 +165,7 @@ def _message(state: State, message: Any) -> None:
     consumer.delivered[position] = Delivery(state.frame, count, message.redelivery_count, used, again)
     digests = state.memory.topics.digests
     key = (consumer.topic, *position)
-    if key not in digests and not entry.broker_block and not consumer.compacted:
+    if key not in digests and not consumer.compacted:
         digests[key] = entry.digest
 
 

@@ -28,6 +28,10 @@ def _producer(state: State, command: Any) -> None:
         if not before.abandoned:
             producer.resend += before.resend[before.resent :]
     memory.registration = producer
+    before = state.producers.get(producer_id)
+    if before is not None and (before.closing >= 0 or before.closed_by_broker >= 0):
+        before.previous = None
+        producer.previous = before
     state.producers[producer_id] = producer
     state.gone_producers.pop(producer_id, None)
 
@@ -51,6 +55,7 @@ def _producer_success(state: State, success: Any) -> None:
         producer.waiting = not success.producer_ready
         if success.producer_ready:
             producer.open_since = state.frame
+            producer.previous = None
     if success.producer_ready:
         answered(state, success)
     else:
@@ -67,6 +72,8 @@ def closed_producer(state: State, request: Request) -> None:
         if state.memory.producers.get(producer_id) is producer.memory:
             del state.memory.producers[producer_id]
         state.gone_producers[producer_id] = "closed"
+    elif producer is not None and producer.previous is not None:
+        producer.previous = None
 
 
 def refused_producer(state: State, request: Request) -> None:
@@ -79,7 +86,10 @@ def refused_producer(state: State, request: Request) -> None:
         producer.closing = -1
     elif producer.frame == request.frame:
         del state.producers[producer_id]
-        state.gone_producers[producer_id] = "refused"
+        if producer.previous is not None:
+            state.producers[producer_id] = producer.previous
+        else:
+            state.gone_producers[producer_id] = "refused"
 
 
 def learn_schema(state: State, topic: str, version: bytes) -> None:

@@ -35,12 +35,22 @@ def _match_resend(producer: Producer, send: Any, state: State) -> None:
 
 
 def _prepare_message(state: State, message: Any) -> None:
-    state.consumer = state.consumers.get(message.consumer_id)
+    consumer = state.consumers.get(message.consumer_id)
+    if consumer is not None and consumer.previous is not None:
+        consumer = consumer.previous
+    state.consumer = consumer
     state.entry = state.memory.topics.entries[message.payload]
 
 
 def _prepare_of_producer(state: State, command: Any) -> None:
     state.producer = state.producers.get(command.producer_id)
+
+
+def _prepare_receipt(state: State, answer: Any) -> None:
+    producer = state.producers.get(answer.producer_id)
+    if producer is not None and producer.previous is not None:
+        producer = producer.previous
+    state.producer = producer
 
 
 def _prepare_of_consumer(state: State, command: Any) -> None:
@@ -64,7 +74,9 @@ PREPARE: dict[int, Step] = {
     c.SEND: _prepare_send,
     c.MESSAGE: _prepare_message,
     c.ERROR: _prepare_error,
-    **dict.fromkeys((c.PRODUCER, c.SEND_RECEIPT, c.SEND_ERROR, c.CLOSE_PRODUCER), _prepare_of_producer),
+    c.SEND_RECEIPT: _prepare_receipt,
+    c.SEND_ERROR: _prepare_receipt,
+    **dict.fromkeys((c.PRODUCER, c.CLOSE_PRODUCER), _prepare_of_producer),
     **dict.fromkeys(
         (
             c.SUBSCRIBE, c.ACK, c.FLOW, c.UNSUBSCRIBE, c.SEEK, c.REDELIVER, c.CONSUMER_STATS,
@@ -93,6 +105,7 @@ def _close_consumer(state: State, close: Any) -> None:
         ask(state, c.CLOSE_CONSUMER, close)
         if state.consumer is not None:
             state.consumer.closing = state.frame
+            state.consumer.unsubscribing = False
     elif state.consumer is not None:
         state.consumer.closed_by_broker = state.frame
 

@@ -181,9 +181,12 @@ def closed_things_were_opened(state: State, close: Any) -> Finding:
 
 @rule("CHECK-62", c.CLOSE_PRODUCER, c.CLOSE_CONSUMER, c.UNSUBSCRIBE, side=Side.CLIENT)
 def closed_once(state: State, close: Any) -> Finding:
-    """A close is asked for once; while it lasts not again."""
-    thing = state.producer if state.kind == c.CLOSE_PRODUCER else state.consumer
+    """A close is asked for once; while it lasts not again, unless it was unsubscribing that began."""
+    consumer = state.consumer
+    thing = state.producer if state.kind == c.CLOSE_PRODUCER else consumer
     if thing is None or thing.closing < 0:
+        return None
+    if state.kind == c.CLOSE_CONSUMER and consumer is not None and consumer.unsubscribing:
         return None
     return f"it is being closed since frame {thing.closing}"
 

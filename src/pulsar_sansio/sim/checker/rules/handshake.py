@@ -36,8 +36,8 @@ def client_waits_for_connected(state: State, kind: int) -> Finding:
 
 @rule("CHECK-02", side=Side.BROKER)
 def broker_does_not_begin(state: State, kind: int) -> Finding:
-    """Before CONNECT the broker sends nothing, except an ERROR about the connection itself."""
-    if state.connect_seen or kind == c.ERROR:
+    """Before CONNECT the broker sends nothing, except PONG and an ERROR about the connection itself."""
+    if state.connect_seen or kind in (c.ERROR, c.PONG):
         return None
     return f"{c.name_of(kind)} before CONNECT"
 
@@ -65,7 +65,7 @@ def connected_once(state: State, connected: Any) -> Finding:
 @rule("WIRE-01", c.CONNECTED)
 def the_smaller_version(state: State, connected: Any) -> Finding:
     """CONNECTED carries the smaller of both versions, so never one above the client's."""
-    if connected.protocol_version <= state.client_version:
+    if connected.protocol_version <= max(state.client_version, 0):
         return None
     return f"CONNECTED says version {connected.protocol_version}, CONNECT offered {state.client_version}"
 

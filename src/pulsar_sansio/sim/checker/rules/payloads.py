@@ -79,7 +79,7 @@ def metadata_has_the_name(state: State, send: Any) -> Finding:
     metadata, producer = state.entry.metadata, state.producer
     if metadata is None or producer is None or metadata.replicated_from is not None or not producer.name:
         return None
-    if metadata.producer_name == producer.name:
+    if metadata.producer_name in (producer.name, producer.memory.name):
         return None
     return f"the metadata says {metadata.producer_name!r}, the producer is {producer.name!r}"
 
