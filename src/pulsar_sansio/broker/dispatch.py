@@ -76,6 +76,8 @@ class SingleActive:
         self.active: Consumer | None = None
         self.read = subscription.cursor.mark_delete + 1
         self.failover = subscription.kind == SubType.Failover
+        self._distances: dict[Consumer, int] = {}
+        """Of each consumer on the ring; Failover on a topic without partitions only."""
         self._change = subscription.context.deadlines.slot(self._change_due)
 
     # --- who ------------------------------------------------------------------------------------------
@@ -90,6 +92,8 @@ class SingleActive:
             self.active = consumer
             self.rewind()
             return
+        if self.subscription.topic.partition < 0:
+            self._distances[consumer] = self._distance(consumer)
         self._choose()
 
     def joined(self, consumer: Consumer) -> None:
@@ -98,6 +102,7 @@ class SingleActive:
 
     def remove(self, consumer: Consumer) -> None:
         self.consumers.remove(consumer)
+        self._distances.pop(consumer, None)
         if not self.failover:
             self.active = None
             self.rewind()
@@ -123,20 +128,21 @@ class SingleActive:
         if not self.consumers:
             return None
         best = min(each.priority for each in self.consumers)
-        candidates = sorted(
-            (each for each in self.consumers if each.priority == best), key=lambda each: each.name
-        )
-        topic = self.subscription.topic
-        if topic.partition >= 0:
-            return candidates[topic.partition % len(candidates)]
-        ring = sorted(
-            (murmur3_32(f"{each.name}{point}".encode("utf-8", "surrogateescape")), place)
-            for place, each in enumerate(candidates)
-            for point in range(RING_POINTS)
-        )
-        mark = murmur3_32(topic.name.encode("utf-8", "surrogateescape"))
-        place = next((place for point, place in ring if point >= mark), ring[0][1])
-        return candidates[place]
+        candidates = [each for each in self.consumers if each.priority == best]
+        partition = self.subscription.topic.partition
+        if partition >= 0:
+            candidates.sort(key=lambda each: each.name)
+            return candidates[partition % len(candidates)]
+        return min(candidates, key=lambda each: (self._distances[each], each.name))
+
+    def _distance(self, consumer: Consumer) -> int:
+        """From the topic's point on the ring to the next of the consumer's: the least is chosen.
+
+        Found once for each consumer; with many of them it would otherwise be the broker's whole day.
+        """
+        mark = murmur3_32(self.subscription.topic.name.encode("utf-8", "surrogateescape"))
+        name = consumer.name.encode("utf-8", "surrogateescape")
+        return min((murmur3_32(name + b"%d" % point) - mark) % 2**32 for point in range(RING_POINTS))
 
     def _change_due(self) -> None:
         self.rewind()

@@ -8,7 +8,8 @@ Nothing here holds a message.
 
 import base64
 import binascii
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from ..model.errors import ConsumerAssignError
@@ -108,32 +109,38 @@ class Sticky:
 
     def __init__(self) -> None:
         self._ranges: list[tuple[int, int, Consumer]] = []
+        """In order; no two overlap."""
+        self._starts: list[int] = []
 
     def check(self, ranges: list[tuple[int, int]]) -> None:
         """Raises `ConsumerAssignError` for ranges that are none, wrong, or taken."""
         if not ranges:
             raise ConsumerAssignError("Ranges for KeyShared policy must not be empty.")
-        taken = [(start, end) for start, end, _ in self._ranges]
         for start, end in ranges:
             if not 0 <= start <= end < SLOTS:
                 raise ConsumerAssignError(f"Ranges must be [0, {SLOTS - 1}], not [{start}, {end}].")
-            for other_start, other_end in taken:
-                if start <= other_end and other_start <= end:
-                    raise ConsumerAssignError(
-                        f"Ranges conflict: [{start}, {end}] with [{other_start}, {other_end}]."
-                    )
-            taken.append((start, end))
+        # In order, a range can only overlap its neighbour: there may be as many as slots.
+        taken = sorted([*ranges, *((start, end) for start, end, _ in self._ranges)])
+        for (start, end), (next_start, next_end) in pairwise(taken):
+            if next_start <= end:
+                raise ConsumerAssignError(
+                    f"Ranges conflict: [{start}, {end}] with [{next_start}, {next_end}]."
+                )
 
     def add(self, consumer: "Consumer") -> None:
         self._ranges.extend((start, end, consumer) for start, end in consumer.sticky_ranges)
         self._ranges.sort(key=lambda each: each[0])
+        self._starts = [each[0] for each in self._ranges]
 
     def remove(self, consumer: "Consumer") -> None:
         self._ranges = [each for each in self._ranges if each[2] is not consumer]
+        self._starts = [each[0] for each in self._ranges]
 
     def owner(self, slot: int) -> "Consumer | None":
-        for start, end, consumer in self._ranges:
-            if start <= slot <= end:
+        place = bisect_right(self._starts, slot) - 1
+        if place >= 0:
+            _, end, consumer = self._ranges[place]
+            if slot <= end:
                 return consumer
         return None
 

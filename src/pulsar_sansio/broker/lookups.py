@@ -36,16 +36,24 @@ NO_TRANSACTIONS = "Transactions are not supported by this broker"
 NO_WATCHERS = "Topic list watchers are not supported by this broker"
 
 
-def parse_topic(text: str) -> TopicName:
-    """Raises `TopicNameRefused`."""
-    try:
-        return TopicName.parse(text)
-    except InvalidTopicName as error:
-        raise TopicNameRefused(str(error)) from None
-
-
 MAX_NAME_LENGTH = 4096
 """Characters of a name that a client chooses."""
+
+
+def parse_topic(text: str) -> TopicName:
+    """Raises `TopicNameRefused`."""
+    if len(text) > MAX_NAME_LENGTH:
+        raise TopicNameRefused(f"topic name of {len(text)} characters, allowed are {MAX_NAME_LENGTH}")
+    try:
+        name = TopicName.parse(text)
+    except InvalidTopicName as error:
+        raise TopicNameRefused(str(error)) from None
+    if _CONTROL.search(name.local):
+        raise TopicNameRefused(f"topic name {text!r}: control characters are not allowed")
+    return name
+
+
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
 def check_name(what: str, name: str) -> None:
@@ -128,17 +136,20 @@ def _compiled(pattern: str) -> re.Pattern[str] | None:
     """None for a pattern that is left to the client. Raises `MetadataError` for what is no pattern.
 
     Python's matcher goes back over and over, so a stranger's pattern could stop the broker: here only
-    patterns without groups and with few repetitions are matched, which is nearly all there are. The
-    protocol lets a broker answer unfiltered (exchanges 22.1).
+    patterns without groups and with few repetitions are matched, which is nearly all there are. Longer ones
+    are not even compiled: deep nesting would exhaust the stack. The protocol lets a broker answer unfiltered
+    (exchanges 22.1).
     """
+    if len(pattern) > MAX_PATTERN_LENGTH:
+        return None
     try:
         compiled = re.compile(pattern.split("://", 1)[-1])
-    except re.error as error:
+    except (re.error, OverflowError) as error:
         raise MetadataError(f"The pattern is not a regular expression: {error}") from None
-    repetitions = sum(pattern.count(sign) for sign in "*+?{")
-    if len(pattern) > MAX_PATTERN_LENGTH or "(" in pattern or repetitions > MAX_REPETITIONS:
+    except Warning:  # of doubtful meaning, where warnings are made errors
         return None
-    return compiled
+    repetitions = sum(pattern.count(sign) for sign in "*+?{")
+    return None if "(" in pattern or repetitions > MAX_REPETITIONS else compiled
 
 
 def _matching(names: list[str], pattern: re.Pattern[str]) -> list[str]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from ..model.errors import PersistenceError, TopicTerminated
 from ..model.topic_name import TopicName
 from ..wire import Send
+from ..wire.fields import signed_64
 from .consumer import Consumer
 from .cursor import Cursor
 from .entry import entry_metadata
@@ -123,8 +124,10 @@ class Topic:
         highest = send.highest_sequence_id
         remember: int | None = None
         if self.deduplication is not None and is_last_chunk(metadata):
-            remember = sequence_id if highest is None or highest < sequence_id else highest
-            if self.deduplication.is_duplicate(producer.name, sequence_id, remember):
+            # Unsigned on the wire, signed in PRODUCER_SUCCESS and in every comparison: 2^64-1 is -1.
+            first = signed_64(sequence_id)
+            remember = first if highest is None else max(first, signed_64(highest))
+            if self.deduplication.is_duplicate(producer.name, first, remember):
                 return False
             self._sequences_moved[producer.name] = remember
         entry = self._append(data, messages, metadata.publish_time)

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from .errors import InvalidTopicName
 
 _NAMESPACE_PART = re.compile(r"[-=:.\w]+")
-_PARTITION_SUFFIX = re.compile(r"-partition-(0|[1-9][0-9]*)$", re.ASCII)
+_PARTITION_SUFFIX = re.compile(r"-partition-(0|[1-9][0-9]{0,8})\Z", re.ASCII)
+"""A longer number is no partition's: it would not fit the 32 bits that indexes have on the wire."""
 _DOMAINS = ("persistent", "non-persistent")
 
 
