@@ -76,7 +76,7 @@ async def test_what_was_confirmed_before_a_kill_is_there_after_it(
     """
     async with (
         client.subscribe(topic, "sub", kind="shared", acknowledgement_receipts=True) as consumer,
-        client.create_producer(topic, batching=None) as producer,
+        client.create_producer(topic, batching=None, send_timeout=0) as producer,
     ):
         before = await producer.send_many(payloads(20))
         first = await receive_and_acknowledge(consumer, 5)
