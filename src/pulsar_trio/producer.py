@@ -69,6 +69,9 @@ class Producer(Endpoint):
         super().__init__(driver, handle)
         self._send: Callable[..., int] = self._machine.send
         self._send_many: Callable[..., range] = self._machine.send_many
+        self._publish_time = 0
+        """Milliseconds since 1970: read anew for the first message of a batch, whose time counts."""
+        self._sets_timer = False
         self._pages: dict[int, Page] = {}
         self._page_end = 0
         self._first = 0
@@ -117,6 +120,7 @@ class Producer(Endpoint):
         self._turn -= 1
         if self._turn <= 0:
             self._turn = TURN
+            self._generation = -1
             await trio.lowlevel.checkpoint()
         if self._in_line:
             receipt = await self._in_turn(partial(self._put, message))
@@ -125,7 +129,7 @@ class Producer(Endpoint):
                 receipt = self._put(message)
             except ProducerQueueIsFull:
                 receipt = await self._in_turn(partial(self._put, message))
-        if self._outputs or self._generation != self._driver.generation:
+        if self._outputs or self._sets_timer:
             self._tell()
         return receipt
 
@@ -143,9 +147,14 @@ class Producer(Endpoint):
     def _put(self, message: bytes | OutgoingMessage) -> Receipt:
         """Give the machine one message, or raise `ProducerQueueIsFull`."""
         driver = self._driver
+        now = driver.tick = self._now()
+        if driver.generation != self._generation:
+            # The machine has said something since: this message may be the first of a batch.
+            self._generation = driver.generation
+            self._publish_time = (now + driver.wall_offset) // 1_000_000
+            self._sets_timer = True
         try:
-            now = driver.tick = self._now()
-            ticket = self._send(now, self._handle, message, (now + driver.wall_offset) // 1_000_000)
+            ticket = self._send(now, self._handle, message, self._publish_time)
         except Exception as error:
             raise driver.own_fault(error) from error.__cause__
         self._last = ticket
@@ -158,10 +167,9 @@ class Producer(Endpoint):
         driver = self._driver
         if self._outputs:
             driver.after_call()
-        elif driver.generation != self._generation:
-            # The first message since the machine last had something to say may have begun a batch.
-            self._generation = driver.generation
+        elif self._sets_timer:
             driver.after_quiet_call()
+        self._sets_timer = False
 
     # --- many -------------------------------------------------------------------------------------------
 

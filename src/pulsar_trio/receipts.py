@@ -39,7 +39,18 @@ class Settled(NamedTuple):
 class Page:
     """What became of tickets `first` to `end - 1`, and who waits for them."""
 
-    __slots__ = ("_count", "_ranges", "_starts", "_waiting", "end", "first", "last", "prefix", "producer")
+    __slots__ = (
+        "_count",
+        "_ranges",
+        "_starts",
+        "_waiting",
+        "end",
+        "first",
+        "ids",
+        "last",
+        "prefix",
+        "producer",
+    )
 
     def __init__(self, producer: "Producer", first: int, end: int) -> None:
         self.producer = producer
@@ -51,7 +62,9 @@ class Page:
         self._ranges: list[Settled] = []
         self._starts: list[int] = []
         self.last = Settled(first, first, first, (), None)
-        """What `find` found last: most receipts are looked at in their order."""
+        """What `look_up` found last: most receipts are looked at in their order."""
+        self.ids: list[MessageId] = []
+        """The message ids of `last`, made together, which costs a third of making them one by one."""
         self._waiting: dict[int, list[trio.lowlevel.Task]] = {}
 
     def settle(self, settled: Settled) -> bool:
@@ -80,9 +93,17 @@ class Page:
         """The range a ticket is in, or None while it is not settled."""
         index = bisect_right(self._starts, ticket) - 1
         if index >= 0 and ticket < self._ranges[index].end:
-            self.last = self._ranges[index]
-            return self.last
+            return self._ranges[index]
         return None
+
+    def look_up(self, ticket: int) -> Settled | None:
+        """`find`, with the message ids of the whole range made as `ids`."""
+        settled = self.find(ticket)
+        if settled is not None and settled is not self.last:
+            start = settled.first - settled.base
+            self.ids = list(islice(settled.message_ids, start, start + settled.end - settled.first))
+            self.last = settled
+        return settled
 
     def unsettled(self, tickets: range) -> int | None:
         """One of these tickets that is not settled, a late one if there are many; None when all are."""
@@ -152,12 +173,12 @@ class Receipt:
 
     def result(self) -> MessageId:
         """The message's id. Raises the error it failed with, or `trio.WouldBlock` while it is not done."""
-        settled = self._page.find(self._ticket)
+        settled = self._page.look_up(self._ticket)
         if settled is None:
             raise trio.WouldBlock
         if settled.error is not None:
             raise settled.error.with_traceback(None)
-        return settled.message_ids[self._ticket - settled.base]
+        return self._page.ids[self._ticket - settled.first]
 
     async def wait(self) -> MessageId:
         """Wait until the broker has confirmed the message, and give its id.
@@ -168,7 +189,7 @@ class Receipt:
         page, ticket = self._page, self._ticket
         settled = page.last
         if not settled.first <= ticket < settled.end:
-            found = page.find(ticket)
+            found = page.look_up(ticket)
             if found is None:
                 page.producer._before_waiting()
                 await page.wait(ticket)
@@ -181,7 +202,7 @@ class Receipt:
             await trio.lowlevel.checkpoint()
         if settled.error is not None:
             raise settled.error.with_traceback(None)
-        return settled.message_ids[ticket - settled.base]
+        return page.ids[ticket - settled.first]
 
     def __repr__(self) -> str:
         return f"<Receipt {self._ticket} of {self._page.producer.topic}, {'done' if self.done() else 'open'}>"

@@ -7,6 +7,7 @@ ids.
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
+from itertools import repeat
 from typing import overload
 
 from ..model.message_id import MessageId
@@ -58,8 +59,10 @@ class ReceiptIds(Sequence[MessageId]):
             if count == 1:
                 yield MessageId(ledger_id, entry_id, partition)
             else:
-                for index in range(count):
-                    yield new(MessageId, (ledger_id, entry_id, partition, index, count))
+                fields = zip(
+                    repeat(ledger_id), repeat(entry_id), repeat(partition), range(count), repeat(count), strict=False
+                )
+                yield from map(new, repeat(MessageId), fields)
 
     def __repr__(self) -> str:
         return f"<ReceiptIds {self._length} in {len(self._rows)} entries>"
