@@ -212,6 +212,23 @@ class TestFlush:
         s.expect()
         assert len(requests(s)) == 1
 
+    def test_an_answer_covers_only_what_was_sent_before_its_ack(self) -> None:
+        s = started(acknowledgement_group_time=0.0)
+        earlier, later = deliver(s, 2)
+        s.acknowledge(earlier)
+        s.expect("ACK")
+        first = s.flush()
+        (asked,) = s.expect("ACK")
+        s.acknowledge(later)
+        s.expect("ACK")
+        second = s.flush()
+        (again,) = s.expect("ACK")
+        assert again.message_ids == [(1, 1, None)]
+        confirm(s, asked)
+        assert requests(s) == [RequestDone(first, None)]
+        confirm(s, again)
+        assert requests(s) == [RequestDone(second, None)]
+
     def test_while_detached_it_waits_for_the_next_connection(self) -> None:
         s = started(acknowledgement_group_time=3600.0)
         messages = deliver(s, 2)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pulsar_sansio.client.outputs import Closed, ConsumerFailed, Detached, Disconnect
+from pulsar_sansio.client.outputs import Closed, ConsumerFailed, Deliverable, Detached, Disconnect
 from pulsar_sansio.client.permits import MAX_ENTRIES_BEYOND_GRANT
 from pulsar_sansio.model.config import CompressionType, SubscriptionType
 from pulsar_sansio.model.errors import NotSupported
@@ -353,6 +353,13 @@ class TestTheLink:
         assert isinstance(detached, Detached)
         assert isinstance(lost, Disconnect)
         assert "after its permits were used up" in lost.reason
+
+    def test_no_producer_can_take_it_away_by_what_it_writes_into_a_message(self) -> None:
+        s = started(receiver_queue_size=1)
+        for entry in range(5):
+            s.deliver(entry, entry_bytes(b"x", uncompressed_size=2**31))
+        assert len(s.take()) == 5
+        assert [type(output) for output in s.outputs()] == [Deliverable]
 
     def test_so_does_one_that_sends_before_it_was_asked_to(self) -> None:
         s = ConsumerScript()

@@ -1,6 +1,5 @@
 """One consumer from SUBSCRIBE to its end (rules CONS-01 to CONS-52, FLOW-01 to FLOW-14; behaviour 9.3)."""
 
-import pickle
 from typing import Any
 
 import pytest
@@ -26,7 +25,6 @@ from pulsar_sansio.model.errors import (
     ClosedError,
     ConnectionLost,
     ConsumerBusy,
-    LocalProtocolError,
     SubscriptionNotFound,
 )
 from pulsar_sansio.model.message import Message
@@ -343,105 +341,6 @@ class TestReconnecting:
         assert command.start_message_id.entryId == 1
         s.message(1)
         assert len(s.take()) == 1  # still inclusive
-
-
-class TestAcknowledging:
-    def test_what_is_no_message(self) -> None:
-        s = started()
-        for what in (None, 5, "text", b"bytes", ["text"], [None], [1]):
-            with pytest.raises(LocalProtocolError):
-                s.acknowledge(what)
-            with pytest.raises(LocalProtocolError):
-                s.negative_acknowledge(what)
-        with pytest.raises(LocalProtocolError):
-            s.acknowledge_cumulative([])
-
-    def test_a_message_of_another_topic(self) -> None:
-        s, other = started(), started(topic="other")
-        s.message(0)
-        other.message(0)
-        mine, foreign = s.receive(), other.receive()
-        for call in (s.acknowledge, s.acknowledge_cumulative, s.negative_acknowledge):
-            with pytest.raises(LocalProtocolError, match=r"is from .*other"):
-                call(foreign)
-        with pytest.raises(LocalProtocolError):
-            s.acknowledge([mine, foreign])
-        s.close()
-        s.expect("CLOSE_CONSUMER")  # nothing was acknowledged by the call that raised
-
-    def test_an_id_of_another_partition(self) -> None:
-        s = started(topic="t-partition-1")
-        with pytest.raises(LocalProtocolError, match="partition"):
-            s.acknowledge(MessageId(1, 0, 2))
-        s.acknowledge(MessageId(1, 0, 1))
-
-    def test_a_message_out_of_a_pickle_is_acknowledged_by_its_id(self) -> None:
-        s = started()
-        s.batch(0, 2)
-        first, second = s.take()
-        s.acknowledge(pickle.loads(pickle.dumps(first)))
-        s.acknowledge([pickle.loads(pickle.dumps(second))])
-        s.pass_time(SECOND)
-        (ack,) = s.expect("ACK")
-        assert ack.message_ids == [(1, 0, None)]
-
-    def test_a_message_of_another_consumer_of_the_topic(self) -> None:
-        """Any consumer of a shared subscription may acknowledge what another got (exchanges 12)."""
-        s, other = started(subscription_type=SHARED), started(subscription_type=SHARED)
-        other.message(5)
-        s.acknowledge(other.receive())
-        s.pass_time(SECOND)
-        (ack,) = s.expect("ACK")
-        assert ack.message_ids == [(1, 5, None)]
-
-    @pytest.mark.parametrize("kind", [SHARED, SubscriptionType.KEY_SHARED])
-    def test_cumulative_needs_one_consumer(self, kind: SubscriptionType) -> None:
-        s = started(subscription_type=kind)
-        s.message(0)
-        with pytest.raises(LocalProtocolError, match="cumulative"):
-            s.acknowledge_cumulative(s.receive())  # ACK-02
-
-    def test_cumulative_inside_of_a_batch(self) -> None:
-        s = started(acknowledgement_group_time=0.0)
-        s.batch(4, 3)
-        messages = s.take()
-        s.acknowledge_cumulative(messages[0])
-        s.acknowledge_cumulative(messages[1])
-        s.acknowledge_cumulative(messages[2].message_id)
-        acks = s.expect("ACK", "ACK")
-        assert [ack.message_ids for ack in acks] == [[(1, 3, None)], [(1, 4, None)]]  # ACK-06
-
-    def test_the_sets_of_a_recorded_consumer(self) -> None:
-        """java-batch-index-ack: 253, 245 and 213 of a batch of 8."""
-        s = started(
-            subscription_type=SHARED, batch_index_acknowledgement=True, acknowledgement_group_time=0.0
-        )
-        s.batch(0, 8)
-        messages = s.take()
-        for index in (1, 3, 5):
-            s.acknowledge(messages[index])
-        acks = s.expect("ACK", "ACK", "ACK")
-        assert [ack.message_ids for ack in acks] == [[(1, 0, 253)], [(1, 0, 245)], [(1, 0, 213)]]
-
-    def test_the_sets_of_a_recorded_cumulative_consumer(self) -> None:
-        """java-batch-index-ack-cumulative: 240 of a batch of 8."""
-        s = started(batch_index_acknowledgement=True)
-        s.batch(0, 8)
-        s.acknowledge_cumulative(s.take()[3])
-        s.pass_time(SECOND)
-        (ack,) = s.expect("ACK")
-        assert (ack.ack_type, ack.message_ids) == (1, [(1, 0, 240)])
-
-    def test_any_mixture_of_messages_and_ids(self) -> None:
-        s = started()
-        s.batch(0, 3)
-        s.message(1)
-        messages = s.take()
-        s.acknowledge(message.message_id for message in messages[:2])
-        s.acknowledge((messages[2], messages[3].message_id))
-        s.pass_time(SECOND)
-        (ack,) = s.expect("ACK")
-        assert ack.message_ids == [(1, 0, None), (1, 1, None)]
 
 
 class TestNews:

@@ -247,6 +247,17 @@ class TestOnOneConsumersSubscriptions:
         assert s.receive() is not None
 
 
+@pytest.mark.parametrize("kind", list(SubscriptionType))
+def test_a_topic_without_memory_has_nothing_to_deliver_again(kind: SubscriptionType) -> None:
+    s = started(kind, topic="non-persistent://a/b/c", negative_acknowledgement_delay=0.0)
+    s.message(0)
+    s.message(0)
+    s.negative_acknowledge(s.receive())
+    s.redeliver()
+    assert s.receive() is not None  # what is queued would never come again
+    s.expect()
+
+
 class TestFailover:
     def active(self, s: ConsumerScript, active: bool) -> None:
         s.say("ACTIVE_CONSUMER_CHANGE", proto.CommandActiveConsumerChange(consumer_id=0, is_active=active))

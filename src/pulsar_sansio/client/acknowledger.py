@@ -194,7 +194,7 @@ class Acknowledger:
         if connection is not None:
             self._stop_timer()
             self._send_waiting(connection, True)
-            if not self._unconfirmed and self._last_sent is not None:
+            if self._last_sent is not None:
                 self._send_again(connection, self._last_sent)
             flush.awaited.update(self._unconfirmed)
         elif self._tracker.waiting:
