@@ -63,6 +63,13 @@ async def test_an_exception_counts_when_an_outer_scope_is_cancelled_at_the_same_
                     raise Mine
 
 
+@pytest.mark.parametrize("kind", [KeyboardInterrupt, SystemExit])
+async def test_what_is_no_exception_leaves_as_itself_too(kind: type[BaseException]) -> None:
+    with pytest.raises(kind):
+        async with open_broker() as broker, open_client(broker.url) as client, client.create_producer("t"):
+            raise kind
+
+
 async def test_a_group_raised_by_the_block_is_left_alone() -> None:
     async def fail() -> None:
         raise Mine

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import assert_type
 
 import pytest
 import trio
@@ -254,6 +255,18 @@ async def test_what_a_kind_forbids_does_not_exist(
             assert type(consumer) is expected
             assert hasattr(consumer, "acknowledge_cumulative") == cumulative
             assert isinstance(consumer, trio.abc.ReceiveChannel)
+
+
+async def test_the_type_is_known_before_it_runs(client: Client) -> None:
+    """Checked by mypy: a literal kind gives its type, any other text gives what all kinds have."""
+    async with client.subscribe("a", "s", "exclusive") as exclusive:
+        assert_type(exclusive, ExclusiveConsumer)
+    async with client.subscribe("b", "s", SubscriptionType.FAILOVER) as failover:
+        assert_type(failover, FailoverConsumer)
+    async with client.subscribe("c", "s") as shared:
+        assert_type(shared, SharedConsumer)
+    async with client.subscribe("d", "s", "".join(["key_", "shared"])) as consumer:
+        assert_type(consumer, Consumer)
 
 
 async def test_the_default_kind_is_shared(client: Client) -> None:
