@@ -4,8 +4,8 @@ The protocol is in `pulsar_sansio`; here are sockets, tasks and time.
 
 What holds for every public name:
 
-* An async function yields whenever it waits, and otherwise at least once in 64 messages: a checkpoint for each
-  call, trio's own rule, would cost more than the message does. `send` and `receive` in a loop are therefore
+* An async function yields whenever it waits, and otherwise at least once in 64 messages: a checkpoint for
+  each call, trio's own rule, would cost more than the message does. So `send` and `receive` in a loop are
   cancelled within 64 messages, not at once. What cannot wait is a plain function: `acknowledge`,
   `enqueue_nowait`, `receive_nowait`, `Receipt.done`.
 * There are no timeout parameters; use `trio.fail_after`. The options that are called timeouts are the
@@ -14,8 +14,8 @@ What holds for every public name:
   `enqueue` has returned is sent, whatever is cancelled afterwards.
 * An exception of a block leaves `async with` as itself. Failures in the background are raised by the calls
   that wait for them, or by the next one.
-* What is closed raises `ResourceClosed`, what has ended by itself `ResourceBroken`: `pulsar_sansio.ClosedError`
-  and trio's errors of these names in one. `aclose` twice is silent.
+* What is closed raises `ResourceClosed`, what has ended by itself `ResourceBroken`: `ClosedError` and trio's
+  error of that name in one. `aclose` twice is silent.
 * All time is `trio.current_time()`, so a `MockClock` drives every timer.
 """
 
