@@ -513,6 +513,13 @@ class TestClosing:
             with pytest.raises(ClosedError):
                 call()
 
+    def test_twice(self) -> None:
+        s = started()
+        first, second = s.close(), s.close()
+        (close,) = s.expect("CLOSE_CONSUMER")
+        s.say("SUCCESS", proto.CommandSuccess(request_id=close.request_id))
+        assert s.outputs() == [Closed(s.consumer, None), RequestDone(first, None), RequestDone(second, None)]
+
     def test_leaves_nothing_due(self) -> None:
         s = started(subscription_type=SHARED)
         for entry in range(4):

@@ -115,6 +115,24 @@ def test_remove_takes_these_entries_and_no_others() -> None:
     assert q.permits.at_broker + q.permits.unreported == 10
 
 
+def test_remove_in_the_middle_of_entries_of_one_message() -> None:
+    q = Queue(10)
+    for entry in range(4):
+        q.add(entry)
+    q.queue.receive()
+    q.queue.remove({(1, 0), (1, 2)})
+    assert q.receive_all() == ["1", "3"]
+    assert q.permits.at_broker + q.permits.unreported == 10
+
+
+def test_remove_everything_that_was_announced() -> None:
+    q = Queue(10)
+    q.add(0)
+    q.queue.announced = True
+    q.queue.remove({(1, 0)})
+    assert not q.queue.announced
+
+
 class TestResuming:
     """CONS-16: the id after which a subscription that is not durable goes on."""
 

@@ -203,6 +203,16 @@ class TestOnOneConsumersSubscriptions:
         assert (places(request), request.consumer_epoch) == ([], 1)
         assert s.receive() is None
 
+    def test_a_cumulative_acknowledgement_takes_it_back(self) -> None:
+        s = started(EXCLUSIVE)
+        s.message(0)
+        s.batch(1, 2)
+        messages = s.take()
+        s.negative_acknowledge(messages[0])
+        s.acknowledge_cumulative(messages[1])
+        s.pass_time(5 * SECOND)
+        s.expect("ACK")
+
     def test_the_epoch_goes_up_with_each_and_into_the_next_subscribe(self) -> None:
         s = started(EXCLUSIVE)
         s.redeliver()

@@ -137,8 +137,8 @@ class Acknowledger:
     def discard(self, place: Place, validation_error: int) -> None:
         """Tell the broker, at once, that this entry cannot be used (CONS-29, exchanges 11)."""
         connection = self._connection
-        if connection is not None:
-            connection.write(encode_ack(self._wire_id, INDIVIDUAL, [(*place, None)], validation_error))
+        assert connection is not None  # it has just come over it
+        connection.write(encode_ack(self._wire_id, INDIVIDUAL, [(*place, None)], validation_error))
 
     # --- attachment ------------------------------------------------------------------------------
 
