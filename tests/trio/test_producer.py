@@ -227,6 +227,53 @@ async def test_a_cancelled_wait_only_stops_waiting(client: Client, steps: int) -
     assert await everything_on(client, "t") == [b"1"]
 
 
+@pytest.mark.parametrize("steps", range(14))
+async def test_a_cancelled_send_is_sent_once_or_not_at_all(client: Client, steps: int) -> None:
+    confirmed: list[bytes] = []
+    async with client.create_producer("t", max_pending_messages=2) as producer:
+
+        async def send(scope: trio.CancelScope) -> None:
+            with scope:
+                for number in range(10):
+                    await producer.send(b"%d" % number)
+                    confirmed.append(b"%d" % number)
+
+        async with trio.open_nursery() as nursery:
+            scope = trio.CancelScope()
+            nursery.start_soon(send, scope)
+            for _ in range(steps):
+                await trio.lowlevel.checkpoint()
+            scope.cancel()
+        await producer.send(b"after")
+    received = await everything_on(client, "t")
+    assert received.pop() == b"after"
+    assert received in (confirmed, [*confirmed, b"%d" % len(confirmed)])
+
+
+@pytest.mark.parametrize("steps", range(14))
+async def test_a_cancelled_close_closes_all_the_same(client: Client, steps: int) -> None:
+    async with client.create_producer("t", name="mine", batching=SLOW) as producer:
+        receipt = await producer.enqueue(b"1")
+
+        async def close(scope: trio.CancelScope) -> None:
+            with scope:
+                await producer.aclose()
+
+        async with trio.open_nursery() as nursery:
+            scope = trio.CancelScope()
+            nursery.start_soon(close, scope)
+            for _ in range(steps):
+                await trio.lowlevel.checkpoint()
+            scope.cancel()
+        with pytest.raises(ResourceClosed):
+            await producer.send(b"2")
+        assert receipt.done()
+    with trio.fail_after(5):
+        async with client.create_producer("t", name="mine"):
+            pass
+    assert await everything_on(client, "t") in ([], [b"1"])
+
+
 @pytest.mark.parametrize("steps", range(10))
 async def test_a_cancelled_send_many_leaves_a_prefix(client: Client, steps: int) -> None:
     expected = [b"%d" % number for number in range(1000)]
