@@ -41,7 +41,7 @@ def run(settings: dict[str, str]) -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _interrupt)
     try:
-        with RealPulsar(settings) as pulsar:
+        with RealPulsar(settings, long_running=True) as pulsar:
             print(f"Apache Pulsar {VERSION} is ready\nurl {pulsar.url}\nadmin {pulsar.admin.url}", flush=True)
             print(f"pid {pulsar.pid}\nlog {pulsar.folder}/log", flush=True)
             signal.pause()
