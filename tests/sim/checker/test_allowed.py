@@ -346,6 +346,18 @@ def acknowledging_what_an_earlier_connection_brought(s: Script) -> None:
 
 
 @allowed
+def acknowledging_what_came_before_an_attempt_that_was_given_up(s: Script) -> None:
+    s.connect()
+    s.consumer(kind=c.SHARED)
+    s.message(0)
+    s.reconnect()
+    s.subscribe(kind=c.SHARED)
+    s.close_consumer()
+    s.consumer(kind=c.SHARED)
+    s.ack(0)
+
+
+@allowed
 def the_position_before_the_first_entry(s: Script) -> None:
     s.connect()
     s.consumer()

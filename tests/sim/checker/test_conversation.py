@@ -9,7 +9,7 @@ from pulsar_sansio.sim.checker import commands as c
 from pulsar_sansio.sim.checker.memory import BoundedDict
 
 from .recorded import NAMES, frames
-from .script import Script
+from .script import Script, stored
 
 
 def spoken(script: Script) -> list[tuple[Side, bytes]]:
@@ -77,6 +77,16 @@ def test_every_rule_says_its_fact_in_one_sentence() -> None:
     for rule in RULES.values():
         assert rule.fact.endswith(".") or ":" in rule.fact, rule.id
         assert len(rule.fact) < 110
+
+
+def test_nobody_answers_for_what_the_other_side_made_unreadable() -> None:
+    """How many permits a spoilt entry has cost is anybody's guess."""
+    script = Script()
+    script.connect()
+    script.consumer(permits=4)
+    script.message(0, stored(0)[:-1] + b"y", ack_set=0b110)
+    script.flow(2)
+    assert [(each.rule_id, each.side) for each in check(spoken(script))] == [("GAP-02", Side.BROKER)]
 
 
 # --- memory ----------------------------------------------------------------------------------------

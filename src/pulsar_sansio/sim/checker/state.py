@@ -143,7 +143,7 @@ class Consumer:
         self.granted = False
         """Whether a FLOW has come."""
         self.first_grant = 0
-        """Its permits."""
+        """Its permits; 0 where they say nothing any more."""
         self.permits = 0
         self.has_epoch: bool = command.HasField("consumer_epoch")
         self.epoch = -1

@@ -55,7 +55,8 @@ def closed_consumer(state: State, request: Request) -> None:
     if consumer is not None and consumer.closing >= 0:
         cancel(state, consumer.frame)
         del state.consumers[consumer_id]
-        if state.memory.consumers.get(consumer_id) is consumer.memory:
+        # One that showed no sign of having been opened may be tried again by a client that gave up waiting.
+        if consumer.granted and state.memory.consumers.get(consumer_id) is consumer.memory:
             del state.memory.consumers[consumer_id]
         state.gone_consumers[consumer_id] = "closed" if request.kind == c.CLOSE_CONSUMER else "unsubscribed"
     elif consumer is not None:
@@ -116,7 +117,7 @@ def _flow(state: State, flow: Any) -> None:
 def cost(state: State, message: Any) -> int:
     """Permits an entry uses up: its messages, those already acknowledged excepted (GAP-42)."""
     count = state.entry.count
-    if message.ack_set is None:
+    if message.ack_set is None or state.entry.metadata is None:
         return count
     bits: int = message.ack_set
     return (bits & (1 << count) - 1).bit_count()
@@ -133,6 +134,8 @@ def _message(state: State, message: Any) -> None:
         return
     entry = state.entry
     consumer.permits -= cost(state, message)
+    if entry.metadata is None or (message.ack_set is not None and message.ack_set >> entry.count):
+        consumer.first_grant = 0  # what it cost is anybody's guess
     position = (message.ledger_id, message.entry_id)
     epoch = message.consumer_epoch
     if epoch is not None and epoch > consumer.epoch:

@@ -69,7 +69,9 @@ def closed_producer(state: State, request: Request) -> None:
     if producer is not None and producer.closing >= 0:
         cancel(state, producer.frame)
         del state.producers[producer_id]
-        if state.memory.producers.get(producer_id) is producer.memory:
+        # One that showed no sign of having been opened may be tried again by a client that gave up waiting.
+        used = producer.last_sequence is not None
+        if used and state.memory.producers.get(producer_id) is producer.memory:
             del state.memory.producers[producer_id]
         state.gone_producers[producer_id] = "closed"
     elif producer is not None and producer.previous is not None:
