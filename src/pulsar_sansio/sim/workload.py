@@ -26,7 +26,7 @@ from ..client.outputs import (
     Writable,
 )
 from ..model.config import ConsumerSpec, InitialPosition, OutgoingMessage, ProducerSpec
-from ..model.errors import ClosedError, ProducerQueueIsFull
+from ..model.errors import ClosedError, ProducerQueueIsFull, TimedOut
 from ..model.message import Message
 from .clock import MILLISECOND, SECOND
 from .model import ConsumerRecord, Place, ProducerRecord, Sent
@@ -109,6 +109,10 @@ class ProducerApp:
         self.state = "idle"
         """"idle", "opening", "open" or "closing"."""
         self.attached = False
+        self.attached_at = 0
+        """When it was attached or detached for the last time."""
+        self.number_healed = plan.messages
+        """The first message that was sent in good weather."""
         self.full = False
         self._generation = 0
 
@@ -173,12 +177,15 @@ class ProducerApp:
     def _send(self, count: int) -> None:
         count = min(count, self.left)
         node, now, model = self.host.node, self.world.clock.now, self.world.model
-        record = self.record
+        record, plan = self.record, self.plan
         assert record is not None
         batch = [self._message(record, self.number + offset) for offset in range(count)]
         for sent, _ in batch:
             model.announce(sent)
         accepted = 0
+        ended = False
+        if self.world.healed:
+            self.number_healed = min(self.number_healed, self.number)
         publish_time = self.world.wall_time()
         try:
             if count > 1 and self.stream.chance(500):
@@ -198,7 +205,11 @@ class ProducerApp:
         except ProducerQueueIsFull:
             self.full = True
         except ClosedError:
-            self.full = True  # its news is on the way
+            self.full = ended = True  # its news is on the way
+        if self.full and not ended and len(record.pending) < plan.window:
+            raise ViolationError(
+                "INV-P7", f"{record.tag} is full with {len(record.pending)} of {plan.window} messages pending"
+            )
         for sent, _ in batch[accepted:]:
             model.withdraw(sent)
         self.number += accepted
@@ -296,6 +307,7 @@ class ProducerApp:
             model.receipts(record, output.first, output.message_ids)  # type: ignore[union-attr]
         elif kind is SendFailed:
             assert isinstance(output, SendFailed)
+            self._check_excuse(output)
             model.send_failed(record, output.first, output.count, output.error)
         elif kind is Writable:
             if not self.full:
@@ -307,7 +319,7 @@ class ProducerApp:
                 raise ViolationError("INV-N1", f"{record.tag} is ready in state {self.state}")
             self.state = "open"
             self.attached = True
-            record.ready_at = self.world.clock.now
+            record.ready_at = self.attached_at = self.world.clock.now
             self._generation += 1
             self._later(self._generation)
         elif kind is ProducerFailed:
@@ -324,8 +336,25 @@ class ProducerApp:
                     del record.flushes[output.request]
         elif kind is Detached or kind is Attached:
             self.attached = kind is Attached
+            self.attached_at = self.world.clock.now
         else:
             raise ViolationError("INV-N2", f"{record.tag} is told {kind.__name__}")
+
+    def _check_excuse(self, failed: SendFailed) -> None:
+        """INV-P1: once everything is healed, a message does not time out while its producer is attached to a
+        sound wire from before it is sent until after it should be confirmed."""
+        record = self.record
+        assert record is not None
+        sent = record.pending.get(failed.first)
+        if (
+            sent is not None
+            and isinstance(failed.error, TimedOut)
+            and self.attached
+            and sent.sent_at > self.attached_at
+            and sent.number >= self.number_healed
+            and not any(wire.to_broker.lost or wire.to_client.lost for wire in self.host.node.wires.values())
+        ):
+            raise ViolationError("INV-P1", f"{sent} timed out in good weather")
 
     def _gone(self, ready: bool) -> None:
         record = self.record
