@@ -1,0 +1,11 @@
+"""The bug bank: mistakes that real clients and brokers made, planted on purpose, to test the simulator.
+
+Each is a named mutation that replaces a few methods of a machine while its context lasts. A mutation that no
+seed notices means that a fault or a check is missing: that is a bug of the simulator.
+"""
+
+from . import producers
+from .mutation import BANK, Mutation, Patches
+from .needs import suitable
+
+__all__ = ["BANK", "Mutation", "Patches", "producers", "suitable"]

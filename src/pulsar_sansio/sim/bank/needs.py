@@ -1,0 +1,208 @@
+"""What a world must have for a bug to matter, asked of its profile before it is run.
+
+A bug in batches shows in no world without batches: recall draws seeds whose profiles can show a bug, so that
+"seeds to detection" measures the checks and not the draw. Needs are necessary, not sufficient.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+from ...model.config import CompressionType, SubscriptionType
+from ..profile import ConsumerPlan, Profile, draw
+from ..streams import Streams
+
+Need: TypeAlias = Callable[[Profile], bool]
+
+BREAKING = (
+    "reset",
+    "reset_everything",
+    "cut_in_flight",
+    "half_open",
+    "clean_end",
+    "partition",
+    "broker_killed",
+    "broker_machine_lost",
+    "broker_killed_while_writing",
+)
+"""Faults after which clients have to connect again."""
+
+UNLOADING = ("unload", "unload_everything", "unload_twice")
+
+
+def fault(*names: str) -> Need:
+    """At least one of these faults may happen."""
+
+    def need(profile: Profile) -> bool:
+        return bool(profile.fault_gap) and any(name in profile.faults for name in names)
+
+    return need
+
+
+reconnects = fault(*BREAKING)
+unloads = fault(*UNLOADING)
+detaches = fault(*BREAKING, *UNLOADING)
+
+
+def batches(profile: Profile) -> bool:
+    """Somebody sends batches of several messages."""
+    return any(
+        plan.batching is not None and plan.batching.max_messages > 1 and plan.batching.max_bytes > 64
+        for plan in profile.producers
+    )
+
+
+def singles(profile: Profile) -> bool:
+    """Somebody sends messages by themselves."""
+    return any(plan.batching is None or plan.batching.max_messages == 1 for plan in profile.producers)
+
+
+def rich(profile: Profile) -> bool:
+    """Messages with keys, properties, empty and null payloads."""
+    return any(plan.rich_permille for plan in profile.producers)
+
+
+def compressed(profile: Profile) -> bool:
+    return any(plan.compression is not CompressionType.NONE for plan in profile.producers)
+
+
+def deduplication(profile: Profile) -> bool:
+    return profile.deduplication
+
+
+def flushes(profile: Profile) -> bool:
+    return any(plan.flush_permille for plan in profile.producers)
+
+
+def small_windows(profile: Profile) -> bool:
+    return any(plan.window < 1000 for plan in profile.producers)
+
+
+def batches_in_small_windows(profile: Profile) -> bool:
+    """Batches of several messages in a window that holds several batches, but not all messages."""
+    return any(
+        plan.batching is not None and plan.batching.max_messages > 1 and 1 < plan.window < plan.messages
+        for plan in profile.producers
+    )
+
+
+def timeouts_in_small_windows(profile: Profile) -> bool:
+    return any(plan.send_timeout and plan.window < plan.messages for plan in profile.producers)
+
+
+def slow_batches(profile: Profile) -> bool:
+    """Batches that stay open for a while."""
+    return any(
+        plan.batching is not None and plan.batching.max_messages > 1 and plan.batching.max_delay >= 0.02
+        for plan in profile.producers
+    )
+
+
+def send_timeouts(profile: Profile) -> bool:
+    return any(plan.send_timeout for plan in profile.producers)
+
+
+def producers_close(profile: Profile) -> bool:
+    return any(plan.close_permille for plan in profile.producers) or fault(
+        "producer_closed", "producer_abandoned", "client_closed"
+    )(profile)
+
+
+def consumers_close(profile: Profile) -> bool:
+    return any(plan.close_permille for plan in profile.consumers) or fault(
+        "consumer_closed", "consumer_abandoned", "client_closed"
+    )(profile)
+
+
+def _consumers(profile: Profile, kinds: Sequence[SubscriptionType]) -> list[ConsumerPlan]:
+    return [plan for plan in profile.consumers if profile.subscriptions[plan.subscription].kind in kinds]
+
+
+IN_ORDER = (SubscriptionType.EXCLUSIVE, SubscriptionType.FAILOVER)
+SHARED = (SubscriptionType.SHARED, SubscriptionType.KEY_SHARED)
+
+
+def in_order(profile: Profile) -> bool:
+    """An Exclusive or Failover subscription."""
+    return bool(_consumers(profile, IN_ORDER))
+
+
+def shared(profile: Profile) -> bool:
+    """A Shared or Key_Shared subscription."""
+    return bool(_consumers(profile, SHARED))
+
+
+def shared_by_several(profile: Profile) -> bool:
+    """One with several consumers."""
+    subscriptions = [plan.subscription for plan in _consumers(profile, SHARED)]
+    return len(subscriptions) > len(set(subscriptions))
+
+
+def key_shared(profile: Profile) -> bool:
+    subscriptions = [plan.subscription for plan in _consumers(profile, (SubscriptionType.KEY_SHARED,))]
+    return len(subscriptions) > len(set(subscriptions))
+
+
+def failover(profile: Profile) -> bool:
+    subscriptions = [plan.subscription for plan in _consumers(profile, (SubscriptionType.FAILOVER,))]
+    return len(subscriptions) > len(set(subscriptions))
+
+
+def nacks(profile: Profile) -> bool:
+    return any(plan.nack_permille for plan in profile.consumers)
+
+
+def nacks_when_shared(profile: Profile) -> bool:
+    return any(plan.nack_permille for plan in _consumers(profile, SHARED))
+
+
+def nacks_in_order(profile: Profile) -> bool:
+    return any(plan.nack_permille for plan in _consumers(profile, IN_ORDER))
+
+
+def cumulative(profile: Profile) -> bool:
+    """Cumulative acknowledgements."""
+    return any(plan.cumulative_permille for plan in _consumers(profile, IN_ORDER))
+
+
+def index_acknowledgement(profile: Profile) -> bool:
+    """A broker and a consumer that acknowledge single messages of a batch."""
+    return profile.broker.batch_index_acknowledgement and any(plan.batch_index for plan in profile.consumers)
+
+
+def no_index_acknowledgement(profile: Profile) -> bool:
+    return any(not plan.batch_index for plan in profile.consumers)
+
+
+def kept(profile: Profile) -> bool:
+    """Messages that are acknowledged later, in any order."""
+    return any(plan.keep_permille for plan in profile.consumers)
+
+
+def receipts(profile: Profile) -> bool:
+    """Acknowledgements with receipts, and somebody who waits for them."""
+    return any(plan.receipts and plan.confirm_permille for plan in profile.consumers)
+
+
+def grouped(profile: Profile) -> bool:
+    """Acknowledgements that wait for others."""
+    return any(plan.group_time and plan.group_size > 2 for plan in profile.consumers)
+
+
+def ungrouped(profile: Profile) -> bool:
+    return any(not plan.group_time for plan in profile.consumers)
+
+
+def redeliver_all(profile: Profile) -> bool:
+    return any(plan.redeliver_permille for plan in profile.consumers) or fault("redeliver_all")(profile)
+
+
+def small_queues(profile: Profile) -> bool:
+    return any(plan.queue <= 20 for plan in profile.consumers)
+
+
+def suitable(seed: int, needs: Sequence[Need]) -> bool:
+    """Whether the profile of a seed has what is needed."""
+    if not needs:
+        return True
+    profile = draw(Streams(seed))
+    return all(need(profile) for need in needs)
