@@ -11,7 +11,7 @@ from pulsar_sansio.wire import Send, SendReceipt, encode_send, encode_send_recei
 from pulsar_sansio.wire.command_frame import JOIN_LIMIT, SEND, SEND_RECEIPT, frame_command
 
 from . import oracle
-from .test_delivery_commands import SIGNED, UINT64, decode, frame_command_with, frame_of
+from .test_delivery_commands import SIGNED, UINT64, bytes_kept_of, decode, frame_command_with, frame_of
 
 SEND_FIELDS = ("txnid_least_bits", "txnid_most_bits", "highest_sequence_id")
 
@@ -198,6 +198,12 @@ def test_more_producers_than_are_remembered() -> None:
     for ledger in range(40, 1300):
         receipt = SendReceipt(ledger % 128, ledger, 2**49 >> ledger % 49, 5)
         assert decode(receipt.encode()) == receipt
+
+
+def test_a_receipt_stuffed_with_repeated_fields_is_not_remembered() -> None:
+    """Anybody can send one, before the handshake too; a thousand of them would be gigabytes."""
+    front = b"\x10\x05\x1a\x04\x08\x01\x10\x02"
+    assert bytes_kept_of(SEND_RECEIPT, lambda i: bytes([8, i]) + front + b"\x20\x05" * 50_000) < 50_000
 
 
 # --- damage ----------------------------------------------------------------------------------------

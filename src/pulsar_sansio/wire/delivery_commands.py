@@ -15,7 +15,16 @@ from typing import Any, NamedTuple
 
 from ..model.errors import FrameError
 from .ack_sets import bits_from_words, words_from_bits
-from .command_frame import ACK, FLOW, JOIN_LIMIT, MESSAGE, build_frame, check_no_payload, command_tag
+from .command_frame import (
+    ACK,
+    FLOW,
+    JOIN_LIMIT,
+    LONGEST_REMEMBERED,
+    MESSAGE,
+    build_frame,
+    check_no_payload,
+    command_tag,
+)
 from .fields import BYTES, ENUM, INT64, TEXT, UINT32, UINT64, Field, Layout, message_kind, signed_64
 from .positions import MINUS_ONE, take_position, write_words
 from .varint import SMALL_VARINTS, VALUE_OF_CONTINUED, VALUE_OF_SMALL, encode_varint, read_varint
@@ -177,7 +186,7 @@ def decode_message(data: bytes, position: int, end: int, frame_end: int) -> Mess
 def _remember(data: bytes, start: int, entry_start: int, end: int, command: MessageCommand) -> None:
     entry_end = read_varint(data, entry_start)[1]
     length = entry_end - entry_start
-    if length > 4:
+    if length > 4 or end - start > LONGEST_REMEMBERED:
         return
     if len(_likenesses) >= _MEMORY_LIMIT:
         _likenesses.clear()

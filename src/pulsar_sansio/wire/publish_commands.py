@@ -13,7 +13,15 @@ from collections.abc import Callable, Sequence
 from struct import Struct
 from typing import Any, NamedTuple
 
-from .command_frame import JOIN_LIMIT, SEND, SEND_RECEIPT, build_frame, check_no_payload, command_tag
+from .command_frame import (
+    JOIN_LIMIT,
+    LONGEST_REMEMBERED,
+    SEND,
+    SEND_RECEIPT,
+    build_frame,
+    check_no_payload,
+    command_tag,
+)
 from .fields import BOOL, BYTES, INT32, UINT64, Field, Layout, signed_64
 from .positions import MINUS_ONE, decode_position, take_position
 from .varint import VALUE_OF_CONTINUED, VALUE_OF_SMALL, encode_varint, read_varint
@@ -221,7 +229,13 @@ def _remember(data: bytes, start: int, sequence: int, entry: int, end: int, rece
     """`sequence`, `entry`: where the two numbers that differ begin."""
     middle = read_varint(data, sequence)[1]
     back = read_varint(data, entry)[1]
-    if sequence != start + 3 or middle - sequence > 4 or back - entry > 4 or middle > entry:
+    if (
+        end - start > LONGEST_REMEMBERED
+        or sequence != start + 3
+        or middle - sequence > 4
+        or back - entry > 4
+        or middle > entry
+    ):
         return
     if len(_likenesses) >= _MEMORY_LIMIT:
         _likenesses.clear()
