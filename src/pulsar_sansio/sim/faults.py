@@ -59,6 +59,20 @@ class Weather:
             delay += self.stream.between(100 * MILLISECOND, 3 * SECOND)
         return delay
 
+    def wakes_at(self, name: str, deadline: int) -> int:
+        """When a machine is woken that asks for `deadline`."""
+        if self.timers_late_permille and self.stream.chance(self.timers_late_permille):
+            self.world.count_fault("timer_late")
+            return deadline + self.stream.spread(MILLISECOND, 500 * MILLISECOND)
+        return deadline
+
+    def wakes_for_nothing(self, name: str) -> bool:
+        """Whether a machine is woken at a moment for which it has nothing to do (any more)."""
+        if self.timers_early_permille and self.stream.chance(self.timers_early_permille):
+            self.world.count_fault("timer_early")
+            return True
+        return False
+
     def heal(self) -> None:
         self.timers_late_permille = self.timers_early_permille = self.stale_permille = 0
         self.slow_store_until = 0
@@ -88,11 +102,14 @@ class Injector:
     def _strike(self) -> None:
         if not self._active:
             return
-        name = self._stream.choice(self._kinds)
-        if FAULTS[name](self._world, self._stream):
+        self.strike(self._stream.choice(self._kinds), self._stream)
+        self._schedule()
+
+    def strike(self, name: str, stream: Stream) -> None:
+        """Let one fault happen; the shrinker records and repeats these."""
+        if FAULTS[name](self._world, stream):
             self._world.count_fault(name)
             self._world.trace.add(self._world.clock.now, "fault", name)
-        self._schedule()
 
 
 def _wire(world: "World", stream: Stream) -> Wire | None:

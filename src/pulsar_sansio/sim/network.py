@@ -417,6 +417,8 @@ class Network:
         self.listeners: dict[str, Listener] = {}
         self.wires: dict[int, Wire] = {}
         """By number; in order of opening."""
+        self.make_wire: Callable[[Network, int, Endpoint, int, Listener], Wire] = Wire
+        """Makes each new wire; sweeps give wires that end at a chosen byte."""
         self._count = 0
 
     def connect(self, client: Endpoint, link: int, host: str) -> Attempt:
@@ -441,7 +443,7 @@ class Network:
         if fate == "hang":
             return
         self._count += 1
-        wire = Wire(self, self._count, attempt.client, attempt.link, listener)
+        wire = self.make_wire(self, self._count, attempt.client, attempt.link, listener)
         self.wires[wire.number] = wire
         if not listener.accept(wire):
             del self.wires[wire.number]

@@ -65,12 +65,8 @@ class Timer:
         deadline = self._deadline()
         if deadline is not None and (self._armed is None or deadline < self._armed):
             self._armed = deadline
-            weather = self._world.weather
             clock = self._world.clock
-            when = max(deadline, clock.now)
-            if weather.timers_late_permille and weather.stream.chance(weather.timers_late_permille):
-                when += weather.stream.spread(MILLISECOND, 500 * MILLISECOND)
-                self._world.count_fault("timer_late")
+            when = self._world.weather.wakes_at(self.name, max(deadline, clock.now))
             clock.at(when, self._wake, deadline)
 
     def cancel(self) -> None:
@@ -84,11 +80,9 @@ class Timer:
         now = world.clock.now
         actual = self._deadline()
         if actual is None or actual > now:
-            weather = world.weather
-            if not (weather.timers_early_permille and weather.stream.chance(weather.timers_early_permille)):
+            if not world.weather.wakes_for_nothing(self.name):
                 self.arm()
                 return
-            world.count_fault("timer_early")
         self._repeats = self._repeats + 1 if now == self._last else 0
         self._last = now
         if self._repeats > MAX_WAKES_AT_ONCE:
