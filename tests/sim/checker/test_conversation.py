@@ -89,6 +89,32 @@ def test_nobody_answers_for_what_the_other_side_made_unreadable() -> None:
     assert [(each.rule_id, each.side) for each in check(spoken(script))] == [("GAP-02", Side.BROKER)]
 
 
+def test_what_cannot_be_read_is_discarded_while_closing_too() -> None:
+    script = Script()
+    script.connect()
+    script.consumer()
+    script.ask(c.CLOSE_CONSUMER, consumer_id=0)
+    script.message(0, stored(0)[:-1] + b"y")
+    script.ack(0, validation_error=2)
+    assert [(each.rule_id, each.side) for each in check(spoken(script))] == [("GAP-02", Side.BROKER)]
+
+
+def test_a_broker_confirms_what_is_open_already() -> None:
+    """The client is wrong to ask again; the broker's answer and its receipts are in order."""
+    script = Script()
+    script.connect()
+    script.producer()
+    script.consumer()
+    script.send(0)
+    again = script.open_producer(producer_name="p", epoch=1, producer_access_mode=1)
+    script.receipt(0)
+    script.producer_success(again)
+    script.success(script.subscribe())
+    script.message(0)
+    found = [(each.rule_id, each.side) for each in check(spoken(script))]
+    assert found == [("CHECK-23", Side.CLIENT), ("CHECK-55", Side.CLIENT)]
+
+
 # --- memory ----------------------------------------------------------------------------------------
 
 

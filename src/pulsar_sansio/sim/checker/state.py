@@ -30,7 +30,7 @@ _GONE_LIMIT = 512
 class Request:
     """A question that waits for its answer."""
 
-    __slots__ = ("acknowledged", "command", "followed", "frame", "kind", "up_to", "waiting")
+    __slots__ = ("acknowledged", "again", "command", "followed", "frame", "kind", "up_to", "waiting")
 
     def __init__(self, kind: int, command: Any, frame: int) -> None:
         self.kind = kind
@@ -38,6 +38,8 @@ class Request:
         self.frame = frame
         self.waiting = False
         """A PRODUCER that was told to wait for exclusive access, and gets a second answer."""
+        self.again = False
+        """A PRODUCER or SUBSCRIBE for an id that is open: a broker confirms what there is."""
         self.followed = 0
         """A LOOKUP: how many redirects led to it."""
         self.acknowledged: list[Position] = []
@@ -186,6 +188,11 @@ class Consumer:
             or self.delivered.overflowed
             or self.memory.earlier.overflowed
         )
+
+
+def is_open(thing: Producer | Consumer | None) -> bool:
+    """Whether it was opened, and neither side has begun to close it."""
+    return thing is not None and thing.open_since >= 0 and thing.closing < 0 and thing.closed_by_broker < 0
 
 
 class State:

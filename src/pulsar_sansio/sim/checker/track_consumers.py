@@ -6,14 +6,17 @@ from ...wire import CUMULATIVE
 from . import commands as c
 from .memory import ConsumerMemory, Position
 from .questions import answered, ask, cancel
-from .state import Consumer, Delivery, Request, State, Step
+from .state import Consumer, Delivery, Request, State, Step, is_open
 
 # --- opening and closing ---------------------------------------------------------------------------
 
 
 def _subscribe(state: State, command: Any) -> None:
-    ask(state, c.SUBSCRIBE, command)
+    request = ask(state, c.SUBSCRIBE, command)
     consumer_id = command.consumer_id
+    if is_open(state.consumers.get(consumer_id)):
+        request.again = True
+        return
     memories = state.memory.consumers
     memory = memories.get(consumer_id)
     if memory is None or (memory.topic, memory.subscription) != (command.topic, command.subscription):

@@ -6,14 +6,17 @@ from . import commands as c
 from .entries import Entry
 from .memory import ProducerMemory, Sent
 from .questions import answered, ask, cancel
-from .state import Producer, Request, State, Step
+from .state import Producer, Request, State, Step, is_open
 
 # --- opening and closing ---------------------------------------------------------------------------
 
 
 def _producer(state: State, command: Any) -> None:
-    ask(state, c.PRODUCER, command)
+    request = ask(state, c.PRODUCER, command)
     producer_id = command.producer_id
+    if is_open(state.producers.get(producer_id)):
+        request.again = True
+        return
     memories = state.memory.producers
     memory = memories.get(producer_id)
     if memory is None or memory.topic != command.topic:

@@ -5,7 +5,7 @@ from typing import Any
 from .. import commands as c
 from ..findings import Finding, Side
 from ..registry import rule
-from ..state import Consumer, State
+from ..state import Consumer, State, is_open
 
 MAX_METADATA = 1024
 """Characters of a consumer's properties, keys and values together."""
@@ -22,7 +22,7 @@ _OF_CONSUMERS = (
 def consumer_ids_are_free(state: State, command: Any) -> Finding:
     """A consumer is not opened under an id that is open on the connection."""
     consumer = state.consumer
-    if consumer is None or consumer.open_since < 0 or consumer.closing >= 0 or consumer.closed_by_broker >= 0:
+    if consumer is None or not is_open(consumer):
         return None
     return f"consumer {command.consumer_id} is open since frame {consumer.open_since}"
 
@@ -127,10 +127,13 @@ def consumers_are_subscribed_first(state: State, command: Any) -> Finding:
 
 @rule("CHECK-58", *_OF_CONSUMERS)
 def nothing_after_the_close(state: State, command: Any) -> Finding:
-    """Nothing names a consumer after the client's own CLOSE_CONSUMER or UNSUBSCRIBE."""
+    """Nothing names a consumer after the client's own CLOSE_CONSUMER or UNSUBSCRIBE.
+
+    What still arrives meanwhile and cannot be read may be discarded.
+    """
     consumer = state.consumer
     if consumer is not None:
-        if consumer.closing < 0:
+        if consumer.closing < 0 or (state.kind == c.ACK and command.validation_error is not None):
             return None
         return f"consumer {command.consumer_id} is being closed since frame {consumer.closing}"
     how = _gone(state, command.consumer_id)

@@ -5,7 +5,7 @@ from typing import Any
 from .. import commands as c
 from ..findings import Blame, Finding, Side
 from ..registry import rule
-from ..state import Producer, State
+from ..state import Producer, State, is_open
 
 # --- PRODUCER --------------------------------------------------------------------------------------
 
@@ -14,7 +14,7 @@ from ..state import Producer, State
 def producer_ids_are_free(state: State, command: Any) -> Finding:
     """A producer is not opened under an id that is open on the connection."""
     producer = state.producer
-    if producer is None or producer.open_since < 0 or producer.closing >= 0 or producer.closed_by_broker >= 0:
+    if producer is None or not is_open(producer):
         return None
     return f"producer {command.producer_id} is open since frame {producer.open_since}"
 
@@ -92,9 +92,11 @@ def topic_epochs_are_given_back(state: State, command: Any) -> Finding:
 
 
 def _asked(state: State) -> Any:
-    """The PRODUCER that is answered."""
+    """The PRODUCER that is answered, where the answer is about a new registration."""
     request = state.request
-    return request.command if request is not None and request.kind == c.PRODUCER else None
+    if request is None or request.kind != c.PRODUCER or request.again:
+        return None
+    return request.command
 
 
 @rule("BROKER-37", c.PRODUCER_SUCCESS)
