@@ -79,10 +79,9 @@ class Timer:
         world = self._world
         now = world.clock.now
         actual = self._deadline()
-        if actual is None or actual > now:
-            if not world.weather.wakes_for_nothing(self.name):
-                self.arm()
-                return
+        if (actual is None or actual > now) and not world.weather.wakes_for_nothing(self.name):
+            self.arm()
+            return
         self._repeats = self._repeats + 1 if now == self._last else 0
         self._last = now
         if self._repeats > MAX_WAKES_AT_ONCE:
