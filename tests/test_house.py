@@ -1,6 +1,7 @@
 """The rules of the house that a machine can check: purity of the core, and nothing foreign in the text."""
 
 import ast
+import re
 import subprocess
 from pathlib import Path
 
@@ -98,6 +99,18 @@ def test_the_project_stands_alone() -> None:
         if path.is_file()
         for needle in needles
         if needle in path.read_bytes()
+    ]
+    assert found == []
+
+
+def test_protocol_facts_are_cited_by_rule() -> None:
+    """By ids of docs/rules.md, not by chapters of a text that the project does not have."""
+    chapter = re.compile(rb"\b(exchanges|encodings|behaviour)(\.md|:| [0-9])", re.IGNORECASE)
+    found = [
+        f"{path.relative_to(ROOT)}: {match[0].decode()}"
+        for path in tracked_text()
+        if path.is_file() and path.suffix in (".py", ".md", ".proto")
+        for match in chapter.finditer(path.read_bytes())
     ]
     assert found == []
 

@@ -1,4 +1,4 @@
-"""The life of a connection: handshake, keep-alive, bad bytes, back-pressure (exchanges 0 and 1)."""
+"""The life of a connection: handshake, keep-alive, bad bytes, back-pressure (CONN-01 to CONN-05)."""
 
 import pytest
 
@@ -10,7 +10,7 @@ CONNECT = proto.CommandConnect(client_version="test", protocol_version=21)
 
 
 def test_connected_says_who_it_is() -> None:
-    """Exchanges 1.1 and 28.1."""
+    """WIRE-01, as the recorded brokers answer."""
     peer = World(BrokerConfig(max_message_size=4096, server_version="v")).raw()
     peer.send(Type.CONNECT, CONNECT)
     connected = peer.expect(Type.CONNECTED)
@@ -84,7 +84,7 @@ def test_ping_is_always_answered() -> None:
 
 
 def test_keep_alive_asks_and_then_closes() -> None:
-    """Exchanges 1.4: any frame counts as life."""
+    """CONN-01: any frame counts as life."""
     world = World()
     silent, lively = world.connect(), world.connect()
     world.advance(30.5)
@@ -206,7 +206,7 @@ def test_one_slow_consumer_does_not_hold_up_the_others() -> None:
 
 
 def test_publishes_that_are_not_durable_are_bounded() -> None:
-    """Exchanges 5.1: the socket is not read, no frame says so."""
+    """The socket is not read, no frame says so."""
     world = World(BrokerConfig(max_pending_publishes=10))
     peer = world.connect()
     peer.producer()

@@ -1,4 +1,4 @@
-"""Exclusive and Failover: one active consumer, in order (rules SUBT-02 to SUBT-05; exchanges 10, 13, 14)."""
+"""Exclusive and Failover: one active consumer, in order (rules SUBT-02 to SUBT-05)."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ def active_changes(peer: Peer) -> list[tuple[int, bool]]:
 
 
 def test_permits_are_messages_and_may_become_negative() -> None:
-    """Exchanges 10: an entry goes out while permits > 0, and costs all its messages."""
+    """BROKER-30: an entry goes out while permits > 0, and costs all its messages."""
     world = World()
     producing, consuming = publisher(world), world.connect()
     consuming.subscribe(permits=3)
@@ -54,7 +54,7 @@ def test_a_consumer_that_comes_back_gets_what_is_not_acknowledged() -> None:
 
 
 def test_redeliver_rewinds_and_carries_the_epoch() -> None:
-    """Exchanges 13; seen: java-redeliver-exclusive. Ids are ignored."""
+    """REDEL-02; seen: java-redeliver-exclusive. Ids are ignored."""
     world = World()
     producing, consuming = publisher(world), world.connect()
     consuming.subscribe(consumer_epoch=0)
@@ -81,7 +81,7 @@ def test_a_client_without_epochs_gets_none() -> None:
 
 
 def test_the_partition_is_in_every_message() -> None:
-    """Exchanges 28.7."""
+    """WIRE-11."""
     world = World()
     world.broker.create_partitioned_topic(0, TOPIC, 3)
     name = TOPIC + "-partition-2"
@@ -187,7 +187,7 @@ def test_an_old_client_is_not_told() -> None:
 
 
 def test_what_the_old_active_consumer_had_comes_to_the_new_one() -> None:
-    """Exchanges 14: while both are connected; duplicates are possible."""
+    """SUBT-03: while both are connected; duplicates are possible."""
     world = World()
     world.broker.create_partitioned_topic(0, TOPIC, 1)
     name = TOPIC + "-partition-0"

@@ -1,4 +1,4 @@
-"""Shared and Key_Shared (rules SUBT-06 to SUBT-08, BROKER-27 to BROKER-31; exchanges 10 and 13)."""
+"""Shared and Key_Shared (rules SUBT-06 to SUBT-08, BROKER-27 to BROKER-31)."""
 
 from typing import Any
 
@@ -52,7 +52,7 @@ def test_round_robin_with_priorities() -> None:
 
 
 def test_a_turn_is_several_entries_but_leaves_some_for_the_others() -> None:
-    """Exchanges 10: up to 20 entries."""
+    """SUBT-06: up to 20 entries at a time."""
     world, producing, peer = world_with()
     for consumer_id in (0, 1):
         peer.subscribe(SubType.Shared, consumer_id)
@@ -118,7 +118,7 @@ def test_nobody_gets_what_another_one_holds() -> None:
 
 
 def test_any_consumer_may_acknowledge() -> None:
-    """Exchanges 12."""
+    """Also one that has not got the message."""
     world, producing, peer = world_with()
     peer.subscribe(SubType.Shared, 0, permits=1)
     peer.subscribe(SubType.Shared, 1, permits=10)
@@ -294,7 +294,7 @@ def test_one_key_one_consumer() -> None:
 
 
 def test_a_key_is_held_back_while_its_old_owner_has_some_of_it() -> None:
-    """Exchanges 10 (4.0): the range moved, the order stays."""
+    """GAP-18: the range moved, the order stays."""
     _, producing, peer = world_with()
     peer.subscribe(SubType.Key_Shared, 0)
     keyed(producing, KEYS)

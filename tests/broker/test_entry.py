@@ -45,7 +45,7 @@ def test_headers_are_read_and_the_bytes_kept(size: int) -> None:
 
 
 def test_an_entry_without_a_checksum_gets_one() -> None:
-    """Wire 1.2: the Go client cannot read one without."""
+    """The Go client cannot read one without."""
     bare = len(METADATA).to_bytes(4, "big") + METADATA + b"payload"
     headers = read_headers(bare)
     unpacked = unpack_payload(headers.data)

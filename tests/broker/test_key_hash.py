@@ -1,4 +1,4 @@
-"""Keys, slots and who owns them (encodings 6; the figures are the specification's)."""
+"""Keys, slots and who owns them (GAP-18), by known figures."""
 
 import itertools
 from typing import Any

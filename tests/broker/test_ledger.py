@@ -28,7 +28,7 @@ def test_every_entry_has_one_id_and_one_offset(counts: list[int]) -> None:
 
 
 def test_ids_that_do_not_exist_lead_to_the_nearest_place() -> None:
-    """Exchanges 15: a seek is valid even to what was trimmed."""
+    """A seek is valid even to what was trimmed."""
     log = filled(3, 0, 2)
     assert log.offset(-1, -1) == 0, "earliest"
     assert log.offset(2**63 - 1, 2**63 - 1) == 5, "latest"

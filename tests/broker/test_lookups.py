@@ -1,4 +1,4 @@
-"""LOOKUP, partitions, lists of topics, and what this broker refuses by name (exchanges 2, 3, 22, 24)."""
+"""LOOKUP, partitions, lists of topics, and what this broker refuses by name (WIRE-02 to WIRE-04)."""
 
 from typing import Any
 
@@ -98,7 +98,7 @@ def test_asking_creates_partitions_where_that_is_the_policy() -> None:
 
 
 def test_transaction_coordinators_are_none() -> None:
-    """Exchanges 24.1: 0 partitions mean that transactions are off."""
+    """0 partitions mean that transactions are off."""
     name = "persistent://pulsar/system/transaction_coordinator_assign"
     assert partitions(World().connect(), name).partitions == 0
 
@@ -194,7 +194,7 @@ def test_what_is_no_pattern() -> None:
 
 
 def test_the_hash_of_a_list() -> None:
-    """The specification's figures (encodings 10)."""
+    """Known figures of the CRC-32C of the sorted names (WIRE-04)."""
     base = "persistent://my-property/my-ns/pattern-topic-"
     assert topics_hash([]) == "00000000"
     assert topics_hash([base + "1"]) == "0d0602ed"

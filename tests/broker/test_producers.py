@@ -1,4 +1,4 @@
-"""PRODUCER: names, epochs, access modes, liveness of who is in the way (exchanges 4)."""
+"""PRODUCER: names, epochs, access modes, liveness of who is in the way (BROKER-33 to BROKER-42)."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ def test_generated_names_are_unique() -> None:
 
 
 def test_asking_again_answers_again() -> None:
-    """Exchanges 4.1: the same id; last_sequence_id is -1 then."""
+    """BROKER-37: the same id; last_sequence_id is -1 then."""
     peer = World().connect()
     peer.producer(name="a")
     again = peer.producer(name="a")
@@ -47,7 +47,7 @@ def test_a_name_on_the_same_connection_is_refused_at_once() -> None:
 
 
 def test_a_name_on_another_connection_that_lives() -> None:
-    """BROKER-42, exchanges 1.4: PING to the old one decides."""
+    """BROKER-42: PING to the old one decides."""
     world = World()
     old, new = world.connect(), world.connect()
     old.producer(name="a")
@@ -236,7 +236,7 @@ def test_a_later_epoch_is_taken_over() -> None:
 
 @pytest.mark.parametrize("version", [4, 21])
 def test_a_producer_sent_away_by_the_broker(version: int) -> None:
-    """Exchanges 19: request_id 2^64-1; late SENDs are ignored for one keep-alive interval."""
+    """GAP-37: request_id 2^64-1; late SENDs are ignored for one keep-alive interval."""
     world = World()
     peer = world.connect(version)
     peer.producer()

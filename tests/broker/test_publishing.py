@@ -1,4 +1,4 @@
-"""SEND, receipts, refusals, CLOSE_PRODUCER (exchanges 5, 8 and 19)."""
+"""SEND, receipts, refusals, CLOSE_PRODUCER (WIRE-07, WIRE-08, BROKER-38 to BROKER-41)."""
 
 from typing import Any
 
@@ -46,7 +46,7 @@ def test_receipts_come_in_order_and_copy_what_the_send_said() -> None:
 
 
 def test_an_entry_is_delivered_as_it_was_sent() -> None:
-    """Exchanges 5.1: the broker does not rewrite metadata."""
+    """The broker does not rewrite metadata."""
     _, peer = producing()
     peer.subscribe()
     peer.publish_batch([b"one", b"two"], 0, properties=[("k", "v")], event_time=5)
@@ -86,7 +86,7 @@ def test_headers_that_cannot_be_parsed_cost_the_connection() -> None:
 
 
 def test_send_to_a_producer_that_is_not_there_closes() -> None:
-    """Exchanges 5.1, first row."""
+    """Nothing could be answered: a SEND_ERROR names a producer."""
     peer = World().connect()
     peer.publish(b"x")
     assert peer.closed is not None
@@ -130,7 +130,7 @@ def test_encryption_may_be_required() -> None:
 
 
 def test_closing_waits_for_the_receipts() -> None:
-    """Exchanges 19: the receipts come first."""
+    """BROKER-41: the receipts come first."""
     world, peer = producing()
     world.hold_writes = True
     peer.publish(b"a", 0)
@@ -160,7 +160,7 @@ def test_a_producer_that_goes_leaves_its_messages() -> None:
     assert again.payloads() == [b"a"]
 
 
-# --- deduplication (exchanges 8) ----------------------------------------------------------------------
+# --- deduplication (BROKER-40) ------------------------------------------------------------------------
 
 
 def test_a_repeated_message_is_confirmed_and_not_stored() -> None:
@@ -191,7 +191,7 @@ def test_a_batch_is_judged_by_its_lowest_and_remembered_by_its_highest() -> None
 
 
 def test_what_a_name_sent_last_is_known_again() -> None:
-    """Also to a new broker; without deduplication it is -1 (exchanges 4.1)."""
+    """Also to a new broker; without deduplication it is -1 (BROKER-37)."""
     world, peer = producing(deduplication=True)
     peer.publish_batch([b"a", b"b", b"c"], 4)
     peer.drop()
@@ -234,7 +234,7 @@ def test_names_that_were_away_for_long_are_forgotten() -> None:
 
 
 def test_without_a_checksum_from_the_client() -> None:
-    """Exchanges 28.3: what is delivered has one."""
+    """What is delivered has one."""
     _, peer = producing()
     peer.subscribe()
     metadata = encode_message_metadata(MessageMetadata("p", 0, WALL))

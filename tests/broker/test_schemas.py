@@ -1,4 +1,4 @@
-"""Schemas, as far as they go: bytes and primitives; everything else is refused by name (encodings 2)."""
+"""Schemas, as far as they go: bytes and primitives; everything else is refused by name (SCHEMA-08)."""
 
 from typing import Any
 
@@ -118,7 +118,7 @@ def test_struct_schemas_are_refused_by_name() -> None:
 
 @pytest.mark.parametrize(("data", "fine"), [(b"", True), (b"null", True), (b"x", False)])
 def test_primitives_have_no_definition(data: bytes, fine: bool) -> None:
-    """Encodings 2.1: old Python clients write "null"."""
+    """Old Python clients write "null"."""
     peer = World().connect()
     peer.ask_producer(schema=proto.Schema(name="String", type=proto.Schema.String, schema_data=data))
     if fine:

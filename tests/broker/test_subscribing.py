@@ -1,4 +1,4 @@
-"""SUBSCRIBE and what consumers ask (exchanges 9, 12, 15 to 19)."""
+"""SUBSCRIBE and what consumers ask (BROKER-01 to BROKER-26, WIRE-09 to WIRE-16)."""
 
 from typing import Any
 
@@ -163,7 +163,7 @@ def test_exclusive_means_one_that_lives() -> None:
     ],
 )
 def test_where_a_new_subscription_begins(fields: dict[str, Any], expected: list[bytes]) -> None:
-    """Exchanges 9.1, last part. A start id is for non-durable ones, and is itself delivered."""
+    """BROKER-17: a start id is for non-durable ones, and is itself delivered."""
     _, peer = topic_with(b"0", b"1", b"2")
     peer.subscribe(**fields)
     assert peer.payloads() == expected
@@ -211,11 +211,11 @@ def test_cumulative() -> None:
     peer.ack(messages[1], kind=CUMULATIVE)
     assert backlog(world) == 1
     peer.ack(*messages, kind=CUMULATIVE)
-    assert backlog(world) == 1, "exactly one id (exchanges 12)"
+    assert backlog(world) == 1, "exactly one id (WIRE-12)"
 
 
 def test_cumulative_before_the_first_entry_of_a_ledger() -> None:
-    """Exchanges 30, seen: java-reader."""
+    """Seen: java-reader."""
     world, peer = topic_with(b"0")
     peer.subscribe()
     peer.ack((0, -1, None), kind=CUMULATIVE)
@@ -358,7 +358,7 @@ def seek(peer: Peer, **fields: Any) -> None:
 )
 @pytest.mark.parametrize("durable", [True, False])
 def test_seek(fields: dict[str, Any], expected: list[bytes], durable: bool) -> None:
-    """Exchanges 15: CLOSE_CONSUMER, then SUCCESS; the client subscribes again."""
+    """GAP-35: CLOSE_CONSUMER, then SUCCESS; the client subscribes again."""
     world, peer = topic_with(b"0", b"1", b"2")
     peer.subscribe(SubType.Exclusive, durable=durable)
     peer.ack(*peer.messages())
@@ -475,7 +475,7 @@ def test_unsubscribe() -> None:
 
 
 def test_unsubscribe_among_others() -> None:
-    """Exchanges 18."""
+    """WIRE-14."""
     world, peer = topic_with()
     other = world.connect()
     peer.subscribe(SubType.Shared)
@@ -493,7 +493,7 @@ def test_closing_what_is_not_there_succeeds() -> None:
 
 
 def test_end_of_topic_after_the_last_acknowledgement() -> None:
-    """Exchanges 20, seen: java-terminate. The C++ client (protocol 20) cannot bear it."""
+    """BROKER-43, seen: java-terminate. The C++ client (protocol 20) cannot bear it."""
     world, peer = topic_with(b"0", b"1")
     cpp = world.connect(version=20)
     peer.subscribe()
@@ -565,7 +565,7 @@ def test_transactions_are_refused_by_name() -> None:
 
 
 def test_discarded_messages_are_acknowledged() -> None:
-    """Exchanges 11: validation errors are acknowledgements."""
+    """WIRE-18: validation errors are acknowledgements."""
     world, peer = topic_with(b"0")
     peer.subscribe()
     peer.messages()

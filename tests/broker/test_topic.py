@@ -215,7 +215,7 @@ def test_messages_of_one_input_are_written_together() -> None:
 
 
 def test_publish_times_are_the_clients() -> None:
-    """Exchanges 15: a seek by time looks at publish_time."""
+    """SEEK-05: a seek by time looks at publish_time."""
     world = World()
     peer = world.connect()
     peer.producer()

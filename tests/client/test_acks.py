@@ -73,7 +73,7 @@ class TestWithIndexAcknowledgement:
         tracker = AckTracker(True)
         record = tracker.batch((1, 0), 10, None)
         assert tracker.member(record, 3)
-        assert ids(tracker.drain()) == [(1, 0, 0b1111110111)]  # encodings 8: 1015
+        assert ids(tracker.drain()) == [(1, 0, 0b1111110111)]  # 1015, as on the wire
 
     def test_several_of_one_batch_make_one_id(self) -> None:
         tracker = AckTracker(True)
@@ -214,7 +214,7 @@ class TestCumulative:
         assert tracker.cumulative(record, id_of(record, 3))
         (ack,) = tracker.drain()
         assert ack.position is not None
-        assert ack.ids == [(1, 5, 0b1111110000)]  # encodings 8: 1008
+        assert ack.ids == [(1, 5, 0b1111110000)]  # 1008, as on the wire
 
     def test_the_rest_of_a_batch_acknowledged_one_by_one_completes_it(self) -> None:
         tracker = AckTracker(False)

@@ -1,4 +1,4 @@
-"""From MESSAGE frame to queue (exchanges 11; rules CONS-24 to CONS-36): what is delivered, and what becomes
+"""From MESSAGE frame to queue (rules CONS-24 to CONS-36): what is delivered, and what becomes
 of the rest: told to the broker, counted, and its permits given back."""
 
 from dataclasses import asdict

@@ -1,4 +1,4 @@
-"""Finding, opening, losing, coming back, closing (rules HAND-01 to HAND-14; exchanges 4.3, 9.1, 19, 27)."""
+"""Finding, opening, losing, coming back, closing (rules HAND-01 to HAND-14)."""
 
 from collections.abc import Callable
 from typing import Any
@@ -94,7 +94,7 @@ def test_what_producer_says_is_what_java_says() -> None:
 
 @pytest.mark.parametrize("code", list(ServerError))
 def test_a_refusal_while_creating_follows_the_table(code: ServerError) -> None:
-    """Exchanges 4.3, column "creating"."""
+    """GAP-04, while creating."""
     script, _, link, asked = opening()
     script.feed(link, frame_error(asked.request_id, code, "because"))
     if REFUSALS[code][0] is Decision.FAIL:
@@ -113,7 +113,7 @@ def test_a_refusal_while_creating_follows_the_table(code: ServerError) -> None:
 
 @pytest.mark.parametrize("code", list(ServerError))
 def test_a_refusal_when_it_was_attached_before_follows_the_table(code: ServerError) -> None:
-    """Exchanges 4.3, column "already created"."""
+    """PROD-23, once it was attached."""
     script = Script()
     handle, link = script.ready_producer()
     script.feed(link, frame_close_producer())
@@ -156,7 +156,7 @@ def lookup_answer(lookup: Any) -> bytes:
 
 
 def test_when_creation_times_out_the_broker_is_told_to_forget_it() -> None:
-    """Exchanges 4.3: CLOSE_PRODUCER with the same id."""
+    """CLOSE_PRODUCER with the same id."""
     script, handle, link, asked = opening(operation_timeout=3.0)
     script.advance(3)
     failed = script.expect_one(ProducerFailed)
@@ -235,7 +235,7 @@ def test_the_wait_grows_and_success_makes_it_short_again() -> None:
 
 
 def test_the_brokers_close_without_an_address_means_wait_and_look_up() -> None:
-    """Exchanges 19; java-unload."""
+    """GAP-37; java-unload."""
     script = Script()
     handle, link = script.ready_producer()
     script.feed(link, frame_close_producer())
@@ -309,7 +309,7 @@ def test_a_close_while_opening_ends_the_attempt() -> None:
 
 
 def test_only_the_connection_in_use_matters() -> None:
-    """Exchanges 27: the old connection ends after the producer has moved on."""
+    """HAND-08: the old connection ends after the producer has moved on."""
     script = Script()
     _, old = script.ready_producer()
     script.feed(old, frame_close_producer(url="pulsar://next:1"))
@@ -454,7 +454,7 @@ def test_close_is_legal_in_every_state(state: type) -> None:
 
 @pytest.mark.parametrize("end", ["error", "timeout", "lost", "closed by the broker"])
 def test_any_end_of_a_close_is_a_close(end: str) -> None:
-    """Exchanges 19, against PROD-53: whatever the answer, it is closed; nothing stays half closed."""
+    """PROD-53: whatever the answer, it is closed; nothing stays half closed."""
     script = Script(keepalive_interval=1000.0)
     handle, link = script.ready_producer()
     request = script.client.close(script.now, handle)
@@ -497,7 +497,7 @@ def test_a_send_error_while_closing_does_not_disturb_the_close() -> None:
 
 
 def test_receipts_that_come_before_the_answer_to_close_still_count() -> None:
-    """Exchanges 19: the broker answers after the pending publishes are stored."""
+    """PROD-52: the broker answers after the pending publishes are stored."""
     script = Script()
     handle, link = script.ready_producer(batching=None)
     script.client.send(script.now, handle, b"x", WALL)

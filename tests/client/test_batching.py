@@ -1,4 +1,4 @@
-"""Which messages share an entry, and when it is sent (rules BATCH-01 to BATCH-13; exchanges 6)."""
+"""Which messages share an entry, and when it is sent (rules BATCH-01 to BATCH-13)."""
 
 from random import Random
 from typing import Any
@@ -119,7 +119,7 @@ def test_a_message_larger_than_the_batch_goes_by_itself_in_order() -> None:
 
 
 def test_a_batch_of_one_is_an_ordinary_message() -> None:
-    """Exchanges 6, as Java does; with everything that belongs to it."""
+    """As Java does; with everything that belongs to it."""
     sender = Sender(spec=SPEC)
     sender.send(OutgoingMessage(b"x", key="k", event_time=5))
     sender.script.client.push(sender.script.now, sender.handle)
@@ -174,7 +174,7 @@ def test_what_a_batch_has_once_comes_from_its_first_message() -> None:
 
 
 def test_ids_of_ones_own_increase_within_a_batch() -> None:
-    """Exchanges 5.5, 6: a batch names its lowest and highest id; ids that go back begin a new one."""
+    """WIRE-07: a batch names its lowest and highest id; ids that go back begin a new one."""
     sender = Sender(spec=SPEC, batching=BatchingPolicy(max_messages=10))
     for sequence_id in (100, 101, 101, None, None, 7):
         sender.send(b"x" if sequence_id is None else OutgoingMessage(b"x", sequence_id=sequence_id))
@@ -251,7 +251,7 @@ def test_when_a_batch_cannot_be_sealed_its_messages_fail_and_it_is_gone() -> Non
 
 @pytest.mark.parametrize("highest", [None, 0, 2, 2**64 - 1])
 def test_receipts_that_complete_a_batch(highest: int | None) -> None:
-    """Exchanges 5.1, 5.3, 30: brokers say the highest id, nothing, 0 or 2^64-1."""
+    """PROD-43: brokers say the highest id, nothing, 0 or 2^64-1."""
     sender = Sender(spec=SPEC)
     for _ in range(3):
         sender.send(b"x")

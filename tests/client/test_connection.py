@@ -1,4 +1,4 @@
-"""One connection: handshake, keepalive, framing, poison (rules CONN-01 to CONN-17; exchanges 1)."""
+"""One connection: handshake, keepalive, framing, poison (rules CONN-01 to CONN-17)."""
 
 from itertools import product
 from typing import Any
@@ -61,7 +61,7 @@ def test_the_world_is_asked_for_a_link_to_the_service_url() -> None:
 
 
 def test_connect_is_the_first_frame_with_the_fields_java_sends() -> None:
-    """Exchanges 1.1; flags 1, 2, 3, 5, 6 as in the recordings."""
+    """WIRE-01; flags 1, 2, 3, 5, 6 as in the recordings."""
     script, link = opened()
     connect = script.sent(link, Command.CONNECT)
     assert connect.client_version.startswith("pulsar-trio")
@@ -101,7 +101,7 @@ def test_the_lower_protocol_version_and_the_brokers_limit_count() -> None:
     [proto.AuthenticationError, proto.AuthorizationError, proto.NotAllowedError],
 )
 def test_a_refused_handshake_fails_what_waits_for_it(error: proto.ServerError) -> None:
-    """Exchanges 1.1: permanent while creating."""
+    """Permanent while creating."""
     script, link = opened()
     script.feed(link, frame_error(2**64 - 1, error, "go away"))
     gone, failed = script.said()
@@ -149,7 +149,7 @@ def test_a_link_that_never_opens_times_out_too() -> None:
     script.expect(Disconnect(link, "no connection to broker:6650 within 4 s"))
 
 
-# --- keepalive (exchanges 1.4) ---------------------------------------------------------------------
+# --- keepalive (CONN-01) -------------------------------------------------------------------------
 
 
 def test_ping_is_answered_at_once_in_every_state() -> None:

@@ -1,4 +1,4 @@
-"""One consumer from SUBSCRIBE to its end (rules CONS-01 to CONS-52, FLOW-01 to FLOW-14; behaviour 9.3)."""
+"""One consumer from SUBSCRIBE to its end (rules CONS-01 to CONS-52, FLOW-01 to FLOW-14)."""
 
 from typing import Any
 

@@ -83,7 +83,7 @@ def test_a_partitioned_topic_fails_with_one_clear_error() -> None:
 
 
 def test_the_same_address_is_the_same_connection_with_and_without_proxy() -> None:
-    """Exchanges 1.3: equal text means that the lookup connection is used on."""
+    """LOOKUP-07: equal text means that the lookup connection is used on."""
     for proxy in (False, True):
         script = Script()
         link = looking_up(script)
@@ -134,7 +134,7 @@ def test_an_answer_without_a_usable_address_is_a_failed_lookup(url: str) -> None
 
 
 def test_redirects_are_followed_with_the_authoritative_flag_of_the_answer() -> None:
-    """Rule LOOKUP-06; exchanges 2."""
+    """Rule LOOKUP-06."""
     script = Script()
     link = looking_up(script)
     script.find_topic(link, "pulsar://leader:1", redirect=True, authoritative=True)

@@ -1,4 +1,4 @@
-"""From `send` to the receipt (rules PROD-01 to PROD-58; exchanges 5). Batches are in test_batching."""
+"""From `send` to the receipt (rules PROD-01 to PROD-58). Batches are in test_batching."""
 
 from random import Random
 from typing import Any
@@ -163,7 +163,7 @@ def test_an_output_that_was_taken_does_not_grow() -> None:
 
 
 def test_a_receipt_without_an_id_is_a_success_with_an_invalid_id() -> None:
-    """Rule CONN-08; exchanges 5.3: -1:-1 from deduplication and from non-persistent topics."""
+    """Rule CONN-08: -1:-1 from deduplication and from non-persistent topics."""
     sender = Sender()
     sender.send()
     sender.send()
@@ -179,7 +179,7 @@ def test_the_partition_in_a_topics_name_is_in_its_ids() -> None:
     assert receipts(*sender.script.said()) == [(0, [MessageId(7, 5, 3)])]
 
 
-# --- sequence ids (exchanges 5.5) --------------------------------------------------------------------
+# --- sequence ids (PROD-38) ------------------------------------------------------------------------
 
 
 def test_ids_continue_from_what_the_broker_knows() -> None:
@@ -407,7 +407,7 @@ def test_every_codec(codec: CompressionType) -> None:
 
 
 def test_it_is_the_compressed_size_that_counts() -> None:
-    """Exchanges 5.1 checks what arrives; 6 MiB of zeros are a few kilobytes."""
+    """The broker checks what arrives; 6 MiB of zeros are a few kilobytes."""
     sender = Sender(compression=CompressionType.LZ4)
     sender.send(bytes(6 * 1024 * 1024))
     (send,) = sender.sent()
@@ -425,7 +425,7 @@ def test_what_grows_by_compression_beyond_the_limit_goes_as_it_is() -> None:
     assert unpacked.payload == noise
 
 
-# --- errors of single messages (exchanges 5.4) -------------------------------------------------------
+# --- errors of single messages (CONN-09) ---------------------------------------------------------
 
 
 def test_not_allowed_fails_that_message_and_no_other() -> None:

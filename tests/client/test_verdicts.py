@@ -68,7 +68,7 @@ def test_a_message_out_of_a_pickle_is_acknowledged_by_its_id() -> None:
 
 
 def test_a_message_of_another_consumer_of_the_topic() -> None:
-    """Any consumer of a shared subscription may acknowledge what another got (exchanges 12)."""
+    """Any consumer of a shared subscription may acknowledge what another got."""
     s, other = started(subscription_type=SHARED), started(subscription_type=SHARED)
     other.message(5)
     s.acknowledge(other.receive())

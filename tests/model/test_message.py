@@ -86,7 +86,7 @@ class TestBatched:
             (b"two", {"properties": [("a", "b")], "sequence_id": 107}),
         )
         assert (first.key, first.event_time, first.properties, first.sequence_id) == ("k1", 5, {}, 100)
-        # Nothing is inherited from the neighbour or from the batch (encodings 14).
+        # Nothing is inherited from the neighbour or from the batch (MSG-07).
         assert (second.key, second.event_time, second.properties) == (None, 0, {"a": "b"})
         assert second.sequence_id == 107
         assert second.message_id == MessageId(7, 3, 2, 1)

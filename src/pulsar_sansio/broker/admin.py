@@ -175,7 +175,7 @@ class Administration:
         return [self.all_topics[str(name)]]
 
     def unload(self, now: int, topic: str) -> None:
-        """Send producers and consumers away; they come back and find what is durable (exchanges 19)."""
+        """Send producers and consumers away; they come back and find what is durable (GAP-37)."""
         self.context.now = now
         for each in self._topics_of(topic):
             each.unload()

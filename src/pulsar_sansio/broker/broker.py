@@ -218,7 +218,7 @@ class Broker(Administration):
             raise TopicNotFound("Namespace not found")
 
     def partitions_for(self, topic: TopicName, create: bool) -> int:
-        """Number of partitions, 0 for none. Raises `TopicNotFound` (exchanges 3)."""
+        """Number of partitions, 0 for none. Raises `TopicNotFound` (WIRE-03)."""
         if topic.partition >= 0:
             return 0
         name = str(topic)
@@ -262,7 +262,7 @@ class Broker(Administration):
         return topic
 
     def topic_names(self, namespace: str) -> list[str]:
-        """Full names, sorted, system topics left out (exchanges 22.1)."""
+        """Full names, sorted, system topics left out (WIRE-04)."""
         return sorted(
             name
             for name, topic in self.all_topics.items()

@@ -20,7 +20,7 @@ class BrokerConfig:
         `service_url`: the address clients are told to connect to; `service_url_tls`: for TLS, or None.
         `cluster`: first part of generated producer names. `server_version`: free text in CONNECTED.
         `proxy_through_service_url`: tell clients to reach the broker through the address they used, for
-        brokers behind a port forward (exchanges 1.3).
+        brokers behind a port forward (LOOKUP-07).
     Connections
         `keepalive_interval`: seconds between probes; also the time a handshake may take.
         `liveness_timeout`: seconds a connection has to show life when a newcomer claims its place.

@@ -3,7 +3,7 @@
 Owns what is tied to the connection: the registries of its producers and consumers, the outbox with its
 high-water mark, the probes. What the commands mean is in `lookups`, `publishing` and `subscribing`.
 
-A connection is in Start (only CONNECT is legal), Connected, or Dead (exchanges 0 and 1). Whatever a peer
+A connection is in Start (only CONNECT is legal), Connected, or Dead (CONN-03 to CONN-05). Whatever a peer
 sends, only its own connection dies of it.
 """
 
@@ -116,7 +116,7 @@ class Connection:
             self.die(str(error))
 
     def _heard(self) -> None:
-        """A whole frame came: the peer is alive (exchanges 1.4)."""
+        """A whole frame came: the peer is alive (CONN-01)."""
         self._awaiting_life = False
         if self._liveness_waiters:
             self._liveness.clear()
@@ -133,7 +133,7 @@ class Connection:
             raise RemoteProtocolError(f"command {number} before CONNECT")
 
     def _connect(self, command: proto.CommandConnect) -> None:
-        """The handshake. There is no authentication: any credentials are ignored (exchanges 1.1)."""
+        """The handshake. There is no authentication: any credentials are ignored (WIRE-01)."""
         broker = self.broker
         if broker.link_count > broker.config.max_connections:
             self.error(NO_REQUEST, ServerError.NotAllowedError, "Reached the maximum number of connections")
@@ -153,7 +153,7 @@ class Connection:
 
     @property
     def takes_end_of_topic(self) -> bool:
-        """Whether REACHED_END_OF_TOPIC may be sent: the C++ client drops its connection on it (wire 1.5).
+        """Whether REACHED_END_OF_TOPIC may be sent: the C++ client drops its connection on it.
 
         It announces protocol 20 or less, the Java client and ours 21; its own words are not trusted.
         """
@@ -220,7 +220,7 @@ class Connection:
 
     @property
     def wants_read(self) -> bool:
-        """False while too much is unsent, or too many publishes are not yet durable (exchanges 5.1)."""
+        """False while too much is unsent, or too many publishes are not yet durable."""
         if self._reading and self.pending_publishes >= self.broker.config.max_pending_publishes:
             self._reading = False
         return self._reading
@@ -307,7 +307,7 @@ class Connection:
     def fence_producer(self, producer: Producer) -> None:
         """Removed by ExclusiveWithFencing: without a frame.
 
-        Its next SEND finds no producer and costs the connection (exchanges 4.2).
+        Its next SEND finds no producer and costs the connection.
         """
         producer.closing = True
         if self.producers.get(producer.id) is producer:
@@ -316,7 +316,7 @@ class Connection:
     def close_producer(self, producer: Producer) -> None:
         """CLOSE_PRODUCER from the broker, after the receipts.
 
-        SENDs that are on their way are ignored for one keep-alive interval (exchanges 19).
+        SENDs that are on their way are ignored for one keep-alive interval (GAP-37).
         """
         if producer.closing:
             return
@@ -372,7 +372,7 @@ class Connection:
             self.check_reading()
         producer.one_durable()
 
-    # --- waiting producers (exchanges 4.2) ------------------------------------------------------------
+    # --- waiting producers (BROKER-36) --------------------------------------------------------------
 
     def refuse_waiting_producer(self, producer: Producer, error: BrokerError) -> None:
         if self.producers.get(producer.id) is producer:

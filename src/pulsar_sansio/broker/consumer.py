@@ -22,7 +22,7 @@ JOIN_LIMIT = 16 * 1024
 
 
 class Consumer:
-    """One consumer. `permits` counts messages and may be negative (exchanges 10)."""
+    """One consumer. `permits` counts messages and may be negative (GAP-27)."""
 
     __slots__ = (
         "_front",
@@ -85,7 +85,7 @@ class Consumer:
 
     @property
     def _shown_epoch(self) -> int | None:
-        """Only Exclusive and Failover have an epoch in their messages (exchanges 10)."""
+        """Only Exclusive and Failover have an epoch in their messages (REDEL-02)."""
         return self.epoch if self.kind in (SubType.Exclusive, SubType.Failover) else None
 
     @property

@@ -1,7 +1,7 @@
 """A subscription's position: mark-delete, acknowledged ranges above it, and partly acknowledged batches.
 
 Positions are offsets, a topic's own dense numbering (see `ledger`), so the whole is arithmetic on integers.
-Nothing here knows consumers, bytes or ids. Terms as in rules STORE-04 and STORE-39 and exchanges 12.
+Nothing here knows consumers, bytes or ids. Terms as in rules STORE-04 and STORE-39.
 """
 
 from bisect import bisect_right

@@ -112,7 +112,7 @@ class SingleActive:
     def _choose(self) -> None:
         """Choose the active consumer of a Failover subscription.
 
-        Nothing is delivered until the change is announced, `failover_delay` later (exchanges 14).
+        Nothing is delivered until the change is announced, `failover_delay` later (SUBT-05).
         """
         before, self.active = self.active, self._choice()
         if self.active is before:
@@ -208,7 +208,7 @@ class SingleActive:
         """Acknowledgements open nothing here."""
 
     def redeliver(self, consumer: Consumer, offsets: list[int] | None, epoch: int | None) -> None:
-        """Ids are ignored: the cursor rewinds, if the consumer is the active one (exchanges 13)."""
+        """Ids are ignored: the cursor rewinds, if the consumer is the active one (SUBT-05)."""
         if consumer is not self.active or self._change.when is not None:
             return
         if epoch is not None and (consumer.epoch is None or epoch > consumer.epoch):

@@ -159,7 +159,7 @@ class Shared:
     # --- acknowledged ---------------------------------------------------------------------------------
 
     def settled(self, consumer: Consumer | None, offset: int, messages: int, whole: bool) -> None:
-        """Any consumer may acknowledge what another one holds (exchanges 12)."""
+        """Any consumer may acknowledge what another one holds."""
         holder = consumer
         if holder is None or offset not in holder.pending:
             holder = next((each for each in self.consumers if offset in each.pending), None)

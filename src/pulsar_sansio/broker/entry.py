@@ -1,6 +1,6 @@
 """Entries as they are stored: checksum, metadata, payload; and how they go out in MESSAGE frames.
 
-The broker keeps what producers sent, byte for byte (exchanges 5.1), so all there is to do per message is to
+The broker keeps what producers sent, byte for byte, so all there is to do per message is to
 look at the metadata once and to put a few bytes in front. Both are on the path of every message.
 """
 
@@ -40,7 +40,7 @@ def read_headers(data: bytes) -> Headers:
     unpacked = unpack_payload(data)
     if unpacked.broker_entry_metadata is not None:
         raise FrameError("broker entry metadata from a client")
-    # without a checksum: there are clients that cannot read such an entry, so it gets one (wire 1.2)
+    # without a checksum: there are clients that cannot read such an entry, so it gets one
     metadata_end = 4 + int.from_bytes(data[:4], "big")
     stored = b"".join(pack_payload(data[4:metadata_end], data[metadata_end:]))
     return Headers(stored, unpacked.metadata, len(unpacked.payload))

@@ -1,4 +1,4 @@
-"""Which consumer of a Key_Shared subscription a key belongs to (encodings 6).
+"""Which consumer of a Key_Shared subscription a key belongs to (GAP-18).
 
 A key becomes a slot of 1 to 65535, and a selector says whose slot that is: `AutoSplit` halves ranges as
 consumers come, `Sticky` takes the ranges the consumers ask for. Which automatic selector a broker uses is

@@ -165,7 +165,7 @@ class ManagedLedger:
     def find_publish_time(self, publish_time: int) -> int:
         """Offset of the first durable entry published at or after `publish_time` (ms), else the end.
 
-        By binary search: entries are taken to be in order of time, as the Java broker does (exchanges 15).
+        By binary search: entries are taken to be in order of time, as the Java broker does (SEEK-05).
         """
         low, high = self.first, self.durable_end
         while low < high:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 Type = proto.BaseCommand.Type
 
 MAX_PATTERN_LENGTH = 50
-"""Characters of a pattern this broker applies itself; longer ones are left to the client (exchanges 22.1)."""
+"""Characters of a pattern this broker applies itself; longer ones are left to the client (PATTERN-02)."""
 
 MAX_REPETITIONS = 2
 """Repetitions in such a pattern; matching takes at most the name's length to this power."""
@@ -57,7 +57,7 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
 def check_name(what: str, name: str) -> None:
-    """Raises `ProducerBusy`, which is what a bad name is called (exchanges 26)."""
+    """Raises `ProducerBusy`, which is what a bad name is called (GAP-19)."""
     if len(name) > MAX_NAME_LENGTH:
         raise ProducerBusy(f"{what} of {len(name)} characters, allowed are {MAX_NAME_LENGTH}")
 
@@ -81,7 +81,7 @@ def on_pong(connection: "Connection", command: proto.CommandPong) -> None:
 
 
 def on_lookup(connection: "Connection", command: proto.CommandLookupTopic) -> None:
-    """Always Connect, to this broker (exchanges 2)."""
+    """Always Connect, to this broker (WIRE-02)."""
     config = connection.broker.config
     answer = proto.CommandLookupTopicResponse(request_id=command.request_id)
     try:
@@ -102,7 +102,7 @@ def on_lookup(connection: "Connection", command: proto.CommandLookupTopic) -> No
 
 
 def on_partitioned_metadata(connection: "Connection", command: proto.CommandPartitionedTopicMetadata) -> None:
-    """How many partitions; 0 for a topic that is not, or not yet, there (exchanges 3)."""
+    """How many partitions; 0 for a topic that is not, or not yet, there (WIRE-03)."""
     broker = connection.broker
     answer = proto.CommandPartitionedTopicMetadataResponse(request_id=command.request_id)
     try:
@@ -118,7 +118,7 @@ def on_partitioned_metadata(connection: "Connection", command: proto.CommandPart
 
 
 def on_late_handshake(connection: "Connection", command: Any) -> None:
-    """CONNECT a second time, or AUTH_RESPONSE that nobody asked for: Close (exchanges 0)."""
+    """CONNECT a second time, or AUTH_RESPONSE that nobody asked for: Close (WIRE-22)."""
     raise RemoteProtocolError("a command of the handshake after the handshake")
 
 
@@ -127,7 +127,7 @@ def on_late_handshake(connection: "Connection", command: Any) -> None:
 
 def topics_hash(names: list[str]) -> str:
     """CRC32C of the sorted names, joined by commas: its four bytes, lowest first, in hexadecimal
-    (encodings 10).
+    (WIRE-04).
     """
     return crc32c(",".join(sorted(names)).encode("utf-8", "surrogateescape")).to_bytes(4, "little").hex()
 
@@ -138,7 +138,7 @@ def _compiled(pattern: str) -> re.Pattern[str] | None:
     Python's matcher goes back over and over, so a stranger's pattern could stop the broker: here only
     patterns without groups and with few repetitions are matched, which is nearly all there are. Longer ones
     are not even compiled: deep nesting would exhaust the stack. The protocol lets a broker answer unfiltered
-    (exchanges 22.1).
+    (WIRE-04).
     """
     if len(pattern) > MAX_PATTERN_LENGTH:
         return None
@@ -212,7 +212,7 @@ def on_get_or_create_schema(connection: "Connection", command: proto.CommandGetO
 
 
 def on_transaction_command(connection: "Connection", command: Any) -> None:
-    """As a Java broker whose coordinator is off (exchanges 24.1)."""
+    """As a Java broker whose coordinator is off."""
     connection.error(command.request_id, ServerError.NotAllowedError, NO_TRANSACTIONS)
 
 
@@ -222,7 +222,7 @@ def on_watch_topic_list(connection: "Connection", command: proto.CommandWatchTop
 
 
 def on_watch_topic_list_close(connection: "Connection", command: proto.CommandWatchTopicListClose) -> None:
-    """SUCCESS also for unknown watchers (exchanges 22.2)."""
+    """SUCCESS also for unknown watchers."""
     connection.success(command.request_id)
 
 

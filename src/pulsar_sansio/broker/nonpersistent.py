@@ -1,7 +1,7 @@
 """Non-persistent topics: nothing is stored, what cannot be delivered at once is gone.
 
 Messages have no ids (0:0 on the wire), acknowledgements mean nothing, there is no redelivery and no cursor.
-A subscription still chooses among its consumers as its type says (exchanges 10).
+A subscription still chooses among its consumers as its type says (TOPIC-06).
 """
 
 from collections.abc import Callable

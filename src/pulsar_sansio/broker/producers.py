@@ -113,7 +113,7 @@ class Producers:
     def join(self, newcomer: Producer) -> bool:
         """Let `newcomer` in; False when it has to wait for exclusiveness. Raises its refusal.
 
-        Access modes first, then names, as exchanges 4.1 and 4.2 have it.
+        Access modes first, then names (BROKER-34 to BROKER-36, BROKER-42).
         """
         mode = newcomer.mode
         if mode == proto.Shared:
@@ -172,7 +172,7 @@ class Producers:
             self._topic.save()
 
     def _fence_everybody(self) -> None:
-        """Producers go without a word, waiters get ProducerFenced (exchanges 4.2)."""
+        """Producers go without a word, waiters get ProducerFenced (BROKER-36)."""
         for producer in list(self.by_name.values()):
             producer.connection.fence_producer(producer)
         self.by_name.clear()
@@ -199,7 +199,7 @@ class Producers:
 
 
 class Deduplication:
-    """Sequence ids of each producer name: highest taken, and highest stored (exchanges 8)."""
+    """Sequence ids of each producer name: highest taken, and highest stored (BROKER-39)."""
 
     def __init__(self, stored: dict[str, int]) -> None:
         self.pushed: dict[str, int] = dict(stored)

@@ -1,4 +1,4 @@
-"""What a SEND has to be before a topic takes it (exchanges 5.1).
+"""What a SEND has to be before a topic takes it (WIRE-07).
 
 Pure: policies and a message in, the entry to store out, or the refusal that SEND_ERROR carries.
 """
@@ -46,6 +46,6 @@ def check_message(policies: Policies, topic: str, send: Send) -> tuple[bytes, in
 
 
 def is_last_chunk(metadata: MessageMetadata) -> bool:
-    """Whether deduplication looks at it: the last chunk of a message, or no chunk at all (exchanges 8)."""
+    """Whether deduplication looks at it: the last chunk of a message, or no chunk at all (BROKER-40)."""
     chunk, chunks = metadata.chunk_id, metadata.num_chunks_from_msg
     return chunk is None or chunks is None or chunk == chunks - 1

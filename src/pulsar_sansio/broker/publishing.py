@@ -1,4 +1,4 @@
-"""PRODUCER, SEND and CLOSE_PRODUCER: what a connection does with them (exchanges 4, 5 and 19)."""
+"""PRODUCER, SEND and CLOSE_PRODUCER: what a connection does with them (WIRE-06 to WIRE-08)."""
 
 from typing import TYPE_CHECKING
 
@@ -26,7 +26,7 @@ DROPPED = -1
 
 
 def on_producer(connection: Connection, command: proto.CommandProducer) -> None:
-    """The checks of exchanges 4.1, in their order."""
+    """What is checked before anything is registered, in order (BROKER-45)."""
     try:
         topic_name = parse_topic(command.topic)
         check_name("Producer name", command.producer_name)
@@ -152,7 +152,7 @@ def on_send(connection: Connection, send: Send) -> None:
 
 
 def on_close_producer(connection: Connection, command: proto.CommandCloseProducer) -> None:
-    """SUCCESS always, after the receipts of what was sent before (exchanges 19)."""
+    """SUCCESS always, after the receipts of what was sent before (WIRE-08)."""
     producer = connection.producers.get(command.producer_id)
     if not isinstance(producer, Producer):
         connection.producers.pop(command.producer_id, None)

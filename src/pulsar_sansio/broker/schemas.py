@@ -1,6 +1,6 @@
 """Schemas of topics, as far as this broker has them: none, bytes, and the primitive types.
 
-For a primitive type there is nothing to compare but the type itself (encodings 2.4): the first registration
+For a primitive type there is nothing to compare but the type itself: the first registration
 is version 0, the same type again is the same version, another type is incompatible under every strategy but
 ALWAYS_COMPATIBLE. So one schema for each topic is the whole registry. Struct and key/value types need schema
 definitions to be parsed and compared, which this broker does not do: they are refused by name.
@@ -52,7 +52,7 @@ def schema_message(saved: SchemaSaved) -> proto.Schema:
 
 
 class Schemas:
-    """The registry, by base name of topics: partitions share their topic's schema (encodings 2.2)."""
+    """The registry, by base name of topics: partitions share their topic's schema."""
 
     def __init__(self, journal: Journal, stored: dict[str, SchemaSaved]) -> None:
         self._saved = dict(stored)

@@ -1,4 +1,4 @@
-"""SUBSCRIBE and everything a consumer sends: what a connection does with it (exchanges 9 to 18)."""
+"""SUBSCRIBE and everything a consumer sends: what a connection does with it (WIRE-09 to WIRE-16)."""
 
 from typing import TYPE_CHECKING
 
@@ -46,7 +46,7 @@ def _signed(number: int) -> int:
 
 
 def on_subscribe(connection: Connection, command: proto.CommandSubscribe) -> None:
-    """The checks of exchanges 9.1 and rules BROKER-01 to BROKER-24, in their order."""
+    """The checks of rules BROKER-01 to BROKER-24, in their order."""
     try:
         topic_name = parse_topic(command.topic)
         check_name("Subscription name", command.subscription)
@@ -114,7 +114,7 @@ def _subscribe(
 def _new_subscription(
     topic: "AnyTopic", command: proto.CommandSubscribe, durable: bool
 ) -> "Subscription | VolatileSubscription":
-    """At the position that exchanges 9.1 gives it."""
+    """At its initial position, or at its start id (BROKER-17)."""
     if not isinstance(topic, Topic):
         return topic.subscribe(command.subscription, -1, False)
     log = topic.log
@@ -182,7 +182,7 @@ def on_flow(connection: Connection, flow: Flow) -> None:
 
 
 def on_ack(connection: Connection, ack: Ack) -> None:
-    """ACK_RESPONSE when it was asked for, once the acknowledgement is durable (exchanges 12)."""
+    """ACK_RESPONSE when it was asked for, once the acknowledgement is durable (WIRE-12)."""
     consumer = connection.consumers.get(ack.consumer_id)
     if not isinstance(consumer, Consumer):
         return  # unknown: ignored, without a response even if one was asked for
@@ -236,7 +236,7 @@ def _consumer(connection: Connection, consumer_id: int) -> Consumer:
 
 
 def on_seek(connection: Connection, command: proto.CommandSeek) -> None:
-    """CLOSE_CONSUMER to every consumer, then SUCCESS (exchanges 15)."""
+    """CLOSE_CONSUMER to every consumer, then SUCCESS (GAP-35)."""
     try:
         if not command.HasField("message_id") and not command.HasField("message_publish_time"):
             raise MetadataError("Message id and message publish time were not present")
@@ -314,7 +314,7 @@ def on_unsubscribe(connection: Connection, command: proto.CommandUnsubscribe) ->
 
 
 def on_close_consumer(connection: Connection, command: proto.CommandCloseConsumer) -> None:
-    """SUCCESS always, for unknown ids too; what was not acknowledged goes back (exchanges 19)."""
+    """SUCCESS always, for unknown ids too; what was not acknowledged goes back (WIRE-16)."""
     consumer = connection.consumers.pop(command.consumer_id, None)
     if isinstance(consumer, Consumer):
         connection.forget_consumer(consumer)

@@ -65,7 +65,7 @@ class Subscription:
     # --- consumers come and go ------------------------------------------------------------------------
 
     def check(self, newcomer: Consumer, durable: bool) -> None:
-        """Raise the refusal `newcomer` gets, in the order of exchanges 9.1."""
+        """Raise the refusal `newcomer` gets, in order (BROKER-24)."""
         if durable != self.durable:
             present, wanted = ("durable", "non-durable") if self.durable else ("non-durable", "durable")
             raise NotAllowed(f"Subscription {self.name} is {present}, a {wanted} consumer cannot use it")
@@ -172,7 +172,7 @@ class Subscription:
     ) -> None:
         """Everything up to the entry; with `ack_set` everything before it and the cleared bits of it.
 
-        The position before a ledger's first entry is legal (exchanges 30). On Shared and Key_Shared ignored.
+        The position before a ledger's first entry is legal. On Shared and Key_Shared ignored.
         """
         if self.kind in (SubType.Shared, SubType.Key_Shared):
             return
@@ -240,7 +240,7 @@ class Subscription:
         return self.cursor.backlog(self.topic.log.durable_end)
 
     def redeliver(self, consumer: Consumer, ids: list[tuple[int, int]], epoch: int | None) -> None:
-        """Deliver again: the entries of `ids`, or all that is not acknowledged (exchanges 13)."""
+        """Deliver again: the entries of `ids`, or all that is not acknowledged (BROKER-31)."""
         offsets = None
         if ids:
             exact = self.topic.log.exact
@@ -252,7 +252,7 @@ class Subscription:
     # --- end of topic ---------------------------------------------------------------------------------
 
     def check_end_of_topic(self) -> None:
-        """Terminated and all acknowledged: tell the consumers (exchanges 20)."""
+        """Terminated and all acknowledged: tell the consumers (BROKER-43)."""
         topic = self.topic
         if topic.terminated_at is None or self.cursor.mark_delete + 1 < topic.terminated_at:
             return
@@ -290,7 +290,7 @@ class Subscription:
         self.topic.mark_delete_moved(self.cursor.mark_delete)
 
     def unsubscribe(self, consumer: Consumer, force: bool) -> None:
-        """Raises `MetadataError` unless `consumer` is the only one or `force`d (exchanges 18)."""
+        """Raises `MetadataError` unless `consumer` is the only one or `force`d (WIRE-14)."""
         if self.consumers != [consumer] and not force:
             raise MetadataError("Unconnected or shared consumer attempting to unsubscribe")
         consumer.connection.forget_consumer(consumer)

@@ -266,7 +266,7 @@ class Topic:
                 self.journal.records.append(SequenceSaved(self.name, name, None))
 
     def last_position(self) -> tuple[int, int, int]:
-        """(ledger, entry, batch index) of the last durable message; all -1 without any (exchanges 16)."""
+        """(ledger, entry, batch index) of the last durable message; all -1 without any."""
         log = self.log
         offset = log.durable_end - 1
         if offset < log.first:
@@ -288,7 +288,7 @@ class Topic:
             producer.connection.close_producer(producer)
 
     def terminate(self) -> None:
-        """No more messages: producers are told to go, consumers read to the end (exchanges 20)."""
+        """No more messages: producers are told to go, consumers read to the end (BROKER-43)."""
         if self.terminated_at is None:
             self.terminated_at = self.log.end
             self.save()

@@ -135,7 +135,7 @@ class Acknowledger:
         self.calm = 0
 
     def discard(self, place: Place, validation_error: int) -> None:
-        """Tell the broker, at once, that this entry cannot be used (CONS-29, exchanges 11)."""
+        """Tell the broker, at once, that this entry cannot be used (CONS-29)."""
         connection = self._connection
         assert connection is not None  # it has just come over it
         connection.write(encode_ack(self._wire_id, INDIVIDUAL, [(*place, None)], validation_error))

@@ -1,4 +1,4 @@
-"""What happens to a MESSAGE frame before its messages wait in the queue (exchanges 11, in that order).
+"""What happens to a MESSAGE frame before its messages wait in the queue (CONS-24 to CONS-36).
 
 Every frame ends in exactly one of these ways: its messages are queued; they are dropped for a counted reason,
 with their permits given back; or the broker is told that the entry cannot be used. What a frame cannot do is

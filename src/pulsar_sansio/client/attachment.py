@@ -1,6 +1,6 @@
 """`Attachment`: how a producer or a consumer finds its broker, opens there, loses it and comes back.
 
-Shared by both (rules HAND-01 to HAND-14; exchanges 4.3, 9.1, 19, 26, 27). It owns the way: partition check,
+Shared by both (rules HAND-01 to HAND-14). It owns the way: partition check,
 lookup, connection, PRODUCER or SUBSCRIBE, backoff, CLOSE. It refuses to know what is sent or delivered once
 attached; that is its owner's (`Attachable`).
 
@@ -357,7 +357,7 @@ class Attachment:
             self._back_off(error)
 
     def _attempt_failed(self, error: PulsarError) -> None:
-        """The lookup or the connection failed. Once attached, that is retried for ever (exchanges 27)."""
+        """The lookup or the connection failed. Once attached, that is retried for ever (HAND-06)."""
         if not self.was_attached and decide(error, False) is Decision.FAIL:
             self._give_up(error)
         else:
@@ -397,14 +397,14 @@ class Attachment:
         self._services.ended(self._owner.handle, error)
 
     def lost(self, connection: Connection, cause: PulsarError) -> None:
-        """The connection died. Of no interest unless it is the one in use (exchanges 27). Opening and closing
+        """The connection died. Of no interest unless it is the one in use (HAND-08). Opening and closing
         hear of it as requests that fail."""
         if isinstance(self.state, Attached) and self.state.connection is connection:
             self._detached(cause)
             self._back_off(cause)
 
     def closed_by_broker(self, connection: Connection, assigned_url: str | None, cause: PulsarError) -> None:
-        """CLOSE_PRODUCER or CLOSE_CONSUMER from the broker (exchanges 19): come back, at once where the
+        """CLOSE_PRODUCER or CLOSE_CONSUMER from the broker (GAP-37): come back, at once where the
         broker names where to go, else after a wait and a new lookup."""
         match self.state:
             case Attached():
@@ -440,13 +440,13 @@ class Attachment:
         )
 
     def _closed(self, _answer: object) -> None:
-        """Any answer, a timeout or the loss of the connection: it is closed (exchanges 19)."""
+        """Any answer, a timeout or the loss of the connection: it is closed (PROD-53, CONS-51)."""
         self._depart(Input.ANSWERED, Closed())
         self._owner.on_closed()
         self._services.ended(self._owner.handle, None)
 
     def _close_without_waiting(self, connection: Connection) -> None:
-        """The broker may have opened it after all: tell it not to (exchanges 4.3)."""
+        """The broker may have opened it after all: tell it not to."""
         self._services.requests.send(connection, self._owner.close_command, _ignore, _ignore)
 
     def _over(self) -> None:

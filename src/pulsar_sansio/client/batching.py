@@ -49,7 +49,7 @@ class OpenBatch:
         """An entry may have up to `max_message_size` bytes: how much of the policy that leaves.
 
         Half of it at most is kept for what the members add to their payloads, so that an encoded batch always
-        fits (exchanges 6: never above maxMessageSize).
+        fits (BATCH-13).
         """
         policy = self._policy
         self._max_messages = max(2, min(policy.max_messages, max_message_size // (2 * MEMBER_ALLOWANCE)))

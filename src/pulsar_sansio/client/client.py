@@ -417,7 +417,7 @@ class Client:
 
 
 class PartitionsRequest:
-    """One `partitions` command: asks again until the operation timeout (exchanges 2)."""
+    """One `partitions` command: asks again until the operation timeout (CONN-13)."""
 
     __slots__ = (
         "_backoff",

@@ -2,7 +2,7 @@
 
 It owns the handshake (CONNECT, CONNECTED), the cutting of bytes into commands, PING and PONG, the handing of
 each command to whom it concerns, and poison: whatever the peer does wrong ends this one link, with the cause
-declared, and nothing else (rules CONN-01 to CONN-18; exchanges 1). It refuses to know what producers,
+declared, and nothing else (rules CONN-01 to CONN-18). It refuses to know what producers,
 consumers and lookups do with what they get, and where the bytes travel.
 """
 
@@ -34,12 +34,12 @@ if TYPE_CHECKING:
     from .requests import Pending
 
 PROTOCOL_VERSION = 21
-"""The highest version this client speaks (wire 4.2)."""
+"""The highest version this client speaks."""
 
 CLIENT_VERSION = "pulsar-trio-v0.1.0"
 
 CONNECTION_REQUEST_ID = 2**64 - 1
-"""The request id of an ERROR that concerns the whole connection (exchanges 0)."""
+"""The request id of an ERROR that concerns the whole connection."""
 
 REJECTION_PERIOD = 60_000_000_000
 """Nanoseconds in which rejections are counted, from the first one on (rule CONN-15)."""
@@ -224,7 +224,7 @@ class Connection:
     # --- what the world says ---
 
     def opened(self) -> None:
-        """The link is there: introduce ourselves (exchanges 1.1)."""
+        """The link is there: introduce ourselves (CONN-01)."""
         if not TRANSITIONS.allows(self.state, Input.OPENED):
             raise LocalProtocolError(f"link {self.link} was reported connected twice")
         TRANSITIONS.check(self.state, Input.OPENED, following := Handshaking())
@@ -318,7 +318,7 @@ class Connection:
         what = "no connection" if isinstance(self.state, Opening) else "no answer to CONNECT"
         self.close(TimedOut(f"{what} to {self.physical} within {seconds:g} s"))
 
-    # --- keepalive (exchanges 1.4) ---
+    # --- keepalive (CONN-01) ---
 
     def _keepalive(self) -> None:
         interval = self._services.durations.keepalive_interval

@@ -3,7 +3,7 @@ redelivery to an attachment.
 
 It says SUBSCRIBE, grants permits when subscribed, and brings everything in order when the connection is lost:
 what was queued is dropped when the next one is open, because it comes again; acknowledgements wait and go
-first; what was handed out can be acknowledged for ever (rules CONS-09 to CONS-17, CONS-44; exchanges 9, 27).
+first; what was handed out can be acknowledged for ever (rules CONS-09 to CONS-17, CONS-44).
 How the broker is found and found again is the attachment's; states are its states.
 
 What happens to each message has rooms of its own: `arrival` (frame to queue), `delivery` (queue to
@@ -284,7 +284,7 @@ class Consumer:
     # --- what the broker tells -------------------------------------------------------------------
 
     def on_active_changed(self, active: bool) -> None:
-        """ACTIVE_CONSUMER_CHANGE; Failover only (exchanges 14)."""
+        """ACTIVE_CONSUMER_CHANGE; Failover only (SUBT-05)."""
         self._redelivery.active_changed(active)
         if active is not self._active:
             self._active = active

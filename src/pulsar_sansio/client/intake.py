@@ -215,7 +215,7 @@ class Intake:
             self._join_batch(message, sequence_id, publish_time)
         else:
             frame = sealer.single(message, sequence_id, publish_time)
-            self.close_batch()  # keeps the order (exchanges 6)
+            self.close_batch()  # keeps the order (BATCH-09)
             if explicit is None:
                 self._next_sequence_id = sequence_id + 1
             ticket = self._next_ticket

@@ -274,7 +274,7 @@ class Lookup:
         connection.lookups.submit(start, on_failed)
 
     def _refusal(self, connection: Connection, response: Any) -> PulsarError:
-        """The error in a failed answer; UnknownError where it has none (exchanges 2)."""
+        """The error in a failed answer; UnknownError where it has none (WIRE-19)."""
         error = broker_error(response.error, response.message)
         if isinstance(error, (TooManyRequests, ServiceNotReady)):
             connection.count_rejection()

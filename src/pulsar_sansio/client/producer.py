@@ -97,7 +97,7 @@ class Producer:
     # --- what the broker says about messages ---
 
     def on_send_error(self, connection: Connection, command: Any) -> None:
-        """Exchanges 5.4."""
+        """Each code by rule CONN-09."""
         error = broker_error(command.error, command.message)
         match error.code:
             case ServerError.TopicTerminatedError | ServerError.ProducerFenced:
@@ -150,7 +150,7 @@ class Producer:
     # --- what the attachment says ---
 
     def open_command(self, request_id: int, connection: Connection) -> bytes:
-        """PRODUCER: the epoch is 0 first and grows with every attempt (exchanges 4.3)."""
+        """PRODUCER: the epoch is 0 first and grows with every attempt (WIRE-06)."""
         command = proto.CommandProducer(
             topic=str(self.topic),
             producer_id=self.wire_id,

@@ -1,7 +1,7 @@
 """Asking for messages again: negative acknowledgements, redeliver-all, and the consumer epoch.
 
 The broker redelivers entries, not messages: of a batch all messages come again that it does not know to be
-acknowledged (exchanges 13). Shared and Key_Shared subscriptions ask for single entries; on the others there
+acknowledged (NACK-03). Shared and Key_Shared subscriptions ask for single entries; on the others there
 is only one way back, and it leads to the first message that is not acknowledged (rule REDEL-02). There the
 epoch tells which deliveries were on their way before the broker had gone back.
 

@@ -1,4 +1,4 @@
-"""What a refused attempt to open a producer or a consumer leads to (exchanges 4.3, 9.1; PROD-22 to PROD-24).
+"""What a refused attempt to open a producer or a consumer leads to (GAP-04; PROD-22 to PROD-24, CONS-15).
 
 One table for both: by the broker's code, and by whether it was attached before. It knows nothing of states.
 """
@@ -20,7 +20,7 @@ class Decision(Enum):
 _RETRY, _FAIL = Decision.RETRY, Decision.FAIL
 
 REFUSALS: dict[ServerError, tuple[Decision, Decision]] = {
-    # code: (while creating, when it was attached before); exchanges 4.3 and 9.1
+    # code: (while creating, when it was attached before)
     ServerError.UnknownError: (_RETRY, _RETRY),
     ServerError.MetadataError: (_RETRY, _RETRY),
     ServerError.PersistenceError: (_RETRY, _RETRY),

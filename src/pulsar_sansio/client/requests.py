@@ -129,7 +129,7 @@ class Requests:
             self._settle(pending)
 
     def reply(self, connection: "Connection", command: Any) -> None:
-        """An answer came. One to nothing that was asked is ignored (exchanges 0, rule CONN-07).
+        """An answer came. One to nothing that was asked is ignored (rule CONN-07).
 
         Raises `RemoteProtocolError` for an answer of the wrong kind.
         """

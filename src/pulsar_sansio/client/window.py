@@ -39,7 +39,7 @@ class Entry:
         self.count = count
         self.sequence_id = sequence_id
         self.highest = highest
-        """Only a batch has one (exchanges 5.2)."""
+        """Only a batch has one (WIRE-07)."""
         self.frame = frame
         self.deadline = deadline
 
@@ -124,7 +124,7 @@ class Window:
     # --- what the broker says ---
 
     def on_receipt(self, connection: Connection, receipt: SendReceipt) -> None:
-        """A receipt counts for the oldest entry or for none (rules PROD-42, PROD-43; exchanges 5.3)."""
+        """A receipt counts for the oldest entry or for none (rules PROD-42, PROD-43)."""
         if not self.entries:
             return  # it timed out
         entry = self.entries[0]

@@ -1,4 +1,4 @@
-"""`Backoff`: how long to wait before the next attempt (exchanges 27; rules HAND-07, HAND-08).
+"""`Backoff`: how long to wait before the next attempt (rules HAND-07, HAND-08, GAP-05).
 
 From `initial`, doubled every time, up to `maximum`, each wait 5 % less or more. A producer whose messages
 would time out at a known moment makes one attempt just before it: the mandatory stop.

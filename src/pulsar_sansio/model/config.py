@@ -159,7 +159,7 @@ class ProducerSpec:
     `name`: unique on the topic; None lets the broker choose.
     `send_timeout`: seconds until an unconfirmed message fails; 0 never (rule PROD-47).
     `max_pending_messages`: unconfirmed messages, 1 to 1 000 000; unlike the Java client's default there is
-    always a limit, because memory is bounded (docs: differences).
+    always a limit, because memory is bounded.
     `batching`: a policy, or None to send every message by itself.
     `initial_sequence_id`: the last sequence id already used; the first message gets the next one
     (rule PROD-04). None continues from what the broker knows.

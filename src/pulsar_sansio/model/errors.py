@@ -8,8 +8,8 @@
 * `TimedOut`, `ConnectionLost`, `ClosedError`: nobody's fault.
 
 Every error has `retryable`: whether the same call may succeed later without the caller changing
-anything. Which of the broker's codes are retryable follows the Java client (exchanges: "Not
-retriable"; rule HAND-14).
+anything. Which of the broker's codes are retryable follows the Java client (rules HAND-14,
+GAP-04).
 """
 
 from enum import IntEnum
@@ -297,6 +297,6 @@ class NotSupported(PulsarError):
 
 
 class TooManyRedirects(PulsarError):
-    """Brokers sent a lookup from one to the next without an end (exchanges 2)."""
+    """Brokers sent a lookup from one to the next without an end (GAP-25)."""
 
     retryable = True

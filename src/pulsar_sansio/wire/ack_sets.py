@@ -1,4 +1,4 @@
-"""Acknowledgement sets: which messages of a batch are still to be delivered (rule ACK-09 and encodings).
+"""Acknowledgement sets: which messages of a batch are still to be delivered (rule ACK-04).
 
 Inside, a set is a plain int: bit i stands for message i. On the wire it is a list of signed 64-bit
 words, the lowest first, with zero words dropped at the end.

@@ -1,4 +1,4 @@
-"""The payload of a batch: `count` times size u32, SingleMessageMetadata, payload (wire: batch payload).
+"""The payload of a batch: `count` times size u32, SingleMessageMetadata, payload.
 
 Taking a batch apart is the most frequent thing a consumer does, and members mostly look alike: the same
 header but for the sequence id, the same payload size. So runs of alike members are found by comparing

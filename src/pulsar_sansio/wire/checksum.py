@@ -1,4 +1,4 @@
-"""CRC-32C (Castagnoli) of payload frames (wire: checksum)."""
+"""CRC-32C (Castagnoli) of payload frames (GAP-02)."""
 
 from collections.abc import Callable
 

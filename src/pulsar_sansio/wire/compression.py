@@ -1,4 +1,4 @@
-"""The five codecs of payloads, with output bounded before it is allocated (encodings: compression).
+"""The five codecs of payloads, with output bounded before it is allocated.
 
 A payload is a stranger's: it may promise little and hold much. Every codec is therefore asked first how
 much will come out, or told where to stop, and what comes out must have exactly the promised size.

@@ -1,4 +1,4 @@
-"""Frames: where commands begin and end in a stream of bytes (wire: transport and framing).
+"""Frames: where commands begin and end in a stream of bytes (GAP-01).
 
 Pure functions over bytes; who keeps the bytes and what a command means is decided elsewhere. Hot
 commands come out as records of `hot_commands`, all others as messages of protobuf.

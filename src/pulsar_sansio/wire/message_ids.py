@@ -1,4 +1,4 @@
-"""Message ids as bytes, for keeping outside: the message MessageIdData (encodings: message ids).
+"""Message ids as bytes, for keeping outside: the message MessageIdData.
 
 Written as the Java client does: partition and batch index only where there is one, the batch size always.
 Any subset of the fields is read.

@@ -1,4 +1,4 @@
-"""Positions in a topic on the wire: the message MessageIdData (encodings: message ids).
+"""Positions in a topic on the wire: the message MessageIdData.
 
 Ledger and entry numbers are signed here: what the wire calls 2^64-1 is -1 ("none", "dropped").
 """

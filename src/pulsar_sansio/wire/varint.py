@@ -31,7 +31,7 @@ VALUE_OF_CONTINUED: dict[bytes, int] = dict(zip(CONTINUED_VARINTS, range(1 << 14
 
 
 def encode_varint(value: int) -> bytes:
-    """The varint of -2^63 to 2^64-1; a negative number takes ten bytes (wire: sizes).
+    """The varint of -2^63 to 2^64-1; a negative number takes ten bytes.
 
     Raises `OverflowError` for any other number.
     """
