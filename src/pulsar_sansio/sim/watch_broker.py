@@ -369,7 +369,7 @@ class BrokerWatch:
         if entry is None:
             return
         if bits and not self.batch_index:
-            return  # nothing is acknowledged until an id without a set comes (exchanges 12)
+            return  # nothing is acknowledged until an id without a set comes
         done = ((1 << len(entry.messages)) - 1) & ~(bits or 0)
         if durable:
             state.durable_bits[position] = state.durable_bits.get(position, 0) | done

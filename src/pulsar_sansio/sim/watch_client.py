@@ -148,7 +148,7 @@ class ClientWatch:
             handler(wire, end, command)
 
     def settled(self, wire: Wire) -> None:
-        """The client has dealt with what arrived: pings are answered by now (exchanges 1.4)."""
+        """The client has dealt with what arrived: pings are answered by now (WIRE-17)."""
         if self._closed:
             for each in self._closed:
                 each.closed = True
