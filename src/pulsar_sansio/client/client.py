@@ -262,8 +262,9 @@ class Client:
         self._consumer(now, consumer).redeliver_unacknowledged()
 
     def flush_acknowledgements(self, now: int, consumer: int) -> int:
-        """Send the grouped acknowledgements now. `RequestDone` follows when the broker has confirmed everything
-        acknowledged so far, on the next connection if this one is lost; `RequestFailed` where it refuses.
+        """Send the grouped acknowledgements now. `RequestDone` follows when the broker has confirmed
+        everything acknowledged so far, on the next connection if this one is lost; `RequestFailed` where it
+        refuses.
 
         Without receipts, acknowledgements sent over an earlier connection are not covered: what of them was
         lost is delivered again.

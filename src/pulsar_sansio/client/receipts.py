@@ -60,7 +60,12 @@ class ReceiptIds(Sequence[MessageId]):
                 yield MessageId(ledger_id, entry_id, partition)
             else:
                 fields = zip(
-                    repeat(ledger_id), repeat(entry_id), repeat(partition), range(count), repeat(count), strict=False
+                    repeat(ledger_id),
+                    repeat(entry_id),
+                    repeat(partition),
+                    range(count),
+                    repeat(count),
+                    strict=False,
                 )
                 yield from map(new, repeat(MessageId), fields)
 
