@@ -43,7 +43,7 @@ class Patches:
 
     def _counted(self, label: str, new: Any) -> Any:
         calls = self.calls
-        function = new.fget if isinstance(new, property) else new
+        function: Callable[..., Any] = new.fget if isinstance(new, property) else new  # type: ignore[assignment]
 
         def counted(*arguments: Any, **options: Any) -> Any:
             calls[label] += 1

@@ -169,6 +169,10 @@ def index_acknowledgement(profile: Profile) -> bool:
     return profile.broker.batch_index_acknowledgement and any(plan.batch_index for plan in profile.consumers)
 
 
+def index_acknowledgement_of_batches(profile: Profile) -> bool:
+    return index_acknowledgement(profile) and batches(profile)
+
+
 def no_index_acknowledgement(profile: Profile) -> bool:
     return any(not plan.batch_index for plan in profile.consumers)
 
