@@ -1,0 +1,89 @@
+"""What an honest broker answers to a client, as far as it takes to attach it and keep it going.
+
+Scripted, not a broker: it stores nothing, confirms everything at once, and delivers to consumers what it is
+told to. It shares no code with the machines under test but the frame codec.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+from pulsar_sansio.wire import (
+    MessageMetadata,
+    encode_command,
+    encode_message,
+    encode_message_metadata,
+    encode_pong,
+    encode_send_receipt,
+    pack_payload,
+    proto,
+)
+
+Command = proto.BaseCommand
+
+
+def connected(max_message_size: int, version: int = 21) -> bytes:
+    return encode_command(
+        Command.CONNECTED,
+        proto.CommandConnected(
+            server_version="honest", protocol_version=version, max_message_size=max_message_size
+        ),
+    )
+
+
+def lookup_response(request_id: int, url: str, *, redirect: bool = False) -> bytes:
+    kinds = proto.CommandLookupTopicResponse
+    return encode_command(
+        Command.LOOKUP_RESPONSE,
+        kinds(
+            request_id=request_id,
+            brokerServiceUrl=url,
+            response=kinds.Redirect if redirect else kinds.Connect,
+            authoritative=True,
+        ),
+    )
+
+
+def answer(kind: int, command: Any, url: str, max_message_size: int, redirect: bool = False) -> bytes:
+    """The answer to one command; b"" where there is none. `url`: where every topic is to be found."""
+    match kind:
+        case Command.CONNECT:
+            return connected(max_message_size)
+        case Command.PING:
+            return encode_pong()
+        case Command.PARTITIONED_METADATA:
+            kinds = proto.CommandPartitionedTopicMetadataResponse
+            return encode_command(
+                Command.PARTITIONED_METADATA_RESPONSE,
+                kinds(request_id=command.request_id, partitions=0, response=kinds.Success),
+            )
+        case Command.LOOKUP:
+            return lookup_response(command.request_id, url, redirect=redirect)
+        case Command.PRODUCER:
+            return encode_command(
+                Command.PRODUCER_SUCCESS,
+                proto.CommandProducerSuccess(
+                    request_id=command.request_id,
+                    producer_name=command.producer_name or "p",
+                    last_sequence_id=-1,
+                    schema_version=b"",
+                    producer_ready=True,
+                ),
+            )
+        case Command.SUBSCRIBE | Command.CLOSE_PRODUCER | Command.CLOSE_CONSUMER | Command.UNSUBSCRIBE:
+            return encode_command(Command.SUCCESS, proto.CommandSuccess(request_id=command.request_id))
+        case Command.SEND:
+            return encode_send_receipt(
+                command.producer_id, command.sequence_id, 1, command.sequence_id, command.highest_sequence_id
+            )
+        case Command.ACK if command.request_id is not None:
+            return encode_command(
+                Command.ACK_RESPONSE,
+                proto.CommandAckResponse(consumer_id=command.consumer_id, request_id=command.request_id),
+            )
+    return b""
+
+
+def delivery(consumer_id: int, entry_id: int, payload: bytes) -> Iterable[bytes]:
+    """A MESSAGE with one plain message."""
+    metadata = encode_message_metadata(MessageMetadata("honest", entry_id, 1_700_000_000_000))
+    return encode_message(consumer_id, 1, entry_id, stored=b"".join(pack_payload(metadata, payload)))

@@ -1,0 +1,606 @@
+"""Hostile brokers against a `Client`.
+
+One round is one client with live producers and consumers. Some of them live on an honest broker and have to
+go on undisturbed; the others are attached by honest answers, and then their broker says whatever it likes. In
+some rounds there is no honest broker at all: lookups and handshakes are hostile too. When the round is over,
+the client is closed, and everything must have ended: each ticket and each request settled once, no link, no
+timer.
+
+The checks are those of any adapter that is not to be brought down: `receive_data` raises nothing; one input
+brings a bounded number of outputs and of bytes to write; timers do not spin.
+"""
+
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from fuzz.answers import answer, delivery
+from fuzz.draws import Draws
+from fuzz.mischief import BROKER_SAYS, Mischief
+from fuzz.reports import Report, Violation, cause_of
+from pulsar_sansio import (
+    BatchingPolicy,
+    Client,
+    ClientConfig,
+    Closed,
+    Connect,
+    ConsumerFailed,
+    ConsumerReady,
+    ConsumerSpec,
+    Detached,
+    Disconnect,
+    LocalProtocolError,
+    Message,
+    MessageId,
+    OutgoingMessage,
+    ProducerFailed,
+    ProducerReady,
+    ProducerSpec,
+    PulsarError,
+    Receipts,
+    RequestDone,
+    RequestFailed,
+    SendFailed,
+    SubscriptionType,
+    Transmit,
+    client_outputs,
+)
+from pulsar_sansio.wire import decode_frame, max_frame_size, proto
+
+Command = proto.BaseCommand
+
+SECOND = 1_000_000_000
+WALL = 1_700_000_000_000
+
+LIMIT = 8 * 1024
+"""Bytes of one message in these rounds."""
+
+QUEUE = 8
+"""Permits of each consumer."""
+
+WINDOW = 16
+"""Unconfirmed messages of each producer."""
+
+MAX_OUTPUTS = 60
+"""Outputs that one input may bring, besides `OUTPUTS_PER_FRAME` for each frame in it."""
+
+OUTPUTS_PER_FRAME = 3
+
+MAX_ANSWER = 64 * 1024
+"""Bytes to write that one input may bring (a producer that is attached again sends its whole window), besides
+`ANSWER_PER_FRAME` for each frame in it."""
+
+ANSWER_PER_FRAME = 400
+
+SLOW = 5.0
+"""Seconds of processor time that no input may take, on any machine."""
+
+HOME = "pulsar://home:6650"
+EVIL = "pulsar://evil:6650"
+
+MAX_HANDLES = 24
+"""Producers and consumers that one round opens, one after the other."""
+
+
+def config(service_url: str) -> ClientConfig:
+    return ClientConfig(
+        service_url,
+        operation_timeout=2.0,
+        keepalive_interval=5.0,
+        connect_timeout=1.0,
+        initial_backoff=0.01,
+        max_backoff=0.1,
+        max_message_size=LIMIT,
+        max_pending_lookups=4,
+    )
+
+
+def producer_spec(topic: str, batched: bool) -> ProducerSpec:
+    return ProducerSpec(
+        topic,
+        send_timeout=3.0,
+        max_pending_messages=WINDOW,
+        batching=BatchingPolicy(max_messages=4) if batched else None,
+    )
+
+
+def consumer_spec(topic: str, kind: SubscriptionType, indexed: bool) -> ConsumerSpec:
+    return ConsumerSpec(
+        topic,
+        "s",
+        kind,
+        receiver_queue_size=QUEUE,
+        acknowledgement_receipts=indexed,
+        batch_index_acknowledgement=indexed,
+        negative_acknowledgement_delay=0.5,
+        acknowledgement_group_size=20,
+    )
+
+
+class Wire:
+    """One link of the client, seen from the broker's end."""
+
+    def __init__(self, link: int, host: str) -> None:
+        self.link = link
+        self.hostile = host != "home"
+        self.reads = True
+        self.questions: deque[tuple[int, Any]] = deque()
+        """What the client said and nobody answered yet."""
+        self.attached: set[int] = set()
+        """Requests of PRODUCER and SUBSCRIBE that were answered honestly."""
+
+
+class ClientRound:
+    """One client, its brokers and its application. `feed` and `run` raise `Violation`, or whatever comes out
+    of the client that should not."""
+
+    def __init__(self, draws: Draws, report: Report, first_case: int | None = None) -> None:
+        self.draws = draws
+        self.report = report
+        self.now = 1_000 * SECOND
+        alone = draws.chance(25)
+        self.client = Client(self.now, config(EVIL if alone else HOME), seed=draws.bits(16))
+        self.wires: dict[int, Wire] = {}
+        self.known: dict[str, list[Any]] = {
+            "request_id": [0, 1],
+            "producer_id": [0, 0, 0, 1, 2],
+            "consumer_id": [0, 0, 1, 1, 2, 3],
+            "sequence_id": [0, 1],
+            "ledgerId": [1, 1, 1, 2],
+            "entryId": list(range(8)),
+            "batch_index": [-1, -1, 0, 1],
+            "partition": [-1, -1, -1, 0],
+            "ack_set": [1, 3, 6, -1, 0],
+            "consumer_epoch": [0, 0, 1],
+            "redelivery_count": [0, 0, 1],
+            "max_message_size": [LIMIT, LIMIT, 0],
+            "protocol_version": [21, 21, 12, 0],
+            "brokerServiceUrl": [EVIL, EVIL, "pulsar://other:1", HOME, "nonsense"],
+            "assignedBrokerServiceUrl": [EVIL, EVIL, "pulsar://other:1", HOME, ""],
+            "partitions": [0, 0, 0, 3],
+            "producer_name": ["p"],
+            "last_sequence_id": [-1, 0],
+            "producer_ready": [1, 1, 1, 0],
+        }
+        self.mischief = Mischief(draws, BROKER_SAYS, self.known, LIMIT, first_case)
+        self.honest: tuple[int, int] | None = None
+        self.honest_wire_id = 0
+        self.delivered = 0
+        self.producers: list[int] = []
+        self.consumers: list[int] = []
+        self.received: list[Message] = []
+        self.handles: set[int] = set()
+        self.ready: set[int] = set()
+        self.ended: set[int] = set()
+        self.tickets: dict[int, int] = {}
+        """By producer: how many were given and are not settled."""
+        self.requests: set[int] = set()
+        self.label = "opening"
+        self._step("open", self._open_all, alone)
+
+    # --- opening -------------------------------------------------------------------------------------
+
+    def _open_all(self, alone: bool) -> None:
+        if not alone:
+            producer = self._open_producer("mine", False)
+            consumer = self._open_consumer("mine", SubscriptionType.EXCLUSIVE, True)
+            self.honest = producer, consumer
+            self.honest_wire_id = 0
+        self.producers.append(self._open_producer("theirs", self.draws.chance(50)))
+        for _ in range(2):
+            self.consumers.append(self._open_consumer("theirs", self._kind(), self.draws.chance(50)))
+
+    def _kind(self) -> SubscriptionType:
+        return self.draws.choice(tuple(SubscriptionType))
+
+    def _open_producer(self, topic: str, batched: bool) -> int:
+        handle = self.client.open_producer(self.now, producer_spec(topic, batched))
+        self.handles.add(handle)
+        self.tickets[handle] = 0
+        return handle
+
+    def _open_consumer(self, topic: str, kind: SubscriptionType, indexed: bool) -> int:
+        handle = self.client.subscribe(self.now, consumer_spec(topic, kind, indexed))
+        self.handles.add(handle)
+        return handle
+
+    # --- the client's outputs ------------------------------------------------------------------------
+
+    def _step(self, label: str, act: Callable[..., object], *arguments: Any, frames: int = 0) -> None:
+        """One input, checked; then what its outputs lead to, until nothing more comes."""
+        self.label = label
+        before = time.process_time()
+        act(*arguments)
+        outputs = self._drain()
+        took = time.process_time() - before
+        self.report.took(took, label)
+        if took > SLOW:
+            raise Violation(f"{label}: one input took {took:.1f} s")
+        self.report.outputs = max(self.report.outputs, len(outputs))
+        if len(outputs) > MAX_OUTPUTS + OUTPUTS_PER_FRAME * frames:
+            raise Violation(f"{label}: one input of {frames} frames brought {len(outputs)} outputs")
+        self._follow(outputs, frames)
+
+    def _drain(self) -> list[client_outputs.Output]:
+        outputs: list[client_outputs.Output] = []
+        while (output := self.client.next_output()) is not None:
+            outputs.append(output)
+        return outputs
+
+    def _follow(self, outputs: list[client_outputs.Output], frames: int = 0) -> None:
+        answers: list[tuple[int, bytes]] = []
+        for output in outputs:
+            match output:
+                case Transmit(link):
+                    answers += self._written(link, frames)
+                case Disconnect(link, reason):
+                    answers += self._written(link, frames)
+                    wire = self.wires.pop(link, None)
+                    if wire is not None and wire.hostile:
+                        self.report.killed[cause_of(reason)] += 1
+                case Connect(link, address, _):
+                    self.report.links += 1
+                    if address.host not in ("home", "evil") and self.draws.chance(50):
+                        self._step("no connection", self.client.disconnected, self.now, link, "refused")
+                    else:
+                        self.wires[link] = Wire(link, address.host)
+                        self._step("connected", self.client.connected, self.now, link)
+                case _:
+                    self._news(output)
+        for link, data in answers:
+            if link in self.wires:
+                self._step("honest answer", self.client.receive_data, self.now, link, data, frames=1)
+
+    def _written(self, link: int, frames: int) -> list[tuple[int, bytes]]:
+        """Takes what the client writes; an honest broker's answers to it."""
+        wire = self.wires.get(link)
+        if wire is not None and not wire.reads:
+            return []
+        data = b"".join(self.client.data_to_send(link))
+        self.report.answer = max(self.report.answer, len(data))
+        if len(data) > MAX_ANSWER + ANSWER_PER_FRAME * frames:
+            raise Violation(f"{self.label}: one input of {frames} frames brought {len(data)} bytes to write")
+        if wire is None:
+            return []
+        position = 0
+        answers: list[tuple[int, bytes]] = []
+        while position < len(data):
+            found = decode_frame(data, position, max_frame_size(64 * LIMIT))
+            if found is None:
+                raise Violation(f"{self.label}: the client wrote half a frame")
+            kind, command, position = found
+            if wire.hostile:
+                self._remember(kind, command)
+                wire.questions.append((kind, command))
+                if len(wire.questions) > 200:
+                    wire.questions.popleft()
+                continue
+            url = HOME
+            redirect = False
+            if kind == Command.LOOKUP and not command.topic.endswith("mine"):
+                url, redirect = EVIL, self.draws.chance(50)
+            data_back = answer(kind, command, url, LIMIT, redirect)
+            if data_back:
+                answers.append((link, data_back))
+        return answers
+
+    def _remember(self, kind: int, command: Any) -> None:
+        """Ids that the hostile broker may use now."""
+        request_id = getattr(command, "request_id", None)
+        if request_id is not None:
+            ids = self.known["request_id"]
+            ids.append(request_id)
+            del ids[:-6]
+        if kind == Command.SEND:
+            ids = self.known["sequence_id"]
+            ids.append(command.sequence_id)
+            del ids[:-4]
+        elif kind == Command.PRODUCER:
+            self.known["producer_id"] = [command.producer_id] * 4 + [0, 1]
+        elif kind == Command.SUBSCRIBE:
+            ids = self.known["consumer_id"]
+            ids.append(command.consumer_id)
+            del ids[:-6]
+
+    def _news(self, output: client_outputs.Output) -> None:
+        """Events for the application: each thing begins and ends once, each ticket and request is settled
+        once, and every error is one that is declared."""
+        match output:
+            case Receipts(producer, _, message_ids):
+                self._settled(producer, len(message_ids))
+                for message_id in message_ids:
+                    assert isinstance(message_id, MessageId)
+            case SendFailed(producer, _, count, error):
+                self._declared(error)
+                self._settled(producer, count)
+            case RequestDone(request, _):
+                self._answered(request)
+            case RequestFailed(request, error):
+                self._declared(error)
+                self._answered(request)
+            case ProducerReady(handle) | ConsumerReady(handle):
+                if handle in self.ready:
+                    raise Violation(f"{self.label}: {handle} was ready twice")
+                self.ready.add(handle)
+            case Closed(handle, error):
+                if error is not None:
+                    self._declared(error)
+                if handle not in self.ready:
+                    raise Violation(f"{self.label}: {handle} was closed and never ready")
+                self._ended(handle)
+            case ProducerFailed(handle, error) | ConsumerFailed(handle, error):
+                self._declared(error)
+                if handle in self.ready:
+                    raise Violation(f"{self.label}: {handle} was ready and failed to be")
+                self._ended(handle)
+            case Detached(handle, error):
+                self._declared(error)
+                if self.honest is not None and handle in self.honest:
+                    raise Violation(
+                        f"{self.label}: {handle}, which is on another link, was detached: {error}"
+                    )
+            case _:
+                pass
+
+    def _declared(self, error: PulsarError) -> None:
+        if not isinstance(error, PulsarError):
+            raise Violation(f"{self.label}: {type(error).__name__} is no error of this library")
+        str(error)
+
+    def _settled(self, producer: int, count: int) -> None:
+        self.tickets[producer] -= count
+        if self.tickets[producer] < 0:
+            raise Violation(f"{self.label}: producer {producer} had tickets settled twice")
+
+    def _answered(self, request: int) -> None:
+        if request not in self.requests:
+            raise Violation(f"{self.label}: request {request} was answered twice, or never made")
+        self.requests.discard(request)
+
+    def _ended(self, handle: int) -> None:
+        if handle in self.ended or handle not in self.handles:
+            raise Violation(f"{self.label}: {handle} ended twice")
+        self.ended.add(handle)
+        if self.honest is not None and handle in self.honest and not self._closing:
+            raise Violation(f"{self.label}: {handle}, which is on another link, ended")
+
+    _closing = False
+
+    # --- what happens --------------------------------------------------------------------------------
+
+    def run(self, frames: int) -> None:
+        """Until so many hostile frames were said, or the draws are used up; then the end."""
+        draws, report = self.draws, self.report
+        target = report.frames + frames
+        idle = 0
+        while report.frames < target and not draws.exhausted:
+            wires = [wire for wire in self.wires.values() if wire.hostile]
+            if not wires:
+                self._reopen()
+                self._wait()
+                idle += 1
+                if idle > 50:
+                    break  # everything failed for good
+                continue
+            wire = draws.choice(wires)
+            roll = draws.below(100)
+            if len(wire.questions) and (roll < 45 or not self._opened(wire)):
+                self._answer(wire)
+            elif roll < 85:
+                idle = 0
+                self._attack(wire)
+            elif roll < 95:
+                self._step("application", self._application)
+            elif roll < 98:
+                self._advance(draws.choice((0.001, 0.02, 0.2)))
+                self._reopen()
+            else:
+                self._check_honest()
+                self._rarely(wire)
+        self._check_honest()
+        self._end()
+        report.kinds += self.mischief.kinds
+        report.cases += self.mischief.cases
+        report.rounds += 1
+
+    def _opened(self, wire: Wire) -> bool:
+        """Mostly honest until somebody is attached."""
+        return bool(wire.attached) or self.draws.chance(15)
+
+    def _answer(self, wire: Wire) -> None:
+        kind, command = wire.questions.popleft()
+        data = answer(kind, command, EVIL, LIMIT)
+        if data:
+            if kind in (Command.PRODUCER, Command.SUBSCRIBE):
+                wire.attached.add(command.request_id)
+            name = f"honest {Command.Type.Name(Command.Type.ValueType(kind))}"
+            self._step(name, self.client.receive_data, self.now, wire.link, data, frames=1)
+
+    def _attack(self, wire: Wire) -> None:
+        """One to three frames, whole or in pieces."""
+        draws, report = self.draws, self.report
+        count = 1 if draws.chance(80) else 3
+        made = [self.mischief.next() for _ in range(count)]
+        data = b"".join(hostile.data for hostile in made)
+        label = " + ".join(hostile.label for hostile in made)
+        report.frames += count
+        report.bytes += len(data)
+        if wire.attached:
+            report.attached += count
+        pieces = [data]
+        if draws.chance(15) and len(data) > 1:
+            cut = draws.below(len(data))
+            pieces = [data[:cut], data[cut:]]
+        for piece in pieces:
+            if wire.link in self.wires:
+                # More frames than were meant may be in it: a wrong length makes others of the rest.
+                frames = count + len(piece) // 12
+                self._step(label, self.client.receive_data, self.now, wire.link, piece, frames=frames)
+
+    def _rarely(self, wire: Wire) -> None:
+        match self.draws.below(6):
+            case 0:
+                self._step("end of stream", self.client.receive_eof, self.now, wire.link)
+            case 1:
+                self.wires.pop(wire.link, None)
+                self._step("reset", self.client.disconnected, self.now, wire.link, "reset")
+            case 2:
+                self._advance(6.0)
+            case 3:
+                wire.reads = not wire.reads
+                if wire.reads:
+                    self._follow([Transmit(wire.link)], 200)
+            case _:
+                self._advance(0.5)
+
+    def _reopen(self) -> None:
+        """What ended for good is replaced."""
+        self.producers = [handle for handle in self.producers if handle not in self.ended]
+        self.consumers = [handle for handle in self.consumers if handle not in self.ended]
+        if len(self.handles) < MAX_HANDLES:
+            if not self.producers:
+                self.producers.append(self._open_producer("theirs", self.draws.chance(50)))
+            if len(self.consumers) < 2:
+                self.consumers.append(self._open_consumer("theirs", self._kind(), self.draws.chance(50)))
+            self._follow(self._drain())
+
+    def _wait(self) -> None:
+        """Until the next thing that is due."""
+        due = self.client.next_deadline()
+        if due is not None:
+            self.now = max(self.now, due)
+            self._tick()
+
+    def _advance(self, seconds: float) -> None:
+        end = self.now + round(seconds * SECOND)
+        while (due := self.client.next_deadline()) is not None and due <= end:
+            self.now = max(self.now, due)
+            self._tick()
+        self.now = end
+
+    def _tick(self) -> None:
+        """What is due now; it may bring more that is due at once, but not without end."""
+        for _ in range(20):
+            self._step("time", self.client.handle_deadline, self.now)
+            due = self.client.next_deadline()
+            if due is None or due > self.now:
+                return
+        raise Violation("the client is due again and again without time passing")
+
+    # --- the application -----------------------------------------------------------------------------
+
+    def _application(self) -> None:
+        """Anything that an application may do, at any time. Its own mistakes are raised, and are no news."""
+        draws, client, now = self.draws, self.client, self.now
+        if not self.producers or not self.consumers:
+            return
+        producer, consumer = self.producers[0], draws.choice(self.consumers)
+        messages = self.received[-draws.between(1, 4) :]
+        try:
+            match draws.below(16):
+                case 0 | 1:
+                    client.send(now, producer, draws.blob(draws.below(9)), WALL)
+                    self.tickets[producer] += 1
+                case 2:
+                    sent = client.send_many(now, producer, [b"x"] * draws.below(6), WALL)
+                    self.tickets[producer] += len(sent)
+                case 3:
+                    message = OutgoingMessage(b"y", key="k", deliver_at=WALL if draws.chance(50) else None)
+                    client.send(now, producer, message, WALL)
+                    self.tickets[producer] += 1
+                case 4:
+                    self.requests.add(client.flush(now, producer))
+                case 5 | 6 | 7:
+                    self._take(consumer, draws.below(6))
+                case 8 | 9:
+                    client.acknowledge(now, consumer, messages)
+                case 10:
+                    if messages:
+                        client.acknowledge(now, consumer, messages[0].message_id)
+                case 11:
+                    if messages:
+                        client.acknowledge_cumulative(now, consumer, messages[-1])
+                case 12:
+                    client.negative_acknowledge(now, consumer, messages)
+                case 13:
+                    client.redeliver_unacknowledged(now, consumer)
+                case 14:
+                    self.requests.add(client.flush_acknowledgements(now, consumer))
+                case _:
+                    if draws.chance(20):
+                        self.requests.add(client.close(now, draws.choice((producer, consumer))))
+                    elif draws.chance(20):
+                        self.requests.add(client.unsubscribe(now, consumer))
+                    else:
+                        self.requests.add(client.partitions(now, "theirs"))
+        except LocalProtocolError:
+            pass
+
+    def _take(self, consumer: int, count: int) -> None:
+        for message in self.client.take(self.now, consumer, count):
+            read_everything(message)
+            self.received.append(message)
+        del self.received[:-20]
+
+    # --- the innocent --------------------------------------------------------------------------------
+
+    def _check_honest(self) -> None:
+        """A message goes out and is confirmed, another comes in, on the honest broker's link."""
+        if self.honest is None:
+            return
+        producer, consumer = self.honest
+        if self.report.frames and (producer not in self.ready or consumer not in self.ready):
+            raise Violation(f"{self.label}: the honest broker could not attach anybody")
+        self.tickets[producer] += 1
+        self._step("innocent", self.client.send, self.now, producer, b"still here", WALL)
+        if self.tickets[producer]:
+            raise Violation(f"{self.label}: a message on another link was not confirmed")
+        wire = next((wire for wire in self.wires.values() if not wire.hostile), None)
+        if wire is None:
+            raise Violation(f"{self.label}: the honest broker's link is gone")
+        self.delivered += 1
+        data = b"".join(delivery(self.honest_wire_id, self.delivered, b"and here"))
+        self._step("innocent", self.client.receive_data, self.now, wire.link, data, frames=1)
+        taken = self.client.take(self.now, consumer, 10)
+        if [message.data for message in taken] != [b"and here"]:
+            raise Violation(f"{self.label}: a message on another link did not arrive")
+        self._step("innocent", self.client.acknowledge, self.now, consumer, taken)
+        self.report.innocent += 1
+
+    # --- the end -------------------------------------------------------------------------------------
+
+    def _end(self) -> None:
+        """The client closes. No broker can keep it open for longer than its timeouts."""
+        self._closing = True
+        self.requests.add(self.client.close(self.now))
+        self._follow(self._drain())
+        for _ in range(4):
+            self._advance(5.0)
+        if self.client.links or self.client.next_deadline() is not None:
+            raise Violation(f"the client is closed and has links {self.client.links}, or a timer")
+        if any(self.tickets.values()):
+            raise Violation(f"the client is closed and tickets are not settled: {self.tickets}")
+        if self.requests:
+            raise Violation(f"the client is closed and requests are not answered: {self.requests}")
+        if self.ended != self.handles:
+            raise Violation(f"the client is closed and has not said so of {self.handles - self.ended}")
+
+
+def read_everything(message: Message) -> None:
+    """All that an application can look at. A key that says it is Base64 and is none raises `ValueError`."""
+    assert isinstance(message.data, bytes)
+    assert message.value is None or isinstance(message.value, bytes)
+    assert isinstance(message.properties, dict)
+    try:
+        assert message.key_bytes is None or isinstance(message.key_bytes, bytes)
+    except ValueError:
+        assert message.has_base64_key
+    assert message.key is None or isinstance(message.key, str)
+    assert message.ordering_key is None or isinstance(message.ordering_key, bytes)
+    assert isinstance(message.message_id, MessageId)
+    assert isinstance(message.producer_name, str)
+    assert isinstance(message.topic, str)
+    for number in (message.event_time, message.publish_time, message.sequence_id, message.redelivery_count):
+        assert isinstance(number, int)
+    assert "fuzz" not in repr(message)

@@ -1,0 +1,157 @@
+"""`Mischief`: one hostile frame after the other, for one direction.
+
+It mixes what must all be met: legal commands nobody asked for, every case of `mutations` in turn, payloads
+that lie, broken frames, and bytes from nowhere. Commands of the right direction with ids that mean something
+come most often, because they get furthest.
+"""
+
+from collections import Counter
+from typing import NamedTuple
+
+from fuzz.draws import Draws
+from fuzz.mutations import FRAME_MUTATIONS, cases, frame, legal_command, mutated_command
+from fuzz.payloads import entry
+from fuzz.trees import NAMES, TYPES, Known, encode
+from pulsar_sansio.wire import proto
+
+Command = proto.BaseCommand
+
+BROKER_SAYS: tuple[int, ...] = (
+    Command.MESSAGE,
+    Command.MESSAGE,
+    Command.MESSAGE,
+    Command.SEND_RECEIPT,
+    Command.SEND_RECEIPT,
+    Command.SEND_ERROR,
+    Command.SUCCESS,
+    Command.ERROR,
+    Command.ERROR,
+    Command.PRODUCER_SUCCESS,
+    Command.CLOSE_PRODUCER,
+    Command.CLOSE_CONSUMER,
+    Command.PING,
+    Command.PONG,
+    Command.LOOKUP_RESPONSE,
+    Command.PARTITIONED_METADATA_RESPONSE,
+    Command.REACHED_END_OF_TOPIC,
+    Command.ACTIVE_CONSUMER_CHANGE,
+    Command.ACK_RESPONSE,
+    Command.TOPIC_MIGRATED,
+    Command.GET_LAST_MESSAGE_ID_RESPONSE,
+    Command.CONSUMER_STATS_RESPONSE,
+    Command.GET_TOPICS_OF_NAMESPACE_RESPONSE,
+    Command.GET_SCHEMA_RESPONSE,
+    Command.GET_OR_CREATE_SCHEMA_RESPONSE,
+)
+"""What a client expects at some time, the most frequent more often."""
+
+CLIENT_SAYS: tuple[int, ...] = (
+    Command.SEND,
+    Command.SEND,
+    Command.SEND,
+    Command.ACK,
+    Command.ACK,
+    Command.FLOW,
+    Command.FLOW,
+    Command.PRODUCER,
+    Command.SUBSCRIBE,
+    Command.SUBSCRIBE,
+    Command.CLOSE_PRODUCER,
+    Command.CLOSE_CONSUMER,
+    Command.REDELIVER_UNACKNOWLEDGED_MESSAGES,
+    Command.SEEK,
+    Command.UNSUBSCRIBE,
+    Command.LOOKUP,
+    Command.PARTITIONED_METADATA,
+    Command.GET_TOPICS_OF_NAMESPACE,
+    Command.GET_LAST_MESSAGE_ID,
+    Command.CONSUMER_STATS,
+    Command.GET_SCHEMA,
+    Command.GET_OR_CREATE_SCHEMA,
+    Command.PING,
+    Command.PONG,
+    Command.NEW_TXN,
+    Command.END_TXN,
+    Command.WATCH_TOPIC_LIST,
+    Command.WATCH_TOPIC_LIST_CLOSE,
+)
+"""What a broker expects once CONNECT is done."""
+
+WITH_PAYLOAD = frozenset((Command.SEND, Command.MESSAGE))
+
+
+class Hostile(NamedTuple):
+    """A frame, and what is wrong with it in words."""
+
+    label: str
+    data: bytes
+
+
+class Mischief:
+    """`says`: commands of the right direction. `limit`: what the peer accepts as one message, in bytes.
+
+    `first_case`: where in `cases()` to go on, so that several of these go through all of it together; None
+    draws them.
+    """
+
+    def __init__(
+        self, draws: Draws, says: tuple[int, ...], known: Known, limit: int, first_case: int | None = None
+    ) -> None:
+        self.kinds: Counter[str] = Counter()
+        """How many frames of each kind were made."""
+        self.cases = 0
+        """How many of `cases()` were made."""
+        self._draws = draws
+        self._says = says
+        self._known = known
+        self._limit = limit
+        self._next_case = first_case
+
+    def next(self) -> Hostile:
+        """The next frame; rarely something that is none, or the beginning of one."""
+        draws = self._draws
+        roll = draws.below(100)
+        if roll < 48:
+            return self._legal()
+        if roll < 88:
+            return self._case()
+        if roll < 92:
+            return self._stranger()
+        return self._broken()
+
+    def _legal(self) -> Hostile:
+        """Nothing is wrong with its form."""
+        number = self._draws.choice(self._says)
+        command = encode(legal_command(number, self._draws, self._known))
+        label = NAMES[number]
+        behind = b""
+        if number in WITH_PAYLOAD:
+            what, behind = entry(self._draws, self._limit)
+            label = f"{label} ({what})"
+        self.kinds[label] += 1
+        return Hostile(label, frame(command, behind))
+
+    def _case(self) -> Hostile:
+        every = cases()
+        if self._next_case is None:
+            case = every[self._draws.below(len(every))]
+        else:
+            case = every[self._next_case % len(every)]
+            self._next_case += 1
+        self.cases += 1
+        self.kinds[f"field: {case.mutation}"] += 1
+        command = encode(mutated_command(case, self._draws, self._known))
+        behind = entry(self._draws, self._limit)[1] if case.number in WITH_PAYLOAD else b""
+        return Hostile(str(case), frame(command, behind))
+
+    def _stranger(self) -> Hostile:
+        """A legal command, most likely of the wrong direction."""
+        number = self._draws.choice(TYPES)
+        self.kinds["any command"] += 1
+        return Hostile(NAMES[number], frame(encode(legal_command(number, self._draws, self._known))))
+
+    def _broken(self) -> Hostile:
+        name = self._draws.choice(tuple(FRAME_MUTATIONS))
+        self.kinds[f"frame: {name}"] += 1
+        whole = self._legal()
+        return Hostile(f"{whole.label}: {name}", FRAME_MUTATIONS[name](whole.data, self._draws))
