@@ -67,12 +67,13 @@ class Timer:
             self._armed = deadline
             clock = self._world.clock
             when = self._world.weather.wakes_at(self.name, max(deadline, clock.now))
-            clock.at(when, self._wake, deadline)
+            clock.at(when, self.wake, deadline)
 
     def cancel(self) -> None:
         self._armed = None
 
-    def _wake(self, deadline: int) -> None:
+    def wake(self, deadline: int) -> None:
+        """The moment came for which the machine was to be woken."""
         if self._armed != deadline:
             return
         self._armed = None
@@ -103,7 +104,7 @@ class ClientNode:
         self.attempts: dict[int, Attempt] = {}
         self.alive = True
         self._recent_attempts: deque[int] = deque()
-        self._timer = Timer(world, name, self.client.next_deadline, self._handle_deadline)
+        self._timer = Timer(world, name, self.client.next_deadline, self.wake)
         self._pumping = False
 
     def pump(self) -> None:
@@ -208,7 +209,8 @@ class ClientNode:
                 self.client.receive_data(self.world.clock.now, link, b"\0\0\0\1stale")
                 self.client.disconnected(self.world.clock.now, link, "stale")
 
-    def _handle_deadline(self) -> None:
+    def wake(self) -> None:
+        """Let the machine look at the time; it may have nothing to do."""
         self.client.handle_deadline(self.world.clock.now)
         self.pump()
 
@@ -241,7 +243,7 @@ class BrokerNode:
         seed = world.streams.seed_of(f"machine {self.name} {self.incarnation}")
         now = world.clock.now
         self.broker = Broker(now, self.config, self.store.load(), seed=seed, wall_time=world.wall_time())
-        self._timer = Timer(world, self.name, self.broker.next_deadline, self._handle_deadline)
+        self._timer = Timer(world, self.name, self.broker.next_deadline, self.wake)
         world.trace.add(now, self.name, f"boots {self.incarnation}")
         self.pump()
 
@@ -455,11 +457,12 @@ class BrokerNode:
         self.broker.persisted(world.clock.now, write)
         self.pump()
 
-    def _handle_deadline(self) -> None:
+    def wake(self) -> None:
+        """Let the machine look at the time; it may have nothing to do."""
         if self.broker is None:
             return
         if self.frozen_until:
-            self._frozen.append(self._handle_deadline)
+            self._frozen.append(self.wake)
             return
         self.broker.handle_deadline(self.world.clock.now)
         self.pump()

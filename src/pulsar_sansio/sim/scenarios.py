@@ -1,0 +1,438 @@
+"""Canonical scenarios: short conversations in good weather, always the same, one feature each.
+
+Owns what they say. A sweep cuts, delays and reorders them at every place there is; so each is as short as its
+feature allows, and everything a seed would draw is written down: what is not named here is off. They run as
+worlds like any other, with the same invariants and the same liveness.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ..client.outputs import Closed, ConsumerFailed, ConsumerReady, Deliverable, Output, RequestDone
+from ..client.outputs import RequestFailed as RequestRefused
+from ..model.config import (
+    BatchingPolicy,
+    CompressionType,
+    ConsumerSpec,
+    InitialPosition,
+    SubscriptionType,
+)
+from ..model.errors import ClosedError
+from ..wire import proto
+from .clock import MILLISECOND, SECOND
+from .model import ConsumerRecord, Place, SubscriptionRecord
+from .network import Wire
+from .profile import ConsumerPlan, ProducerPlan, Profile, SubscriptionPlan, draw
+from .streams import Streams
+from .workload import Host
+from .world import World
+
+T = proto.BaseCommand
+
+SEED = 1
+"""Of every scenario; it decides the small pauses between an application's steps."""
+
+
+def quiet_profile(
+    *,
+    producers: int = 1,
+    consumers: int = 0,
+    clients: int = 1,
+    kind: SubscriptionType = SubscriptionType.EXCLUSIVE,
+    messages: int = 4,
+) -> Profile:
+    """One topic, good weather, everything optional off; consumers share one subscription, and are spread
+    over the clients."""
+    profile = draw(Streams(SEED), faults=False, messages=1)
+    profile.clients, profile.topics = clients, 1
+    profile.broker = replace(
+        type(profile.broker)(service_url=profile.broker.service_url),
+        keepalive_interval=1.0,
+        liveness_timeout=0.5,
+        cursor_flush_interval=0.01,
+        failover_delay=0.05,
+    )
+    profile.deduplication = False
+    profile.keepalive, profile.operation_timeout, profile.max_backoff = 1.0, 2.0, 0.2
+    profile.connections_per_broker = 1
+    profile.run_time, profile.lingers = SECOND, True
+    profile.latency, profile.jitter, profile.cut_permille = MILLISECOND, 0, 0
+    profile.store_delay = MILLISECOND
+    profile.subscriptions = [SubscriptionPlan(0, kind)] if consumers else []
+    profile.producers = [plain_producer(profile.producers[0], messages) for _ in range(producers)]
+    consumer = draw(Streams(SEED), faults=False).consumers[0]
+    profile.consumers = [
+        plain_consumer(consumer, (clients - 1 + index) % clients) for index in range(consumers)
+    ]
+    return profile
+
+
+def plain_producer(drawn: ProducerPlan, messages: int) -> ProducerPlan:
+    return replace(
+        drawn,
+        client=0,
+        topic=0,
+        messages=messages,
+        batching=None,
+        compression=CompressionType.NONE,
+        window=100,
+        send_timeout=0.0,
+        named=False,
+        rich_permille=0,
+        largest=16,
+        burst=2,
+        pause=4 * MILLISECOND,
+        close_permille=0,
+        flush_permille=0,
+    )
+
+
+def plain_consumer(drawn: ConsumerPlan, client: int) -> ConsumerPlan:
+    return replace(
+        drawn,
+        client=client,
+        topic=0,
+        subscription=0,
+        queue=10,
+        receipts=False,
+        batch_index=False,
+        group_time=0.01,
+        group_size=1000,
+        nack_delay=0.1,
+        nack_permille=0,
+        keep_permille=0,
+        cumulative_permille=0,
+        redeliver_permille=0,
+        close_permille=0,
+        confirm_permille=0,
+        pause=4 * MILLISECOND,
+        take=3,
+        priority=0,
+    )
+
+
+class ScenarioWorld(World):
+    """A world that follows a scenario: `script` runs when the applications begin."""
+
+    def __init__(self, scenario: "Scenario", keep_trace: bool = False) -> None:
+        self._scenario = scenario
+        self._triggers: list[tuple[int, int, Callable[[], Any]]] = []
+        self._written: dict[int, int] = {}
+        super().__init__(SEED, scenario.profile(), keep_trace)
+
+    def when_written(self, kind: int, number: int, action: Callable[[], Any]) -> None:
+        """Do something as soon as that many frames of a kind were written."""
+        self._triggers.append((kind, number, action))
+
+    def _set_phase(self, phase: str) -> None:
+        super()._set_phase(phase)
+        if phase == "run":
+            self._written.clear()
+            self.clock.after(1, self._scenario.script, self)
+
+    def _wrote(self, wire: Wire, to_broker: bool, kind: int, command: Any) -> bytes | None:
+        instead = super()._wrote(wire, to_broker, kind, command)
+        if self._triggers:
+            count = self._written[kind] = self._written.get(kind, 0) + 1
+            for wanted, number, action in self._triggers:
+                if wanted == kind and number == count:
+                    self.clock.after(0, action)
+        return instead
+
+
+def _nothing(_: ScenarioWorld) -> None:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """A conversation that can be held again and again."""
+
+    name: str
+    text: str
+    profile: Callable[[], Profile]
+    script: Callable[[ScenarioWorld], None] = _nothing
+    small: bool = False
+    """Few enough events to try every order of them."""
+
+
+SCENARIOS: dict[str, Scenario] = {}
+"""All, by name."""
+
+
+def scenario(
+    script: Callable[[ScenarioWorld], None] = _nothing, *, small: bool = False
+) -> Callable[[Callable[[], Profile]], Callable[[], Profile]]:
+    def add(profile: Callable[[], Profile]) -> Callable[[], Profile]:
+        name = profile.__name__.replace("_", "-")
+        SCENARIOS[name] = Scenario(name, " ".join((profile.__doc__ or "").split()), profile, script, small)
+        return profile
+
+    return add
+
+
+# --- what scripts do --------------------------------------------------------------------------------------
+
+
+def _unload_at_second_send(world: ScenarioWorld) -> None:
+    world.when_written(T.SEND, 2, lambda: world.unload(world.topics[0]))
+
+
+def _unload_at_second_message(world: ScenarioWorld) -> None:
+    world.when_written(T.MESSAGE, 2, lambda: world.unload(world.topics[0]))
+
+
+def _redirect_twice(world: ScenarioWorld) -> None:
+    world.mischief.arm("lookup_redirected", 2)
+
+
+def _close_both(world: ScenarioWorld) -> None:
+    world.when_written(T.SEND_RECEIPT, 2, lambda: world.producers[0].close_and_reopen())
+    world.when_written(T.MESSAGE, 3, lambda: world.consumers[0].close_and_reopen())
+
+
+def _close_producer(world: ScenarioWorld) -> None:
+    world.when_written(T.SEND, 1, lambda: world.producers[0].close_and_reopen())
+
+
+def _visit(world: ScenarioWorld) -> None:
+    Visitor(world, world.hosts[0])
+
+
+# --- the scenarios ------------------------------------------------------------------------------------------
+
+
+@scenario(small=True)
+def produce_single() -> Profile:
+    """A producer sends messages one by one, and flushes."""
+    profile = quiet_profile(messages=3)
+    profile.producers[0] = replace(profile.producers[0], flush_permille=500)
+    return profile
+
+
+@scenario()
+def produce_batch_compressed() -> Profile:
+    """A producer sends compressed batches of messages with keys and properties."""
+    profile = quiet_profile(messages=8)
+    profile.producers[0] = replace(
+        profile.producers[0],
+        batching=BatchingPolicy(max_messages=4, max_bytes=4096, max_delay=0.002),
+        compression=CompressionType.ZLIB,
+        rich_permille=500,
+        burst=8,
+    )
+    return profile
+
+
+@scenario()
+def produce_deduplicated() -> Profile:
+    """A named producer with a window of three sends to a topic that drops duplicates."""
+    profile = quiet_profile(messages=6)
+    profile.deduplication = True
+    profile.broker = replace(profile.broker, deduplication=True)
+    profile.producers[0] = replace(profile.producers[0], named=True, window=3, burst=3)
+    return profile
+
+
+@scenario(small=True)
+def consume_exclusive() -> Profile:
+    """One producer, one consumer, acknowledgements in groups."""
+    return quiet_profile(consumers=1, messages=3)
+
+
+@scenario()
+def consume_shared() -> Profile:
+    """Two consumers of two clients share; their queues are of one message."""
+    profile = quiet_profile(consumers=2, clients=2, kind=SubscriptionType.SHARED, messages=6)
+    profile.consumers = [replace(plan, queue=1, group_time=0.0) for plan in profile.consumers]
+    return profile
+
+
+@scenario()
+def consume_failover() -> Profile:
+    """Two consumers of two clients, one of them active."""
+    return quiet_profile(consumers=2, clients=2, kind=SubscriptionType.FAILOVER, messages=5)
+
+
+@scenario()
+def consume_key_shared() -> Profile:
+    """Two consumers share by key."""
+    profile = quiet_profile(consumers=2, clients=2, kind=SubscriptionType.KEY_SHARED, messages=8)
+    profile.producers[0] = replace(profile.producers[0], rich_permille=1000)
+    return profile
+
+
+@scenario()
+def acknowledge_cumulatively() -> Profile:
+    """Batches, acknowledged up to a message."""
+    profile = quiet_profile(consumers=1, messages=8)
+    profile.producers[0] = replace(
+        profile.producers[0], batching=BatchingPolicy(max_messages=4, max_delay=0.002), burst=8
+    )
+    profile.consumers[0] = replace(profile.consumers[0], cumulative_permille=1000)
+    return profile
+
+
+@scenario()
+def acknowledge_parts_of_batches() -> Profile:
+    """Batches, acknowledged message by message in any order, on a Shared subscription."""
+    profile = quiet_profile(consumers=1, kind=SubscriptionType.SHARED, messages=8)
+    profile.producers[0] = replace(
+        profile.producers[0], batching=BatchingPolicy(max_messages=4, max_delay=0.002), burst=8
+    )
+    profile.consumers[0] = replace(
+        profile.consumers[0], batch_index=True, keep_permille=500, group_time=0.0, receipts=True, take=1
+    )
+    return profile
+
+
+@scenario()
+def acknowledge_with_receipts() -> Profile:
+    """Acknowledgements that are confirmed, and an application that waits for it."""
+    profile = quiet_profile(consumers=1, kind=SubscriptionType.SHARED, messages=4)
+    profile.consumers[0] = replace(profile.consumers[0], receipts=True, confirm_permille=500)
+    return profile
+
+
+@scenario()
+def refuse_messages() -> Profile:
+    """Half of the messages are refused and come again."""
+    profile = quiet_profile(consumers=1, kind=SubscriptionType.SHARED, messages=6)
+    profile.consumers[0] = replace(profile.consumers[0], nack_permille=500, nack_delay=0.05)
+    return profile
+
+
+@scenario()
+def ask_for_everything_again() -> Profile:
+    """An exclusive consumer keeps messages for a while and asks for all of them again."""
+    profile = quiet_profile(consumers=1, messages=4)
+    profile.consumers[0] = replace(profile.consumers[0], keep_permille=600, redeliver_permille=400, queue=2)
+    return profile
+
+
+@scenario(_unload_at_second_send, small=True)
+def unload_while_sending() -> Profile:
+    """The broker gives the topic away in the middle of a burst."""
+    profile = quiet_profile(messages=5)
+    profile.producers[0] = replace(profile.producers[0], burst=5)
+    return profile
+
+
+@scenario(_unload_at_second_message)
+def unload_while_receiving() -> Profile:
+    """The broker gives the topic away while messages are on their way and acknowledgements wait."""
+    return quiet_profile(consumers=1, kind=SubscriptionType.SHARED, messages=5)
+
+
+@scenario(_redirect_twice)
+def lookup_redirected() -> Profile:
+    """The lookups of a producer and a consumer are redirected."""
+    return quiet_profile(consumers=1, messages=2)
+
+
+@scenario()
+def lookup_through_a_proxy() -> Profile:
+    """The broker is reached through the service URL."""
+    profile = quiet_profile(consumers=1, messages=2)
+    profile.broker = replace(profile.broker, proxy_through_service_url=True)
+    return profile
+
+
+@scenario(_close_both)
+def close_and_open_again() -> Profile:
+    """A named producer and a consumer are closed in the middle and opened again."""
+    profile = quiet_profile(consumers=1, messages=6)
+    profile.deduplication = True
+    profile.broker = replace(profile.broker, deduplication=True)
+    profile.producers[0] = replace(profile.producers[0], named=True)
+    return profile
+
+
+@scenario(_close_producer, small=True)
+def close_while_sending() -> Profile:
+    """A producer is closed with messages under way."""
+    profile = quiet_profile(messages=3)
+    profile.producers[0] = replace(profile.producers[0], burst=3)
+    return profile
+
+
+@scenario(_visit)
+def unsubscribe() -> Profile:
+    """A subscription is made, read from, and removed by its consumer."""
+    return quiet_profile(messages=3)
+
+
+class Visited(SubscriptionRecord):
+    """A subscription that goes away: nothing has to be left in order when it does."""
+
+    def everything_acknowledged(self) -> bool:
+        return True
+
+    def missing(self) -> list[Place]:
+        return []
+
+
+class Visitor:
+    """Subscribes, takes what comes, unsubscribes; begins again until that was confirmed once. It acknowledges
+    nothing, so whether the broker forgot the subscription can be seen by its backlog."""
+
+    def __init__(self, world: ScenarioWorld, host: Host) -> None:
+        self.world = world
+        self.host = host
+        self.number = 0
+        self.handle = 0
+        topic = world.model.topics[world.topics[0]]
+        self.record = Visited(topic, "visitor", SubscriptionType.EXCLUSIVE)
+        topic.subscriptions["visitor"] = self.record
+        self.open()
+
+    def open(self) -> None:
+        world, now = self.world, self.world.clock.now
+        if world.closing or self.host.closing is not None:
+            return
+        self.number += 1
+        name = f"visitor.{self.number}"
+        spec = ConsumerSpec(
+            topic=self.record.topic.name,
+            subscription=self.record.name,
+            consumer_name=name,
+            receiver_queue_size=2,
+            initial_position=InitialPosition.EARLIEST,
+        )
+        self.consumer = world.model.consumers[name] = ConsumerRecord(name, self.record, spec)
+        self.handle = self.host.node.client.subscribe(now, spec)
+        self.host.routes[self.handle] = self
+        world.client_watch.handles[name] = self.handle
+        world.trace.add(now, self.host.node.name, f"subscribe {name} is {self.handle}")
+        self.host.node.pump()
+
+    def _unsubscribe(self) -> None:
+        world = self.world
+        if self.consumer.closed or world.closing or self.host.closing is not None:
+            return
+        try:
+            request = self.host.node.client.unsubscribe(world.clock.now, self.handle)
+        except ClosedError:
+            return
+        self.host.routes[request] = self
+        world.trace.add(world.clock.now, self.host.node.name, f"unsubscribe {self.handle}")
+        self.host.node.pump()
+
+    def on_output(self, output: Output) -> None:
+        world = self.world
+        if isinstance(output, Deliverable):
+            client = self.host.node.client
+            while (message := client.receive(world.clock.now, self.handle)) is not None:
+                world.model.deliver(self.consumer, message)
+        elif isinstance(output, ConsumerReady):
+            world.clock.after(20 * MILLISECOND, self._unsubscribe)
+        elif isinstance(output, RequestRefused):
+            world.clock.after(100 * MILLISECOND, self._unsubscribe)
+        elif isinstance(output, (Closed, ConsumerFailed)):
+            self.consumer.closed = True
+            self.host.routes.pop(self.handle, None)
+            if not isinstance(output, Closed):
+                world.clock.after(100 * MILLISECOND, self.open)
+        elif not isinstance(output, RequestDone):
+            self.consumer.rewinds += 1  # detached, or made active
