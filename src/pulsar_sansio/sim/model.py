@@ -246,6 +246,9 @@ class ConsumerRecord:
     nacked: set[Position] = field(default_factory=set)
     redeliver_all: int = 0
     """Requests for everything unacknowledged that may still show on the wire."""
+    farewell: bool = False
+    """The broker answered the client's close; so it has everything that was acknowledged on that
+    connection."""
     closed: bool = False
 
 

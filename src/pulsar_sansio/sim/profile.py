@@ -90,6 +90,8 @@ class Profile:
     connections_per_broker: int
     run_time: int
     """Nanoseconds of the phase with faults, at most."""
+    lingers: bool
+    """The phase with faults goes on when everything is sent."""
     latency: int
     jitter: int
     cut_permille: int
@@ -157,6 +159,7 @@ def draw(streams: Streams, faults: bool = True, messages: int | None = None) -> 
         max_backoff=draw.choice([0.2, 1.0, 3.0]),
         connections_per_broker=draw.weighted([(1, 4), (2, 1)]),
         run_time=draw.spread(2, 60) * SECOND,
+        lingers=streams.stream("lingers").chance(300),
         latency=draw.spread(20, 20_000) * MICROSECOND,
         jitter=draw.choice([0, 100 * MICROSECOND, 5 * MILLISECOND]),
         cut_permille=draw.choice([0, 20, 200]),

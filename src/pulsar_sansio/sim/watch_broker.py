@@ -176,25 +176,26 @@ class BrokerWatch:
             state.forget_unconfirmed()
 
     def check_acknowledged(self, consumer: ConsumerRecord, places: list[Place]) -> None:
-        """INV-C4: the client says that the broker has these acknowledgements; then it must have got them.
+        """INV-C4: the broker has these acknowledgements, as far as the client can know; then it must have
+        got them.
 
         A message that was refused again after it was acknowledged, or an entry that is not whole where the
         broker keeps only whole ones, proves nothing.
         """
         record = consumer.subscription
         state = self.subscriptions.get((record.topic.name, record.name))
-        if state is None or not consumer.spec.acknowledgement_receipts:
-            return  # without receipts, what was sent over a connection that was lost since is not known
+        if state is None:
+            return
         for place in places:
             position = place[:2]
             if position in consumer.nacked or position <= state.memory_upto:
                 continue
-            if not (self.batch_index and consumer.spec.batch_index_acknowledgement):
-                if not record.entry_acknowledged(position) or len(record.topic.log[position].messages) > 1:
-                    continue
+            by_index = self.batch_index and consumer.spec.batch_index_acknowledgement
+            if not by_index and len(record.topic.log[position].messages) > 1:
+                continue
             if not state.acknowledged(position) >> place[2] & 1:
                 raise ViolationError(
-                    "INV-C4", f"{consumer.name}: {place} is said to be confirmed, and is not"
+                    "INV-C4", f"{consumer.name}: {place} is acknowledged, and the broker was not told"
                 )
 
     # --- producers ---
@@ -378,9 +379,7 @@ class BrokerWatch:
 
     def _upto(self, state: SubscriptionState, position: Position, bits: int | None, durable: bool) -> None:
         ledger, entry_id = position
-        if entry_id < 0:
-            return
-        if bits:
+        if bits and entry_id >= 0:
             self._individual(state, position, bits, durable)
             position = (ledger, entry_id - 1)
         if durable:

@@ -51,7 +51,7 @@ class ProducerEnd:
 class ConsumerEnd:
     """A consumer id on one wire."""
 
-    __slots__ = ("arrived", "closed", "granted", "handle", "queue", "ready", "record")
+    __slots__ = ("arrived", "closed", "dismissed", "granted", "handle", "queue", "ready", "record")
 
     def __init__(self, record: ConsumerRecord, handle: int) -> None:
         self.record = record
@@ -59,9 +59,20 @@ class ConsumerEnd:
         self.queue = record.spec.receiver_queue_size
         self.ready = False
         self.closed = False
+        self.dismissed = False
+        """Closed by the broker."""
         self.granted = 0
         self.arrived = 0
         """Messages, those masked by an ack set excepted."""
+
+
+class Farewell:
+    """A consumer that the client is closing."""
+
+    __slots__ = ("consumer",)
+
+    def __init__(self, consumer: ConsumerEnd) -> None:
+        self.consumer = consumer
 
 
 class ClientEnd:
@@ -205,6 +216,7 @@ class ClientWatch:
         if known is not None and known.ready and not known.closed:
             raise ViolationError("INV-N4", f"wire {wire.number}: consumer {command.consumer_id} opened twice")
         consumer = ConsumerEnd(record, self.handles.get(record.name, 0))
+        record.farewell = False
         end.consumers[command.consumer_id] = consumer
         self._request(wire, end, command.request_id, consumer)
 
@@ -366,8 +378,8 @@ class ClientWatch:
             producer.closed = True
 
     def _wrote_close_consumer(self, wire: Wire, end: ClientEnd, command: Any) -> None:
-        self._request(wire, end, command.request_id, None)
         consumer = end.consumers.get(command.consumer_id)
+        self._request(wire, end, command.request_id, Farewell(consumer) if consumer is not None else None)
         if consumer is not None:
             consumer.closed = True
 
@@ -378,8 +390,12 @@ class ClientWatch:
 
     def _got_answer(self, wire: Wire, end: ClientEnd, command: Any) -> None:
         what = end.requests.pop(command.request_id, None)
-        if isinstance(what, (ProducerEnd, ConsumerEnd)) and type(command) is not proto.CommandError:
+        if type(command) is proto.CommandError:
+            return
+        if isinstance(what, (ProducerEnd, ConsumerEnd)):
             what.ready = True
+        elif isinstance(what, Farewell) and not what.consumer.dismissed:
+            what.consumer.record.farewell = True
 
     def _got_message(self, wire: Wire, end: ClientEnd, command: MessageCommand) -> None:
         consumer = end.consumers.get(command.consumer_id)
@@ -399,6 +415,7 @@ class ClientWatch:
         consumer = end.consumers.get(command.consumer_id)
         if consumer is not None:
             self._closed.append(consumer)
+            consumer.dismissed = True
 
     def _got_ping(self, wire: Wire, end: ClientEnd, command: Any) -> None:
         end.pings += 1

@@ -390,6 +390,8 @@ class ConsumerApp:
         """Requests to confirm, and what was acknowledged since the one before."""
         self._acknowledged: list[Place] = []
         """By this consumer, not yet named in a request to confirm."""
+        self._on_this_connection: list[Place] = []
+        """Acknowledged since it was attached."""
         self._paused_until = 0
         self._scheduled = False
         self._turn = 0
@@ -520,6 +522,8 @@ class ConsumerApp:
         assert self.record is not None
         self.world.model.acknowledge(self.record, place)
         self._acknowledged.append(place)
+        if self.attached:
+            self._on_this_connection.append(place)
 
     def _acknowledge_cumulative(self, place: Place, message: Message) -> None:
         record = self.record
@@ -617,6 +621,7 @@ class ConsumerApp:
             self.host.routes[request] = self.world
         self.confirmations.clear()
         self.kept.clear()
+        self._on_this_connection.clear()
         self.state = "idle"
 
     def _reopen_later(self) -> None:
@@ -644,9 +649,12 @@ class ConsumerApp:
                 raise ViolationError("INV-N1", f"{record.name} is closed and was never ready")
             if output.error is not None:
                 raise ViolationError("INV-N9", f"{record.name} ends by itself: {output.error}")
+            if record.farewell and "acknowledgement_refused" not in self.world.faults:
+                self.world.broker_watch.check_acknowledged(record, self._on_this_connection)
             self._gone()
         elif kind is Detached:
             self.attached = False
+            self._on_this_connection.clear()
             record.rewinds += 1
         elif kind is Attached:
             self.attached = True
@@ -654,7 +662,8 @@ class ConsumerApp:
             record.rewinds += 1
         elif isinstance(output, (RequestDone, RequestFailed)):
             places = self.confirmations.pop(output.request, None)
-            if kind is RequestDone and places:
+            # Without receipts nothing is known of what was sent over a connection that was lost since.
+            if kind is RequestDone and places and self.plan.receipts:
                 self.world.broker_watch.check_acknowledged(record, places)
         elif kind is not EndOfTopic:
             raise ViolationError("INV-N2", f"{record.name} is told {kind.__name__}")
@@ -665,4 +674,5 @@ class ConsumerApp:
         record.closed = True
         self.host.routes.pop(self.handle, None)
         self.kept.clear()
+        self._on_this_connection.clear()
         self._reopen_later()

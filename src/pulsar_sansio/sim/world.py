@@ -12,7 +12,15 @@ from dataclasses import dataclass, field
 from traceback import format_exc
 from typing import Any
 
-from ..client.outputs import ConsumerFailed, ConsumerReady, Deliverable, Output, RequestDone, RequestFailed
+from ..client.outputs import (
+    ConsumerFailed,
+    ConsumerReady,
+    Deliverable,
+    Detached,
+    Output,
+    RequestDone,
+    RequestFailed,
+)
 from ..model.config import ClientConfig, ConsumerSpec, InitialPosition, SubscriptionType
 from .clock import MILLISECOND, SECOND, Clock
 from .faults import Injector, Weather
@@ -275,7 +283,11 @@ class World:
             app.start()
         self.injector.start()
         end = self.clock.now + profile.run_time
-        self._until(lambda: self.clock.now >= end or self._all_sent(), profile.run_time + POLL, "")
+        self._until(
+            lambda: self.clock.now >= end or (not profile.lingers and self._all_sent()),
+            profile.run_time + POLL,
+            "the clock stands still",
+        )
 
         self._set_phase("heal")
         self._heal()
@@ -594,6 +606,8 @@ class Auditor:
                 for message in messages:
                     ledger, entry, _, index, _ = message.message_id
                     found.append((ledger, entry, max(index, 0)))
+        elif isinstance(output, Detached):
+            raise ViolationError("INV-N7", f"{self.node.name} lost a sound connection: {output.cause}")
         elif isinstance(output, (ConsumerFailed, RequestFailed)):
             raise ViolationError("INV-N5", f"{self.node.name}: {output.error}")
         elif isinstance(output, RequestDone) and output.request == self._closing:
