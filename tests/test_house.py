@@ -117,3 +117,11 @@ def test_protocol_facts_are_cited_by_rule() -> None:
 
 def test_the_proto_source_is_the_only_schema() -> None:
     assert [path.name for path in (ROOT / "proto").iterdir()] == ["PulsarApi.proto"]
+
+
+def test_every_test_that_features_name_is_there() -> None:
+    named = set(
+        re.findall(r"`([a-z_]+/[a-z_/]*(?:test_\w+\.py)?)`", (ROOT / "docs" / "features.md").read_text())
+    )
+    assert len(named) > 40
+    assert [name for name in sorted(named) if not (ROOT / "tests" / name).exists()] == []
