@@ -110,10 +110,10 @@ def an_acknowledgement_after_the_close(s: Script) -> None:
 
 
 @breaks("CHECK-58")
-def permits_after_unsubscribing(s: Script) -> None:
+def permits_after_the_closes_answer(s: Script) -> None:
     s.connect()
-    s.consumer()
-    s.success(s.ask(c.UNSUBSCRIBE, consumer_id=0))
+    s.consumer(permits=0)
+    s.close_consumer()
     s.flow(1)
 
 

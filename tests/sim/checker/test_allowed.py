@@ -346,6 +346,27 @@ def acknowledging_what_an_earlier_connection_brought(s: Script) -> None:
 
 
 @allowed
+def a_client_that_gave_up_waiting_for_unsubscribe(s: Script) -> None:
+    s.connect()
+    s.consumer()
+    leaving = s.ask(c.UNSUBSCRIBE, consumer_id=0)
+    s.message(0)
+    s.ack(0)
+    s.success(leaving)
+    s.flow(1)
+
+
+@allowed
+def a_client_that_gave_up_waiting_for_a_seek(s: Script) -> None:
+    s.connect()
+    s.consumer()
+    s.ask(c.SEEK, consumer_id=0, message_publish_time=0)
+    s.client(c.PING)
+    s.broker(c.PONG)
+    s.ask(c.SEEK, consumer_id=0, message_publish_time=0)
+
+
+@allowed
 def acknowledging_what_came_before_an_attempt_that_was_given_up(s: Script) -> None:
     s.connect()
     s.consumer(kind=c.SHARED)

@@ -201,9 +201,10 @@ class State:
     __slots__ = (
         "answered", "broker_flags", "cancelled", "challenge_rounds", "challenges", "client_flags",
         "client_version", "connect_seen", "connected", "consumer", "consumers", "entry", "frame",
-        "frames_of_broker", "general", "gone_consumers", "gone_producers", "kind", "lookups",
-        "max_message_size", "memory", "pings_of_broker", "pings_of_client", "producer", "producers",
-        "quiet_since_ping", "read_by_broker", "read_by_client", "request", "side", "version", "watchers",
+        "frames_of_broker", "general", "gone_consumers", "gone_producers", "kind", "last_ping_of_client",
+        "lookups", "max_message_size", "memory", "pings_of_broker", "pings_of_client", "producer",
+        "producers", "quiet_since_ping", "read_by_broker", "read_by_client", "request", "side", "version",
+        "watchers",
     )  # fmt: skip
 
     def __init__(self, memory: Memory) -> None:
@@ -231,6 +232,8 @@ class State:
         self.pings_of_client: deque[int] = deque()
         """Frames of the PINGs that have no PONG yet."""
         self.pings_of_broker: deque[int] = deque()
+        self.last_ping_of_client = -1
+        """Its frame; where one was sent, a request may have timed out."""
         self.quiet_since_ping = False
         """Nothing at all has come from the broker since the client's last PING."""
         self.frames_of_broker = 0

@@ -43,6 +43,7 @@ def _challenge_response(state: State, response: Any) -> None:
 def _ping(state: State, ping: Any) -> None:
     if state.side is Side.CLIENT:
         state.pings_of_client.append(state.frame)
+        state.last_ping_of_client = state.frame
         state.quiet_since_ping = True
     else:
         state.pings_of_broker.append(state.frame)

@@ -127,17 +127,20 @@ def consumers_are_subscribed_first(state: State, command: Any) -> Finding:
 
 @rule("CHECK-58", *_OF_CONSUMERS)
 def nothing_after_the_close(state: State, command: Any) -> Finding:
-    """Nothing names a consumer after the client's own CLOSE_CONSUMER or UNSUBSCRIBE.
+    """Nothing names a consumer after the client's own CLOSE_CONSUMER.
 
-    What still arrives meanwhile and cannot be read may be discarded.
-    """
+    What still arrives meanwhile and cannot be read may be discarded. After UNSUBSCRIBE the consumer may go
+    on: it does when the client has given up waiting for the answer."""
     consumer = state.consumer
     if consumer is not None:
-        if consumer.closing < 0 or (state.kind == c.ACK and command.validation_error is not None):
+        if consumer.closing < 0 or consumer.unsubscribing:
+            return None
+        if state.kind == c.ACK and command.validation_error is not None:
             return None
         return f"consumer {command.consumer_id} is being closed since frame {consumer.closing}"
-    how = _gone(state, command.consumer_id)
-    return f"consumer {command.consumer_id} is {how}" if how in ("closed", "unsubscribed") else None
+    if _gone(state, command.consumer_id) != "closed":
+        return None
+    return f"consumer {command.consumer_id} is closed"
 
 
 @rule("CHECK-59", *_OF_CONSUMERS)
@@ -247,9 +250,12 @@ def seeks_have_a_target(state: State, seek: Any) -> Finding:
 
 @rule("SEEK-01", c.SEEK)
 def one_seek_at_a_time(state: State, seek: Any) -> Finding:
-    """One seek at a time: none is outstanding for the consumer."""
+    """One seek at a time: none is outstanding for the consumer.
+
+    A client that has sent a PING since then may have given up waiting.
+    """
     consumer = state.consumer
-    if consumer is None or consumer.seeking < 0:
+    if consumer is None or consumer.seeking < 0 or state.last_ping_of_client > consumer.seeking:
         return None
     return f"the SEEK of frame {consumer.seeking} is not answered"
 
