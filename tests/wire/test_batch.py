@@ -284,6 +284,17 @@ def test_encode_batch_payloads_is_member_by_member(sizes: list[int], edge: int, 
     assert singly == expected
 
 
+@settings(max_examples=25)
+@given(st.sampled_from([0, 1, 100, 127, 128, 700]), st.integers(20, 1100), EDGES, st.integers(0, 1100))
+def test_payloads_of_one_size_are_encoded_as_any_others(
+    size: int, count: int, edge: int, before: int
+) -> None:
+    first = max(0, edge - before)
+    payloads = [bytes([index & 0xFF]) * size for index in range(count)]
+    expected = [single_prefix(size, first + index) + payload for index, payload in enumerate(payloads)]
+    assert encode_batch_payloads(payloads, first) == b"".join(expected)
+
+
 @given(st.integers(0, 2**31 - 1), EDGES)
 def test_single_prefix_is_what_protobuf_writes(payload_size: int, sequence_id: int) -> None:
     header = proto.SingleMessageMetadata(
