@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from pulsar_sansio.client.outputs import Deliverable
+from pulsar_sansio.client.outputs import Attached, Deliverable, Detached, Disconnect
 from pulsar_sansio.client.redelivery import NegativeAcknowledgements
 from pulsar_sansio.model.config import SubscriptionType
 from pulsar_sansio.wire import proto
@@ -255,6 +255,27 @@ class TestOnOneConsumersSubscriptions:
         s.frames()
         s.message(0, consumer_epoch=0)
         assert s.receive() is not None
+
+
+@pytest.mark.parametrize("kind", list(SubscriptionType))
+def test_a_broker_too_old_for_the_command_is_left_so_that_it_delivers_again(kind: SubscriptionType) -> None:
+    """REDEL-03."""
+    s = ConsumerScript(protocol_version=1, subscription_type=kind, negative_acknowledgement_delay=1.0)
+    s.accept()
+    s.message(0)
+    s.message(1)
+    s.frames()
+    s.negative_acknowledge(s.receive())
+    s.outputs()
+    s.pass_time(1_100 * MILLISECOND)
+    assert "REDELIVER_UNACKNOWLEDGED_MESSAGES" not in [name for name, _ in s.frames()]
+    assert [type(output) for output in s.outputs()] == [Disconnect, Detached]
+    s.pass_time(SECOND)
+    s.accept()
+    s.frames()
+    s.redeliver()
+    assert [type(output) for output in s.outputs()] == [Attached, Disconnect, Detached]
+    s.expect()
 
 
 @pytest.mark.parametrize("kind", list(SubscriptionType))

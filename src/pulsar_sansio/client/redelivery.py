@@ -13,6 +13,7 @@ from collections.abc import Collection
 from itertools import islice
 
 from ..model.config import ConsumerSpec, seconds_to_ns
+from ..model.errors import ConnectionLost
 from ..wire import encode_command, proto
 from .acknowledger import Acknowledger
 from .acks import Place
@@ -22,6 +23,9 @@ from .services import ClientContext
 
 MAX_IDS_IN_REQUEST = 1_000
 """Ids in one REDELIVER_UNACKNOWLEDGED_MESSAGES (rule REDEL-05)."""
+
+REDELIVERY_VERSION = 2
+"""Protocol version from which a broker knows the command (REDEL-03)."""
 
 MAX_TICK = 100_000_000
 """Nanoseconds by which a negative acknowledgement may wait for others to be sent together with it."""
@@ -212,6 +216,8 @@ class Redelivery:
     def _request(self, connection: Connection, places: list[Place]) -> None:
         # What is acknowledged of a batch must be known before the rest is asked for.
         self._acknowledger.flush()
+        if self._leave_if_too_old(connection):
+            return
         remaining = iter(places)
         while part := list(islice(remaining, MAX_IDS_IN_REQUEST)):
             command = proto.CommandRedeliverUnacknowledgedMessages(consumer_id=self._wire_id)
@@ -221,7 +227,16 @@ class Redelivery:
         self._queue.remove(set(places))
 
     def _request_all(self, connection: Connection) -> None:
+        if self._leave_if_too_old(connection):
+            return
         command = proto.CommandRedeliverUnacknowledgedMessages(consumer_id=self._wire_id)
         if not self._single_entries:
             command.consumer_epoch = self.epoch
         connection.write(encode_command(_REDELIVER, command))
+
+    def _leave_if_too_old(self, connection: Connection) -> bool:
+        """A broker that does not know the command delivers again over a new connection (REDEL-03)."""
+        version = connection.protocol_version
+        if version < REDELIVERY_VERSION:
+            connection.close(ConnectionLost(f"a broker of protocol {version} delivers again only so"))
+        return version < REDELIVERY_VERSION
