@@ -40,7 +40,6 @@ class Producer:
         "connection",
         "drained",
         "encrypted",
-        "epoch",
         "id",
         "messages_in",
         "metadata",
@@ -69,7 +68,6 @@ class Producer:
         self.request_id = command.request_id
         self.name = name
         self.name_given = command.user_provided_producer_name and bool(command.producer_name)
-        self.epoch = command.epoch
         self.mode = command.producer_access_mode
         self.topic_epoch: int | None = command.topic_epoch if command.HasField("topic_epoch") else None
         self.encrypted = command.encrypted
@@ -149,7 +147,8 @@ class Producers:
     def _check_name(self, newcomer: Producer) -> None:
         """One name, one producer (rule BROKER-42).
 
-        The same producer id on the same connection never comes here: its connection answers it again.
+        The same producer id on the same connection never comes here, so no epochs are compared: its
+        connection answers it again, or has closed the old one.
         """
         present = self.by_name.get(newcomer.name)
         if present is None:

@@ -38,8 +38,6 @@ from .window import Window
 
 Command = proto.BaseCommand
 
-MAX_PUBLISH_TIME = 2**63 - 1
-
 
 class Producer:
     """One producer of one topic. Methods are called by the root with `context.now` set."""
