@@ -13,7 +13,7 @@ from pulsar_sansio.sim.campaign import ENOUGH_SEEDS
 
 SOURCES = str(Path(__file__).parents[2] / "src")
 
-FIXED_SEEDS = range(100)
+FIXED_SEEDS = range(60)
 
 
 @pytest.mark.slow
@@ -26,7 +26,7 @@ def test_fixed_seeds_pass() -> None:
     assert found["seeds"] == len(FIXED_SEEDS)
     assert found["violations"] == 0
     assert found["messages"] > 10_000
-    assert found["virtual_seconds"] > 1_000
+    assert found["virtual_seconds"] > 500
     assert found["fault_kinds"] > 35
     assert campaign.outcome is Outcome.PASSED
 

@@ -181,10 +181,10 @@ def draw(streams: Streams, faults: bool = True, messages: int | None = None) -> 
 
 def _producer(draw: Stream, profile: Profile, messages: int) -> ProducerPlan:
     batching = None
-    if draw.chance(800):
+    if draw.chance(900):
         batching = BatchingPolicy(
-            max_messages=draw.choice([1, 4, 8, 16]),
-            max_bytes=draw.choice([64, 1024, 128 * 1024]),
+            max_messages=draw.choice([2, 8, 16, 16]),
+            max_bytes=draw.choice([500, 4096, 128 * 1024]),
             max_delay=draw.choice([0.0, 0.001, 0.02]),
         )
     return ProducerPlan(
@@ -201,12 +201,12 @@ def _producer(draw: Stream, profile: Profile, messages: int) -> ProducerPlan:
                 (CompressionType.SNAPPY, 1),
             ]
         ),
-        window=draw.choice([1, 7, 100, 10_000]),
+        window=draw.choice([1, 10, 50, 200, 10_000, 10_000, 10_000]),
         send_timeout=draw.choice([0.0, 0.0, 3.0, 10.0, 30.0]),
         named=draw.chance(400),
         rich_permille=draw.choice([0, 0, 100, 500]),
         largest=draw.choice([16, 200, 2000]),
-        burst=draw.choice([1, 16, 48]),
+        burst=draw.choice([4, 16, 48]),
         pause=draw.spread(MILLISECOND, SECOND),
         close_permille=draw.choice([0, 0, 10, 50]),
         flush_permille=draw.choice([0, 50, 300]),
@@ -218,10 +218,10 @@ def _consumer(draw: Stream, profile: Profile, subscription: int) -> ConsumerPlan
         client=draw.below(profile.clients),
         topic=profile.subscriptions[subscription].topic,
         subscription=subscription,
-        queue=draw.choice([1, 2, 5, 20, 1000]),
+        queue=draw.choice([1, 3, 10, 50, 1000]),
         receipts=draw.chance(400),
         batch_index=draw.chance(500),
-        group_time=draw.choice([0.0, 0.01, 0.1, 1.0]),
+        group_time=draw.choice([0.0, 0.01, 0.1, 0.1, 1.0]),
         group_size=draw.choice([2, 20, 1000]),
         nack_delay=draw.choice([0.0, 0.1, 1.0]),
         nack_permille=draw.choice([0, 0, 50, 300]),
@@ -231,7 +231,7 @@ def _consumer(draw: Stream, profile: Profile, subscription: int) -> ConsumerPlan
         close_permille=draw.choice([0, 0, 10, 50]),
         confirm_permille=draw.choice([0, 50, 200]),
         pause=draw.spread(MILLISECOND, SECOND),
-        take=draw.choice([1, 3, 100]),
+        take=draw.choice([1, 5, 100, 100]),
         priority=draw.choice([0, 0, 0, 1]),
     )
 
