@@ -40,7 +40,7 @@ NEGATIVE = (-1, -2, -(2**31), -(2**31) - 1, -(2**63))
 LENGTHS = (1, 127, 2**14, 2**31 - 1, 2**31, 2**32 - 1, 2**63, 2**64 - 1)
 """Lengths that a field claims, or claims too much."""
 
-MANY = 300
+MANY = 100
 """Repetitions of a field; messages of protobuf cost far more in memory than on the wire."""
 
 DEEP = 150

@@ -6,6 +6,7 @@ Knows no machine.
 import re
 from collections import Counter
 from dataclasses import asdict, dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from pulsar_sansio import ServerError
@@ -84,6 +85,7 @@ _FROM_CASE_TO_CASE: tuple[tuple[re.Pattern[str], str], ...] = (
 )
 
 
+@lru_cache(maxsize=4096)
 def cause_of(reason: str) -> str:
     """A reason without what differs from case to case, so that reasons can be counted."""
     text = reason

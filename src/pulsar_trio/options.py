@@ -39,6 +39,7 @@ class ClientOptions(TypedDict, total=False):
     initial_backoff: float
     max_backoff: float
     max_message_size: int
+    max_announced_message_size: int
     listener_name: str | None
 
 

@@ -239,6 +239,8 @@ class Attachment:
         self._topic = topic
         self._owner = owner
         self._not_partitioned = False
+        self._assignments = 0
+        """How often brokers have said where to go, and were followed at once, since the last wait."""
         durations = services.durations
         self._backoff = Backoff(durations.initial_backoff, durations.max_backoff, context.rng, mandatory_stop)
         self._retry_at = context.deadlines.slot(self._retry)
@@ -366,6 +368,7 @@ class Attachment:
     def _back_off(self, cause: PulsarError) -> None:
         self._depart(Input.RETRY, BackingOff(cause))
         self._last_error = cause
+        self._assignments = 0
         now = self._context.now
         self._retry_at.set(now + self._backoff.next(now))
 
@@ -418,8 +421,9 @@ class Attachment:
             case _:
                 raise AssertionError("registered with a connection that it does not use")
         address = parse_broker_url(assigned_url) if assigned_url else None
-        if address is None:
-            self._back_off(cause)
+        self._assignments += 1
+        if address is None or self._assignments > self._services.config.max_lookup_redirects:
+            self._back_off(cause)  # without end, it would be a redirect without end
             return
         # A connection through a proxy goes on through that proxy: only the broker behind it changes.
         proxied = connection.logical != connection.physical

@@ -44,6 +44,10 @@ CONNECTION_REQUEST_ID = 2**64 - 1
 REJECTION_PERIOD = 60_000_000_000
 """Nanoseconds in which rejections are counted, from the first one on (rule CONN-15)."""
 
+MAX_UNREAD_ANSWERS = 16 * 1024 * 1024
+"""Bytes written because of what the peer sent (not because it answered a request) that it may leave unread.
+An honest broker stops sending for want of permits long before."""
+
 MAX_IDLE = 60_000_000_000
 """Nanoseconds after which a connection that nobody uses is ended (rule POOL-13; Java's default)."""
 
@@ -153,6 +157,8 @@ class Connection:
         self._frame_limit = max_frame_size(services.config.max_message_size)
         self._ended = False
         self._transmit_pending = False
+        self._unread_answers = 0
+        """Bytes of `unwritten` that are answers to what the peer sent unasked."""
         self._heard = True
         self.used = True
         """Somebody asked for this connection since the last look."""
@@ -255,6 +261,7 @@ class Connection:
         if whole is None:
             return
         position = 0
+        written = len(self.unwritten)
         limit = self._frame_limit
         handlers = self._handlers
         try:
@@ -277,9 +284,14 @@ class Connection:
             self.close(error)
             return
         self._received.hold(whole, position)
+        if len(self.unwritten) > written:
+            self._unread_answers += sum(map(len, self.unwritten[written:]))
+            if self._unread_answers > MAX_UNREAD_ANSWERS:
+                self.close(RemoteProtocolError("the broker goes on sending and does not read the answers"))
 
     def data_to_send(self) -> list[bytes]:
         self._transmit_pending = False
+        self._unread_answers = 0
         chunks = self.unwritten
         self.unwritten = []
         return chunks
@@ -296,8 +308,10 @@ class Connection:
         self.protocol_version = min(command.protocol_version, PROTOCOL_VERSION)
         self.feature_flags = command.feature_flags
         if command.max_message_size > 0:
-            self.max_message_size = command.max_message_size
-            self._frame_limit = max_frame_size(command.max_message_size)
+            # Up to a limit of our own: what is believed here may be allocated (and decompressed to) later.
+            believed = self._services.config.max_announced_message_size
+            self.max_message_size = min(command.max_message_size, believed)
+            self._frame_limit = max_frame_size(self.max_message_size)
         self._handlers = self._handlers_of(Ready)
         self._timer.clear()
         self._timer = self._context.deadlines.slot(self._keepalive)
@@ -308,7 +322,7 @@ class Connection:
         self.close(broker_error(command.error, command.message))
 
     def _on_auth_challenge(self, command: Any) -> None:
-        method = command.challenge.auth_method_name
+        method = command.challenge.auth_method_name[:100]
         self.close(
             AuthenticationError(f"the broker asks for {method!r} credentials and this client has none")
         )
@@ -396,7 +410,10 @@ class Connection:
         """Not followed: the close that comes next makes the owner look up its topic again."""
 
     def _on_reply(self, command: Any) -> None:
+        written = len(self.unwritten)
         self._services.requests.reply(self, command)
+        # What an answered request leads to (all of a window may be sent again) was wanted.
+        self._unread_answers -= sum(map(len, self.unwritten[written:]))
 
     def _on_error(self, command: Any) -> None:
         if command.request_id == CONNECTION_REQUEST_ID:

@@ -235,7 +235,9 @@ class Lookup:
         address = parse_broker_url(url)
         if address is None:
             wanted = "brokerServiceUrlTls" if self.service_url.tls else "brokerServiceUrl"
-            failed(RemoteProtocolError(f"lookup of {topic}: no usable {wanted} in the answer, but {url!r}"))
+            failed(
+                RemoteProtocolError(f"lookup of {topic}: no usable {wanted} in the answer, but {url[:200]!r}")
+            )
             return
         if response.response == LookupResponse.Redirect:
             question.redirects += 1

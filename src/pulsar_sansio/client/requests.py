@@ -36,6 +36,10 @@ REPLIES: dict[type, int] = {
 }
 
 
+MAX_DONE = 1000
+"""Requests that are done and kept in the queue of timeouts; from here on at most as many as are not done."""
+
+
 class Pending:
     """One request that has no answer yet."""
 
@@ -64,11 +68,13 @@ class Pending:
 class _Timeouts:
     """Requests with the same limit of time, in the order in which they run out: a queue, not a heap."""
 
-    __slots__ = ("queue", "slot")
+    __slots__ = ("_done", "queue", "slot")
 
     def __init__(self, slot: Slot) -> None:
         self.slot = slot
         self.queue: deque[Pending] = deque()
+        self._done = 0
+        """How many in the queue are done: they wait there behind older ones that are not."""
 
     def add(self, pending: Pending) -> None:
         self.queue.append(pending)
@@ -76,12 +82,17 @@ class _Timeouts:
             self.slot.set(pending.deadline)
 
     def tidy(self) -> None:
-        """Forget what was answered; no timer where nothing is left."""
+        """One more is done: forget what was answered; no timer where nothing is left."""
         queue = self.queue
+        self._done += 1
         while queue and queue[0].done:
             queue.popleft()
+            self._done -= 1
         if not queue:
             self.slot.clear()
+        elif self._done > MAX_DONE and 2 * self._done > len(queue):
+            self.queue = deque(pending for pending in queue if not pending.done)
+            self._done = 0
 
 
 class Requests:
@@ -163,9 +174,8 @@ class Requests:
 
     def _expire(self, limit: int) -> None:
         timeouts = self._timeouts[limit]
-        queue = timeouts.queue
         now = self._context.now
-        while queue and queue[0].deadline <= now:
+        while (queue := timeouts.queue) and queue[0].deadline <= now:
             pending = queue[0]
             seconds = limit / 1_000_000_000
             self._settle(pending).on_failed(

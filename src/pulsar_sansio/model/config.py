@@ -122,6 +122,8 @@ class ClientConfig:
     `max_rejected_requests`: rejections within 60 s after which a connection is replaced (rule CONN-15).
     `initial_backoff`, `max_backoff`: seconds between attempts to reconnect.
     `max_message_size`: bytes; used until the broker announces its own limit.
+    `max_announced_message_size`: bytes; the largest limit that a broker is believed. One frame of that size
+    may be held in memory, whoever sends it; frames above it end the connection.
     """
 
     service_url: str
@@ -135,6 +137,7 @@ class ClientConfig:
     initial_backoff: float = 0.1
     max_backoff: float = 60.0
     max_message_size: int = 5 * 1024 * 1024
+    max_announced_message_size: int = 64 * 1024 * 1024
     listener_name: str | None = None
 
     def __post_init__(self) -> None:
@@ -149,6 +152,7 @@ class ClientConfig:
         _duration("initial_backoff", self.initial_backoff, minimum=0.001)
         _duration("max_backoff", self.max_backoff, minimum=self.initial_backoff)
         _integer("max_message_size", self.max_message_size, 1024, 2**31 - 1 - 10_240)
+        _integer("max_announced_message_size", self.max_announced_message_size, 1024, 2**31 - 1 - 10_240)
         _optional_text("listener_name", self.listener_name)
 
 

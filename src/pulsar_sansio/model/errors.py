@@ -265,8 +265,13 @@ _CLASS_BY_CODE: dict[ServerError, type[BrokerError]] = {
 }
 
 
+MAX_TEXT = 4096
+"""Characters kept of what a broker says: an error is kept, logged and shown, and not by its size."""
+
+
 def broker_error(code: int, text: str) -> BrokerError:
     """The error for a broker's code; a code this version does not know becomes UnknownError."""
+    text = text[:MAX_TEXT]
     try:
         known = ServerError(code)
     except ValueError:

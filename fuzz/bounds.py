@@ -1,0 +1,50 @@
+"""How much memory a peer can make a machine hold, as a function of its configuration.
+
+Every term names what is held. What an application holds of its own will is not in it: messages that it took,
+messages that it sent and that wait for their receipt. Neither is what a broker stores: storage is what
+clients are given it for, and the policies and limits of topics are its bound.
+"""
+
+from collections.abc import Iterable
+
+from pulsar_sansio import ClientConfig, ConsumerSpec
+from pulsar_sansio.client.acks import MAX_OPEN_BATCHES
+from pulsar_sansio.client.connection import MAX_UNREAD_ANSWERS
+from pulsar_sansio.client.permits import MAX_BYTES_BEYOND_GRANT, MAX_ENTRIES_BEYOND_GRANT
+from pulsar_sansio.wire import max_frame_size
+
+FIXED = 4 * 1024 * 1024
+"""Bytes of tables and caches that fill as they are used: layouts of batches, sizes of headers, likenesses of
+receipts. Each of them has a number of entries of its own."""
+
+FRAME_COPIES = 4
+"""A frame is held as pieces, joined, and as its payload; and the next one may have begun."""
+
+EXPANSION = 16
+"""Bytes held for one byte of a batch: the smallest message has 6 bytes, and becomes an object, a reference to
+it and a position."""
+
+ENTRY = 2048
+"""Bytes of an entry besides its payload: its headers taken apart."""
+
+ANSWER_EXPANSION = 4
+"""Bytes held for one byte that waits to be written: answers are small objects."""
+
+RECORD = 512
+"""Bytes of the record of a batch that is not wholly acknowledged."""
+
+
+def client_bound(config: ClientConfig, consumers: Iterable[ConsumerSpec], links: int, limit: int) -> int:
+    """Bytes that brokers can make a client hold.
+
+    `limit`: the largest message that the broker may announce and be believed. `links`: connections at one
+    time.
+    """
+    held = FIXED + links * (FRAME_COPIES * max_frame_size(limit) + ANSWER_EXPANSION * MAX_UNREAD_ANSWERS)
+    for consumer in consumers:
+        granted = consumer.receiver_queue_size * limit
+        beyond = min(MAX_ENTRIES_BEYOND_GRANT * limit, MAX_BYTES_BEYOND_GRANT + limit)
+        entries = consumer.receiver_queue_size + MAX_ENTRIES_BEYOND_GRANT
+        held += (granted + beyond) * EXPANSION + entries * ENTRY
+        held += min(MAX_OPEN_BATCHES, entries) * RECORD
+    return held
