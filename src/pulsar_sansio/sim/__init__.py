@@ -6,23 +6,36 @@ no code with either machine checks every step. The same seed gives the same trac
 """
 
 from .campaign import Campaign, run_seed, run_seeds
+from .case import Case
 from .faults import FAULTS
 from .profile import Profile, draw
+from .scenarios import SCENARIOS
+from .shrink import Shrunk, shrink
 from .streams import Streams
+from .sweep import KINDS, SweepReport, find, run_point, sweep
 from .violations import LivenessError, Outcome, ViolationError
 from .world import SeedReport, World
 
 __all__ = [
     "FAULTS",
+    "KINDS",
+    "SCENARIOS",
     "Campaign",
+    "Case",
     "LivenessError",
     "Outcome",
     "Profile",
     "SeedReport",
+    "Shrunk",
     "Streams",
+    "SweepReport",
     "ViolationError",
     "World",
     "draw",
+    "find",
+    "run_point",
     "run_seed",
     "run_seeds",
+    "shrink",
+    "sweep",
 ]

@@ -125,6 +125,12 @@ class ScenarioWorld(World):
         """Do something as soon as that many frames of a kind were written."""
         self._triggers.append((kind, number, action))
 
+    def reset_everything(self) -> None:
+        """All connections are lost, once."""
+        self.trace.add(self.clock.now, "fault", "reset")
+        for wire in list(self.network.wires.values()):
+            wire.reset()
+
     def _set_phase(self, phase: str) -> None:
         super()._set_phase(phase)
         if phase == "run":
@@ -194,6 +200,14 @@ def _close_both(world: ScenarioWorld) -> None:
 
 def _close_producer(world: ScenarioWorld) -> None:
     world.when_written(T.SEND, 1, lambda: world.producers[0].close_and_reopen())
+
+
+def _reset_at_second_send(world: ScenarioWorld) -> None:
+    world.when_written(T.SEND, 2, world.reset_everything)
+
+
+def _reset_at_acknowledgement(world: ScenarioWorld) -> None:
+    world.when_written(T.ACK, 1, world.reset_everything)
 
 
 def _visit(world: ScenarioWorld) -> None:
@@ -355,6 +369,20 @@ def close_while_sending() -> Profile:
     profile = quiet_profile(messages=3)
     profile.producers[0] = replace(profile.producers[0], burst=3)
     return profile
+
+
+@scenario(_reset_at_second_send, small=True)
+def reset_while_sending() -> Profile:
+    """The connection is lost in the middle of a burst."""
+    profile = quiet_profile(messages=3)
+    profile.producers[0] = replace(profile.producers[0], burst=3)
+    return profile
+
+
+@scenario(_reset_at_acknowledgement, small=True)
+def reset_while_acknowledging() -> Profile:
+    """The connection is lost while an acknowledgement is under way."""
+    return quiet_profile(consumers=1, kind=SubscriptionType.SHARED, messages=2)
 
 
 @scenario(_visit)

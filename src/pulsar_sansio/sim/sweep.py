@@ -28,7 +28,7 @@ EARLY = "early"
 
 LATE = {"1ms": MILLISECOND, "30ms": 30 * MILLISECOND, "400ms": 400 * MILLISECOND, "3s": 3 * SECOND}
 
-WINDOW = 3 * MILLISECOND
+WINDOW = 20 * MILLISECOND
 """What is due within so many nanoseconds of the earliest event could as well happen first."""
 
 DEPTH = 60
@@ -48,8 +48,16 @@ class SweepReport:
     """That there are."""
     runs: int = 0
     """That were tried."""
+    complete: bool = False
+    """Whether all were tried."""
     failures: list[tuple[str, SeedReport]] = field(default_factory=list)
     """Points, as text, and what happened."""
+    _traces: set[str] = field(default_factory=set)
+
+    @property
+    def distinct(self) -> int:
+        """How many different runs there were: some orders differ only in events that do nothing."""
+        return len(self._traces)
 
     @property
     def outcome(self) -> Outcome:
@@ -61,6 +69,8 @@ class SweepReport:
             "kind": self.kind,
             "points": self.points,
             "runs": self.runs,
+            "distinct": self.distinct,
+            "complete": self.complete,
             "failures": [
                 {
                     "point": point,
@@ -175,11 +185,11 @@ def cuts(scenario: Scenario) -> list[Cut]:
     _must_pass(world.run(), scenario)
     return [
         Cut(wire.number, pipe.to_broker, byte, ending)
+        for ending in ENDINGS
         for wire in world.wires
         if not wire.client.name.startswith("auditor")
         for pipe in (wire.to_broker, wire.to_client)
         for byte in range(pipe.arrived + 1)
-        for ending in ENDINGS
     ]
 
 
@@ -264,7 +274,7 @@ def nudges(scenario: Scenario) -> list[Nudge]:
     """Every step, with all timers fired early or held back; on time is the scenario itself."""
     world = NudgedWorld(scenario, None)
     _must_pass(world.run(), scenario)
-    return [Nudge(step, moment) for step in range(world.nudging.steps) for moment in (EARLY, *LATE)]
+    return [Nudge(step, moment) for moment in (EARLY, *LATE) for step in range(world.nudging.steps)]
 
 
 # --- interleavings ------------------------------------------------------------------------------------------
@@ -357,17 +367,21 @@ class Orders:
         self._scenario = scenario
         self._depth = depth
         self._deviations = deviations
-        self.complete = False
-        """Whether every order was tried."""
+        self._todo = [Order()]
+
+    @property
+    def waiting(self) -> int:
+        """Orders that are known and were not run yet."""
+        return len(self._todo)
 
     def __iter__(self) -> Iterator[tuple[Order, SeedReport]]:
-        """Runs each order. Deviations behind the last one of an order make the orders that follow from it."""
-        todo = [Order()]
+        """Runs each order. Deviations behind the last one of an order make the orders that follow from it;
+        one that fails is not followed."""
+        todo = self._todo
         while todo:
             order = todo.pop()
             world = OrderWorld(self._scenario, order, self._depth)
             report = world.run()
-            yield order, report
             if len(order.choices) < self._deviations and report.outcome is Outcome.PASSED:
                 first = order.choices[-1][0] + 1 if order.choices else 0
                 branches = world.chooser.branches
@@ -376,7 +390,7 @@ class Orders:
                     for number in range(len(branches) - 1, first - 1, -1)
                     for which in range(1, branches[number])
                 ]
-        self.complete = True
+            yield order, report
 
 
 # --- all together -------------------------------------------------------------------------------------------
@@ -413,31 +427,35 @@ def sweep(
     every: int = 1,
     first: int = 0,
     enough: Callable[[], bool] = lambda: False,
+    depth: int = DEPTH,
     deviations: int = DEVIATIONS,
 ) -> SweepReport:
     """One scenario under one kind of sweep: every `every`th point from `first` on, until it is enough.
 
-    For interleavings `points` is what was found so far, since each run shows more of them.
+    For interleavings all orders with at most `deviations` among the first `depth` choices are run, and
+    `points` is how many were found so far, since each run shows more of them.
     """
     report = SweepReport(scenario.name, kind)
     if kind == "interleavings":
-        orders = Orders(scenario, deviations=deviations)
+        orders = Orders(scenario, depth, deviations)
         for order, result in orders:
-            report.points += 1
+            report.points = report.runs + 1 + orders.waiting
             _count(report, str(order), result)
+            if orders.waiting and enough():
+                return report
+    else:
+        points: list[Cut] | list[Nudge] = cuts(scenario) if kind == "cut" else nudges(scenario)
+        report.points = len(points)
+        for point in points[first::every]:
             if enough():
-                break
-        return report
-    points: list[Cut] | list[Nudge] = cuts(scenario) if kind == "cut" else nudges(scenario)
-    report.points = len(points)
-    for point in points[first::every]:
-        if enough():
-            break
-        _count(report, str(point), run_point(scenario, str(point)))
+                return report
+            _count(report, str(point), run_point(scenario, str(point)))
+    report.complete = report.runs == report.points
     return report
 
 
 def _count(report: SweepReport, point: str, result: SeedReport) -> None:
     report.runs += 1
+    report._traces.add(result.trace_hash)
     if result.outcome is not Outcome.PASSED:
         report.failures.append((point, result))

@@ -18,6 +18,9 @@ from typing import Any
 
 from pulsar_sansio.sim import Campaign, Outcome, SeedReport, World, run_seed
 
+from .arguments import positive, seconds, whole
+from .sweep import add_shrink, add_sweep
+
 CHUNK = 4
 """Seeds handed to a process at a time."""
 
@@ -39,45 +42,25 @@ def add_parser(subparsers: "argparse._SubParsersAction[Any]") -> None:
         description="Exit code: 0 all passed, 1 an exception, 2 an invariant, 3 liveness, 4 nondeterminism, "
         "5 a fault kind that never happened in a large run.",
     )
-    run.add_argument("--seed", type=_seed, default=0, metavar="N", help="the first seed (default 0)")
+    run.add_argument("--seed", type=whole, default=0, metavar="N", help="the first seed (default 0)")
     run.add_argument(
-        "--seeds", type=_positive, metavar="N", help="how many seeds (default 100, or as many as fit)"
+        "--seeds", type=positive, metavar="N", help="how many seeds (default 100, or as many as fit)"
     )
-    run.add_argument("--seconds", type=_seconds, metavar="S", help="stop handing out seeds after S seconds")
-    run.add_argument("--jobs", type=_positive, default=1, metavar="N", help="processes (default 1)")
+    run.add_argument("--seconds", type=seconds, metavar="S", help="stop handing out seeds after S seconds")
+    run.add_argument("--jobs", type=positive, default=1, metavar="N", help="processes (default 1)")
     run.add_argument("--json", action="store_true", help="print one JSON object")
     run.set_defaults(handler=_run)
     replay = actions.add_parser(
         "replay", help="run one seed and print its transcript", description="Print what happened in one seed."
     )
-    replay.add_argument("--seed", type=_seed, required=True, metavar="N")
+    replay.add_argument("--seed", type=whole, required=True, metavar="N")
     replay.add_argument(
-        "--lines", type=_positive, default=200, metavar="N", help="the last N lines (default 200)"
+        "--lines", type=positive, default=200, metavar="N", help="the last N lines (default 200)"
     )
     replay.add_argument("--json", action="store_true", help="print one JSON object")
     replay.set_defaults(handler=_replay)
-
-
-def _positive(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"a whole number of at least 1, not {text!r}")
-    return int(text)
-
-
-def _seed(text: str) -> int:
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"a whole number of at least 0, not {text!r}")
-    return int(text)
-
-
-def _seconds(text: str) -> float:
-    try:
-        number = float(text)
-    except ValueError:
-        number = 0.0
-    if not 0 < number < 1e7:
-        raise argparse.ArgumentTypeError(f"seconds, more than 0, not {text!r}")
-    return number
+    add_sweep(actions)
+    add_shrink(actions)
 
 
 def _seeds(first: int, number: int | None, until: float | None) -> Iterator[int]:

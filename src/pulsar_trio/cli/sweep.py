@@ -1,0 +1,157 @@
+"""`pulsar-trio simulate sweep` and `shrink`: one scenario with something different at every point, and one
+failing seed made small.
+
+Owns the time limits and what is printed; the sweeps and the shrinker themselves know no clock.
+"""
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from pulsar_sansio.sim import KINDS, SCENARIOS, Outcome, SweepReport
+from pulsar_sansio.sim.shrink import readable, shrink
+from pulsar_sansio.sim.sweep import DEPTH, DEVIATIONS, find, run_point, sweep
+
+from .arguments import positive, seconds, whole
+
+
+def add_sweep(actions: "argparse._SubParsersAction[Any]") -> None:
+    """The action `sweep`."""
+    parser = actions.add_parser(
+        "sweep",
+        help="short conversations again and again: cut at every byte, timers early and late, other orders",
+        description="cut: a wire ends after every byte, in both directions, by a reset, in silence or in "
+        "good order. timers: after every event all timers fire early, or are held back. interleavings (of "
+        "the small scenarios): every order of events with few deviations. Exit code as of run.",
+    )
+    parser.add_argument("--scenario", default="all", metavar="NAME", help="all (default) or one of --list")
+    parser.add_argument("--kind", choices=[*KINDS, "all"], default="cut", help="default cut")
+    parser.add_argument("--every", type=positive, default=1, metavar="N", help="only every Nth point")
+    parser.add_argument("--first", type=whole, default=0, metavar="N", help="leave out the first N points")
+    parser.add_argument("--depth", type=positive, default=DEPTH, metavar="N", help="choices that are varied")
+    parser.add_argument(
+        "--deviations", type=whole, default=DEVIATIONS, metavar="N", help="choices that are not the earliest"
+    )
+    parser.add_argument("--seconds", type=seconds, metavar="S", help="begin no run after S seconds")
+    parser.add_argument("--point", metavar="TEXT", help="run one point of one scenario, print its transcript")
+    parser.add_argument("--list", action="store_true", help="name the scenarios")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.set_defaults(handler=_sweep)
+
+
+def add_shrink(actions: "argparse._SubParsersAction[Any]") -> None:
+    """The action `shrink`."""
+    parser = actions.add_parser(
+        "shrink",
+        help="make a failing seed small enough to be read",
+        description="Leave out faults, applications, messages and features while the same invariant is "
+        "broken, and print what is left. Exit code: that of the seed; 0 where it passes.",
+    )
+    parser.add_argument("seed", type=whole, metavar="SEED")
+    parser.add_argument("--seconds", type=seconds, default=60.0, metavar="S", help="stop then (default 60)")
+    parser.add_argument(
+        "--save", type=Path, metavar="FILE", help="write the case down, to be replayed by tests"
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.set_defaults(handler=_shrink)
+
+
+def _until(limit: float | None) -> Callable[[], bool]:
+    if limit is None:
+        return lambda: False
+    end = time.monotonic() + limit
+    return lambda: time.monotonic() >= end
+
+
+def _wrong(error: ValueError) -> int:
+    print(f"pulsar-trio simulate: {error}", file=sys.stderr)
+    return 2
+
+
+def _sweep(arguments: argparse.Namespace) -> int:
+    if arguments.list:
+        for each in SCENARIOS.values():
+            print(f"{each.name:28} {each.text}{' (small)' if each.small else ''}")
+        return 0
+    try:
+        scenarios = list(SCENARIOS.values()) if arguments.scenario == "all" else [find(arguments.scenario)]
+        if arguments.point is not None:
+            return _point(arguments)
+    except ValueError as error:
+        return _wrong(error)
+    started = time.monotonic()
+    enough = _until(arguments.seconds)
+    reports: list[SweepReport] = []
+    for kind in KINDS if arguments.kind == "all" else (arguments.kind,):
+        for scenario in scenarios:
+            if enough() or (kind == "interleavings" and not scenario.small and len(scenarios) > 1):
+                continue
+            report = sweep(
+                scenario,
+                kind,
+                arguments.every,
+                arguments.first,
+                enough,
+                arguments.depth,
+                arguments.deviations,
+            )
+            reports.append(report)
+            if not arguments.json:
+                _print(report)
+    failures = [report for report in reports if report.failures]
+    runs = sum(report.runs for report in reports)
+    elapsed = time.monotonic() - started
+    if arguments.json:
+        found: dict[str, Any] = {"sweeps": [report.as_json() for report in reports]}
+        found |= {"scenarios": len({report.scenario for report in reports}), "runs": runs}
+        found |= {"points": sum(report.points for report in reports), "seconds": round(elapsed, 3)}
+        found["violations"] = sum(len(report.failures) for report in reports)
+        found["distinct"] = sum(report.distinct for report in reports)
+        print(json.dumps(found, sort_keys=True))
+    else:
+        print(f"{runs} runs in {elapsed:.1f} s, {sum(len(each.failures) for each in failures)} failures")
+    return int(min((report.outcome for report in failures), default=Outcome.PASSED))
+
+
+def _print(report: SweepReport) -> None:
+    print(
+        f"{report.scenario:28} {report.kind:14} {report.runs:6} of {report.points:6} points, "
+        f"{len(report.failures)} failures",
+        flush=True,
+    )
+    for point, failure in report.failures[:5]:
+        print(f"  {point!r}: {failure.rule} in phase {failure.phase}: {failure.text}")
+
+
+def _point(arguments: argparse.Namespace) -> int:
+    report = run_point(find(arguments.scenario), arguments.point, keep_trace=True)
+    lines = readable(report.transcript)
+    if arguments.json:
+        found = {"scenario": arguments.scenario, "point": arguments.point, "rule": report.rule}
+        found |= {"outcome": report.outcome.name.lower(), "text": report.text, "phase": report.phase}
+        print(json.dumps({**found, "transcript": lines}, sort_keys=True))
+    else:
+        print("\n".join(lines))
+        print(f"{report.outcome.name.lower()} {report.rule} {report.text}".strip())
+    return int(report.outcome)
+
+
+def _shrink(arguments: argparse.Namespace) -> int:
+    try:
+        found = shrink(arguments.seed, _until(arguments.seconds))
+    except ValueError as error:
+        print(error)
+        return 0
+    if arguments.save is not None:
+        arguments.save.write_text(json.dumps(found.case.as_json(), indent=1, sort_keys=True) + "\n")
+    if arguments.json:
+        plain = {"case": found.case.as_json(), "runs": found.runs, "rule": found.report.rule}
+        plain |= {"text": found.report.text, "transcript": found.transcript}
+        print(json.dumps(plain, sort_keys=True))
+    else:
+        print(found)
+    return int(found.report.outcome)
