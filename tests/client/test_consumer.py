@@ -362,6 +362,25 @@ class TestNews:
         )
         assert s.outputs()[1:] == [ActiveChanged(s.consumer, True)]
 
+    def test_not_active_before_the_answer_to_subscribe(self) -> None:
+        """A Java broker says so to a consumer that is not chosen before it answers its SUBSCRIBE."""
+        s = ConsumerScript(subscription_type=SubscriptionType.FAILOVER)
+        change = proto.CommandActiveConsumerChange(consumer_id=0, is_active=False)
+        s.say("ACTIVE_CONSUMER_CHANGE", change)
+        assert s.outputs() == []
+        s.accept()
+        assert s.outputs()[1:] == [ActiveChanged(s.consumer, False)]
+        s.expect("FLOW")
+        s.redeliver()
+        s.expect()  # REDEL-01: the broker would ignore it
+
+    def test_not_active_in_an_attempt_that_failed_says_nothing_of_the_next(self) -> None:
+        s = ConsumerScript(subscription_type=SubscriptionType.FAILOVER)
+        change = proto.CommandActiveConsumerChange(consumer_id=0, is_active=False)
+        s.say("ACTIVE_CONSUMER_CHANGE", change)
+        s.reconnect()
+        assert ActiveChanged(s.consumer, False) not in s.outputs()
+
     def test_the_end_of_the_topic_is_told_once_and_the_consumer_stays(self) -> None:
         s = started()
         s.message(0)

@@ -111,6 +111,8 @@ class Consumer:
         self._unsubscribing: set[int] = set()
         """Requests that wait for the answer to an UNSUBSCRIBE."""
         self._active: bool | None = None
+        self._active_early: bool | None = None
+        """What was said of that between SUBSCRIBE and its answer."""
         self._end_of_topic = False
         self.receive: Callable[[], Message | None] = self._queue.receive
         self.take: Callable[[int], list[Message]] = self._queue.take
@@ -208,6 +210,7 @@ class Consumer:
             if resume_after is not None:
                 self._arrival.resume_after(resume_after)
         self._queue.clear()
+        self._active_early = None
         command = proto.CommandSubscribe(
             topic=self._source.topic,
             subscription=spec.subscription,
@@ -245,6 +248,8 @@ class Consumer:
         else:
             self._ready = True
             self._context.emit(ConsumerReady(self.handle, self._source.topic))
+        if self._active_early is not None:
+            self.on_active_changed(self._active_early)
 
     def on_open_refused(self, error: PulsarError) -> Decision:
         return Decision.DEFAULT
@@ -284,7 +289,10 @@ class Consumer:
     # --- what the broker tells -------------------------------------------------------------------
 
     def on_active_changed(self, active: bool) -> None:
-        """ACTIVE_CONSUMER_CHANGE; Failover only (SUBT-05)."""
+        """ACTIVE_CONSUMER_CHANGE; Failover only (SUBT-05). It may come before the answer to SUBSCRIBE."""
+        if self._connection is None:
+            self._active_early = active
+            return
         self._redelivery.active_changed(active)
         if active is not self._active:
             self._active = active
