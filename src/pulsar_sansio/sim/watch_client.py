@@ -78,7 +78,7 @@ class Farewell:
 class ClientEnd:
     """What one wire looks like from its client."""
 
-    __slots__ = ("connected", "connecting", "consumers", "dead", "pings", "producers", "requests")
+    __slots__ = ("connected", "connecting", "consumers", "dead", "pings", "pongs", "producers", "requests")
 
     def __init__(self) -> None:
         self.connecting = False
@@ -90,6 +90,9 @@ class ClientEnd:
         self.requests: dict[int, Any] = {}
         """Requests without an answer yet: id -> what waits for it."""
         self.pings = 0
+        """PINGs without an answer."""
+        self.pongs = 0
+        """PONGs that may still be written."""
 
 
 class ClientWatch:
@@ -182,9 +185,10 @@ class ClientWatch:
         end.connecting = True
 
     def _wrote_pong(self, wire: Wire, end: ClientEnd, command: Any) -> None:
-        if not end.pings:
+        if not end.pongs:
             raise ViolationError("INV-N7", f"wire {wire.number}: a PONG nobody asked for")
-        end.pings = 0  # one PONG says all that many would
+        end.pongs -= 1
+        end.pings = 0  # one PONG may say all that many would
 
     def _request(self, wire: Wire, end: ClientEnd, request_id: int, what: Any) -> None:
         if request_id in end.requests:
@@ -419,6 +423,7 @@ class ClientWatch:
 
     def _got_ping(self, wire: Wire, end: ClientEnd, command: Any) -> None:
         end.pings += 1
+        end.pongs += 1
 
 
 def held_back(consumer: ConsumerEnd, waiting: int) -> int:
