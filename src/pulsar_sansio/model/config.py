@@ -122,6 +122,7 @@ class ClientConfig:
     `max_rejected_requests`: rejections within 60 s after which a connection is replaced (rule CONN-15).
     `initial_backoff`, `max_backoff`: seconds between attempts to reconnect.
     `max_message_size`: bytes; used until the broker announces its own limit.
+    `listener_name`: which of a broker's advertised listeners lookups ask for; None for its default.
     `max_announced_message_size`: bytes; the largest limit that a broker is believed. One frame of that size
     may be held in memory, whoever sends it; frames above it end the connection.
     """
@@ -167,6 +168,8 @@ class ProducerSpec:
     `batching`: a policy, or None to send every message by itself.
     `initial_sequence_id`: the last sequence id already used; the first message gets the next one
     (rule PROD-04). None continues from what the broker knows.
+    `compression`: codec of every payload; a batch is compressed as a whole (rule BATCH-06).
+    `properties`: what the broker shows of the producer beside its name (rule PROD-09).
     """
 
     topic: str
@@ -197,6 +200,7 @@ class ConsumerSpec:
     `consumer_name`: None makes a random one that stays the same over reconnects (rule CONS-03).
     `receiver_queue_size`: messages granted to the broker at a time, 1 to 1 000 000.
     `acknowledgement_group_time`: seconds for which acknowledgements are collected; 0 sends each at once.
+    `acknowledgement_group_size`: as soon as so many are collected they are sent, 1 to 1 000 000.
     `acknowledgement_receipts`: ask the broker to confirm acknowledgements.
     `batch_index_acknowledgement`: send which messages of a batch are acknowledged. Nothing in the protocol
     tells whether a broker keeps them; one that does not delivers the whole batch again.
@@ -206,6 +210,7 @@ class ConsumerSpec:
     `start_message_id`: where a non-durable subscription begins; the message itself is skipped unless
     `start_message_id_inclusive`.
     `priority_level`: 0 is served first (Shared and Failover).
+    `properties`: what the broker shows of the consumer beside its name.
     """
 
     topic: str
