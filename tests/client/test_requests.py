@@ -22,13 +22,13 @@ class Asker:
         self.done: list[Any] = []
         self.failed: list[PulsarError] = []
 
-    def ask(self, timeout: int | None = None) -> int:
+    def ask(self) -> int:
         def encode(request_id: int) -> bytes:
             command = proto.CommandUnsubscribe(consumer_id=0, request_id=request_id)
             return encode_command(Command.UNSUBSCRIBE, command)
 
         self.script.client._context.now = self.script.now  # as every input of the root does
-        return self.requests.send(self.connection, encode, self.done.append, self.failed.append, timeout)
+        return self.requests.send(self.connection, encode, self.done.append, self.failed.append)
 
 
 def test_every_request_has_its_own_id_and_is_answered_by_it() -> None:
@@ -66,16 +66,6 @@ def test_no_answer_in_time_is_a_failure_and_a_late_one_is_ignored() -> None:
     assert asker.done == []
     asker.script.feed(asker.link, frame_success(second))
     assert len(asker.done) == 1
-
-
-def test_a_request_may_have_a_limit_of_its_own() -> None:
-    asker = Asker()
-    asker.ask()
-    asker.ask(2_000_000_000)
-    asker.script.advance(2)
-    assert [str(error).partition("within ")[2] for error in asker.failed] == ["2 s"]
-    asker.script.advance(8)
-    assert len(asker.failed) == 2
 
 
 @pytest.mark.parametrize("answered", [0, 1, 2])

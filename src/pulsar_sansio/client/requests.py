@@ -43,14 +43,13 @@ MAX_DONE = 1000
 class Pending:
     """One request that has no answer yet."""
 
-    __slots__ = ("connection", "deadline", "done", "limit", "on_done", "on_failed", "reply", "request_id")
+    __slots__ = ("connection", "deadline", "done", "on_done", "on_failed", "reply", "request_id")
 
     def __init__(
         self,
         connection: "Connection",
         request_id: int,
         reply: int,
-        limit: int,
         deadline: int,
         on_done: Callable[[Any], None],
         on_failed: Callable[[PulsarError], None],
@@ -58,7 +57,6 @@ class Pending:
         self.connection = connection
         self.request_id = request_id
         self.reply = reply
-        self.limit = limit
         self.deadline = deadline
         self.on_done = on_done
         self.on_failed = on_failed
@@ -66,7 +64,7 @@ class Pending:
 
 
 class _Timeouts:
-    """Requests with the same limit of time, in the order in which they run out: a queue, not a heap."""
+    """Requests in the order in which they run out, as the limit is the same for all: a queue, not a heap."""
 
     __slots__ = ("_done", "queue", "slot")
 
@@ -102,7 +100,7 @@ class Requests:
         self._services = services
         self._context = services.context
         self._next_request_id = count().__next__
-        self._timeouts: dict[int, _Timeouts] = {}
+        self._timeouts = _Timeouts(self._context.deadlines.slot(self._expire))
 
     def send(
         self,
@@ -110,26 +108,19 @@ class Requests:
         encode: Callable[[int], bytes],
         on_done: Callable[[Any], None],
         on_failed: Callable[[PulsarError], None],
-        timeout_ns: int | None = None,
         *,
         reply: int = Command.SUCCESS,
     ) -> int:
         """Write the frame that `encode(request_id)` makes and wait for the answer.
 
         `reply`: the command type that answers it. `on_done` gets the answer; `on_failed` gets a `BrokerError`
-        (ERROR came), `TimedOut` (after `timeout_ns` nanoseconds, None: the operation timeout) or
-        `ConnectionLost`. Returns the request id.
+        (ERROR came), `TimedOut` (after the operation timeout) or `ConnectionLost`. Returns the request id.
         """
         request_id = self._next_request_id()
-        limit = self._services.durations.operation_timeout if timeout_ns is None else timeout_ns
-        deadline = self._context.now + limit
-        pending = Pending(connection, request_id, reply, limit, deadline, on_done, on_failed)
+        deadline = self._context.now + self._services.durations.operation_timeout
+        pending = Pending(connection, request_id, reply, deadline, on_done, on_failed)
         connection.pending[request_id] = pending
-        timeouts = self._timeouts.get(limit)
-        if timeouts is None:
-            slot = self._context.deadlines.slot(lambda: self._expire(limit))
-            timeouts = self._timeouts[limit] = _Timeouts(slot)
-        timeouts.add(pending)
+        self._timeouts.add(pending)
         connection.write(encode(request_id))
         return request_id
 
@@ -169,15 +160,15 @@ class Requests:
     def _settle(self, pending: Pending) -> Pending:
         del pending.connection.pending[pending.request_id]
         pending.done = True
-        self._timeouts[pending.limit].tidy()
+        self._timeouts.tidy()
         return pending
 
-    def _expire(self, limit: int) -> None:
-        timeouts = self._timeouts[limit]
+    def _expire(self) -> None:
+        timeouts = self._timeouts
         now = self._context.now
+        seconds = self._services.config.operation_timeout
         while (queue := timeouts.queue) and queue[0].deadline <= now:
             pending = queue[0]
-            seconds = limit / 1_000_000_000
             self._settle(pending).on_failed(
                 TimedOut(f"request {pending.request_id} was not answered within {seconds:g} s")
             )
