@@ -72,6 +72,35 @@ def test_a_batch_with_keys_and_properties_is_byte_for_byte_what_java_makes() -> 
     )
 
 
+@given(st.lists(st.sampled_from([b"", b"abc", bytes(60), OutgoingMessage(b"k", key="k")]), max_size=12))
+def test_the_appender_takes_what_joins_a_batch_and_leaves_everything_else_to_send(
+    messages: list[Any],
+) -> None:
+    usual, quick = Sender(spec=SPEC), Sender(spec=SPEC)
+    append = quick.script.client.appender(quick.handle)
+    for message in messages:
+        expected = usual.send(message)
+        deadline = quick.script.client.next_deadline()
+        ticket = append(message)
+        assert not quick.script.client.has_output
+        assert quick.script.client.next_deadline() == deadline
+        assert (ticket if ticket >= 0 else quick.send(message)) == expected
+        assert quick.sent() == usual.sent()
+
+
+def test_the_appender_takes_what_neither_begins_nor_fills_a_batch() -> None:
+    sender = Sender(spec=SPEC)
+    client = sender.script.client
+    append = client.appender(sender.handle)
+    assert append(b"begins") == -1
+    sender.send(b"begins")
+    assert append(OutgoingMessage(b"said about", key="k")) == -1
+    assert append(b"joins") == 1
+    assert append(b"fills") == -1
+    client.close(sender.script.now, sender.handle)
+    assert append(b"late") == -1
+
+
 def test_a_batch_is_sent_when_its_first_message_has_waited_long_enough() -> None:
     """Rules BATCH-08, BATCH-09."""
     sender = Sender(spec=SPEC)

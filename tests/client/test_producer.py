@@ -380,6 +380,7 @@ def test_an_unknown_producer(handle: int) -> None:
     for call in (
         lambda: client.send(script.now, handle, b"x", WALL),
         lambda: client.send_many(script.now, handle, [b"x"], WALL),
+        lambda: client.appender(handle),
         lambda: client.flush(script.now, handle),
         lambda: client.push(script.now, handle),
         lambda: client.close(script.now, handle),

@@ -24,7 +24,9 @@ def test_like_the_list_of_all_ids(entries: list[tuple[int, int, int]], partition
     assert len(ids) == len(expected)
     assert list(ids) == expected
     assert [ids[index] for index in range(len(ids))] == expected
-    assert ids[1:-1] == expected[1:-1]
+    for start in range(len(ids)):
+        for stop in range(start, len(ids) + 1):
+            assert ids[start:stop] == expected[start:stop]
     assert ids[::-1] == expected[::-1]
     assert [found.batch_size for found in ids] == [found.batch_size for found in expected]
     for index in (len(ids), -len(ids) - 1):

@@ -32,6 +32,12 @@ def page() -> Page:
     return Page(cast(Any, AnyProducer()), FIRST, END)
 
 
+def receipt_of(subject: Page, ticket: int) -> Receipt:
+    receipt = Receipt()
+    receipt._page, receipt._ticket = subject, ticket
+    return receipt
+
+
 def ids(first: int, end: int) -> list[MessageId]:
     return [MessageId(0, ticket) for ticket in range(first, end)]
 
@@ -54,7 +60,7 @@ def test_a_page_is_a_dictionary_of_tickets(parts: Sequence[tuple[int, int, bool]
         model.update({ticket: error or MessageId(0, ticket) for ticket in range(first, end)})
         assert full == (number == len(parts) - 1)
         for ticket in range(FIRST, END):
-            receipt = Receipt(subject, ticket)
+            receipt = receipt_of(subject, ticket)
             assert receipt.done() == (ticket in model)
             match model.get(ticket):
                 case None:
@@ -80,7 +86,7 @@ def test_the_rest_of_a_page_fails(parts: Sequence[tuple[int, int, bool]], count:
     subject.fail_rest(TimedOut("all of it"))
     confirmed = {ticket for first, end, _ in parts[:count] for ticket in range(first, end)}
     for ticket in range(FIRST, END):
-        receipt = Receipt(subject, ticket)
+        receipt = receipt_of(subject, ticket)
         if ticket in confirmed:
             assert receipt.result() == MessageId(0, ticket)
         else:
@@ -109,7 +115,7 @@ async def test_everyone_who_waits_is_woken_once(ranges: list[tuple[int, int]]) -
     woken: list[int] = []
 
     async def wait(ticket: int) -> None:
-        assert (await Receipt(subject, ticket).wait()).entry_id == ticket
+        assert (await receipt_of(subject, ticket).wait()).entry_id == ticket
         woken.append(ticket)
 
     async with trio.open_nursery() as nursery:
@@ -129,5 +135,5 @@ async def test_one_error_may_be_raised_many_times() -> None:
     subject.settle(Settled(FIRST, END, FIRST, (), TimedOut("late")))
     for ticket in (FIRST, FIRST, FIRST + 1):
         with pytest.raises(TimedOut) as raised:
-            await Receipt(subject, ticket).wait()
+            await receipt_of(subject, ticket).wait()
         assert len(raised.traceback) < 5

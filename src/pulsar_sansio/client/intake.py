@@ -5,7 +5,8 @@ producer was never attached, so there is no name to seal them with), the open ba
 limit of unconfirmed messages. Sealed entries go to the window and, while there is a connection, onto it. It
 knows nothing of receipts, of errors of the broker, or of how a connection is found.
 
-`send` has a short path: a bare payload that fits into the open batch is appended, and nothing else is done.
+`send` has a short path, `append`: a bare payload that fits into the open batch is appended, and nothing else
+is done.
 """
 
 from collections import deque
@@ -68,6 +69,15 @@ class Intake:
     def send(self, message: bytes | OutgoingMessage, publish_time: int) -> int:
         """Take a message; returns its ticket. Raises, having changed nothing: `ClosedError`,
         `ProducerQueueIsFull`, `MessageTooLarge`, `InvalidMessage`."""
+        if self._plain_sealer is None:
+            ticket = self.append(message)
+            if ticket >= 0:
+                return ticket
+        return self._send(message, publish_time)
+
+    def append(self, message: bytes | OutgoingMessage) -> int:
+        """Take a bare payload into the open batch, if it does not begin or fill it; returns its ticket. Gives
+        -1, having changed nothing, for every other message, for which `send` is."""
         batch = self._batch
         if type(message) is bytes and batch.room > 0 and (space := batch.space - len(message)) > 0:
             batch.space = space
@@ -76,7 +86,7 @@ class Intake:
             ticket = self._next_ticket
             self._next_ticket = ticket + 1
             return ticket
-        return self._send(message, publish_time)
+        return -1
 
     def send_many(self, messages: Sequence[bytes | OutgoingMessage], publish_time: int) -> range:
         """Take messages, in order, as many as the window has room for; returns their tickets.

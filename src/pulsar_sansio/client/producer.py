@@ -65,6 +65,7 @@ class Producer:
         self._intake = Intake(context, handle, spec, self._window, services.config.max_message_size)
         self.on_receipt = self._window.on_receipt
         self.send = self._intake.send
+        self.append = self._intake.append
         self.send_many = self._intake.send_many
         self.forget_flush = self._window.forget_flush
 

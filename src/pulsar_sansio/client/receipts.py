@@ -42,7 +42,10 @@ class ReceiptIds(Sequence[MessageId]):
     def __getitem__(self, index: slice) -> list[MessageId]: ...
     def __getitem__(self, index: int | slice) -> MessageId | list[MessageId]:
         if isinstance(index, slice):
-            return [self[position] for position in range(*index.indices(self._length))]
+            start, stop, step = index.indices(self._length)
+            if step == 1:
+                return list(self._ids(start, stop))
+            return [self[position] for position in range(start, stop, step)]
         if index < 0:
             index += self._length
         if not 0 <= index < self._length:
@@ -50,24 +53,34 @@ class ReceiptIds(Sequence[MessageId]):
         row = bisect_right(self._starts, index) - 1
         ledger_id, entry_id, count = self._rows[row]
         if count == 1:
-            return MessageId(ledger_id, entry_id, self._partition)
+            return new(MessageId, (ledger_id, entry_id, self._partition, -1, 0))
         return new(MessageId, (ledger_id, entry_id, self._partition, index - self._starts[row], count))
 
     def __iter__(self) -> Iterator[MessageId]:
+        return self._ids(0, self._length)
+
+    def _ids(self, start: int, stop: int) -> Iterator[MessageId]:
+        """Those with the indices `start` to `stop - 1`."""
         partition = self._partition
-        for ledger_id, entry_id, count in self._rows:
+        row = bisect_right(self._starts, start) - 1
+        while start < stop:
+            ledger_id, entry_id, count = self._rows[row]
             if count == 1:
-                yield MessageId(ledger_id, entry_id, partition)
+                yield new(MessageId, (ledger_id, entry_id, partition, -1, 0))
+                start += 1
             else:
+                first = self._starts[row]
                 fields = zip(
                     repeat(ledger_id),
                     repeat(entry_id),
                     repeat(partition),
-                    range(count),
+                    range(start - first, min(stop - first, count)),
                     repeat(count),
                     strict=False,
                 )
                 yield from map(new, repeat(MessageId), fields)
+                start = first + count
+            row += 1
 
     def __repr__(self) -> str:
         return f"<ReceiptIds {self._length} in {len(self._rows)} entries>"
