@@ -22,6 +22,7 @@ from ..client.outputs import (
     RequestFailed,
 )
 from ..model.config import ClientConfig, ConsumerSpec, InitialPosition, SubscriptionType
+from .checker import Side
 from .clock import MILLISECOND, SECOND, Clock
 from .faults import Injector, Weather
 from .mischief import Mischief
@@ -29,6 +30,7 @@ from .model import AUDIT, ConsumerRecord, Place, ReferenceModel, SubscriptionRec
 from .network import Conditions, Network, Pipe, Wire
 from .nodes import BrokerNode, ClientNode, LivelockError
 from .profile import Profile, draw
+from .rule_watch import RuleWatch
 from .streams import Stream, Streams
 from .trace import Trace
 from .transcript import describe
@@ -71,6 +73,46 @@ class SeedReport:
         return f"seed {self.seed} failed in phase {self.phase}: {self.rule}: {self.text}"
 
 
+class _ClientEnds(ClientWatch):
+    """What arrives at clients goes to the checker of rules, too."""
+
+    def __init__(self, world: "World") -> None:
+        super().__init__(world.model)
+        self._rules = world.rules
+
+    def got(self, wire: Wire, kind: int, command: Any) -> None:
+        self._rules.seen(Side.CLIENT, wire.client.name, wire, Side.BROKER, kind, command)
+        super().got(wire, kind, command)
+
+    def forget(self, wire: Wire) -> None:
+        self._rules.wire_closed(Side.CLIENT, wire.client.name, wire)
+        super().forget(wire)
+
+
+class _BrokerEnds(BrokerWatch):
+    """What arrives at brokers goes to the checker of rules, too."""
+
+    def __init__(self, world: "World") -> None:
+        super().__init__(world.model, world.profile.broker.batch_index_acknowledgement)
+        self._rules = world.rules
+
+    def got(self, wire: Wire, kind: int, command: Any) -> None:
+        self._rules.seen(Side.BROKER, _process(wire), wire, Side.CLIENT, kind, command)
+        super().got(wire, kind, command)
+
+    def wire_closed(self, wire: Wire) -> None:
+        self._rules.wire_closed(Side.BROKER, _process(wire), wire)
+        super().wire_closed(wire)
+
+
+def _process(wire: Wire) -> str:
+    """The client process at the far end, as the broker process sees it: what is remembered of it ends with
+    either of the two."""
+    broker = wire.broker
+    assert isinstance(broker, BrokerNode)
+    return f"{broker.name}.{broker.incarnation} with {wire.client.name}"
+
+
 class World:
     """One run. `run()` may be called once."""
 
@@ -82,8 +124,9 @@ class World:
         self.trace = Trace(keep_trace)
         self.faults: dict[str, int] = {}
         self.model = ReferenceModel()
-        self.client_watch = ClientWatch(self.model)
-        self.broker_watch = BrokerWatch(self.model, self.profile.broker.batch_index_acknowledgement)
+        self.rules = RuleWatch()
+        self.client_watch = _ClientEnds(self)
+        self.broker_watch = _BrokerEnds(self)
         self.weather = Weather(self, self.streams.stream("weather"), self.profile.store_delay)
         self.mischief = Mischief(self, self.streams.stream("mischief"))
         conditions = Conditions(self.profile.latency, self.profile.jitter, self.profile.cut_permille)
@@ -142,8 +185,10 @@ class World:
             sender = wire.client if to_broker else wire.broker
             self.trace.note(self.clock.now, sender.name, f"wire {wire.number} <- {describe(kind, command)}")
         if to_broker:
+            self.rules.seen(Side.CLIENT, wire.client.name, wire, Side.CLIENT, kind, command)
             self.client_watch.wrote(wire, kind, command)
             return self.mischief.to_broker(wire, kind, command) if self.mischief.active else None
+        self.rules.seen(Side.BROKER, _process(wire), wire, Side.BROKER, kind, command)
         self.broker_watch.wrote(wire, kind, command)
         return self.mischief.to_client(wire, kind, command) if self.mischief.active else None
 
