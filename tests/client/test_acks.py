@@ -124,6 +124,47 @@ class TestWithIndexAcknowledgement:
         assert ids(tracker.drain()) == [(1, 0, 0b11010100)]
 
 
+class TestTwoDeliveriesOfOneBatch:
+    """The broker delivers a batch again before the first delivery was dealt with: each is acknowledged by
+    itself, and nothing that was said of one is lost because of the other."""
+
+    def test_what_waits_of_the_first_is_sent_with_the_second(self) -> None:
+        tracker = AckTracker(True)
+        first = tracker.batch((1, 0), 3, None)
+        second = tracker.batch((1, 0), 3, None)
+        tracker.member(first, 0)
+        tracker.member(second, 1)
+        assert ids(tracker.drain()) == [(1, 0, 0b100)]
+
+    def test_what_comes_later_of_the_first_is_sent_as_well(self) -> None:
+        tracker = AckTracker(True)
+        first = tracker.batch((1, 0), 4, None)
+        second = tracker.batch((1, 0), 4, None)
+        tracker.member(first, 0)
+        tracker.member(second, 3)
+        assert first.checkpoint == first.in_order  # the consumer does not count on by itself
+        tracker.member(first, 1)
+        assert ids(tracker.drain()) == [(1, 0, 0b0100)]
+
+    def test_together_they_may_be_all(self) -> None:
+        tracker = AckTracker(True)
+        first = tracker.batch((1, 0), 2, None)
+        second = tracker.batch((1, 0), 2, None)
+        tracker.member(first, 0)
+        tracker.member(second, 1)
+        assert ids(tracker.drain()) == [(1, 0, None)]
+
+    def test_what_was_lost_of_the_first_joins_the_second(self) -> None:
+        tracker = AckTracker(True)
+        first = tracker.batch((1, 0), 3, None)
+        tracker.member(first, 0)
+        (lost,) = tracker.drain()
+        second = tracker.batch((1, 0), 3, None)
+        tracker.member(second, 2)
+        tracker.put_back(lost)
+        assert ids(tracker.drain()) == [(1, 0, 0b010)]
+
+
 class TestById:
     def test_ids_add_up_to_the_entry(self) -> None:
         tracker = AckTracker(False)

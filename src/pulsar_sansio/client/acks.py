@@ -98,6 +98,13 @@ class BatchAcknowledgement:
         else:
             self._open = self._open >> (index + 1) << (index + 1)
 
+    def take_over(self, other: BatchAcknowledgement) -> None:
+        """What is acknowledged of another delivery of the batch, and not sent, is so of this one, too."""
+        if other.size == self.size:
+            self._open = self.open_bits & other.open_bits
+            self.in_order = OUT_OF_ORDER
+        other.checkpoint = other.in_order
+
 
 class EntryAcknowledgement:
     """The record that all entries of one message share: there is nothing to count in them."""
@@ -194,6 +201,9 @@ class AckTracker:
         """Message `index` of that delivery of a batch is acknowledged."""
         if not record.acknowledge(index):
             return False
+        waiting = self._parts.get(record.place)
+        if waiting is not None and waiting is not record:
+            record.take_over(waiting)
         if record.complete:
             self._complete(record)
             self.entries[record.place] = None
@@ -302,9 +312,17 @@ class AckTracker:
             if bits is None:
                 self.entries[ledger_id, entry_id] = None
         for record in ack.records:
-            if not record.complete and record.place not in self._parts:
+            waiting = self._parts.get(record.place)
+            if record.complete or waiting is record:
+                continue
+            if waiting is None:
                 record.checkpoint = record.size - 1
                 self._parts[record.place] = record
+                continue
+            waiting.take_over(record)
+            if waiting.complete:
+                self._complete(waiting)
+                self.entries[record.place] = None
 
     def forget_sent(self) -> None:
         """What was sent may be lost, or was refused: it may be sent again."""
