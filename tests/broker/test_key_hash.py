@@ -7,7 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pulsar_sansio.broker.key_hash import SLOTS, AutoSplit, Sticky, murmur3_32, slot_of, sticky_key
+from pulsar_sansio.broker.key_hash import (
+    SLOTS,
+    AutoSplit,
+    Sticky,
+    murmur3_32,
+    murmur3_32_all,
+    slot_of,
+    sticky_key,
+)
 from pulsar_sansio.model.errors import ConsumerAssignError
 from pulsar_sansio.wire import MessageMetadata
 
@@ -26,6 +34,11 @@ from pulsar_sansio.wire import MessageMetadata
 )
 def test_murmur(text: str, raw: int) -> None:
     assert murmur3_32(text.encode()) == raw
+
+
+@given(st.binary(max_size=9), st.lists(st.binary(max_size=9), max_size=4))
+def test_murmur_of_many_with_the_same_beginning(front: bytes, backs: list[bytes]) -> None:
+    assert list(murmur3_32_all(front, backs)) == [murmur3_32(front + back) for back in backs]
 
 
 def test_slots() -> None:

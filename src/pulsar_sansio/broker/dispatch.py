@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Protocol
 from ..model.errors import ConsumerBusy
 from ..wire import proto
 from .consumer import Consumer, SubType
-from .key_hash import murmur3_32
+from .key_hash import murmur3_32, murmur3_32_all
 
 if TYPE_CHECKING:
     from .subscription import Subscription
 
-RING_POINTS = 100
-"""Points of each consumer on the ring that chooses the active consumer of a topic without partitions."""
+_POINTS = [b"%d" % point for point in range(100)]
+"""Names of the points of each consumer on the ring that chooses the active consumer of a topic without
+partitions."""
 
 
 class ConflictingConsumer(ConsumerBusy):
@@ -142,7 +143,7 @@ class SingleActive:
         """
         mark = murmur3_32(self.subscription.topic.name.encode("utf-8", "surrogateescape"))
         name = consumer.name.encode("utf-8", "surrogateescape")
-        return min((murmur3_32(name + b"%d" % point) - mark) % 2**32 for point in range(RING_POINTS))
+        return min((point - mark) % 2**32 for point in murmur3_32_all(name, _POINTS))
 
     def _change_due(self) -> None:
         self.rewind()

@@ -9,6 +9,7 @@ Nothing here holds a message.
 import base64
 import binascii
 from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -23,18 +24,36 @@ SLOTS = 65536
 
 def murmur3_32(data: bytes) -> int:
     """MurmurHash3 x86_32, seed 0."""
-    h = 0
-    whole = len(data) & ~3
-    for place in range(0, whole, 4):
+    return _finish(_begin(data), data)
+
+
+def murmur3_32_all(front: bytes, backs: Iterable[bytes]) -> Iterator[int]:
+    """Of `front` with each of `backs` behind it; `front`, which may be long, is gone through only once."""
+    h = _begin(front)
+    whole = len(front) & ~3
+    for back in backs:
+        rest = front[whole:] + back
+        yield _finish(_begin(rest, h), rest, whole)
+
+
+def _begin(data: bytes, h: int = 0) -> int:
+    """The whole words of `data`."""
+    for place in range(0, len(data) & ~3, 4):
         k = int.from_bytes(data[place : place + 4], "little") * 0xCC9E2D51 & 0xFFFFFFFF
         k = (k << 15 | k >> 17) * 0x1B873593 & 0xFFFFFFFF
         h ^= k
         h = ((h << 13 | h >> 19) & 0xFFFFFFFF) * 5 + 0xE6546B64 & 0xFFFFFFFF
+    return h
+
+
+def _finish(h: int, data: bytes, before: int = 0) -> int:
+    """What is left of `data`, and the length; `before`: bytes that came before it."""
+    whole = len(data) & ~3
     if whole != len(data):
         k = int.from_bytes(data[whole:], "little") * 0xCC9E2D51 & 0xFFFFFFFF
         k = (k << 15 | k >> 17) * 0x1B873593 & 0xFFFFFFFF
         h ^= k
-    h ^= len(data)
+    h ^= before + len(data)
     h = (h ^ h >> 16) * 0x85EBCA6B & 0xFFFFFFFF
     h = (h ^ h >> 13) * 0xC2B2AE35 & 0xFFFFFFFF
     return h ^ h >> 16
