@@ -5,10 +5,12 @@ stay the same: what is said of the producer, and of the millisecond. The bytes a
 `MessageMetadata`, `pack_payload` and `encode_send` give for the same message.
 """
 
+from functools import lru_cache
+
 from .checksum import crc32c
 from .fields import encode_text
 from .hot_commands import SEND
-from .varint import SMALL_VARINTS, encode_varint
+from .varint import CONTINUED_VARINTS, SMALL_VARINTS, encode_varint
 
 _TYPE_AND_TAG = b"\x08" + encode_varint(SEND) + encode_varint(SEND << 3 | 2)
 
@@ -37,18 +39,33 @@ def encode_plain_send(
     command_prefix: bytes, metadata_prefix: bytes, time: bytes, sequence_id: int, payload: bytes
 ) -> bytes:
     """One frame, ready to write. The parts are those of the three functions above."""
-    sequence = SMALL_VARINTS[sequence_id] if sequence_id < 16384 else encode_varint(sequence_id)
-    size = len(payload)
-    sizes = SMALL_VARINTS[size] if size < 16384 else encode_varint(size)
-    metadata = metadata_prefix + sequence + time + sizes
-    sized = len(metadata).to_bytes(4, "big") + metadata
-    command = command_prefix + sequence
-    command = _TYPE_AND_TAG + SMALL_VARINTS[len(command)] + command
-    command_size = len(command)
-    return b"%b%b\x0e\x01%b%b%b" % (
-        (command_size + 10 + len(sized) + size << 32 | command_size).to_bytes(8, "big"),
-        command,
-        crc32c(payload, crc32c(sized)).to_bytes(4, "big"),
-        sized,
-        payload,
+    if sequence_id < 16384:
+        sequence = SMALL_VARINTS[sequence_id]
+    elif sequence_id >> 28:
+        sequence = encode_varint(sequence_id)
+    else:
+        sequence = CONTINUED_VARINTS[sequence_id & 0x3FFF] + SMALL_VARINTS[sequence_id >> 14]
+    front, metadata, behind = _around(command_prefix, metadata_prefix, time, len(payload), len(sequence))
+    sized = metadata + sequence + behind
+    return b"".join(
+        (front, sequence, b"\x0e\x01", crc32c(payload, crc32c(sized)).to_bytes(4, "big"), sized, payload)
+    )
+
+
+@lru_cache(maxsize=256)
+def _around(
+    command_prefix: bytes, metadata_prefix: bytes, time: bytes, size: int, length: int
+) -> tuple[bytes, bytes, bytes]:
+    """What is the same for a payload of `size` bytes and a sequence id that takes `length`: the frame up to
+    the sequence id, and the metadata, with its size, before and behind its own copy of it."""
+    behind = time + encode_varint(size)
+    metadata_size = len(metadata_prefix) + length + len(behind)
+    command = command_prefix + bytes(length)
+    front = _TYPE_AND_TAG + encode_varint(len(command)) + command_prefix
+    command_size = len(front) + length
+    total = command_size + 14 + metadata_size + size
+    return (
+        (total << 32 | command_size).to_bytes(8, "big") + front,
+        metadata_size.to_bytes(4, "big") + metadata_prefix,
+        behind,
     )
