@@ -15,6 +15,9 @@ from ..model.message_id import MessageId
 new = tuple.__new__
 """Makes a `MessageId` without a call of Python code; there is one for each confirmed message."""
 
+TOGETHER = 1000
+"""Ids made at a time by who goes through all of them."""
+
 
 class ReceiptIds(Sequence[MessageId]):
     """One id for each confirmed message, in the order of their tickets."""
@@ -44,7 +47,7 @@ class ReceiptIds(Sequence[MessageId]):
         if isinstance(index, slice):
             start, stop, step = index.indices(self._length)
             if step == 1:
-                return list(self._ids(start, stop))
+                return self._ids(start, stop)
             return [self[position] for position in range(start, stop, step)]
         if index < 0:
             index += self._length
@@ -57,16 +60,18 @@ class ReceiptIds(Sequence[MessageId]):
         return new(MessageId, (ledger_id, entry_id, self._partition, index - self._starts[row], count))
 
     def __iter__(self) -> Iterator[MessageId]:
-        return self._ids(0, self._length)
+        for start in range(0, self._length, TOGETHER):
+            yield from self._ids(start, min(start + TOGETHER, self._length))
 
-    def _ids(self, start: int, stop: int) -> Iterator[MessageId]:
+    def _ids(self, start: int, stop: int) -> list[MessageId]:
         """Those with the indices `start` to `stop - 1`."""
         partition = self._partition
+        ids: list[MessageId] = []
         row = bisect_right(self._starts, start) - 1
         while start < stop:
             ledger_id, entry_id, count = self._rows[row]
             if count == 1:
-                yield new(MessageId, (ledger_id, entry_id, partition, -1, 0))
+                ids.append(new(MessageId, (ledger_id, entry_id, partition, -1, 0)))
                 start += 1
             else:
                 first = self._starts[row]
@@ -78,9 +83,10 @@ class ReceiptIds(Sequence[MessageId]):
                     repeat(count),
                     strict=False,
                 )
-                yield from map(new, repeat(MessageId), fields)
+                ids += map(new, repeat(MessageId), fields)
                 start = first + count
             row += 1
+        return ids
 
     def __repr__(self) -> str:
         return f"<ReceiptIds {self._length} in {len(self._rows)} entries>"
