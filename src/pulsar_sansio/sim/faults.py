@@ -14,6 +14,7 @@ from .network import Wire
 from .streams import Stream
 
 if TYPE_CHECKING:
+    from .workload import ConsumerApp, ProducerApp
     from .world import World
 
 Fault: TypeAlias = "Callable[[World, Stream], bool]"
@@ -86,7 +87,10 @@ class Injector:
         self._stream = stream
         self._kinds = kinds
         self._gap = gap
+        self._second_thoughts = world.streams.stream("second thoughts")
         self._active = False
+        self.hasty = 0
+        """How many of those that open next are given up at once."""
 
     def start(self) -> None:
         if self._kinds and self._gap:
@@ -95,6 +99,18 @@ class Injector:
 
     def stop(self) -> None:
         self._active = False
+        self.hasty = 0
+
+    def opened(self, app: "ProducerApp | ConsumerApp") -> None:
+        """An application has begun to open something, and may think better of it."""
+        if self.hasty:
+            self.hasty -= 1
+            soon = self._second_thoughts.below(8 * self._world.network.conditions.latency + 2 * MILLISECOND)
+            self._world.clock.after(soon, self._give_up, app, app.handle)
+
+    def _give_up(self, app: "ProducerApp | ConsumerApp", handle: int) -> None:
+        if app.handle == handle and app.state == "opening" and app.abandon_and_reopen():
+            self._world.count_fault("opening_abandoned")
 
     def _schedule(self) -> None:
         self._world.clock.after(self._stream.between(self._gap // 10, 2 * self._gap), self._strike)
@@ -336,6 +352,13 @@ def producer_abandoned(world: "World", stream: Stream) -> bool:
 
 
 @fault
+def opening_abandoned(world: "World", stream: Stream) -> bool:
+    """Those that open next think better of it before they are open."""
+    world.injector.hasty = stream.between(1, 3)
+    return False  # counted when it happens
+
+
+@fault
 def redeliver_all(world: "World", stream: Stream) -> bool:
     return stream.choice(world.consumers).redeliver()
 
@@ -386,8 +409,17 @@ for _name in (
     "acknowledgement_refused",
     "reply_late",
     "receipt_repeated",
+    "opened_too_late",
+    "pong_lost",
 ):
     _armed(_name)
+
+
+@fault
+def lookup_redirected_for_ever(world: "World", stream: Stream) -> bool:
+    """Brokers send a client to each other."""
+    world.mischief.arm("lookup_redirected_for_ever", stream.between(20, 60))
+    return False  # counted when it happens
 
 
 @fault

@@ -33,6 +33,8 @@ NOBODY = 2**40
 
 LATE_REPLIES = frozenset((T.SUCCESS, T.PRODUCER_SUCCESS, T.LOOKUP_RESPONSE))
 
+OPENED = frozenset((T.SUCCESS, T.PRODUCER_SUCCESS))
+
 UNKNOWN_TYPE = 120
 
 
@@ -81,6 +83,9 @@ class Mischief:
                 self._refuse_lookup(wire, command)
                 return b""
             if "lookup_redirected" in armed and self._take("lookup_redirected"):
+                self._redirect(wire, command)
+                return b""
+            if "lookup_redirected_for_ever" in armed and self._take("lookup_redirected_for_ever"):
                 self._redirect(wire, command)
                 return b""
         elif kind == T.PRODUCER:
@@ -162,6 +167,12 @@ class Mischief:
         armed = self._armed
         if not armed:
             return None
+        if kind == T.PONG:
+            return b"" if "pong_lost" in armed and self._take("pong_lost") else None
+        if kind in OPENED and "opened_too_late" in armed and self._take("opened_too_late"):
+            limit = round(self._world.profile.operation_timeout * SECOND)
+            self._world.clock.after(limit + self._stream.below(SECOND), self._say_late, wire, kind, command)
+            return b""
         if kind in LATE_REPLIES:
             if "reply_late" in armed and self._take("reply_late"):
                 delay = self._stream.spread(100 * MILLISECOND, 15 * SECOND)
@@ -231,7 +242,8 @@ class Mischief:
         if wire is None or not self._ready(wire):
             return False
         frame = encode_ping()
-        wire.to_client.inject(frame, T.PING, proto.CommandPing())
+        for _ in range(self._stream.between(1, 3)):  # several in a row, each to be answered
+            wire.to_client.inject(frame, T.PING, proto.CommandPing())
         return True
 
     def malformed(self, wire: Wire | None, to_broker: bool) -> bool:

@@ -244,6 +244,13 @@ class ConsumerRecord:
     rewinds: int = 0
     """How many steps back in the order have a cause that is not used up."""
     nacked: set[Position] = field(default_factory=set)
+    """Entries that were ever refused."""
+    refused: dict[Position, int] = field(default_factory=dict)
+    """How often an entry may be asked for again: refused, not asked for yet, and not acknowledged since."""
+    requests_to_rewind: int = 0
+    """Exclusive and Failover: reasons to ask for everything again, other than what is refused."""
+    given_back: set[Position] = field(default_factory=set)
+    """Entries asked for again that have not come again yet."""
     redeliver_all: int = 0
     """Requests for everything unacknowledged that may still show on the wire."""
     farewell: bool = False
@@ -386,6 +393,10 @@ class ReferenceModel:
             self._compare_fields(consumer, message, sent)
         elif message.key is not None or message.properties:
             raise ViolationError("INV-C2", f"{consumer.name}: {sent} was given a key or properties")
+        if consumer.given_back and place[:2] in consumer.given_back:
+            raise ViolationError(
+                "INV-C9", f"{consumer.name}: {place} is delivered although it was given back"
+            )
         if subscription.kind.cumulative:
             if place <= consumer.floor:
                 if not consumer.rewinds:
@@ -412,6 +423,7 @@ class ReferenceModel:
             raise ViolationError("INV-C2", f"{consumer.name}: {sent} has another event time")
 
     def acknowledge(self, consumer: ConsumerRecord, place: Place) -> None:
+        self._no_longer_refused(consumer, place[:2])
         acknowledged = consumer.subscription.acknowledged
         if place not in acknowledged:
             acknowledged.add(place)
@@ -430,9 +442,21 @@ class ReferenceModel:
                     if before < each <= place and each not in subscription.acknowledged:
                         self.acknowledged += 1
             subscription.cumulative = place
+        for position in [each for each in consumer.refused if each < place[:2]]:
+            del consumer.refused[position]
+        self._no_longer_refused(consumer, place[:2])
+
+    @staticmethod
+    def _no_longer_refused(consumer: ConsumerRecord, position: Position) -> None:
+        """Acknowledged: it is not to be asked for. Of a batch that is not clear: each delivery counts."""
+        refused = consumer.refused
+        if refused and position in refused and len(consumer.subscription.topic.log[position].messages) == 1:
+            del refused[position]
 
     def negative_acknowledge(self, consumer: ConsumerRecord, place: Place) -> None:
-        consumer.nacked.add(place[:2])
+        position = place[:2]
+        consumer.nacked.add(position)
+        consumer.refused[position] = consumer.refused.get(position, 0) + 1
         consumer.rewinds += 1
 
     # --- the end ---

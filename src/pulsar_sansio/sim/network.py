@@ -189,6 +189,10 @@ class Pipe:
             self._scheduled = True
             self.wire.network.clock.at(self.queue[0][0], self._deliver)
 
+    def is_due(self, kind: int) -> bool:
+        """Whether a frame of that kind is under way, or has arrived in part."""
+        return any(each == kind for _, each, _ in self._marks)
+
     # --- the receiver's end ---
 
     def block(self, until: int) -> None:

@@ -157,6 +157,9 @@ class ClientNode:
         watch.settled(wire)
 
     def link_eof(self, link: int) -> None:
+        wire = self.wires.get(link)
+        if wire is not None:
+            self.world.client_watch.end(wire).over = True
         self.client.receive_eof(self.world.clock.now, link)
         self.pump()
 
@@ -201,6 +204,7 @@ class ClientNode:
             self._transmit(link)
             del self.wires[link]
             self.world.trace.add(self.world.clock.now, self.name, f"wire {wire.number} closed")
+            self.world.client_watch.ends_link(wire, output.reason, self.config)
             self.world.client_watch.forget(wire)
             wire.closed_by(client_side=True)
             weather = self.world.weather

@@ -10,7 +10,7 @@ producers put on the wire.
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from ..model.config import CompressionType
+from ..model.config import ClientConfig, CompressionType
 from ..wire import (
     Ack,
     Flow,
@@ -21,6 +21,7 @@ from ..wire import (
     split_batch,
     unpack_payload,
 )
+from .clock import SECOND
 from .model import ConsumerRecord, Entry, ProducerRecord, ReferenceModel, Sent
 from .network import GARBAGE, Wire
 from .violations import ViolationError
@@ -75,15 +76,49 @@ class Farewell:
         self.consumer = consumer
 
 
+class Looking:
+    """A lookup, and how many redirects it follows."""
+
+    __slots__ = ("redirects", "topic")
+
+    def __init__(self, topic: str, redirects: int) -> None:
+        self.topic = topic
+        self.redirects = redirects
+
+
 class ClientEnd:
     """What one wire looks like from its client."""
 
-    __slots__ = ("connected", "connecting", "consumers", "dead", "pings", "pongs", "producers", "requests")
+    __slots__ = (
+        "connected",
+        "connecting",
+        "consumers",
+        "dead",
+        "heard_at",
+        "lookups",
+        "over",
+        "pings",
+        "pongs",
+        "producers",
+        "refused",
+        "requests",
+        "used_at",
+    )
 
     def __init__(self) -> None:
         self.connecting = False
         self.dead = False
         """Garbage has arrived."""
+        self.over = False
+        """The broker has ended its direction."""
+        self.refused = False
+        """A SEND_ERROR has arrived."""
+        self.heard_at = 0
+        """When the last frame arrived."""
+        self.used_at = 0
+        """When the last frame arrived that is neither PING nor PONG."""
+        self.lookups = 0
+        """Asked on it."""
         self.connected = False
         self.producers: dict[int, ProducerEnd] = {}
         self.consumers: dict[int, ConsumerEnd] = {}
@@ -104,6 +139,9 @@ class ClientWatch:
         """By number of the wire."""
         self.handles: dict[str, int] = {}
         """Consumer name -> handle, for asking how many messages wait in the client."""
+        self._redirected: dict[tuple[str, str], tuple[bool, int]] = {}
+        """Client and topic of a lookup that was redirected in the input being handled: whether with
+        authority, and how often in a row."""
         self._closed: list[ProducerEnd | ConsumerEnd] = []
         """Closed by the broker in the input being handled."""
         self._written: dict[int, Handler] = {
@@ -117,7 +155,7 @@ class ClientWatch:
             T.CLOSE_PRODUCER: self._wrote_close_producer,
             T.CLOSE_CONSUMER: self._wrote_close_consumer,
             T.UNSUBSCRIBE: self._wrote_request,
-            T.LOOKUP: self._wrote_request,
+            T.LOOKUP: self._wrote_lookup,
             T.PARTITIONED_METADATA: self._wrote_request,
             T.GET_LAST_MESSAGE_ID: self._wrote_request,
             T.SEEK: self._wrote_request,
@@ -129,10 +167,12 @@ class ClientWatch:
             T.PRODUCER_SUCCESS: self._got_answer,
             T.SUCCESS: self._got_answer,
             T.ERROR: self._got_answer,
-            T.LOOKUP_RESPONSE: self._got_answer,
+            T.LOOKUP_RESPONSE: self._got_lookup_response,
             T.PARTITIONED_METADATA_RESPONSE: self._got_answer,
             T.ACK_RESPONSE: self._got_answer,
             T.MESSAGE: self._got_message,
+            T.SEND_ERROR: self._got_send_error,
+            T.ACTIVE_CONSUMER_CHANGE: self._got_active_change,
             T.CLOSE_PRODUCER: self._got_close_producer,
             T.CLOSE_CONSUMER: self._got_close_consumer,
             T.PING: self._got_ping,
@@ -158,8 +198,29 @@ class ClientWatch:
         end = self.end(wire)
         if kind == GARBAGE:
             end.dead = True
-        elif handler is not None and not end.dead:
+            return
+        end.heard_at = wire.network.clock.now
+        if kind not in (T.PING, T.PONG):
+            end.used_at = end.heard_at
+        if handler is not None and not end.dead:
             handler(wire, end, command)
+
+    def ends_link(self, wire: Wire, reason: str, config: ClientConfig) -> None:
+        """INV-N7, INV-N9: the client ends a link. One that works is left alone: others use it, too."""
+        end = self.ends.get(wire.number)
+        if end is None or not end.connected or end.dead or end.over or end.refused:
+            return
+        silence = wire.network.clock.now - end.heard_at
+        idle = wire.network.clock.now - end.used_at
+        if (
+            silence < round(config.keepalive_interval * SECOND)
+            and idle < 60 * SECOND
+            and end.lookups <= config.max_rejected_requests
+            and reason != "the client is closed"
+            and not wire.to_client.is_due(GARBAGE)
+        ):
+            rule = "INV-N7" if "PING" in reason else "INV-N9"
+            raise ViolationError(rule, f"wire {wire.number} works and is ended: {reason}")
 
     def settled(self, wire: Wire) -> None:
         """The client has dealt with what arrived: pings are answered by now (WIRE-17)."""
@@ -167,6 +228,8 @@ class ClientWatch:
             for each in self._closed:
                 each.closed = True
             self._closed.clear()
+        if self._redirected:
+            self._redirected.clear()
         end = self.ends.get(wire.number)
         if end is not None and end.pings and wire.client_open:
             raise ViolationError("INV-N7", f"wire {wire.number}: a PING is not answered at once")
@@ -199,6 +262,23 @@ class ClientWatch:
 
     def _wrote_request(self, wire: Wire, end: ClientEnd, command: Any) -> None:
         self._request(wire, end, command.request_id, None)
+
+    def _wrote_lookup(self, wire: Wire, end: ClientEnd, command: Any) -> None:
+        """INV-N8: a lookup that follows a redirect says what the redirect said, and there is an end to it."""
+        redirected = self._redirected.pop((wire.client.name, command.topic), None)
+        times = 0
+        if redirected is not None:
+            authoritative, times = redirected
+            if command.authoritative is not authoritative:
+                raise ViolationError(
+                    "INV-N8",
+                    f"{wire.client.name}: the redirect of {command.topic} said authoritative="
+                    f"{authoritative}, the next lookup does not",
+                )
+            if times > wire.client.config.max_lookup_redirects:  # type: ignore[attr-defined]
+                raise ViolationError("INV-N8", f"{wire.client.name}: {command.topic} is redirected for ever")
+        end.lookups += 1
+        self._request(wire, end, command.request_id, Looking(command.topic, times))
 
     def _wrote_producer(self, wire: Wire, end: ClientEnd, command: Any) -> None:
         tag = next((each.value for each in command.metadata if each.key == "tag"), "")
@@ -362,7 +442,11 @@ class ClientWatch:
         consumer = self._consumer(wire, end, command.consumer_id, "REDELIVER")
         record = consumer.record
         if record.subscription.kind.cumulative:
-            if not record.nacked and not record.redeliver_all:
+            if record.requests_to_rewind:
+                record.requests_to_rewind -= 1
+            elif record.refused:
+                record.refused.clear()
+            else:
                 raise ViolationError("INV-C9", f"{record.name}: asks for redelivery by itself")
             return
         if not command.message_ids:
@@ -370,10 +454,13 @@ class ClientWatch:
                 raise ViolationError("INV-C9", f"{record.name}: asks for everything again by itself")
             return
         for each in command.message_ids:
-            if (each.ledgerId, each.entryId) not in record.nacked:
-                raise ViolationError(
-                    "INV-C9", f"{record.name}: asks for {each.ledgerId}:{each.entryId} by itself"
-                )
+            position = (each.ledgerId, each.entryId)
+            left = record.refused.get(position, 0)
+            if not left:
+                how = "once more than it was told" if position in record.nacked else "by itself"
+                raise ViolationError("INV-C9", f"{record.name}: asks for {position} {how}")
+            record.refused[position] = left - 1
+            record.given_back.add(position)
 
     def _wrote_close_producer(self, wire: Wire, end: ClientEnd, command: Any) -> None:
         self._request(wire, end, command.request_id, None)
@@ -401,10 +488,31 @@ class ClientWatch:
         elif isinstance(what, Farewell) and not what.consumer.dismissed:
             what.consumer.record.farewell = True
 
+    def _got_lookup_response(self, wire: Wire, end: ClientEnd, command: Any) -> None:
+        what = end.requests.pop(command.request_id, None)
+        if (
+            isinstance(what, Looking)
+            and command.response == proto.CommandLookupTopicResponse.Redirect
+            and command.brokerServiceUrl
+        ):
+            key = (wire.client.name, what.topic)
+            self._redirected[key] = (command.authoritative, what.redirects + 1)
+
+    def _got_send_error(self, wire: Wire, end: ClientEnd, command: Any) -> None:
+        end.refused = True
+
+    def _got_active_change(self, wire: Wire, end: ClientEnd, command: Any) -> None:
+        """The last request may have been ignored; it may be made again."""
+        consumer = end.consumers.get(command.consumer_id)
+        if consumer is not None:
+            consumer.record.requests_to_rewind += 1
+
     def _got_message(self, wire: Wire, end: ClientEnd, command: MessageCommand) -> None:
         consumer = end.consumers.get(command.consumer_id)
         if consumer is not None:
-            entry = consumer.record.subscription.topic.log.get((command.ledger_id, command.entry_id))
+            position = (command.ledger_id, command.entry_id)
+            consumer.record.given_back.discard(position)
+            entry = consumer.record.subscription.topic.log.get(position)
             if entry is not None:
                 size = len(entry.messages)
                 masked = command.ack_set

@@ -153,6 +153,7 @@ class ProducerApp:
         self.host.routes[self.handle] = self
         world.trace.add(world.clock.now, node.name, f"open_producer {tag} is {self.handle}")
         node.pump()
+        world.injector.opened(self)
         self._generation += 1
         self._later(self._generation)
 
@@ -262,8 +263,17 @@ class ProducerApp:
             return False
         self.host.routes[request] = self
         self.world.trace.add(self.world.clock.now, node.name, f"close {self.handle}")
+        self._is_closed()
         node.pump()
         return True
+
+    def _is_closed(self) -> None:
+        """INV-P10: from the close on, nothing is taken."""
+        try:
+            self.host.node.client.send(self.world.clock.now, self.handle, b"late", 0)
+        except ClosedError:
+            return
+        raise ViolationError("INV-P10", f"{self.handle} is being closed and takes a message")
 
     def abandon_and_reopen(self) -> bool:
         """Nobody is interested any more, in whatever state it is."""
@@ -436,6 +446,7 @@ class ConsumerApp:
         world.client_watch.handles[name] = self.handle
         world.trace.add(world.clock.now, node.name, f"subscribe {name} is {self.handle}")
         node.pump()
+        world.injector.opened(self)
 
     def wake(self) -> None:
         """Look after what there is, paused or not."""
@@ -499,14 +510,17 @@ class ConsumerApp:
         client, now = self.host.node.client, self.world.clock.now
         cumulative = record.subscription.kind.cumulative
         rash = self.world.rash
-        for message in messages:
-            place = model.deliver(record, message)
+        places = [model.deliver(record, message) for message in messages]
+        for place, message in zip(places, messages, strict=True):
             self.kept.pop(place, None)
             if rash and stream.chance(plan.nack_permille):
                 model.negative_acknowledge(record, place)
                 client.negative_acknowledge(
                     now, self.handle, message if stream.chance(500) else message.message_id
                 )
+                self.host.node.pump()  # what is asked for because of it is seen before the next verdict
+                if stream.chance(200):
+                    self.kept[place] = message  # to be acknowledged after all
             elif rash and stream.chance(plan.keep_permille):
                 self.kept[place] = message
             elif cumulative and stream.chance(plan.cumulative_permille):
@@ -566,6 +580,7 @@ class ConsumerApp:
         assert record is not None
         record.rewinds += 1
         record.redeliver_all += 1
+        record.requests_to_rewind += 1
         node = self.host.node
         self.world.trace.add(self.world.clock.now, node.name, f"redeliver {self.handle}")
         node.client.redeliver_unacknowledged(self.world.clock.now, self.handle)
@@ -595,8 +610,17 @@ class ConsumerApp:
         request = node.client.close(self.world.clock.now, self.handle)
         self.host.routes[request] = self
         self.world.trace.add(self.world.clock.now, node.name, f"close {self.handle}")
+        self._is_closed()
         node.pump()
         return True
+
+    def _is_closed(self) -> None:
+        """INV-C14: from the close on, nothing is handed out."""
+        try:
+            messages = self.host.node.client.take(self.world.clock.now, self.handle, 1)
+        except ClosedError:
+            return
+        raise ViolationError("INV-C14", f"{self.handle} is being closed and gives {messages}")
 
     def abandon_and_reopen(self) -> bool:
         if self.state == "idle" or self.host.closing is not None:
