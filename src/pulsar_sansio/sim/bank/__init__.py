@@ -4,8 +4,17 @@ Each is a named mutation that replaces a few methods of a machine while its cont
 seed notices means that a fault or a check is missing: that is a bug of the simulator.
 """
 
-from . import acknowledgements, consumers, producers
+from . import acknowledgements, connections, consumers, producers
 from .mutation import BANK, Mutation, Patches
 from .needs import suitable
 
-__all__ = ["BANK", "Mutation", "Patches", "acknowledgements", "consumers", "producers", "suitable"]
+__all__ = [
+    "BANK",
+    "Mutation",
+    "Patches",
+    "acknowledgements",
+    "connections",
+    "consumers",
+    "producers",
+    "suitable",
+]

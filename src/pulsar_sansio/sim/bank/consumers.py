@@ -12,7 +12,7 @@ from ...client.verdicts import Verdicts
 from ...model.config import CompressionType
 from ...model.errors import DecompressionFailed
 from ...model.message import Message
-from ...wire import encode_command, proto
+from ...wire import encode_command, proto, unpack_payload
 from . import needs
 from .mutation import Patches, bug, nothing
 
@@ -242,7 +242,7 @@ def null_values_taken_for_damage(patches: Patches) -> None:
     """A message with a null value is reported to the broker as damaged, and so never delivered."""
 
     def receive(original: Any, self: Any, command: Any, *rest: Any) -> None:
-        metadata = arrival_module.unpack_payload(command.payload).metadata
+        metadata = unpack_payload(command.payload).metadata
         if metadata.null_value:
             self._discard((command.ledger_id, command.entry_id), 1, proto.CommandAck.DecompressionError)
         else:
