@@ -71,8 +71,10 @@ class RecordingInjector(Injector):
 
     def strike(self, name: str, stream: Stream) -> None:
         recorded = RecordedStream(stream)
-        super().strike(name, recorded)
-        self.strikes.append(Strike(self._world.clock.elapsed, name, tuple(recorded.draws)))
+        try:
+            super().strike(name, recorded)
+        finally:  # a world may fail while a fault strikes
+            self.strikes.append(Strike(self._world.clock.elapsed, name, tuple(recorded.draws)))
 
 
 class RepeatingInjector(Injector):

@@ -153,7 +153,8 @@ class Shrinker:
             at = 0
             while self.case.strikes and at < len(self.case.strikes) and not self._done():
                 strikes = self.case.strikes
-                if not self._try(replace(self.case, strikes=strikes[:at] + strikes[at + size :])):
+                smaller = replace(self.case, strikes=strikes[:at] + strikes[at + size :])
+                if not self._try(smaller):
                     at += size
             size //= 2
         profile = self.case.profile

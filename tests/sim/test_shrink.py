@@ -1,0 +1,175 @@
+"""The shrinker on planted bugs, cases as plain values, and the archive of worlds that once failed."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pulsar_sansio.client.producer import Producer
+from pulsar_sansio.sim import Case, Outcome, World
+from pulsar_sansio.sim.case import Strike
+from pulsar_sansio.sim.scenarios import quiet_profile
+from pulsar_sansio.sim.shrink import Shrinker, describe, readable, shrink
+from pulsar_trio.cli import main
+from tests.sim.test_sweep import without_the_oldest
+
+ARCHIVE = sorted((Path(__file__).parent / "seeds").glob("*.json"))
+
+
+# --- cases ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_a_case_is_the_world_of_its_seed(seed: int) -> None:
+    """Also with its faults written down, and after a way through JSON."""
+    original = World(seed).run()
+    recorded, report = Case.of_seed(seed).recorded()
+    assert report == original
+    assert recorded.strikes is not None
+    again = Case.from_json(json.loads(json.dumps(recorded.as_json())))
+    assert again == recorded
+    assert again.run().trace_hash == original.trace_hash
+    if recorded.strikes:
+        assert replace(recorded, strikes=[]).run().trace_hash != original.trace_hash
+
+
+def test_a_case_without_a_field_gets_a_plain_one() -> None:
+    found = Case(1, quiet_profile(messages=1)).as_json()
+    del found["profile"]["jitter"]
+    assert Case.from_json(found).profile.jitter == 0
+    found["profile"]["gravity"] = 1
+    with pytest.raises(ValueError, match="Profile has no field 'gravity'"):
+        Case.from_json(found)
+
+
+def test_a_case_names_faults_that_there_are() -> None:
+    found = Case(1, quiet_profile(messages=1), [Strike(1, "earthquake", ())]).as_json()
+    with pytest.raises(ValueError, match="no such fault kind: earthquake"):
+        Case.from_json(found)
+
+
+# --- shrinking ------------------------------------------------------------
+
+
+def first_failure(rule: str) -> int:
+    """A seed that breaks the rule, with the bug that is planted at the moment."""
+    return next(seed for seed in range(200) if World(seed).run().rule == rule)
+
+
+@pytest.mark.slow
+def test_a_failing_seed_gets_small_enough_to_be_read(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A producer that forgets to send the oldest message again needs one producer, two messages and one
+    fault."""
+    with monkeypatch.context() as planted:
+        planted.setattr(Producer, "_send_again", without_the_oldest(Producer._send_again))
+        seed = first_failure("INV-P6")
+        file = tmp_path / "case.json"
+        assert main(["simulate", "shrink", str(seed), "--save", str(file)]) == 2
+        shown = capsys.readouterr().out.splitlines()
+        case = Case.from_json(json.loads(file.read_text()))
+        assert case.run().rule == case.rule == "INV-P6"
+    assert len(case.profile.producers) == 1
+    assert case.profile.consumers == []
+    assert case.profile.messages <= 6
+    assert case.strikes is not None
+    assert len(case.strikes) <= 2
+    assert len(shown) < 60
+    assert "overtakes" in shown[-1]
+    assert any(" SEND " in line for line in shown)
+    assert str(case.run()) == f"seed {seed} passed", "without the bug"
+
+
+@pytest.mark.slow
+def test_a_bug_that_needs_no_fault_is_left_without_any(monkeypatch: pytest.MonkeyPatch) -> None:
+    def deliver(self: Any, *arguments: Any) -> None:
+        raise RuntimeError(f"never seen one: {self!r}")
+
+    monkeypatch.setattr("pulsar_sansio.client.window.Window.on_receipt", deliver)
+    seed = first_failure("exception")
+    found = shrink(seed, limit=150)
+    assert found.report.outcome is Outcome.EXCEPTION
+    assert "RuntimeError: never seen one" in found.report.text
+    assert found.case.strikes == []
+    assert found.case.profile.messages == 1
+    assert found.case.profile.clients == found.case.profile.topics == 1
+    assert found.runs <= 151
+
+
+@pytest.mark.slow
+def test_another_failure_is_not_taken_for_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A world with fewer messages raises something else."""
+
+    def run(self: Any) -> Any:
+        report = original(self)
+        report.outcome = Outcome.EXCEPTION
+        report.rule = "exception"
+        report.text = "KeyError: 1" if self.profile.messages > 40 else "IndexError: 1"
+        return report
+
+    original = World.run
+    monkeypatch.setattr(World, "run", run)
+    case = Case(1, quiet_profile(messages=100))
+    assert 40 < Shrinker(case, limit=60).shrink().case.profile.messages < 60
+
+
+def test_a_seed_that_passes_is_not_shrunk(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(ValueError, match="seed 1 passes"):
+        Shrinker(Case(1, quiet_profile(messages=1)))
+    assert main(["simulate", "shrink", "5"]) == 0
+    assert capsys.readouterr().out == "seed 5 passes\n"
+
+
+def test_the_shrinker_stops_when_it_is_told_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Producer, "_send_again", without_the_oldest(Producer._send_again))
+    profile = quiet_profile(messages=40)
+    profile.producers[0] = replace(profile.producers[0], burst=1)
+    profile.latency = 10_000_000
+    case = Case(1, profile, [Strike(360_000_000, "reset_everything", ())])
+    assert case.run().rule == "INV-P6"
+    assert Shrinker(case, limit=1).shrink().case is case
+    assert Shrinker(case, enough=lambda: True).shrink().runs == 1
+
+
+# --- what people read ------------------------------------------------------------
+
+
+def test_a_case_is_told_in_a_few_lines() -> None:
+    profile = quiet_profile(consumers=1, messages=3)
+    lines = describe(Case(7, profile, [Strike(5_000_000, "reset", ())]))
+    assert lines[0].startswith("seed 7: 1 clients, 1 topics, 3 messages; ")
+    assert "subscription sub-0 of t0: exclusive" in lines
+    assert lines[-1] == "fault 5.000 ms reset"
+
+
+def test_a_transcript_is_told_from_the_first_application_on() -> None:
+    world = World(1, quiet_profile(messages=3), keep_trace=True)
+    lines = readable(world.run().transcript)
+    assert lines[0].split() == [lines[0].split()[0], "ms", "world", "phase", "run"]
+    assert lines[-1].endswith("PASSED")
+    assert not any(line.endswith(" wake") for line in lines)
+    many = ["0 world phase run", *(f"{n} a   wire 1 <- SEND producer_id=0 sequence_id={n}" for n in range(9))]
+    assert len(readable(many)) == 4
+    assert "… 7 more …" in readable(many)[2]
+
+
+# --- the archive ------------------------------------------------------------
+
+
+def test_there_is_an_archive() -> None:
+    assert len(ARCHIVE) >= 2
+
+
+@pytest.mark.parametrize("file", ARCHIVE, ids=lambda file: file.stem)
+def test_what_once_failed_passes(file: Path) -> None:
+    case = Case.from_json(json.loads(file.read_text()))
+    assert case.rule
+    assert case.note
+    report = case.run()
+    assert str(report) == f"seed {case.seed} passed"
+    assert case.strikes is not None
+    assert {strike.name for strike in case.strikes} <= set(report.faults), "what made it fail still happens"
