@@ -7,7 +7,9 @@ clients are given it for, and the policies and limits of topics are its bound.
 
 from collections.abc import Iterable
 
-from pulsar_sansio import ClientConfig, ConsumerSpec
+from pulsar_sansio import BrokerConfig, ClientConfig, ConsumerSpec
+from pulsar_sansio.broker.connection import UNSENT_LIMIT_FACTOR
+from pulsar_sansio.broker.lookups import MAX_NAME_LENGTH
 from pulsar_sansio.client.acks import MAX_OPEN_BATCHES
 from pulsar_sansio.client.connection import MAX_UNREAD_ANSWERS
 from pulsar_sansio.client.permits import MAX_BYTES_BEYOND_GRANT, MAX_ENTRIES_BEYOND_GRANT
@@ -34,12 +36,9 @@ RECORD = 512
 """Bytes of the record of a batch that is not wholly acknowledged."""
 
 
-def client_bound(config: ClientConfig, consumers: Iterable[ConsumerSpec], links: int, limit: int) -> int:
-    """Bytes that brokers can make a client hold.
-
-    `limit`: the largest message that the broker may announce and be believed. `links`: connections at one
-    time.
-    """
+def client_bound(config: ClientConfig, consumers: Iterable[ConsumerSpec], links: int) -> int:
+    """Bytes that brokers can make a client hold. `links`: connections at one time."""
+    limit = max(config.max_message_size, config.max_announced_message_size)
     held = FIXED + links * (FRAME_COPIES * max_frame_size(limit) + ANSWER_EXPANSION * MAX_UNREAD_ANSWERS)
     for consumer in consumers:
         granted = consumer.receiver_queue_size * limit
@@ -48,3 +47,26 @@ def client_bound(config: ClientConfig, consumers: Iterable[ConsumerSpec], links:
         held += (granted + beyond) * EXPANSION + entries * ENTRY
         held += min(MAX_OPEN_BATCHES, entries) * RECORD
     return held
+
+
+NAME_BYTES = 4 * MAX_NAME_LENGTH
+"""Of a name that a client chose."""
+
+OBJECT = 4096
+"""Bytes of a connection, topic, subscription, producer or consumer besides its names and properties."""
+
+
+def broker_bound(config: BrokerConfig, stored: int, entries: int) -> int:
+    """Bytes that clients can make a broker hold, `stored` bytes in `entries` entries of it being storage.
+
+    Topics, subscriptions, producers and consumers have limits of their own; what a client may say of each is
+    one frame at most, and all of that together is limited by the number of them.
+    """
+    frame = max_frame_size(config.max_message_size)
+    unsent = config.max_unsent_bytes * UNSENT_LIMIT_FACTOR + 2 * frame
+    attached = config.max_producers_per_connection + config.max_consumers_per_connection
+    connection = OBJECT + FRAME_COPIES * frame + ANSWER_EXPANSION * unsent + attached * (OBJECT + 2 * frame)
+    subscriptions = config.max_topics * config.max_subscriptions_per_topic
+    topics = config.max_topics * (OBJECT + NAME_BYTES + 2 * frame) + subscriptions * (OBJECT + NAME_BYTES)
+    storage = 2 * stored + entries * ENTRY
+    return FIXED + config.max_connections * connection + topics + storage

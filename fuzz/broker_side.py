@@ -18,6 +18,7 @@ from fuzz.draws import Draws
 from fuzz.mischief import CLIENT_SAYS, Mischief
 from fuzz.reports import Report, Violation, cause_of
 from pulsar_sansio import Broker, BrokerConfig, MemoryStore, broker_outputs
+from pulsar_sansio.broker.topic import Topic
 from pulsar_sansio.wire import (
     MessageMetadata,
     decode_frame,
@@ -106,6 +107,8 @@ class BrokerRound:
         self.peers: dict[int, Peer] = {}
         self.links = 0
         self.label = "opening"
+        self.most_stored = 0
+        self.most_entries = 0
         self.hostile: list[Peer] = []
         self.request_id = 100
         self.sequence_id = 0
@@ -300,7 +303,7 @@ class BrokerRound:
                 self._check_innocent()
             else:
                 self._rarely(peer)
-            if self._stored() > MAX_STORED:
+            if self._measure_storage() > MAX_STORED:
                 break
         self._check_innocent()
         self._end()
@@ -367,8 +370,13 @@ class BrokerRound:
             if topic.persistent:
                 self.broker.internal_stats(name)
 
-    def _stored(self) -> int:
-        return sum(topic.log.size for topic in self.broker.all_topics.values() if hasattr(topic, "log"))
+    def _measure_storage(self) -> int:
+        """Bytes stored now; the most of it is remembered."""
+        logs = [topic.log for topic in self.broker.all_topics.values() if isinstance(topic, Topic)]
+        stored = sum(log.size for log in logs)
+        self.most_stored = max(self.most_stored, stored)
+        self.most_entries = max(self.most_entries, sum(log.end - log.first for log in logs))
+        return stored
 
     def _advance(self, seconds: float) -> None:
         end = self.now + round(seconds * SECOND)

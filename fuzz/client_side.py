@@ -79,6 +79,9 @@ SLOW = 5.0
 HOME = "pulsar://home:6650"
 EVIL = "pulsar://evil:6650"
 
+CONSUMERS = 3
+"""At one time: two that are attacked and one on the honest broker."""
+
 MAX_HANDLES = 24
 """Producers and consumers that one round opens, one after the other."""
 
@@ -92,6 +95,7 @@ def config(service_url: str) -> ClientConfig:
         initial_backoff=0.01,
         max_backoff=0.1,
         max_message_size=LIMIT,
+        max_announced_message_size=LIMIT,
         max_pending_lookups=4,
     )
 
@@ -177,6 +181,7 @@ class ClientRound:
         """By producer: how many were given and are not settled."""
         self.requests: set[int] = set()
         self.label = "opening"
+        self.most_links = 1
         self._step("open", self._open_all, alone)
 
     # --- opening -------------------------------------------------------------------------------------
@@ -229,6 +234,7 @@ class ClientRound:
         return outputs
 
     def _follow(self, outputs: list[client_outputs.Output], frames: int = 0) -> None:
+        self.most_links = max(self.most_links, len(self.client.links))
         answers: list[tuple[int, bytes]] = []
         for output in outputs:
             match output:

@@ -6,10 +6,11 @@ come most often, because they get furthest.
 """
 
 from collections import Counter
+from functools import cache
 from typing import NamedTuple
 
 from fuzz.draws import Draws
-from fuzz.mutations import FRAME_MUTATIONS, cases, frame, legal_command, mutated_command
+from fuzz.mutations import FRAME_MUTATIONS, Case, cases, frame, legal_command, mutated_command
 from fuzz.payloads import entry
 from fuzz.trees import NAMES, TYPES, Known, encode
 from pulsar_sansio.wire import proto
@@ -87,11 +88,19 @@ class Hostile(NamedTuple):
     data: bytes
 
 
+@cache
+def _sorted_cases(says: tuple[int, ...]) -> tuple[tuple[Case, ...], tuple[Case, ...]]:
+    """The cases of commands of the right direction, and those of the others, which seldom get past the first
+    look."""
+    own = tuple(case for case in cases() if case.number in says)
+    return own, tuple(case for case in cases() if case.number not in says)
+
+
 class Mischief:
     """`says`: commands of the right direction. `limit`: what the peer accepts as one message, in bytes.
 
-    `first_case`: where in `cases()` to go on, so that several of these go through all of it together; None
-    draws them.
+    `first_case`: where in the cases of its direction to go on, so that several of these go through all of
+    them together; None draws them.
     """
 
     def __init__(
@@ -100,7 +109,7 @@ class Mischief:
         self.kinds: Counter[str] = Counter()
         """How many frames of each kind were made."""
         self.cases = 0
-        """How many of `cases()` were made."""
+        """How many of them were made."""
         self._draws = draws
         self._says = says
         self._known = known
@@ -111,11 +120,11 @@ class Mischief:
         """The next frame; rarely something that is none, or the beginning of one."""
         draws = self._draws
         roll = draws.below(100)
-        if roll < 48:
+        if roll < 55:
             return self._legal()
-        if roll < 88:
+        if roll < 94:
             return self._case()
-        if roll < 92:
+        if roll < 96:
             return self._stranger()
         return self._broken()
 
@@ -132,11 +141,13 @@ class Mischief:
         return Hostile(label, frame(command, behind))
 
     def _case(self) -> Hostile:
-        every = cases()
-        if self._next_case is None:
-            case = every[self._draws.below(len(every))]
+        own, foreign = _sorted_cases(self._says)
+        if self._draws.chance(8):
+            case = foreign[self._draws.below(len(foreign))]
+        elif self._next_case is None:
+            case = own[self._draws.below(len(own))]
         else:
-            case = every[self._next_case % len(every)]
+            case = own[self._next_case % len(own)]
             self._next_case += 1
         self.cases += 1
         self.kinds[f"field: {case.mutation}"] += 1

@@ -76,7 +76,7 @@ _FROM_CASE_TO_CASE: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(rf"\b({'|'.join(code.name for code in ServerError)}): .*", re.DOTALL), r"\1"),
     (re.compile(r"'[^']*'|\"[^\"]*\""), "'…'"),
     (re.compile(r"\bpulsar\S*://\S+|\b[\w.]+:\d+"), "…"),
-    (re.compile(r"-?\d+"), "#"),
+    (re.compile(r"(?<!UTF)(?<!UTF-)-?\d+"), "#"),
     (re.compile(r"the broker sent [A-Z_]+ while"), "the broker sent … while"),
     (re.compile(r"with Command\w+ instead of [A-Z_]+"), "with … instead of …"),
     (re.compile(r"its (required )?field \w+"), r"its \1field …"),

@@ -1,0 +1,188 @@
+"""The corpus: for each target a folder of inputs worth keeping, replayed by the tests.
+
+What is in it was made from the mutations of this package, or found by a fuzzer and kept because it reached
+code that nothing else did, or was a bug once. A file's name is a digest of its content, so that the same
+input is there once.
+"""
+
+from collections.abc import Callable, Iterator
+from hashlib import blake2b
+from pathlib import Path
+
+from fuzz.draws import Draws
+from fuzz.mischief import BROKER_SAYS, CLIENT_SAYS
+from fuzz.mutations import FRAME_MUTATIONS, FieldCase, cases_of, frame, legal_command, mutate
+from fuzz.payloads import CODECS, LIES, METADATA, SINGLE, honest
+from fuzz.targets import LIMIT, MACHINES, TARGETS
+from fuzz.trees import Descriptor, Tree, descriptor_of, encode, make_tree, wrap
+from pulsar_sansio.wire import compress, proto
+
+FOLDER = Path(__file__).parent / "corpus"
+
+LARGEST = 4096
+"""Bytes of one input; the whole corpus is to stay below half a megabyte."""
+
+HOT = (6, 7, 9, 10, 11)
+
+
+def inputs(target: str) -> list[Path]:
+    """What is kept for a target."""
+    return sorted(path for path in (FOLDER / target).glob("*") if path.is_file())
+
+
+def keep(target: str, data: bytes) -> bool:
+    """Keep an input; whether it is new and small enough."""
+    if len(data) > LARGEST:
+        return False
+    path = FOLDER / target / blake2b(data, digest_size=8).hexdigest()
+    if path.exists():
+        return False
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data)
+    return True
+
+
+def make() -> str:
+    """Inputs made from the mutations, a few of each kind; says how much the corpus holds then."""
+    for target in TARGETS:
+        draws = Draws.of_seed(1)
+        for data in _SEEDS[target](draws):
+            keep(target, data)
+    paths = [path for target in TARGETS for path in inputs(target)]
+    size = sum(path.stat().st_size for path in paths)
+    return f"{len(paths)} inputs, {size} bytes, for {len(TARGETS)} targets"
+
+
+# --- seeds ---------------------------------------------------------------------------------------------
+
+
+def _mutants(draws: Draws, descriptor: Descriptor, count: int) -> Iterator[Tree]:
+    """Legal messages and mutated ones, the mutations spread over all there are."""
+    every: tuple[FieldCase, ...] = cases_of(descriptor)
+    for number in range(count):
+        tree = make_tree(descriptor, draws, {"payload_size": (3, 3, 0)})
+        if number % 4:
+            path, mutation = every[number * len(every) // count]
+            mutate(tree, path, mutation, draws, {})
+        yield tree
+
+
+def _commands(draws: Draws) -> Iterator[bytes]:
+    for number in sorted({*BROKER_SAYS, *CLIENT_SAYS}):
+        yield encode(legal_command(number, draws, {}))
+    for number in HOT:
+        for tree in _mutants(draws, descriptor_of(number), 24):
+            yield encode(wrap(number, tree))
+
+
+def _frames(draws: Draws) -> Iterator[bytes]:
+    whole = [frame(encode(legal_command(number, draws, {}))) for number in HOT]
+    yield b"\x07" + b"".join(whole)
+    for mutation in FRAME_MUTATIONS.values():
+        for number in range(2):
+            yield draws.blob(1) + whole[number] + mutation(whole[2 + number], draws) + whole[4]
+
+
+def _headers(descriptor: Descriptor, count: int) -> Callable[[Draws], Iterator[bytes]]:
+    return lambda draws: (encode(tree) for tree in _mutants(draws, descriptor, count))
+
+
+def _payloads(draws: Draws) -> Iterator[bytes]:
+    for _ in range(8):
+        yield honest(draws)
+    for name, lie in LIES.items():
+        if name not in ("bomb", "tiny messages"):
+            for _ in range(5):
+                yield lie(draws, 1000)
+
+
+def _batches(draws: Draws) -> Iterator[bytes]:
+    for count in (1, 2, 3, 40):
+        for single in _mutants(draws, SINGLE, 12):
+            data = encode(single)
+            member = len(data).to_bytes(4, "big") + data + b"abc"
+            if len(member) * count < LARGEST:
+                yield count.to_bytes(2, "little") + member * count
+                yield (count + 1).to_bytes(2, "little") + member * count
+    yield (300).to_bytes(2, "little") + b"".join(
+        b"\0\0\0\5\x18\1\x40" + bytes([0x80 | index & 0x7F, index >> 7]) + b"x" for index in range(300)
+    )
+
+
+def _compressed(draws: Draws) -> Iterator[bytes]:
+    for codec in (0, *CODECS, 5):
+        for size in (0, 1, 10, 1000, LIMIT, LIMIT + 1, 1 << 22):
+            data = bytes(min(size, 1 << 16)) if size % 2 else b"ab" * (min(size, 1 << 16) // 2)
+            body = compress(codec, data) if codec <= 4 else data[:50]
+            said = bytes([codec]) + size.to_bytes(3, "little")
+            for content in (body, body[:-1], body + b"\0", body[:3]):
+                if len(content) < 600:
+                    yield said + content
+
+
+def _sets(draws: Draws) -> Iterator[bytes]:
+    for size in (0, 1, 7, 8, 9, 16, 17, 64):
+        yield bytes(size)
+        yield b"\xff" * size
+        yield draws.blob(size)
+        yield draws.blob(size) + bytes(8)
+
+
+_NAMES = (
+    "t",
+    "tenant/namespace/topic",
+    "persistent://public/default/t-partition-7",
+    "non-persistent://a/b/c",
+    "persistent://public/default/t-partition-" + "9" * 30,
+    "persistent://a/b/c-partition-0\n",
+    "persistent://a/b/",
+    "persistent://a/b/c/d",
+    "kafka://a/b/c",
+    "a/b",
+    "",
+    "  ",
+    "\x00",
+    "persistent://ä/b/ü-partition-01",
+    "pulsar://host:6650",
+    "pulsar+ssl://h1,h2:6651,[::1]:1",
+    "pulsar://[fe80::1%eth0]:6650",
+    "PULSAR://UPPER",
+    "pulsar://host:0",
+    "pulsar://host:65536",
+    "pulsar://host:",
+    "pulsar://user:secret@host",
+    "pulsar://host/path",
+    "pulsar://host?x",
+    "pulsar://a b",
+    "pulsar://,",
+    "pulsar://[::1",
+    "pulsar://٣:٣",
+    "pulsar://xn--nxasmq6b:1",
+    "http://host",
+)
+
+
+def _texts(draws: Draws) -> Iterator[bytes]:
+    for name in _NAMES:
+        yield name.encode()
+    yield b"persistent://a/b/\xff\xfe"
+
+
+def _decisions(draws: Draws) -> Iterator[bytes]:
+    for size in (0, 1, 20, 100, 400, 800, 800, 800, 1200, 1200, 1600, 1600):
+        yield draws.blob(size)
+
+
+_SEEDS: dict[str, Callable[[Draws], Iterator[bytes]]] = {
+    "frame": _frames,
+    "command": _commands,
+    "metadata": _headers(METADATA, 60),
+    "single_metadata": _headers(SINGLE, 60),
+    "payload": _payloads,
+    "batch": _batches,
+    "decompression": _compressed,
+    "ack_sets": _sets,
+    "message_id": _headers(proto.MessageIdData.DESCRIPTOR, 40),
+    "names": _texts,
+    **dict.fromkeys(MACHINES, _decisions),
+}

@@ -1,0 +1,113 @@
+"""Runs of hostile peers: many rounds of both sides, over a time, on several processors.
+
+A round is a pure function of its side and its seed, so that one that went wrong can be played again by
+itself. Every few rounds one has its memory traced and compared with what its configuration allows.
+"""
+
+import gc
+import time
+import traceback
+import tracemalloc
+import warnings
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+
+from fuzz.bounds import broker_bound, client_bound
+from fuzz.broker_side import BrokerRound
+from fuzz.client_side import CONSUMERS, HOME, ClientRound, config, consumer_spec
+from fuzz.draws import Draws
+from fuzz.mutations import cases
+from fuzz.payloads import CODECS, bomb
+from fuzz.reports import Report, Violation
+from pulsar_sansio import SubscriptionType
+
+FRAMES = 400
+"""Hostile frames of one round."""
+
+TRACED_EVERY = 25
+"""One round in so many has its memory traced, which makes it several times slower."""
+
+CASES_PER_FRAME = 0.2
+"""How far the cases go on from one round to the next. Both sides take turns, so it is half of the part of
+frames that are a single case."""
+
+SIDES: dict[str, type[ClientRound] | type[BrokerRound]] = {"client": ClientRound, "broker": BrokerRound}
+"""By the side that is under attack."""
+
+
+def play(side: str, seed: int, *, frames: int = FRAMES, traced: bool = False) -> Report:
+    """One round. What goes wrong is in the report's failures, with the way to play it again."""
+    report = Report(side)
+    first_case = int(seed * frames * CASES_PER_FRAME)
+    if traced:
+        _warm_up()
+        gc.collect()
+        tracemalloc.start()
+    try:
+        machine = SIDES[side](Draws.of_seed(seed), report, first_case)
+        machine.run(frames)
+        if traced:
+            _, report.peak = tracemalloc.get_traced_memory()
+            report.traced = 1
+            report.bound = _bound(machine)
+            if report.peak > report.bound:
+                raise Violation(f"{report.peak} bytes were held, the configuration allows {report.bound}")
+    except Exception as error:
+        where = "".join(traceback.format_exception(error)[-4:])
+        report.failures.append(f"python -m fuzz hostile --replay {side}:{seed}\n{where}")
+    finally:
+        if traced:
+            tracemalloc.stop()
+    return report
+
+
+def _warm_up() -> None:
+    """What is made once should not be counted for the round that makes it."""
+    cases()
+    for codec in CODECS:
+        bomb(codec)
+
+
+def _bound(machine: ClientRound | BrokerRound) -> int:
+    if isinstance(machine, BrokerRound):
+        return broker_bound(machine.config, machine.most_stored, machine.most_entries)
+    spec = consumer_spec("theirs", SubscriptionType.SHARED, True)
+    return client_bound(config(HOME), [spec] * CONSUMERS, machine.most_links)
+
+
+def _work(seeds: "range", sides: tuple[str, ...], until: float, rounds: int) -> Report:
+    """The rounds of one process: until the time is over, or so many."""
+    warnings.simplefilter("error")
+    total = Report()
+    for done, seed in enumerate(seeds):
+        if time.monotonic() >= until or done >= rounds:
+            break
+        total.add(play(sides[done % len(sides)], seed, traced=done % TRACED_EVERY == 1))
+        if len(total.failures) >= 10:
+            break
+    return total
+
+
+def run(
+    *,
+    seconds: float,
+    jobs: int = 1,
+    seed: int = 1,
+    sides: tuple[str, ...] = ("client", "broker"),
+    rounds: int = 2**31,
+    progress: Callable[[str], None] | None = None,
+) -> Report:
+    """Rounds of both sides in turn, for `seconds`, or `rounds` in each of `jobs` processes."""
+    until = time.monotonic() + seconds
+    parts = [range(seed + job, seed + 2**40, jobs) for job in range(jobs)]
+    if jobs == 1:
+        return _work(parts[0], sides, until, rounds)
+    total = Report()
+    # Fresh processes: what this one has loaded and holds is nothing to them.
+    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
+        for future in [pool.submit(_work, part, sides, until, rounds) for part in parts]:
+            total.add(future.result())
+            if progress is not None:
+                progress(f"{total.frames} frames so far")
+    return total

@@ -1,0 +1,21 @@
+"""The process that atheris runs in: `python -m fuzz.under_atheris TARGET [libFuzzer arguments]`.
+
+Everything of the library is instrumented, so it is imported here and nowhere before.
+"""
+
+import sys
+from importlib import import_module
+from typing import Any
+
+
+def main() -> None:
+    atheris: Any = import_module("atheris")
+    target, arguments = sys.argv[1], [sys.argv[0], *sys.argv[2:]]
+    with atheris.instrument_imports(include=["pulsar_sansio"]):
+        from fuzz.targets import TARGETS
+    atheris.Setup(arguments, TARGETS[target])
+    atheris.Fuzz()
+
+
+if __name__ == "__main__":
+    main()
