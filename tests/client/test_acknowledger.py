@@ -398,6 +398,25 @@ class TestReceipts:
         s.flush()
         assert isinstance(requests(s)[0], RequestDone)
 
+    def test_a_refusal_of_what_came_after_the_flush_is_told_by_the_next_one(self) -> None:
+        """Both go in one ACK over the next connection: the flush that failed said nothing of the second."""
+        s = started(acknowledgement_receipts=True)
+        first, second = deliver(s, 2)
+        s.acknowledge(first)
+        s.lose()
+        s.flush()
+        s.acknowledge(second)
+        s.pass_time(SECOND)
+        s.accept()
+        ack, _ = s.expect("ACK", "FLOW")
+        assert len(ack.message_ids) == 2
+        confirm(s, ack, error=0)
+        assert isinstance(requests(s)[0], RequestFailed)
+        s.flush()
+        assert isinstance(requests(s)[0], RequestFailed)
+        s.flush()
+        assert isinstance(requests(s)[0], RequestDone)
+
 
 def test_an_acknowledged_message_that_was_confirmed_never_waits_again() -> None:
     """INV-C5: what put an ACK back after its answer would acknowledge what came again by a rewound cursor."""

@@ -34,12 +34,14 @@ _ACK_RESPONSE = proto.BaseCommand.ACK_RESPONSE
 class Sent:
     """An ACK that asks for an answer and has none yet."""
 
-    __slots__ = ("ack", "connection", "request_id")
+    __slots__ = ("ack", "after_flush", "connection", "request_id")
 
-    def __init__(self, ack: Ack, connection: Connection) -> None:
+    def __init__(self, ack: Ack, connection: Connection, after_flush: bool) -> None:
         self.ack = ack
         self.connection = connection
         self.request_id = -1
+        self.after_flush = after_flush
+        """Whether something in it was acknowledged after the last flush was asked for."""
 
 
 class Flush:
@@ -59,6 +61,7 @@ class Acknowledger:
     """Acknowledgements of one consumer on their way to the broker."""
 
     __slots__ = (
+        "_after_flush",
         "_connection",
         "_context",
         "_durable",
@@ -105,6 +108,8 @@ class Acknowledger:
         self._last_sent: Ack | None = None
         """The last ACK on this connection that asked for no answer, until a later one is answered."""
         self._flushes: list[Flush] = []
+        self._after_flush = False
+        """Whether something waits that was acknowledged after the last flush was asked for."""
         self._refusal: PulsarError | None = None
         """Why an ACK was refused that no flush waited for; the next flush says so."""
 
@@ -113,6 +118,7 @@ class Acknowledger:
     def something_waits(self) -> None:
         """The tracker holds something new: send it now, or soon."""
         tracker = self._tracker
+        self._after_flush = True
         if not self._wanted:
             tracker.discard_waiting()
         elif self._connection is None:
@@ -190,6 +196,7 @@ class Acknowledger:
             self._refusal = None
             return
         flush = Flush(request)
+        self._after_flush = False
         connection = self._connection
         if connection is not None:
             self._stop_timer()
@@ -229,6 +236,7 @@ class Acknowledger:
         flushes = [flush for flush in self._flushes if sent in flush.awaited]
         if isinstance(error, ConnectionLost) and self._durable:
             self._tracker.put_back(sent.ack)
+            self._after_flush = self._after_flush or sent.after_flush
             for flush in flushes:
                 flush.awaited.discard(sent)
                 flush.waiting = True
@@ -238,7 +246,7 @@ class Acknowledger:
         for flush in flushes:
             self._flushes.remove(flush)
             self._fail(flush, error)
-        if not flushes and not isinstance(error, ConnectionLost):
+        if (not flushes or sent.after_flush) and not isinstance(error, ConnectionLost):
             self._refusal = error
 
     # --- frames ----------------------------------------------------------------------------------
@@ -252,6 +260,7 @@ class Acknowledger:
                 answered = self._send(connection, part, confirm)
                 if answered is not None:
                     sent.append(answered)
+        self._after_flush = False
         return sent
 
     def _send(self, connection: Connection, ack: Ack, confirm: bool) -> Sent | None:
@@ -261,7 +270,7 @@ class Acknowledger:
             if connection.protocol_version >= RECEIPT_VERSION:
                 self._last_sent = ack
             return None
-        sent = Sent(ack, connection)
+        sent = Sent(ack, connection, self._after_flush)
         self._unconfirmed[sent] = None
         self._last_sent = None
         sent.request_id = self._requests.send(
