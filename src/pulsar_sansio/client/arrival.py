@@ -6,6 +6,7 @@ stop the connection or disturb another consumer – except by ignoring permits.
 """
 
 from dataclasses import dataclass
+from itertools import repeat
 
 from ..model.errors import (
     ChecksumMismatch,
@@ -16,10 +17,19 @@ from ..model.errors import (
 )
 from ..model.message import Entry, Message, Source
 from ..model.message_id import MessageId
-from ..wire import Batch, MessageCommand, MessageMetadata, decompress, proto, split_batch, unpack_payload
+from ..wire import (
+    AlikeEntries,
+    Batch,
+    MessageCommand,
+    MessageMetadata,
+    decompress,
+    proto,
+    split_batch,
+    unpack_payload,
+)
 from .acknowledger import Acknowledger
 from .acks import AckTracker, Place
-from .delivery import BatchItem, DeliveryQueue
+from .delivery import BatchItem, DeliveryQueue, SinglesItem
 from .permits import Permits
 
 _Validation = proto.CommandAck.ValidationError
@@ -165,6 +175,28 @@ class Arrival:
             else:
                 self.counters.before_start += 1
                 permits.give_back(1)
+
+    def receive_alike(self, entries: AlikeEntries, epoch: int) -> bool:
+        """Take plain entries for which there is nothing to decide: all in time, none acknowledged before, and
+        permits for all. False, having changed nothing, where one of them is not so: `receive` them."""
+        (_, ledger_id, _, redelivery_count, sent_in_epoch), entry_ids, headers, payloads, _ = entries
+        tracker = self._tracker
+        permits = self._permits
+        count = len(entry_ids)
+        places = list(zip(repeat(ledger_id), entry_ids))
+        if (
+            permits.at_broker < count
+            or self.start is not None
+            or (sent_in_epoch is not None and sent_in_epoch < epoch)
+            or not tracker.entries.keys().isdisjoint(places)
+            or tracker.covers((ledger_id, min(entry_ids)))
+        ):
+            return False
+        permits.at_broker -= count
+        self._queue.add_singles(
+            SinglesItem(self._source, places, headers, redelivery_count, tracker.single, payloads)
+        )
+        return True
 
     def _is_start(self, place: Place) -> bool:
         """Whether an entry of one message is the one that delivery is to begin after."""

@@ -24,7 +24,16 @@ from ..model.errors import (
     broker_error,
 )
 from ..model.service_url import Address
-from ..wire import decode_frame, encode_command, encode_ping, encode_pong, max_frame_size, proto
+from ..wire import (
+    MESSAGE_TAG,
+    AlikeReader,
+    decode_frame,
+    encode_command,
+    encode_ping,
+    encode_pong,
+    max_frame_size,
+    proto,
+)
 from .outputs import Disconnect, Transmit
 from .services import Services
 
@@ -154,6 +163,7 @@ class Connection:
         self._services = services
         self._context = context
         self._received = ReceiveBuffer()
+        self._alike = AlikeReader()
         self._frame_limit = max_frame_size(services.config.max_message_size)
         self._ended = False
         self._transmit_pending = False
@@ -260,12 +270,24 @@ class Connection:
         whole = self._received.feed(data)
         if whole is None:
             return
-        position = 0
+        position = one_by_one_until = 0
         written = len(self.unwritten)
         limit = self._frame_limit
         handlers = self._handlers
         try:
-            while (frame := decode_frame(whole, position, limit)) is not None:
+            while True:
+                if position >= one_by_one_until and whole.startswith(MESSAGE_TAG, position + 8):
+                    alike = self._alike.take(whole, position, limit) if self.ready else None
+                    if alike is not None:
+                        self._heard = True
+                        consumer = self.consumers.get(alike.facts.consumer_id)
+                        if consumer is None or consumer.on_alike(self, alike):  # rule CONN-11
+                            position = alike.end
+                            continue
+                        one_by_one_until = alike.end
+                frame = decode_frame(whole, position, limit)
+                if frame is None:
+                    break
                 kind, command, position = frame
                 self._heard = True
                 if command is None:

@@ -24,7 +24,7 @@ from ..model.errors import (
 )
 from ..model.message import Message, Source
 from ..model.topic_name import TopicName
-from ..wire import MessageCommand, encode_command, encode_flow, proto
+from ..wire import AlikeEntries, MessageCommand, encode_command, encode_flow, proto
 from .acknowledger import Acknowledger
 from .acks import AckTracker
 from .arrival import Arrival, ArrivalCounters
@@ -136,6 +136,18 @@ class Consumer:
         if not queue.announced and queue.available:
             queue.announced = True
             self._context.emit(Deliverable(self.handle))
+
+    def on_alike(self, connection: Connection, entries: AlikeEntries) -> bool:
+        """Plain entries of several MESSAGE frames; False, having changed nothing, where each has to be looked
+        at by itself (`on_message`)."""
+        if connection is not self._connection or not self._arrival.receive_alike(
+            entries, self._redelivery.epoch
+        ):
+            return False
+        if not self._queue.announced:
+            self._queue.announced = True
+            self._context.emit(Deliverable(self.handle))
+        return True
 
     # --- the application's commands --------------------------------------------------------------
 

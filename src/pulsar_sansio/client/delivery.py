@@ -1,7 +1,8 @@
 """The delivery queue: messages that have arrived and were not handed out yet.
 
-An item is a batch, whose `Message` objects are made only when they are handed out (a list of a thousand
-waiting objects costs more than the rest of the way), or a list of entries of one message. The queue always
+An item is a batch, or plain entries of one message that came together, whose `Message` objects are made only
+when they are handed out (a list of a thousand waiting objects costs more than the rest of the way), or a list
+of other entries of one message. The queue always
 accepts an item, whatever its size (rules CONS-37, FLOW-14); how much arrives is limited by permits, which go
 back to `Permits` as messages leave.
 
@@ -15,11 +16,12 @@ from collections import deque
 from collections.abc import Container, Iterator, Sequence
 from itertools import islice, repeat
 from operator import length_hint
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from ..model.message import Entry, Message
+from ..model.message import Entry, Message, Source
 from ..model.message_id import MessageId
-from .acks import Place
+from ..wire import MessageMetadata, decode_message_metadata
+from .acks import EntryAcknowledgement, Place
 from .permits import Permits
 
 
@@ -33,7 +35,75 @@ class BatchItem(NamedTuple):
     """The index in the batch of each payload."""
 
 
-Item = BatchItem | list[Message]
+class PlainEntry(Entry):
+    """An entry of one message, whose header is parsed when it is looked at: few applications do."""
+
+    __slots__ = ("_undecoded",)
+
+    batch = None
+    size = 0
+
+    def __init__(
+        self,
+        source: Source,
+        place: Place,
+        header: bytes | MessageMetadata,
+        redelivery_count: int,
+        acknowledgement: EntryAcknowledgement,
+    ) -> None:
+        # Not all that an `Entry` has is set here: this is made once per message.
+        self.source = source
+        self.place = place
+        self._undecoded = header
+        self.redelivery_count = redelivery_count
+        self.acknowledgement = acknowledgement
+
+    def __getattr__(self, name: str) -> Any:
+        if name != "header":
+            raise AttributeError(name)
+        header = self._undecoded
+        self.header = decode_message_metadata(header) if isinstance(header, bytes) else header
+        return self.header
+
+
+class SinglesItem(NamedTuple):
+    """Plain entries of one message: what they have in common, and of each its place, header and payload."""
+
+    source: Source
+    places: Sequence[Place]
+    headers: Sequence[bytes | MessageMetadata]
+    redelivery_count: int
+    acknowledgement: EntryAcknowledgement
+    payloads: Sequence[bytes]
+    """Never empty."""
+
+    def entries(self) -> Iterator[PlainEntry]:
+        """Made one by one."""
+        return map(
+            PlainEntry,
+            repeat(self.source),
+            self.places,
+            self.headers,
+            repeat(self.redelivery_count),
+            repeat(self.acknowledgement),
+        )
+
+    def entry(self, index: int) -> PlainEntry:
+        return PlainEntry(
+            self.source,
+            self.places[index],
+            self.headers[index],
+            self.redelivery_count,
+            self.acknowledgement,
+        )
+
+    def without_first(self, count: int) -> "SinglesItem":
+        return self._replace(
+            places=self.places[count:], headers=self.headers[count:], payloads=self.payloads[count:]
+        )
+
+
+Item = BatchItem | SinglesItem | list[Message]
 
 
 class DeliveryQueue:
@@ -89,6 +159,12 @@ class DeliveryQueue:
         self._items.append(batch)
         self._waiting += len(batch.payloads)
 
+    def add_singles(self, singles: SinglesItem) -> None:
+        """Several plain entries of one message have arrived."""
+        self._singles = None
+        self._items.append(singles)
+        self._waiting += len(singles.payloads)
+
     # --- handing out -----------------------------------------------------------------------------
 
     def receive(self) -> Message | None:
@@ -134,6 +210,10 @@ class DeliveryQueue:
             payloads = iter(item.payloads)
             self._left = payloads
             self._messages = map(Message, payloads, repeat(item.entry), item.indexes)
+        elif isinstance(item, SinglesItem):
+            payloads = iter(item.payloads)
+            self._left = payloads
+            self._messages = map(Message, payloads, item.entries(), repeat(-1))
         else:
             if item is self._singles:
                 self._singles = None
@@ -158,11 +238,7 @@ class DeliveryQueue:
         item = self._current
         assert item is not None
         if left < _size(item):
-            last = _size(item) - left - 1
-            if isinstance(item, BatchItem):
-                self._last_entry, self._last_index = item.entry, item.indexes[last]
-            else:
-                self._last_entry, self._last_index = item[last].entry, -1
+            self._last_entry, self._last_index = _message_at(item, _size(item) - left - 1)
         self._current = None
         self._left = iter(())
         self._messages = iter(())
@@ -189,6 +265,8 @@ class DeliveryQueue:
             permits = self._drop_current() - left
             if isinstance(current, BatchItem):
                 items.append(BatchItem(current.entry, current.payloads[-left:], current.indexes[-left:]))
+            elif isinstance(current, SinglesItem):
+                items.append(current.without_first(len(current.payloads) - left))
             else:
                 items.append(current[-left:])
         items += self._items
@@ -201,8 +279,10 @@ class DeliveryQueue:
                     permits += len(item.payloads)
                 else:
                     self.add_batch(item)
+            elif isinstance(item, SinglesItem) and not any(place in places for place in item.places):
+                self.add_singles(item)
             else:
-                for message in item:
+                for message in _singles(item):
                     if message.entry.place in places:
                         permits += 1
                     else:
@@ -243,13 +323,24 @@ class DeliveryQueue:
             return _message_id(self._last_entry, self._last_index)
         else:
             return None
-        if isinstance(first, BatchItem):
-            return _predecessor(first.entry, first.indexes[skipped])
-        return _predecessor(first[skipped].entry, -1)
+        return _predecessor(*_message_at(first, skipped))
 
 
 def _size(item: Item) -> int:
-    return len(item.payloads) if isinstance(item, BatchItem) else len(item)
+    return len(item) if isinstance(item, list) else len(item.payloads)
+
+
+def _singles(item: SinglesItem | list[Message]) -> list[Message]:
+    if isinstance(item, list):
+        return item
+    return list(map(Message, item.payloads, item.entries(), repeat(-1)))
+
+
+def _message_at(item: Item, position: int) -> tuple[Entry, int]:
+    """Which message stands there: its entry, and its index in the batch."""
+    if isinstance(item, BatchItem):
+        return item.entry, item.indexes[position]
+    return item[position].entry if isinstance(item, list) else item.entry(position), -1
 
 
 def _message_id(entry: Entry, index: int) -> MessageId:

@@ -6,6 +6,7 @@ when a command may be sent or what follows from it.
 
 from . import proto
 from .ack_sets import bits_from_words, words_from_bits
+from .alike import MESSAGE_TAG, AlikeEntries, AlikeReader
 from .batch import Batch, encode_batch_payloads, encode_single, single_prefix, split_batch
 from .checksum import crc32c
 from .compression import compress, decompress
@@ -60,7 +61,10 @@ __all__ = [
     "DEFAULT_MAX_MESSAGE_SIZE",
     "FRAME_PADDING",
     "INDIVIDUAL",
+    "MESSAGE_TAG",
     "Ack",
+    "AlikeEntries",
+    "AlikeReader",
     "Batch",
     "EncryptionKey",
     "Flow",

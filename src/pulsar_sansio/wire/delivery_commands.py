@@ -147,23 +147,50 @@ def encode_message(
 # bytes compared, so forgetting all of it changes nothing.
 
 _MEMORY_LIMIT = 1024
-_Likeness = tuple[int, Callable[[bytes, int], tuple[Any, ...]], bytes, bytes, int, int, int, int, int | None]
-"""Size; reader of: front, two lower bytes of the entry's number if there are more than two, the other
-bytes, back; front; back; and the values of the fields."""
 
-_likenesses: dict[bytes, _Likeness] = {}
+
+class Facts(NamedTuple):
+    """What is the same in commands that look alike."""
+
+    consumer_id: int
+    ledger_id: int
+    partition: int
+    redelivery_count: int
+    consumer_epoch: int | None
+
+
+class Likeness(NamedTuple):
+    """What commands of one kind look like."""
+
+    size: int
+    read: Callable[[bytes, int], tuple[Any, ...]]
+    """Reads: front, two lower bytes of the entry's number if it has more than two, the other bytes, back."""
+    front: bytes
+    back: bytes
+    facts: Facts
+    sizes: tuple[int, int, int]
+    """Of front, the entry's number, and back."""
+
+
+_likenesses: dict[bytes, Likeness] = {}
+
+
+def likeness_of(data: bytes, position: int) -> Likeness | None:
+    """What the command at `position` probably looks like, if something is remembered that begins like it."""
+    return _likenesses.get(data[position : position + 6])
 
 
 def decode_message(data: bytes, position: int, end: int, frame_end: int) -> MessageCommand:
     likeness = _likenesses.get(data[position : position + 6])
     if likeness is not None and position + likeness[0] == end:
-        _, read, front, back, consumer_id, ledger_id, partition, redelivery_count, epoch = likeness
+        _, read, front, back, facts, _ = likeness
         found_front, low, high, found_back = read(data, position)
         if found_front == front and found_back == back:
             entry_id = VALUE_OF_SMALL.get(high)
             if low and entry_id is not None:
                 entry_id = (entry_id << 14) + VALUE_OF_CONTINUED.get(low, -(1 << 30))
             if entry_id is not None and entry_id >= 0:
+                consumer_id, ledger_id, partition, redelivery_count, epoch = facts
                 return _new_tuple(
                     MessageCommand,
                     (
@@ -191,16 +218,19 @@ def _remember(data: bytes, start: int, entry_start: int, end: int, command: Mess
     if len(_likenesses) >= _MEMORY_LIMIT:
         _likenesses.clear()
     low = 2 if length > 2 else 0
-    _likenesses[data[start : start + 6]] = (
+    _likenesses[data[start : start + 6]] = Likeness(
         end - start,
         Struct(f"{entry_start - start}s{low}s{length - low}s{end - entry_end}s").unpack_from,
         data[start:entry_start],
         data[entry_end:end],
-        command.consumer_id,
-        command.ledger_id,
-        command.partition,
-        command.redelivery_count,
-        command.consumer_epoch,
+        Facts(
+            command.consumer_id,
+            command.ledger_id,
+            command.partition,
+            command.redelivery_count,
+            command.consumer_epoch,
+        ),
+        (entry_start - start, length, end - entry_end),
     )
 
 

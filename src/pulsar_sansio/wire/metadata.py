@@ -368,7 +368,7 @@ _MEMORY_LIMIT = 1024
 _LONGEST_TAIL = 24
 """Bytes behind publish_time up to which remembering them is worth it: no keys, no properties."""
 
-_TIME_SIZE = 7
+PUBLISH_TIME_SIZE = 7
 """Bytes of publish_time with its tag, for times from 1971 to 2109."""
 
 _names: dict[bytes, str] = {}
@@ -384,7 +384,7 @@ def decode_metadata_range(data: bytes, start: int, end: int) -> MessageMetadata:
     position = start + 3 + data[start + 1]
     prefix = data[start:position]
     name = _names.get(prefix) or _learn_name(prefix)
-    if name is None or position + 1 + _TIME_SIZE > end:
+    if name is None or position + 1 + PUBLISH_TIME_SIZE > end:
         return MessageMetadata._decode_range(data, start, end)
     sequence_id = data[position]
     position += 1
@@ -397,7 +397,7 @@ def decode_metadata_range(data: bytes, start: int, end: int) -> MessageMetadata:
                 sequence_id, position = read_varint(data, position - 1)
             except IndexError:
                 raise FrameError("MessageMetadata ends inside a field") from None
-    tail_start = position + _TIME_SIZE
+    tail_start = position + PUBLISH_TIME_SIZE
     if tail_start > end:
         return MessageMetadata._decode_range(data, start, end)
     time = data[position:tail_start]
@@ -415,6 +415,16 @@ def decode_metadata_range(data: bytes, start: int, end: int) -> MessageMetadata:
     for field, value in fields:
         setattr(metadata, field, value)
     return metadata
+
+
+def known_name(prefix: bytes) -> bool:
+    """Whether `prefix` is the field producer_name, in its usual form, and the tag of sequence_id."""
+    return prefix in _names or (len(prefix) > 3 and _learn_name(prefix) is not None)
+
+
+def known_time(field: bytes) -> bool:
+    """Whether these `PUBLISH_TIME_SIZE` bytes are the field publish_time."""
+    return field in _times or _learn_time(field) is not None
 
 
 def _learn_name(prefix: bytes) -> str | None:
