@@ -20,7 +20,11 @@ of fresh memory costs more than a hundred small messages.
 """
 
 MAX_CHUNKS = 64
-"""Chunks handed to one `sendmsg`; more are joined first, which is cheaper for small chunks."""
+"""Chunks handed to one `sendmsg`."""
+
+SMALL_CHUNK = 4 * 1024
+"""Bytes, on the average, below which more chunks than that are joined first. Copying larger ones would cost
+more than several calls."""
 
 LINGER = 0.25
 """Seconds an ending link waits for its last bytes to be taken and for the peer to end its side as well."""
@@ -212,10 +216,10 @@ class Link:
 
     def _write_leftover(self, sock: socket.socket) -> None:
         chunks = self._leftover
-        if len(chunks) > MAX_CHUNKS:
+        if len(chunks) > MAX_CHUNKS and sum(map(len, chunks)) < len(chunks) * SMALL_CHUNK:
             chunks = self._leftover = [b"".join(chunks)]
         try:
-            sent = sock.send(chunks[0]) if len(chunks) == 1 else sock.sendmsg(chunks)
+            sent = sock.send(chunks[0]) if len(chunks) == 1 else sock.sendmsg(chunks[:MAX_CHUNKS])
         except BlockingIOError:
             return
         self.bytes_sent += sent

@@ -64,7 +64,13 @@ async def read(stream: trio.SocketStream, count: int) -> bytes:
 
 @pytest.mark.parametrize("directly", [True, False])
 @pytest.mark.parametrize(
-    "chunks", [[b"x" * 300_000], [b"%04d" % number for number in range(2000)], [b"", b"a"]]
+    "chunks",
+    [
+        [b"x" * 300_000],
+        [b"%04d" % number for number in range(2000)],
+        [b"%04d" % number * 2000 for number in range(150)],
+        [b"", b"a"],
+    ],
 )
 async def test_everything_arrives_in_order(chunks: list[bytes], directly: bool) -> None:
     async with ends() as pair:

@@ -16,6 +16,7 @@ from pulsar_sansio.wire import (
     single_prefix,
     split_batch,
 )
+from pulsar_sansio.wire.batch import encode_batch_parts
 
 from . import oracle
 from .test_metadata import check
@@ -282,6 +283,18 @@ def test_encode_batch_payloads_is_member_by_member(sizes: list[int], edge: int, 
     assert encode_batch_payloads(payloads, first) == b"".join(expected)
     singly = [single_prefix(len(payload), first + index) + payload for index, payload in enumerate(payloads)]
     assert singly == expected
+
+
+@pytest.mark.parametrize("sizes", [[100] * 3000, [1000] * 300, [700, 1400] * 150, [200_000] * 3, [1] * 30])
+def test_a_large_batch_is_encoded_in_parts(sizes: list[int]) -> None:
+    payloads = [bytes(size) for size in sizes]
+    parts = encode_batch_parts(payloads, 70_000)
+    assert b"".join(parts) == b"".join(
+        single_prefix(size, 70_000 + index) + payload
+        for index, (size, payload) in enumerate(zip(sizes, payloads, strict=True))
+    )
+    assert all(len(part) > 16_000 for part in parts[:-1])
+    assert all(len(part) <= max(200_000, max(sizes) + 20) for part in parts)
 
 
 @settings(max_examples=25)

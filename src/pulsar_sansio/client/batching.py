@@ -9,7 +9,7 @@ It knows nothing of tickets, time or connections, and makes no frame.
 """
 
 from ..model.config import BatchingPolicy, OutgoingMessage
-from ..wire import encode_batch_payloads
+from ..wire.batch import encode_batch_parts
 
 MEMBER_ALLOWANCE = 24
 """Bytes that a bare payload grows by in a batch: its size field and its metadata, at most 4 + 1 + 5 + 1 +
@@ -160,7 +160,7 @@ class OpenBatch:
 
     def _fold(self) -> None:
         if self.run:
-            self._parts.append(encode_batch_payloads(self.run, self.run_first))
+            self._parts += encode_batch_parts(self.run, self.run_first)
             self._members += len(self.run)
             self.explicit_highest = self.run_first + len(self.run) - 1
             self.run = []

@@ -36,6 +36,10 @@ Frame: TypeAlias = bytes | list[bytes]
 PLAIN_NAME_LIMIT = 1024
 """Bytes of a producer's name up to which a plain frame needs no check of what it adds to the payload."""
 
+SMALL_PART = 16 * 1024
+"""Bytes, on the average, below which the parts of a batch are joined: copying them costs less than handing on
+so many chunks."""
+
 _COMMAND_ALLOWANCE = 64
 """Bytes of a SEND frame that are neither metadata nor payload: sizes, checksum and the command. At most
 58."""
@@ -100,7 +104,7 @@ class Sealer:
             _describe(metadata, message)
         metadata.uncompressed_size = len(payload)
         payload = self._compressed(metadata, payload)
-        return self._seal(metadata, payload, sequence_id, 1, None)
+        return self._seal(metadata, (payload,), sequence_id, 1, None)
 
     def batch(
         self,
@@ -124,11 +128,13 @@ class Sealer:
                 metadata.replicate_to = first.replicate_to
         metadata.num_messages_in_batch = count
         metadata.highest_sequence_id = highest
-        payload = members[0] if len(members) == 1 else b"".join(members)
         if self._codec is not CompressionType.NONE:
+            payload = b"".join(members)
             metadata.uncompressed_size = len(payload)
-            payload = self._compressed(metadata, payload)
-        return self._seal(metadata, payload, lowest, count, highest)
+            members = (self._compressed(metadata, payload),)
+        elif len(members) > 1 and sum(map(len, members)) < len(members) * SMALL_PART:
+            members = (b"".join(members),)
+        return self._seal(metadata, members, lowest, count, highest)
 
     def _compressed(self, metadata: MessageMetadata, payload: bytes) -> bytes:
         if self._codec is CompressionType.NONE:
@@ -140,13 +146,19 @@ class Sealer:
         return compressed
 
     def _seal(
-        self, metadata: MessageMetadata, payload: bytes, sequence_id: int, count: int, highest: int | None
+        self,
+        metadata: MessageMetadata,
+        payload: Sequence[bytes],
+        sequence_id: int,
+        count: int,
+        highest: int | None,
     ) -> Frame:
         limit = self.max_message_size
-        if len(payload) > limit:
-            raise MessageTooLarge(f"the payload has {len(payload)} bytes, the broker accepts {limit}")
-        chunks = pack_payload(encode_message_metadata(metadata), payload)
-        size = sum(map(len, chunks))
+        size = sum(map(len, payload))
+        if size > limit:
+            raise MessageTooLarge(f"the payload has {size} bytes, the broker accepts {limit}")
+        chunks = pack_payload(encode_message_metadata(metadata), *payload)
+        size += len(chunks[0])
         if size + _COMMAND_ALLOWANCE > self._frame_limit:
             raise MessageTooLarge(
                 f"payload and metadata have {size} bytes together, the broker accepts "

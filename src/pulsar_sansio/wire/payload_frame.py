@@ -35,11 +35,13 @@ class UnpackedPayload(NamedTuple):
     """As it was sent: compressed and encrypted as the metadata says."""
 
 
-def pack_payload(metadata: bytes, payload: bytes) -> list[bytes]:
-    """Checksum, metadata and payload, as chunks; `payload` is not copied."""
+def pack_payload(metadata: bytes, *payload: bytes) -> list[bytes]:
+    """Checksum, metadata and payload, as chunks; `payload`, which may come in parts, is not copied."""
     sized = len(metadata).to_bytes(4, "big") + metadata
-    checksum = crc32c(payload, crc32c(sized))
-    return [CHECKSUM_MAGIC + checksum.to_bytes(4, "big") + sized, payload]
+    checksum = crc32c(sized)
+    for part in payload:
+        checksum = crc32c(part, checksum)
+    return [CHECKSUM_MAGIC + checksum.to_bytes(4, "big") + sized, *payload]
 
 
 def unpack_payload(data: bytes) -> UnpackedPayload:
