@@ -42,9 +42,9 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message]):
 
     def __init__(self, driver: "Driver", handle: int, spec: ConsumerSpec) -> None:
         super().__init__(driver, handle)
-        self._receive: Callable[..., Message | None] = self._machine.receive
+        self._receive: Callable[[], Message | None] = self._machine.receiver(handle)
         self._take: Callable[..., list[Message]] = self._machine.take
-        self._acknowledge: Callable[..., None] = self._machine.acknowledge
+        self._acknowledge: Callable[..., None] = self._machine.acknowledger(handle)
         self._arrived = trio.lowlevel.ParkingLot()
         self._end_of_topic = False
         self.subscription = spec.subscription
@@ -64,9 +64,9 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message]):
         if self._turn <= 0:
             self._turn = TURN
             await trio.lowlevel.checkpoint()
-            self._driver.tick = self._now()
+            self._driver.note_time()
         try:
-            message = self._receive(self._driver.tick, self._handle)
+            message = self._receive()
         except Exception as error:
             raise self._driver.own_fault(error) from error.__cause__
         if self._outputs:
@@ -82,9 +82,9 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message]):
         if self._turn <= 0:
             self._turn = TURN
             await trio.lowlevel.checkpoint()
-            self._driver.tick = self._now()
+            self._driver.note_time()
         try:
-            message = self._receive(self._driver.tick, self._handle)
+            message = self._receive()
         except Exception as error:
             raise self._driver.own_fault(error) from error.__cause__
         if self._outputs:
@@ -131,7 +131,7 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message]):
 
     def _next(self) -> Message | None:
         try:
-            message = self._receive(self._driver.tick, self._handle)
+            message = self._receive()
         except Exception as error:
             raise self._driver.own_fault(error) from error.__cause__
         if self._outputs:
@@ -171,7 +171,7 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message]):
         """
         driver = self._driver
         try:
-            self._acknowledge(driver.tick, self._handle, what)
+            self._acknowledge(what)
         except Exception as error:
             raise driver.own_fault(error) from error.__cause__
         if self._outputs:

@@ -281,10 +281,15 @@ class AckTracker:
         entries, parts = self.entries.copy(), self._parts
         self.entries.clear()
         self._parts = {}
+        if not parts:
+            whole: list[AckId] = [(ledger_id, entry_id, None) for ledger_id, entry_id in sorted(entries)]
+            for start in range(0, len(whole), MAX_IDS_IN_ACK):
+                drained.append(Ack(None, whole[start : start + MAX_IDS_IN_ACK], []))
+            return drained
         ids: list[AckId] = []
         records: list[BatchAcknowledgement] = []
         size = 0
-        for place in sorted({**entries, **parts}) if parts else sorted(entries):
+        for place in sorted({**entries, **parts}):
             record = None if place in entries else parts.get(place)
             if record is None:
                 ids.append((*place, None))

@@ -237,6 +237,23 @@ class Client:
         self._context.now = now
         return machine.receive()
 
+    def receiver(self, consumer: int) -> "Callable[[], Message | None]":
+        """`receive` of that consumer as a call without arguments, for who takes one message after the other.
+
+        It happens at the moment told last, by `note_time` or any input. Raises `ClosedError` like `receive`.
+        """
+        return self._consumer(self._context.now, consumer).receive
+
+    def acknowledger(
+        self, consumer: int
+    ) -> "Callable[[Acknowledgeable | Collection[Acknowledgeable]], None]":
+        """`acknowledge` of that consumer, likewise."""
+        return self._consumer(self._context.now, consumer).acknowledge
+
+    def note_time(self, now: int) -> None:
+        """It is `now`. For who uses `receiver` and `acknowledger` for long without any other input."""
+        self._context.now = now
+
     def take(self, now: int, consumer: int, limit: int) -> "list[Message]":
         """Up to `limit` messages that are there."""
         machine = self._consumer(now, consumer)

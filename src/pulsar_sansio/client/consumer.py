@@ -349,15 +349,7 @@ class Consumer:
         self._verdicts.close()
         self._redelivery.detach()
         self.permits.detach()
-        self._queue.clear()
-        self.receive = self._receive_closed
-        self.take = self._take_closed
-
-    def _receive_closed(self) -> Message | None:
-        raise ClosedError(f"the consumer on {self._source.topic} is closed")
-
-    def _take_closed(self, _limit: int) -> list[Message]:
-        raise ClosedError(f"the consumer on {self._source.topic} is closed")
+        self._queue.close(f"the consumer on {self._source.topic} is closed")
 
 
 def _ignore(_: object) -> None:

@@ -18,6 +18,7 @@ from itertools import islice, repeat
 from operator import length_hint
 from typing import Any, NamedTuple
 
+from ..model.errors import ClosedError
 from ..model.message import Entry, Message, Source
 from ..model.message_id import MessageId
 from ..wire import MessageMetadata, decode_message_metadata
@@ -110,6 +111,7 @@ class DeliveryQueue:
     """Messages of one consumer between arrival and application."""
 
     __slots__ = (
+        "_closed",
         "_current",
         "_items",
         "_last_entry",
@@ -128,6 +130,7 @@ class DeliveryQueue:
         self.announced = False
         """Whether the application was told that there is something; it is told once (`Deliverable`)."""
         self._permits = permits
+        self._closed: str | None = None
         self._items: deque[Item] = deque()
         self._singles: list[Message] | None = None
         """The last of `_items`, where that is a list."""
@@ -168,7 +171,7 @@ class DeliveryQueue:
     # --- handing out -----------------------------------------------------------------------------
 
     def receive(self) -> Message | None:
-        """The next message, None where there is none."""
+        """The next message, None where there is none. Raises `ClosedError` after `close`."""
         run = self._run
         if run > 1:
             self._run = run - 1
@@ -179,6 +182,7 @@ class DeliveryQueue:
         """The next message where it is the last of a run, or the first of an item."""
         if run == 0:
             if not self._items:
+                self._check_open()
                 return None
             self._begin()
             return self.receive()
@@ -187,7 +191,8 @@ class DeliveryQueue:
         return message
 
     def take(self, limit: int) -> list[Message]:
-        """The next messages, at most `limit`; the faster way for many."""
+        """The next messages, at most `limit`; the faster way for many. Raises `ClosedError` after `close`."""
+        self._check_open()
         taken: list[Message] = []
         while limit > 0:
             if not self._run:
@@ -244,6 +249,10 @@ class DeliveryQueue:
         self._messages = iter(())
         self._run = self._run_length = 0
 
+    def _check_open(self) -> None:
+        if self._closed is not None:
+            raise ClosedError(self._closed)
+
     # --- taking back -----------------------------------------------------------------------------
 
     def clear(self) -> None:
@@ -254,6 +263,11 @@ class DeliveryQueue:
         self._waiting = 0
         self.announced = False
         self._permits.give_back(permits)
+
+    def close(self, why: str) -> None:
+        """Drop everything; from now on nothing is handed out."""
+        self.clear()
+        self._closed = why
 
     def remove(self, places: Container[Place]) -> None:
         """Drop what is left of these entries, and nothing else (rules REDEL-04, REDEL-06)."""

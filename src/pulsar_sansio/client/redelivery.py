@@ -51,6 +51,11 @@ class NegativeAcknowledgements:
     def __len__(self) -> int:
         return len(self._due)
 
+    @property
+    def places(self) -> Collection[Place]:
+        """The entries: always the same object, so that who looks at every message may keep it."""
+        return self._due.keys()
+
     def add(self, place: Place, now: int) -> None:
         """The earlier moment counts for an entry named twice."""
         tick = self._tick

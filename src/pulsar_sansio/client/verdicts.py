@@ -30,6 +30,7 @@ class Verdicts:
     __slots__ = (
         "_acknowledger",
         "_kind",
+        "_negative",
         "_owner",
         "_redelivery",
         "_single",
@@ -50,6 +51,8 @@ class Verdicts:
         self._tracker = tracker
         self._acknowledger = acknowledger
         self._redelivery = redelivery
+        self._negative = redelivery.negative.places
+        """The entries to ask for again: empty or not, and nothing else of it here."""
         self._owner: AckTracker | None = tracker
         """The tracker as long as anything can be acknowledged: None once the consumer is closing."""
         self._single: EntryAcknowledgement | None = tracker.single
@@ -87,7 +90,7 @@ class Verdicts:
             if record is self._single:
                 entries = self._tracker.entries
                 entries[entry.place] = None
-                if len(entries) < self._acknowledger.calm and not self._redelivery.negative:
+                if len(entries) < self._acknowledger.calm and not self._negative:
                     return
             self._check_message(what)
             waits = self._acknowledge_message(what)
@@ -172,7 +175,7 @@ class Verdicts:
             waits |= self._acknowledge_id(message_id)
         if messages and messages[0].batch_index >= 0:
             return self._acknowledge_batches(messages) or waits
-        entries, negative, single = self._tracker.entries, self._redelivery.negative, self._single
+        entries, negative, single = self._tracker.entries, self._negative, self._single
         for message in messages:
             entry = message.entry
             if entry.acknowledgement is single and not negative:
