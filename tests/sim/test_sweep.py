@@ -9,15 +9,18 @@ import pytest
 from pulsar_sansio.client.client import Client
 from pulsar_sansio.client.producer import Producer
 from pulsar_sansio.sim import SCENARIOS, Outcome
+from pulsar_sansio.sim.clock import SECOND
 from pulsar_sansio.sim.nodes import BrokerNode
 from pulsar_sansio.sim.scenarios import Scenario, ScenarioWorld
 from pulsar_sansio.sim.sweep import (
     EARLY,
     ENDINGS,
     LATE,
+    WHOSE,
     Cut,
     CutWorld,
     Nudge,
+    NudgedWorld,
     Order,
     Orders,
     OrderWorld,
@@ -78,7 +81,7 @@ def test_a_sample_of_all_cuts_passes() -> None:
 def test_a_sample_of_all_timers_passes() -> None:
     runs = 0
     for scenario in SCENARIOS.values():
-        report = sweep(scenario, "timers", every=61, first=every(scenario))
+        report = sweep(scenario, "timers", every=181, first=every(scenario))
         assert report.failures == []
         runs += report.runs
     assert runs > 50
@@ -123,11 +126,11 @@ def test_a_cut_lets_so_many_bytes_through(byte: int, ending: str) -> None:
 
 def test_points_are_run_again_by_their_text() -> None:
     scenario = find("consume-exclusive")
-    for point in (*cuts(scenario)[::511], *nudges(scenario)[::37], Order(((3, 1), (7, 2)))):
+    for point in (*cuts(scenario)[::511], *nudges(scenario)[::97], Order(((3, 1), (7, 2)))):
         first, second = run_point(scenario, str(point)), run_point(scenario, str(point))
         assert first == second
         assert first.trace_hash != ScenarioWorld(scenario).run().trace_hash
-    for point in (Cut(2, False, 17, "half-open"), Nudge(4, "3s"), Order(((1, 1),)), Order()):
+    for point in (Cut(2, False, 17, "half-open"), Nudge(4, "clients", "3s"), Order(((1, 1),)), Order()):
         assert type(point).parse(str(point)) == point
 
 
@@ -137,6 +140,20 @@ def test_timers_are_fired_at_every_step() -> None:
     steps = {each.step for each in found}
     assert steps == set(range(len(steps)))
     assert {each.moment for each in found} == {EARLY, *LATE}
+    assert {each.whose for each in found} == set(WHOSE)
+    assert len(found) == len(steps) * 15
+
+
+@pytest.mark.parametrize("whose", WHOSE)
+def test_timers_are_held_back_for_whom_it_is_said(whose: str) -> None:
+    """Keepalive is due a second after the beginning."""
+    world = NudgedWorld(find("produce-single"), Nudge(10, whose, "3s"), keep_trace=True)
+    assert str(world.run()) == "seed 1 passed"
+    lines = [line.split(" ", 2) for line in world.trace.lines]
+    at = next(int(when) for when, _, what in lines if what == f"timers of {whose} 3s")
+    soon = range(at + 1, at + 3 * SECOND)
+    in_time = {who == "broker-0" for when, who, what in lines if what == "wake" and int(when) in soon}
+    assert in_time == {"all": set(), "clients": {True}, "brokers": {False}}[whose]
 
 
 def test_all_orders_are_different() -> None:
@@ -153,7 +170,8 @@ def test_all_orders_are_different() -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong", ["", "wire 2", "wire 2 to broker byte 3 loudly", "step 3 timers soon", "step x", "order a:b"]
+    "wrong",
+    ["", "wire 2", "wire 2 to broker byte 3 loudly", "step 3 timers of all soon", "step x", "order a:b"],
 )
 def test_what_is_no_point(wrong: str) -> None:
     with pytest.raises(ValueError):
@@ -208,7 +226,7 @@ def test_a_timer_that_is_not_on_time_finds_who_trusts_it(monkeypatch: pytest.Mon
 
     handled = Client.handle_deadline
     monkeypatch.setattr(Client, "handle_deadline", handle_deadline)
-    report = sweep(find("produce-single"), "timers", every=7)
+    report = sweep(find("produce-single"), "timers", every=19)
     assert report.outcome is Outcome.EXCEPTION
     assert all(EARLY in point for point, _ in report.failures)
 

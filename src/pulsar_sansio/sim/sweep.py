@@ -28,6 +28,8 @@ EARLY = "early"
 
 LATE = {"1ms": MILLISECOND, "30ms": 30 * MILLISECOND, "400ms": 400 * MILLISECOND, "3s": 3 * SECOND}
 
+WHOSE = ("all", "clients", "brokers")
+
 WINDOW = 20 * MILLISECOND
 """What is due within so many nanoseconds of the earliest event could as well happen first."""
 
@@ -198,22 +200,23 @@ def cuts(scenario: Scenario) -> list[Cut]:
 
 @dataclass(frozen=True, slots=True)
 class Nudge:
-    """After the `step`th event all machines are woken, whatever they wait for; or those that have to be woken
-    next are left asleep for too long."""
+    """After the `step`th event machines are woken, whatever they wait for; or those that have to be woken
+    next are left asleep for too long. `whose`: the timers of clients, of brokers, or of all."""
 
     step: int
+    whose: str
     moment: str
 
     def __str__(self) -> str:
-        return f"step {self.step} timers {self.moment}"
+        return f"step {self.step} timers of {self.whose} {self.moment}"
 
     @classmethod
     def parse(cls, text: str) -> "Nudge":
         """Raises `ValueError` where the text is not that of a point."""
         words = text.split()
-        if len(words) != 4 or words[0] != "step" or words[3] not in (EARLY, *LATE):
+        if len(words) != 6 or words[4] not in WHOSE or words[5] not in (EARLY, *LATE):
             raise ValueError(f"no point of the timers: {text!r}")
-        return cls(int(words[1]), words[3])
+        return cls(int(words[1]), words[4], words[5])
 
 
 class NudgingClock(Clock):
@@ -231,7 +234,7 @@ class NudgingClock(Clock):
 
     def step(self) -> bool:
         heap = self._heap
-        while heap and heap[0][0] < self.held_until and getattr(heap[0][2], "__func__", None) is Timer.wake:
+        while heap and heap[0][0] < self.held_until and self._is_held(heap[0][2]):
             _, number, action, arguments = heappop(heap)
             heappush(heap, (self.held_until, number, action, arguments))
         found = super().step()
@@ -240,6 +243,16 @@ class NudgingClock(Clock):
                 self.when_reached()
             self.steps += 1
         return found
+
+    def _is_held(self, action: Callable[..., None]) -> bool:
+        timer = getattr(action, "__self__", None)
+        assert self.nudge is not None
+        return isinstance(timer, Timer) and _concerns(self.nudge, timer.name)
+
+
+def _concerns(nudge: Nudge, name: str) -> bool:
+    """Whether a machine of that name is meant."""
+    return nudge.whose == "all" or name.startswith("broker") is (nudge.whose == "brokers")
 
 
 class NudgedWorld(ScenarioWorld):
@@ -258,15 +271,15 @@ class NudgedWorld(ScenarioWorld):
         nudge = self.nudging.nudge
         assert nudge is not None
         now = self.clock.now
-        self.trace.add(now, "fault", f"timers are {nudge.moment}")
+        self.trace.add(now, "fault", f"timers of {nudge.whose} {nudge.moment}")
         if nudge.moment in LATE:
             self.nudging.held_until = now + LATE[nudge.moment]
             return
         for broker in self.brokers:
-            if broker.broker is not None:
+            if broker.broker is not None and _concerns(nudge, broker.name):
                 broker.wake()
         for host in self.hosts:
-            if host.node.alive:
+            if host.node.alive and _concerns(nudge, host.node.name):
                 host.node.wake()
 
 
@@ -274,7 +287,12 @@ def nudges(scenario: Scenario) -> list[Nudge]:
     """Every step, with all timers fired early or held back; on time is the scenario itself."""
     world = NudgedWorld(scenario, None)
     _must_pass(world.run(), scenario)
-    return [Nudge(step, moment) for moment in (EARLY, *LATE) for step in range(world.nudging.steps)]
+    return [
+        Nudge(step, whose, moment)
+        for moment in (EARLY, *LATE)
+        for whose in WHOSE
+        for step in range(world.nudging.steps)
+    ]
 
 
 # --- interleavings ------------------------------------------------------------------------------------------
