@@ -23,9 +23,9 @@ from ..wire import (
     MessageCommand,
     MessageMetadata,
     decompress,
+    open_payload,
     proto,
     split_batch,
-    unpack_payload,
 )
 from .acknowledger import Acknowledger
 from .acks import AckTracker, Place
@@ -114,7 +114,7 @@ class Arrival:
         place = (ledger_id, entry_id)
         permits = self._permits
         try:
-            _, _, metadata, payload = unpack_payload(stored)
+            _, _, metadata, start = open_payload(stored)
         except (ChecksumMismatch, FrameError):
             # How many messages it was is not known for certain: one, as every client says (CONS-26).
             permits.charge(1, len(stored))
@@ -156,10 +156,11 @@ class Arrival:
                 f"supported yet; nothing of it was acknowledged"
             )
         else:
+            payload = stored
             if metadata.compression:
                 try:
                     payload = decompress(
-                        metadata.compression, payload, metadata.uncompressed_size, max_message_size
+                        metadata.compression, stored[start:], metadata.uncompressed_size, max_message_size
                     )
                 except UncompressedSizeCorrupted:
                     self._discard(place, cost, _Validation.UncompressedSizeCorruption)
@@ -167,11 +168,17 @@ class Arrival:
                 except DecompressionFailed:
                     self._discard(place, cost, _Validation.DecompressionError)
                     return
+                start = 0
             if size is not None:
-                self._batch(place, metadata, payload, redelivery_count, size, bits, cost)
+                try:
+                    batch = split_batch(payload, size, start)
+                except FrameError:
+                    self._discard(place, cost, _Validation.BatchDeSerializeError)
+                    return
+                self._batch(place, metadata, batch, redelivery_count, size, bits, cost)
             elif self.start is None or not self._is_start(place):
                 entry = Entry(self._source, place, metadata, redelivery_count, self._tracker.single)
-                self._queue.add(Message(payload, entry, -1))
+                self._queue.add(Message(payload[start:], entry, -1))
             else:
                 self.counters.before_start += 1
                 permits.give_back(1)
@@ -209,17 +216,12 @@ class Arrival:
         self,
         place: Place,
         metadata: MessageMetadata,
-        payload: bytes,
+        batch: Batch,
         redelivery_count: int,
         size: int,
         bits: int | None,
         cost: int,
     ) -> None:
-        try:
-            batch = split_batch(payload, size)
-        except FrameError:
-            self._discard(place, cost, _Validation.BatchDeSerializeError)
-            return
         wanted = self._without_skipped(batch, place, size, (1 << size) - 1 if bits is None else bits)
         record = self._tracker.batch(place, size, wanted)
         entry = Entry(self._source, place, metadata, redelivery_count, record, batch, size)

@@ -46,7 +46,7 @@ from .metadata import (
     encode_message_metadata,
     encode_single_metadata,
 )
-from .payload_frame import UnpackedPayload, has_checksum, pack_payload, unpack_payload
+from .payload_frame import UnpackedPayload, has_checksum, open_payload, pack_payload, unpack_payload
 from .plain_send import (
     PLAIN_LIMIT,
     encode_plain_send,
@@ -103,6 +103,7 @@ __all__ = [
     "encode_varint",
     "has_checksum",
     "max_frame_size",
+    "open_payload",
     "pack_payload",
     "plain_command_prefix",
     "plain_metadata_prefix",

@@ -78,15 +78,16 @@ class Batch:
         self.payloads += payloads
 
 
-def split_batch(payload: bytes, count: int) -> Batch:
-    """The `count` members of an uncompressed, decrypted batch payload.
+def split_batch(payload: bytes, count: int, start: int = 0) -> Batch:
+    """The `count` members of an uncompressed, decrypted batch payload, which begins at `start`.
 
     Raises `FrameError` when there are not exactly that many, or one of them is malformed.
     """
-    if count < 1 or count * _MIN_MEMBER > len(payload):
-        raise FrameError(f"a payload of {len(payload)} bytes cannot hold a batch of {count} messages")
+    size = len(payload) - start
+    if count < 1 or count * _MIN_MEMBER > size:
+        raise FrameError(f"a payload of {size} bytes cannot hold a batch of {count} messages")
     batch = Batch(payload)
-    position = 0
+    position = start
     left = count
     window = _FIRST_WINDOW
     stretch = _FIRST_STRETCH

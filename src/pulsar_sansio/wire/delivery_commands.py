@@ -27,7 +27,14 @@ from .command_frame import (
 )
 from .fields import BYTES, ENUM, INT64, TEXT, UINT32, UINT64, Field, Layout, message_kind, signed_64
 from .positions import MINUS_ONE, take_position, write_words
-from .varint import CONTINUED_VARINTS, SMALL_VARINTS, VALUE_OF_CONTINUED, VALUE_OF_SMALL, encode_varint, read_varint
+from .varint import (
+    CONTINUED_VARINTS,
+    SMALL_VARINTS,
+    VALUE_OF_CONTINUED,
+    VALUE_OF_SMALL,
+    encode_varint,
+    read_varint,
+)
 
 INDIVIDUAL, CUMULATIVE = 0, 1
 """CommandAck.AckType."""
@@ -388,7 +395,7 @@ def encode_ack(
     parts = [b"\x08" + encode_varint(consumer_id) + b"\x10" + encode_varint(ack_type)]
     last_ledger = None
     ledger = b""
-    # Of a whole entry, everything in front of its number is the same for numbers of one length (0.2 µs an id).
+    # Of a whole entry, all in front of its number is the same for numbers of one length: 0.2 µs an id.
     heads: list[bytes] = []
     small, continued = SMALL_VARINTS, CONTINUED_VARINTS
     for ledger_id, entry_id, ack_set in message_ids:

@@ -45,7 +45,17 @@ def pack_payload(metadata: bytes, *payload: bytes) -> list[bytes]:
 
 
 def unpack_payload(data: bytes) -> UnpackedPayload:
-    """Takes headers and payload apart, and verifies the checksum where there is one.
+    """Takes headers and payload apart, and verifies the checksum where there is one. Raises as `open_payload`
+    does."""
+    broker_entry_metadata, checksum_ok, metadata, start = open_payload(data)
+    return _new_tuple(UnpackedPayload, (broker_entry_metadata, checksum_ok, metadata, data[start:]))
+
+
+def open_payload(
+    data: bytes,
+) -> tuple[proto.BrokerEntryMetadata | None, bool | None, MessageMetadata, int]:
+    """As `unpack_payload`, with the position of the payload instead of a copy: a megabyte of fresh memory
+    costs more than all that is done with it.
 
     Raises `ChecksumMismatch` when it is wrong, `FrameError` when the structure or the metadata cannot be
     parsed.
@@ -75,7 +85,7 @@ def unpack_payload(data: bytes) -> UnpackedPayload:
     if end > len(data):
         raise FrameError(f"a payload of {len(data)} bytes cannot hold metadata of {size}")
     metadata = decode_metadata_range(data, position, end)
-    return _new_tuple(UnpackedPayload, (broker_entry_metadata, checksum_ok, metadata, data[end:]))
+    return broker_entry_metadata, checksum_ok, metadata, end
 
 
 _new_tuple = tuple.__new__
