@@ -57,7 +57,10 @@ def frame(data: bytes) -> None:
     if not data:
         return
     cut, stream = data[0] % len(data), data[1:]
-    assert _commands(stream) == _commands(stream[:cut], stream[cut:])
+    whole, pieces = _commands(stream), _commands(stream[:cut], stream[cut:])
+    if whole != pieces:
+        # A size that contradicts another is noticed at once, or when its frame would be complete.
+        assert whole == [*pieces, FrameError]
 
 
 def _commands(*reads: bytes) -> list[object]:
@@ -88,7 +91,8 @@ def command(data: bytes) -> None:
     try:
         decoded = decode_frame(framed(data), 0, 4 + len(data))
     except FrameError as error:
-        if "not UTF-8" not in str(error):  # of which protobuf makes bytes
+        # Protobuf makes bytes of such text, and overlooks such a value where a known one came before it.
+        if "not UTF-8" not in str(error) and "unknown ack_type" not in str(error):
             _agree(None, expected, error)
         return
     assert decoded is not None
@@ -109,7 +113,9 @@ def command(data: bytes) -> None:
 
 
 def _agree(found: object | None, expected: object | None, why: Exception | None = None) -> None:
-    """Both take the bytes or neither does."""
+    """Both take the bytes or neither does. Protobuf overlooks the number 0 in groups that it skips."""
+    if found is None and "number 0" in str(why):
+        return
     if found is None:
         assert expected is None, f"protobuf takes it: {why}"
     else:

@@ -199,6 +199,9 @@ class Layout:
         if position != end:
             raise FrameError(f"{self.message} ends inside a field")
         for name, occurrences in merged.items():
+            if len(occurrences) > 1:
+                for occurrence in occurrences:
+                    _check_fields(occurrence)
             values[name] = b"".join(occurrences)
         return b"".join(unknown)
 
@@ -228,6 +231,16 @@ def _unpack(data: bytes, position: int, end: int, read: Callable[[Any], Any] | N
     if position != end:
         raise FrameError("a packed field ends inside a number")
     return values
+
+
+def _check_fields(data: bytes) -> None:
+    """Raises unless `data` are whole fields: they must not need the next occurrence for that."""
+    position, end = 0, len(data)
+    while position < end:
+        tag, position = _read_tag(data, position)
+        position = _skip(data, position, end, tag, 0)
+    if position != end:
+        raise IndexError
 
 
 def _read_tag(data: bytes, position: int) -> tuple[int, int]:
