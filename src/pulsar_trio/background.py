@@ -29,7 +29,8 @@ async def background(pump: Pump, close: Callable[[], Awaitable[None]]) -> AsyncI
     try:
         async with trio.open_nursery() as nursery:
             try:
-                await nursery.start(pump.run)
+                with trio.CancelScope(shield=True):  # in a cancelled one `start` would wait for ever
+                    await nursery.start(pump.run)
                 try:
                     yield
                 except BaseException as error:

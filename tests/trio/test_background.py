@@ -290,3 +290,15 @@ async def test_closing_is_bounded_when_the_broker_is_gone(autojump_clock: trio.t
             await opened.wait()
             broker._driver.stop()
             await done.wait()
+
+
+async def test_opening_in_a_cancelled_scope_does_not_hang(autojump_clock: trio.testing.MockClock) -> None:
+    """Trio leaves a shielded task that was started in a cancelled scope with the scope that waits for it."""
+    reached = False
+    with trio.fail_after(5), trio.CancelScope() as scope:
+        scope.cancel()
+        async with open_client("pulsar://127.0.0.1:1"):
+            reached = True
+            await trio.lowlevel.checkpoint()
+    assert scope.cancelled_caught
+    assert reached
