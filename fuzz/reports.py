@@ -5,7 +5,7 @@ Knows no machine.
 
 import re
 from collections import Counter
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import lru_cache
 from typing import Any
 
@@ -65,7 +65,7 @@ class Report:
             self.slowest, self.slowest_label = seconds, label
 
     def as_json(self) -> dict[str, Any]:
-        values = asdict(self)
+        values = {each.name: getattr(self, each.name) for each in fields(self)}
         for name in ("killed", "kinds"):
             values[name] = dict(sorted(values[name].items(), key=lambda item: (-item[1], item[0])))
         return values

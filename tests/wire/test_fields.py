@@ -65,7 +65,7 @@ def test_the_last_single_value_wins_and_messages_inside_are_merged() -> None:
 
 
 def test_each_part_of_a_message_inside_is_a_message() -> None:
-    """A field that begins in one part and ends in the next does not make sense, though both together would."""
+    """A field that begins in one part and ends in the next makes no sense, though both together would."""
     for parts in (b"\xa2\x01\x02\x12\x01\xa2\x01\x01x", b"\xa2\x01\x01\x08\xa2\x01\x01\x01"):
         with pytest.raises(FrameError, match="ends inside"):
             decode(b"\x08\x01" + parts)
