@@ -5,6 +5,7 @@ go to whoever awaits them. `command` is the way to the machine for everything th
 """
 
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from functools import partial
 from secrets import randbits
 from typing import Any, TypeVar
@@ -193,8 +194,8 @@ class Driver(Pump):
         while True:
             while self._to_push:
                 producer = self._to_push.pop()
-                if producer in self.endpoints:
-                    self.fact(self.machine.push, producer)
+                with suppress(PulsarError):  # closed meanwhile; a bug of ours is kept by `command`
+                    self.command(self.machine.push, producer)
             await self._push_wanted.park()
 
     # --- the life of a link -----------------------------------------------------------------------------

@@ -418,3 +418,11 @@ async def test_statistics_and_repr(client: Client) -> None:
         assert repr(producer) == "<Producer 'me' of persistent://public/default/t, connected>"
         assert client.statistics().producers == 1
         assert client.statistics().bytes_sent > 100
+
+
+async def test_a_push_that_comes_after_closing_has_begun_changes_nothing(client: Client) -> None:
+    """As when one task sends in the same moment in which another one closes."""
+    async with client.create_producer("t") as producer:
+        client._driver.push_soon(producer._handle)
+        await producer.aclose()
+    assert await client.partitions("t") == 0
