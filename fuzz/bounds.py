@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from pulsar_sansio import BrokerConfig, ClientConfig, ConsumerSpec
 from pulsar_sansio.broker.connection import UNSENT_LIMIT_FACTOR
-from pulsar_sansio.broker.lookups import MAX_NAME_LENGTH
+from pulsar_sansio.broker.lookups import MAX_NAME_LENGTH, MAX_PROPERTIES
 from pulsar_sansio.client.acks import MAX_OPEN_BATCHES
 from pulsar_sansio.client.connection import MAX_UNREAD_ANSWERS
 from pulsar_sansio.client.permits import MAX_BYTES_BEYOND_GRANT, MAX_ENTRIES_BEYOND_GRANT
@@ -52,6 +52,9 @@ def client_bound(config: ClientConfig, consumers: Iterable[ConsumerSpec], links:
 NAME_BYTES = 4 * MAX_NAME_LENGTH
 """Of a name that a client chose."""
 
+PROPERTIES_BYTES = 8 * MAX_PROPERTIES
+"""Of the properties that a client gives to one thing: objects, and text of up to four bytes a character."""
+
 OBJECT = 4096
 """Bytes of a connection, topic, subscription, producer or consumer besides its names and properties."""
 
@@ -59,14 +62,14 @@ OBJECT = 4096
 def broker_bound(config: BrokerConfig, stored: int, entries: int) -> int:
     """Bytes that clients can make a broker hold, `stored` bytes in `entries` entries of it being storage.
 
-    Topics, subscriptions, producers and consumers have limits of their own; what a client may say of each is
-    one frame at most, and all of that together is limited by the number of them.
+    Everything that a client can make come into being has a number of its own and a size: connections,
+    producers, consumers, topics, subscriptions, their names and their properties.
     """
     frame = max_frame_size(config.max_message_size)
     unsent = config.max_unsent_bytes * UNSENT_LIMIT_FACTOR + 2 * frame
+    thing = OBJECT + NAME_BYTES + PROPERTIES_BYTES
     attached = config.max_producers_per_connection + config.max_consumers_per_connection
-    connection = OBJECT + FRAME_COPIES * frame + ANSWER_EXPANSION * unsent + attached * (OBJECT + 2 * frame)
-    subscriptions = config.max_topics * config.max_subscriptions_per_topic
-    topics = config.max_topics * (OBJECT + NAME_BYTES + 2 * frame) + subscriptions * (OBJECT + NAME_BYTES)
+    connection = OBJECT + FRAME_COPIES * frame + ANSWER_EXPANSION * unsent + attached * thing
+    topics = config.max_topics * (thing + config.max_subscriptions_per_topic * thing)
     storage = 2 * stored + entries * ENTRY
     return FIXED + config.max_connections * connection + topics + storage

@@ -60,8 +60,10 @@ class Consumer:
         """Redelivery epoch, echoed in messages of Exclusive and Failover; None for clients without."""
         self.metadata = [(pair.key, pair.value) for pair in command.metadata]
         key_shared = command.keySharedMeta
-        self.sticky = command.HasField("keySharedMeta") and key_shared.keySharedMode == proto.STICKY
-        self.sticky_ranges = [(each.start, each.end) for each in key_shared.hashRanges]
+        self.sticky = self.kind == SubType.Key_Shared and key_shared.keySharedMode == proto.STICKY
+        # Only those that are checked: others may be as many as a frame holds.
+        ranges = key_shared.hashRanges if self.sticky else ()
+        self.sticky_ranges = [(each.start, each.end) for each in ranges]
         self.allow_out_of_order = key_shared.allowOutOfOrderDelivery
         self.connected_at = wall_time
         self._front: MessageFront | None = None

@@ -107,7 +107,7 @@ class SingleActive:
         if not self.failover:
             self.active = None
             self.rewind()
-        else:
+        elif consumer is self.active or self.subscription.topic.partition >= 0:
             self._choose()
 
     def _choose(self) -> None:

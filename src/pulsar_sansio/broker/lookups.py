@@ -5,6 +5,7 @@ broker does not do (transactions, topic watchers) is refused by an error that sa
 """
 
 import re
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, cast
 
 from ..model.errors import (
@@ -63,6 +64,20 @@ def check_name(what: str, name: str) -> None:
     """Raises `ProducerBusy`, which is what a bad name is called (GAP-19)."""
     if len(name) > MAX_NAME_LENGTH:
         raise ProducerBusy(f"{what} of {len(name)} characters, allowed are {MAX_NAME_LENGTH}")
+
+
+MAX_PROPERTIES = 64 * 1024
+"""Characters of all names and values of a producer, a subscription or a schema together, where each pair
+counts for `PAIR` more: an empty one is an object too."""
+
+PAIR = 16
+
+
+def check_properties(what: str, pairs: Iterable[proto.KeyValue], most: int = MAX_PROPERTIES) -> None:
+    """Raises `MetadataError` where they are more than `most`."""
+    size = sum(len(pair.key) + len(pair.value) + PAIR for pair in pairs)
+    if size > most:
+        raise MetadataError(f"{what} of {size} characters, allowed are {most}")
 
 
 def server_error(code: ServerError) -> proto.ServerError:

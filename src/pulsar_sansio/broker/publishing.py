@@ -14,7 +14,7 @@ from ..model.errors import (
 )
 from ..wire import Send, encode_send_receipt, proto
 from .connection import Connection, Handler, Reserved, Type
-from .lookups import check_name, code, parse_topic
+from .lookups import check_name, check_properties, code, parse_topic
 from .producers import MODE_NAMES, NameTaken, Producer
 from .topic import Topic
 
@@ -31,6 +31,8 @@ def on_producer(connection: Connection, command: proto.CommandProducer) -> None:
         topic_name = parse_topic(command.topic)
         check_name("Producer name", command.producer_name)
         check_name("Subscription name", command.initial_subscription_name)
+        check_properties("Producer properties", command.metadata)
+        check_properties("Schema properties", command.schema.properties)
         present = connection.producers.get(command.producer_id)
         if present is not None:
             if isinstance(present, Reserved) or not present.ready or present.closing:

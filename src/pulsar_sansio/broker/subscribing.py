@@ -18,7 +18,7 @@ from ..wire import CUMULATIVE, Ack, Flow, bits_from_words, proto
 from .connection import Connection, Handler, Reserved, Type
 from .consumer import Consumer, SubType
 from .dispatch import ConflictingConsumer
-from .lookups import NO_TRANSACTIONS, check_name, parse_topic, server_error
+from .lookups import NO_TRANSACTIONS, check_name, check_properties, parse_topic, server_error
 from .subscription import Subscription
 from .topic import Topic
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from .nonpersistent import VolatileSubscription
 
 MAX_CONSUMER_METADATA = 1024
-"""Characters of names and values together."""
+"""Characters of names and values together; also the number of pairs."""
 
 RESERVED_PREFIX = "pulsar.repl"
 RESERVED_NAME = "pulsar.dedup"
@@ -52,8 +52,10 @@ def on_subscribe(connection: Connection, command: proto.CommandSubscribe) -> Non
         check_name("Subscription name", command.subscription)
         check_name("Consumer name", command.consumer_name)
         size = sum(len(pair.key) + len(pair.value) for pair in command.metadata)
-        if size > MAX_CONSUMER_METADATA:
+        if size > MAX_CONSUMER_METADATA or len(command.metadata) > MAX_CONSUMER_METADATA:
             raise MetadataError(f"Metadata of {size} characters, allowed are {MAX_CONSUMER_METADATA}")
+        check_properties("Subscription properties", command.subscription_properties)
+        check_properties("Schema properties", command.schema.properties)
         present = connection.consumers.get(command.consumer_id)
         if present is not None:
             if isinstance(present, Reserved) or not present.ready:

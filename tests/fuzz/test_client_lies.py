@@ -1,0 +1,338 @@
+"""A client, or whoever says he is one, against a broker: one test for each lever that it has.
+
+What a command means, and how each is refused, is tested beside the broker's machines. Here it is about
+quantity: what comes without end, what is kept of it, and how long one frame can keep a broker busy.
+"""
+
+import time
+import tracemalloc
+from collections.abc import Callable
+
+import pytest
+
+from fuzz.draws import Draws
+from fuzz.payloads import LIES
+from pulsar_sansio.broker import BrokerConfig
+from pulsar_sansio.broker.lookups import MAX_PROPERTIES
+from pulsar_sansio.wire import Send, encode_ack, encode_command, encode_flow, encode_ping, proto
+from tests.broker.peer import TOPIC, Peer, SubType, Type, World
+
+MIB = 1024 * 1024
+
+
+def held(act: Callable[[], object]) -> int:
+    """Bytes that are held after it and were not before."""
+    tracemalloc.start()
+    try:
+        act()
+        return tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+
+
+def processor_time(act: Callable[[], object]) -> float:
+    before = time.process_time()
+    act()
+    return time.process_time() - before
+
+
+def pairs(count: int, size: int) -> list[proto.KeyValue]:
+    return [proto.KeyValue(key="k" * size, value="")] * count
+
+
+def goes_on(world: World) -> bool:
+    """Somebody else can do what he likes."""
+    other = world.connect()
+    other.producer("persistent://public/default/other")
+    other.subscribe(topic="persistent://public/default/other")
+    other.publish(b"x")
+    return [number for number, _ in other.inbox] == [Type.SEND_RECEIPT, Type.MESSAGE]
+
+
+# --- what is kept of it ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("count", "size"), [(1, MAX_PROPERTIES + 1), (40_000, 0), (3000, 50)])
+def test_properties_of_a_producer_have_a_size(count: int, size: int) -> None:
+    """Empty ones too: on the wire such a pair takes six bytes, and in memory a hundred and more."""
+    peer = World().connect()
+    now = held(lambda: peer.ask_producer(TOPIC, metadata=pairs(count, size)))
+    peer.expect_error("MetadataError")
+    assert now < 100_000
+    peer.producer(metadata=pairs(10, 10))
+
+
+@pytest.mark.parametrize(("count", "size"), [(1, 1025), (40_000, 0)])
+def test_properties_of_a_consumer_have_a_size(count: int, size: int) -> None:
+    peer = World().connect()
+    now = held(lambda: peer.ask_subscribe(metadata=pairs(count, size)))
+    peer.expect_error("MetadataError")
+    assert now < 100_000
+    peer.subscribe(metadata=pairs(10, 10))
+
+
+@pytest.mark.parametrize(("count", "size"), [(1, MAX_PROPERTIES + 1), (40_000, 0)])
+def test_properties_of_a_subscription_have_a_size(count: int, size: int) -> None:
+    peer = World().connect()
+    now = held(lambda: peer.ask_subscribe(subscription_properties=pairs(count, size)))
+    peer.expect_error("MetadataError")
+    assert now < 100_000
+    peer.subscribe(subscription_properties=pairs(10, 10))
+
+
+@pytest.mark.parametrize(("count", "size"), [(1, MAX_PROPERTIES + 1), (40_000, 0)])
+def test_properties_of_a_schema_have_a_size(count: int, size: int) -> None:
+    peer = World().connect()
+    schema = proto.Schema(name="s", schema_data=b"", type=proto.Schema.String, properties=pairs(count, size))
+    now = held(lambda: peer.ask_producer(TOPIC, schema=schema))
+    peer.expect_error("MetadataError")
+    assert now < 100_000
+
+
+@pytest.mark.parametrize("kind", [SubType.Shared, SubType.Key_Shared])
+def test_key_ranges_that_mean_nothing_are_not_kept(kind: SubType) -> None:
+    asked = proto.KeySharedMeta(keySharedMode=proto.STICKY if kind == SubType.Shared else proto.AUTO_SPLIT)
+    for _ in range(50_000):
+        asked.hashRanges.add(start=0, end=65535)
+    peer = World().connect()
+    assert held(lambda: peer.ask_subscribe(kind, keySharedMeta=asked)) < 100_000
+    peer.expect(Type.SUCCESS)
+
+
+def test_names_of_everything_have_a_length() -> None:
+    peer = World().connect()
+    long = "x" * 5000
+    peer.ask_producer("t", name=long)
+    peer.expect_error("ProducerBusy")
+    peer.ask_subscribe(subscription=long)
+    peer.expect_error("ProducerBusy")
+    peer.ask_subscribe(consumer_name=long)
+    peer.expect_error("ProducerBusy")
+    peer.ask_producer(f"persistent://public/default/{long}")
+    peer.expect_error("InvalidTopicName")
+
+
+def test_topics_and_subscriptions_come_into_being_up_to_a_number() -> None:
+    world = World(BrokerConfig(max_topics=5, max_subscriptions_per_topic=5))
+    peer = world.connect()
+    for number in range(10):
+        peer.ask_producer(f"t{number}", number)
+        peer.ask_subscribe(consumer_id=number, topic="t0", subscription=f"s{number}")
+    assert len(world.broker.all_topics) == 5
+    assert len(world.broker.all_topics["persistent://public/default/t0"].subscriptions) == 5
+
+
+def test_a_frame_over_the_limit_is_not_waited_for() -> None:
+    world = World(BrokerConfig(max_message_size=100_000))
+    peer = world.connect()
+    assert held(lambda: peer.feed((100_000 + 10_240).to_bytes(4, "big"))) < 10_000
+    assert peer.closed is not None
+    assert goes_on(world)
+
+
+def test_the_same_thing_again_and_again_is_kept_once() -> None:
+    """Permits, acknowledgements, questions, redeliveries, closes: nothing adds up."""
+    world = World()
+    peer = world.connect()
+    peer.producer()
+    peer.subscribe(SubType.Shared)
+    peer.publish_batch([b"x"] * 10)
+    commands = [
+        encode_flow(0, 1),
+        encode_ack(0, 0, [(0, 0, 2**64 - 2), (5, 5, None), (2**63 - 1, 0, None), (-1, -1, 0)]),
+        encode_ping(),
+        encode_command(
+            Type.REDELIVER_UNACKNOWLEDGED_MESSAGES,
+            proto.CommandRedeliverUnacknowledgedMessages(consumer_id=0),
+        ),
+        encode_command(Type.CLOSE_CONSUMER, proto.CommandCloseConsumer(consumer_id=9, request_id=1)),
+        encode_command(Type.CLOSE_PRODUCER, proto.CommandCloseProducer(producer_id=9, request_id=1)),
+        encode_command(Type.LOOKUP, proto.CommandLookupTopic(topic="t", request_id=1)),
+        encode_command(Type.CONSUMER_STATS, proto.CommandConsumerStats(consumer_id=0, request_id=1)),
+        encode_command(Type.GET_LAST_MESSAGE_ID, proto.CommandGetLastMessageId(consumer_id=0, request_id=1)),
+    ]
+
+    def again(times: int) -> None:
+        for _ in range(times):
+            for command in commands:
+                peer.feed(command)
+            peer.inbox.clear()
+
+    again(20)
+    assert held(lambda: again(150)) < 20_000
+    assert peer.closed is None
+
+
+def test_commands_nobody_has_without_end() -> None:
+    peer = World().connect()
+    frame = b"\0\0\0\x07\0\0\0\x03\x08\xc8\x01" * 100
+
+    def flood() -> None:
+        for _ in range(20):
+            peer.feed(frame)
+
+    assert held(flood) < 10_000
+    assert peer.closed is None
+    peer.nothing()
+
+
+# --- what is not read --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        encode_ping(),
+        encode_command(Type.LOOKUP, proto.CommandLookupTopic(topic="t", request_id=1)),
+        encode_command(Type.GET_SCHEMA, proto.CommandGetSchema(topic="t", request_id=1)),
+        encode_command(Type.NEW_TXN, proto.CommandNewTxn(request_id=1)),
+    ],
+    ids=["PING", "LOOKUP", "GET_SCHEMA", "NEW_TXN"],
+)
+def test_who_asks_and_does_not_read_is_disconnected(question: bytes) -> None:
+    """And before that the broker has said that it would rather not be asked."""
+    config = BrokerConfig(max_message_size=10_000, max_unsent_bytes=4000)
+    world = World(config)
+    peer = world.connect()
+    peer.reads = False
+    waiting = 0
+
+    def ask() -> None:
+        nonlocal waiting
+        while peer.closed is None:
+            waiting = tracemalloc.get_traced_memory()[0]
+            peer.feed(question * 10)
+            if waiting > 20_000:
+                assert peer.closed is not None or not world.broker.wants_read(peer.link)
+
+    held(ask)
+    assert waiting < 4 * (4000 * 16 + 10_000 + 10_240)
+    assert peer.closed == "the peer asks without reading the answers"
+    assert goes_on(world)
+
+
+def test_who_does_not_read_messages_is_not_sent_more() -> None:
+    world = World(BrokerConfig(max_message_size=10_000, max_unsent_bytes=20_000))
+    peer = world.connect()
+    peer.producer()
+    reader = world.connect()
+    reader.subscribe(permits=100_000)
+    reader.reads = False
+
+    def publish() -> None:
+        for number in range(200):
+            peer.publish(bytes(1000), number)
+
+    now = held(publish)
+    stored = 200 * 1000
+    assert now < 2 * stored + 4 * 20_000
+    reader.reads = True
+    reader.read_all()
+    assert len(reader.messages()) == 200
+
+
+# --- payloads ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("lie", sorted(LIES))
+def test_a_message_that_lies_is_refused_or_stored_and_stops_nobody(lie: str) -> None:
+    """A broker does not look into payloads. What it makes of the headers has to hold for dispatch, for what
+    is asked about the topic, and for the next start."""
+    world = World()
+    reader = world.connect()
+    for kind in (SubType.Shared, SubType.Key_Shared, SubType.Failover):
+        reader.subscribe(kind, int(kind), subscription=f"s{int(kind)}")
+    hostile = connected_producer(world)
+    for seed in range(30):
+        if hostile.closed is not None:
+            hostile = connected_producer(world)
+        payload = LIES[lie](Draws.of_seed(seed), 1000)
+        hostile.feed(Send(0, seed, payload=payload).encode())
+        ids = [(each.ledger_id, each.entry_id, 1) for number, each in reader.inbox if number == Type.MESSAGE]
+        reader.feed(encode_ack(1, 0, ids) if ids else b"")
+        reader.inbox.clear()
+    reader.send(Type.GET_LAST_MESSAGE_ID, proto.CommandGetLastMessageId(consumer_id=1, request_id=5))
+    assert reader.expect(Type.GET_LAST_MESSAGE_ID_RESPONSE).request_id == 5
+    world.broker.stats(TOPIC)
+    world.broker.internal_stats(TOPIC)
+    assert goes_on(world)
+    world.start()
+    world.broker.stats(TOPIC)
+
+
+def connected_producer(world: World) -> Peer:
+    peer = world.connect()
+    peer.producer()
+    return peer
+
+
+# --- how long one frame keeps it busy -----------------------------------------------------------------
+
+
+def heavy_ack(ids: int) -> bytes:
+    return encode_ack(0, 0, [(0, entry_id, None) for entry_id in range(ids)])
+
+
+def heavy_redelivery(ids: int) -> bytes:
+    command = proto.CommandRedeliverUnacknowledgedMessages(consumer_id=0)
+    for entry_id in range(ids):
+        command.message_ids.add(ledgerId=0, entryId=entry_id)
+    return encode_command(Type.REDELIVER_UNACKNOWLEDGED_MESSAGES, command)
+
+
+HEAVY: dict[str, Callable[[], bytes]] = {
+    "as many acknowledgements as a frame holds": lambda: heavy_ack(150_000),
+    "as many redeliveries": lambda: heavy_redelivery(150_000),
+    "an ack set of two megabytes": lambda: encode_ack(0, 0, [(0, 0, 2 ** (16 * MIB))]),
+    "properties": lambda: encode_command(
+        Type.PRODUCER,
+        proto.CommandProducer(topic="t", producer_id=9, request_id=9, metadata=pairs(200_000, 1)),
+    ),
+    "a long pattern": lambda: encode_command(
+        Type.GET_TOPICS_OF_NAMESPACE,
+        proto.CommandGetTopicsOfNamespace(
+            request_id=1, namespace="public/default", topics_pattern="(x+x+)+y" * 1000
+        ),
+    ),
+    "a short one": lambda: encode_command(
+        Type.GET_TOPICS_OF_NAMESPACE,
+        proto.CommandGetTopicsOfNamespace(request_id=1, namespace="public/default", topics_pattern=".*x.*y"),
+    ),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("frame", HEAVY)
+def test_one_frame_does_not_stop_the_broker(frame: str) -> None:
+    """In proportion to its bytes: some megabytes take about a second, on any machine."""
+    world = World()
+    peer = world.connect()
+    peer.producer("persistent://public/default/" + "x" * 3000)
+    peer.producer(producer_id=1)
+    holder = world.connect()
+    for consumer_id in range(100):
+        holder.ask_subscribe(SubType.Shared, consumer_id)
+        holder.flow(10, consumer_id)
+    for number in range(500):
+        peer.publish(b"x", number, producer_id=1)
+    peer.inbox.clear()
+    peer.subscribe(SubType.Shared)
+    data = HEAVY[frame]()
+    assert len(data) < 5 * MIB
+    assert processor_time(lambda: peer.feed(data)) < 3.0
+    assert goes_on(world)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", [SubType.Shared, SubType.Key_Shared, SubType.Failover])
+def test_a_thousand_consumers_come_and_go(kind: SubType) -> None:
+    world = World()
+    peer = world.connect()
+
+    def come_and_go() -> None:
+        for consumer_id in range(1000):
+            peer.ask_subscribe(kind, consumer_id)
+        peer.drop()
+
+    assert processor_time(come_and_go) < 5.0
+    assert goes_on(world)
