@@ -179,7 +179,7 @@ class Mischief:
                 self._world.clock.after(delay, self._say_late, wire, kind, command)
                 return b""
         elif kind == T.SEND_RECEIPT and "receipt_repeated" in armed and self._take("receipt_repeated"):
-            self._world.clock.after(self._stream.below(SECOND), self._repeat, wire, command)
+            self._world.clock.after(self._stream.spread(1000, SECOND), self._repeat, wire, command)
         return None
 
     def _say_late(self, wire: Wire, kind: int, command: Any) -> None:

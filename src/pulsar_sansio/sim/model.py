@@ -84,9 +84,11 @@ class Sent:
 class Entry:
     """One SEND as a broker stores it: the bytes, and the messages they hold."""
 
-    __slots__ = ("messages", "payload", "positions")
+    __slots__ = ("key", "messages", "payload", "positions")
 
     def __init__(self, payload: bytes, messages: tuple[Sent, ...]) -> None:
+        self.key = messages[0].key
+        """A batch has the key of its first message (BATCH-11)."""
         self.payload = payload
         self.messages = messages
         self.positions: list[Position] = []

@@ -102,6 +102,9 @@ class Profile:
     timers_late_permille: int = 0
     timers_early_permille: int = 0
     stale_permille: int = 0
+    last_reset: int = 0
+    """Nanoseconds after healing at which all wires are reset once more, 0 for never: what is lost then is
+    not made good by anything that follows."""
     store_delay: int = MILLISECOND
 
     @property
@@ -185,7 +188,7 @@ def _producer(draw: Stream, profile: Profile, messages: int) -> ProducerPlan:
         batching = BatchingPolicy(
             max_messages=draw.choice([2, 8, 16, 16]),
             max_bytes=draw.choice([500, 4096, 128 * 1024]),
-            max_delay=draw.choice([0.0, 0.001, 0.02]),
+            max_delay=draw.choice([0.0, 0.001, 0.02, 0.5]),
         )
     return ProducerPlan(
         client=draw.below(profile.clients),
@@ -246,3 +249,4 @@ def _draw_faults(draw: Stream, profile: Profile) -> None:
     profile.timers_late_permille = draw.choice([0, 0, 20, 300])
     profile.timers_early_permille = draw.choice([0, 0, 20, 300])
     profile.stale_permille = draw.choice([0, 300])
+    profile.last_reset = draw.choice([0, 0, draw.spread(MILLISECOND, SECOND)])

@@ -32,6 +32,7 @@ PLAIN_PROFILE: dict[str, Any] = {
     "timers_late_permille": 0,
     "timers_early_permille": 0,
     "stale_permille": 0,
+    "last_reset": 0,
     "jitter": 0,
     "cut_permille": 0,
     "latency": MILLISECOND,

@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
+from ..model.config import SubscriptionType
 from ..wire import Ack, Flow, MessageCommand, Send, SendReceipt, proto
 from .model import ConsumerRecord, Entry, Place, Position, ReferenceModel, SubscriptionRecord, TopicRecord
 from .network import GARBAGE, Wire
@@ -54,7 +55,7 @@ class ConsumerSeat:
 class SubscriptionState:
     """What a broker knows to be acknowledged."""
 
-    __slots__ = ("durable_bits", "durable_upto", "holders", "memory_bits", "memory_upto", "record")
+    __slots__ = ("durable_bits", "durable_upto", "holders", "keys", "memory_bits", "memory_upto", "record")
 
     def __init__(self, record: SubscriptionRecord) -> None:
         self.record = record
@@ -66,6 +67,8 @@ class SubscriptionState:
         """The same, as far as confirmed to a client: a restart may not forget it."""
         self.holders: dict[Position, ConsumerSeat] = {}
         """Shared types: who has an entry that is neither acknowledged nor given back."""
+        self.keys: dict[str, dict[Position, None]] = {}
+        """Key_Shared: the entries of a key that somebody has, or had."""
 
     def acknowledged(self, position: Position) -> int:
         if position <= self.memory_upto:
@@ -296,8 +299,25 @@ class BrokerWatch:
             holder = state.holders.get(position)
             if holder is not None and not holder.loose and position not in self._loose:
                 raise ViolationError("SUBT-06", f"{consumer.name}: {position} is pending at {holder.name}")
+            if state.record.kind is SubscriptionType.KEY_SHARED and entry.key is not None:
+                self._check_key(consumer, entry.key, position)
             state.holders[position] = consumer
             consumer.pending[position] = None
+
+    def _check_key(self, consumer: ConsumerSeat, key: str, position: Position) -> None:
+        """INV-C12: as long as a consumer has messages of a key, nobody else gets any."""
+        state = consumer.state
+        keyed = state.keys.setdefault(key, {})
+        for other in [each for each in keyed if each not in state.holders]:
+            del keyed[other]
+        for other in keyed:
+            holder = state.holders[other]
+            if holder is not consumer and not holder.loose and other not in self._loose:
+                raise ViolationError(
+                    "INV-C12",
+                    f"{consumer.name}: {position} has the key {key!r}, of which {holder.name} has {other}",
+                )
+        keyed[position] = None
 
     def _wrote_active(self, wire: Wire, end: BrokerEnd, command: Any) -> None:
         consumer = end.consumers.get(command.consumer_id)

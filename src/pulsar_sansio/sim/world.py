@@ -138,6 +138,8 @@ class World:
         self.rash = True
         """Applications do what they like; later they only finish their work."""
         self.healed = False
+        self.reset_due = False
+        """One reset is still to come."""
         self.closing = False
         self.client_config = ClientConfig(
             service_url="pulsar://broker-0:6650",
@@ -405,6 +407,16 @@ class World:
             app.wake()
         if "acknowledgement_refused" in self.faults:
             self.clock.after(3 * SECOND, self._ask_again)
+        if self.profile.last_reset:
+            self.reset_due = True
+            self.clock.after(self.profile.last_reset, self._last_reset)
+
+    def _last_reset(self) -> None:
+        self.reset_due = False
+        self.count_fault("last_reset")
+        self.trace.add(self.clock.now, "fault", "last_reset")
+        for wire in list(self.network.wires.values()):
+            wire.reset()
 
     def _ask_again(self) -> None:
         """Who uses receipts and does not ask for them finds out in its own way: it has everything delivered
@@ -413,7 +425,7 @@ class World:
             app.redeliver()
 
     def _drained(self) -> bool:
-        if not self._all_sent():
+        if self.reset_due or not self._all_sent():
             return False
         for topic in self.model.topics.values():
             for subscription in topic.subscriptions.values():
