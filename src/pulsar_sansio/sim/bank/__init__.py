@@ -4,7 +4,7 @@ Each is a named mutation that replaces a few methods of a machine while its cont
 seed notices means that a fault or a check is missing: that is a bug of the simulator.
 """
 
-from . import acknowledgements, connections, consumers, producers
+from . import acknowledgements, brokers, connections, consumers, producers
 from .mutation import BANK, Mutation, Patches
 from .needs import suitable
 
@@ -13,6 +13,7 @@ __all__ = [
     "Mutation",
     "Patches",
     "acknowledgements",
+    "brokers",
     "connections",
     "consumers",
     "producers",

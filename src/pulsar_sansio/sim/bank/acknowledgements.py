@@ -130,14 +130,20 @@ def unread_parts_taken_for_duplicates(patches: Patches) -> None:
 
 @bug("BUG-034", caught_by=("INV-N5", "INV-C1", "INV-C4"), needs=[needs.cumulative, needs.detaches])
 def cumulative_mark_survives_its_connection(patches: Patches) -> None:
-    """A cumulative acknowledgement counts as sent before it is, also when its connection is lost."""
+    """A cumulative acknowledgement counts as sent before it is, also when its connection is lost: what comes
+    again below it is dropped as a duplicate."""
 
     def forget_sent(self: Any) -> None:
         if self._position is not None:
             self._sent = self._position
             self._position = self._position_record = None
 
+    def covers(original: Any, self: Any, place: Any) -> bool:
+        sent = self._sent
+        return original(self, place) or (sent is not None and place < sent[:2])
+
     patches.replace(AckTracker, "forget_sent", forget_sent)
+    patches.around(AckTracker, "covers", covers)
 
 
 @bug("BUG-034", caught_by=("INV-C3", "INV-N5", "INV-C1"), needs=[needs.cumulative])
@@ -162,7 +168,7 @@ def cumulative_one_too_far(patches: Patches) -> None:
     patches.around(AckTracker, "cumulative", cumulative)
 
 
-@bug("own", caught_by=("INV-C4",), needs=[needs.cumulative, needs.batches])
+@bug("own", caught_by=("CHECK-73", "INV-C4"), needs=[needs.cumulative, needs.batches])
 def cumulative_in_a_batch_takes_all_of_it(patches: Patches) -> None:
     """A cumulative acknowledgement of a message in a batch acknowledges the messages behind it as well."""
 

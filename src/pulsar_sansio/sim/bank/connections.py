@@ -75,7 +75,7 @@ def pings_not_answered(patches: Patches) -> None:
 
 @bug(
     "BUG-052",
-    caught_by=("INV-N7",),
+    caught_by=("INV-N7", "WIRE-17"),
     needs=[needs.fault("extra_ping"), needs.fault("stall", "slow_reader", "broker_frozen")],
 )
 def pongs_dropped_by_a_slow_writer(patches: Patches) -> None:
@@ -106,7 +106,7 @@ def dead_connection_handed_out(patches: Patches) -> None:
     patches.around(Pool, "ended", ended)
 
 
-@bug("own", caught_by=("INV-N1", "INV-N12"))
+@bug("own", caught_by=("CHECK-01", "INV-N1"))
 def connection_used_before_connected(patches: Patches) -> None:
     """A connection is handed out before the broker has answered CONNECT."""
 
@@ -166,8 +166,8 @@ def news_for_nobody_crashes(patches: Patches) -> None:
 def requests_never_time_out(patches: Patches) -> None:
     """A request without an answer waits for ever."""
 
-    def expire(self: Any, limit: int) -> None:
-        self._timeouts[limit].slot.set(self._context.now + limit)
+    def expire(self: Any) -> None:
+        self._timeouts.slot.set(self._context.now + 1_000_000_000)
 
     patches.replace(Requests, "_expire", expire)
 
@@ -180,7 +180,7 @@ def requests_survive_their_connection(patches: Patches) -> None:
 
 @bug(
     "BUG-108",
-    caught_by=("INV-N1", "INV-N5", "INV-P10", "INV-N4", "INV-N2", "exception"),
+    caught_by=("INV-N1", "INV-N9", "INV-N5", "INV-P10", "INV-N4", "INV-N2", "exception"),
     needs=[needs.fault("stray_reply", "reply_late")],
 )
 def an_answer_completes_another_request(patches: Patches) -> None:
@@ -225,7 +225,7 @@ def redirects_followed_for_ever(patches: Patches) -> None:
     patches.around(Lookup, "_step", step)
 
 
-@bug("own", caught_by=("INV-N5",))
+@bug("own", caught_by=("INV-N5", "INV-P1"))
 def lookups_do_not_give_back_their_turn(patches: Patches) -> None:
     """A lookup that is answered leaves its turn to nobody."""
 
@@ -333,7 +333,7 @@ def reconnect_decided_twice(patches: Patches) -> None:
 
 @bug(
     "BUG-100",
-    caught_by=("INV-N9", "INV-N5"),
+    caught_by=("INV-N9", "INV-N5", "INV-P1"),
     needs=[needs.detaches, needs.fault("producer_refused", "subscribe_refused")],
 )
 def retryable_taken_for_fatal(patches: Patches) -> None:
@@ -367,7 +367,7 @@ def left_at_the_broker_by_a_close_while_opening(patches: Patches) -> None:
 
 @bug(
     "BUG-095",
-    caught_by=("INV-N4", "INV-N5"),
+    caught_by=("CHECK-55", "INV-N4", "INV-N5"),
     needs=[needs.fault("opened_too_late")],
 )
 def left_at_the_broker_by_a_timeout(patches: Patches) -> None:
@@ -375,7 +375,11 @@ def left_at_the_broker_by_a_timeout(patches: Patches) -> None:
     patches.replace(Attachment, "_close_without_waiting", nothing)
 
 
-@bug("BUG-096", caught_by=("INV-N4", "INV-N5", "INV-P10", "INV-C6", "INV-N2"), needs=[needs.unloads])
+@bug(
+    "BUG-096",
+    caught_by=("CHECK-55", "INV-N4", "INV-N5", "INV-P10", "INV-C6", "INV-N2"),
+    needs=[needs.unloads],
+)
 def attached_a_second_time_while_attached(patches: Patches) -> None:
     """The end of any connection makes everybody come back, also those attached to another one, which they do
     not leave."""
@@ -441,7 +445,7 @@ def close_hangs_while_it_waits_to_come_back(patches: Patches) -> None:
     patches.around(Attachment, "close", close)
 
 
-@bug("own", caught_by=("INV-N1", "INV-N4", "INV-C6", "INV-N5", "INV-N2"))
+@bug("own", caught_by=("CHECK-61", "INV-N4", "INV-C6", "INV-N5", "INV-N2"))
 def consumer_closed_as_a_producer(patches: Patches) -> None:
     """CLOSE_PRODUCER is sent for whatever is closed."""
 

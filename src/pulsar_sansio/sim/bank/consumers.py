@@ -101,7 +101,7 @@ def unreported_permits_survive_a_reconnect(patches: Patches) -> None:
     patches.around(Permits, "detach", detach)
 
 
-@bug("BUG-032", caught_by=("INV-C13",))
+@bug("BUG-032", caught_by=("FLOW-08", "INV-C13"))
 def flow_of_zero(patches: Patches) -> None:
     """A FLOW is sent whenever permits are looked at, also when there are none."""
 
@@ -209,7 +209,7 @@ def nobody_told_of_what_came_first(patches: Patches) -> None:
     patches.around(Consumer, "on_message", on_message)
 
 
-@bug("BUG-044", caught_by=("INV-N5",), needs=[needs.redeliver_all])
+@bug("BUG-044", caught_by=("INV-N5", "INV-P2"), needs=[needs.redeliver_all])
 def nobody_told_after_the_queue_was_cleared(patches: Patches) -> None:
     """Once the queue was emptied by a redelivery, nobody is told that messages are there."""
 

@@ -39,6 +39,7 @@ def fault(*names: str) -> Need:
 
 
 reconnects = fault(*BREAKING)
+kills = fault("broker_killed", "broker_machine_lost", "broker_killed_while_writing")
 unloads = fault(*UNLOADING)
 detaches = fault(*BREAKING, *UNLOADING)
 
@@ -59,6 +60,21 @@ def singles(profile: Profile) -> bool:
 def rich(profile: Profile) -> bool:
     """Messages with keys, properties, empty and null payloads."""
     return any(plan.rich_permille for plan in profile.producers)
+
+
+def keys(profile: Profile) -> bool:
+    """Messages with keys, several of them in a short time."""
+    return any(plan.rich_permille >= 500 for plan in profile.producers)
+
+
+def named(profile: Profile) -> bool:
+    """Producers that keep their name over close and open."""
+    return any(plan.named for plan in profile.producers)
+
+
+def blocking(profile: Profile) -> bool:
+    """A limit on unacknowledged messages that may be reached."""
+    return profile.broker.max_unacked_messages_per_consumer <= 100 and shared(profile)
 
 
 def compressed(profile: Profile) -> bool:

@@ -42,7 +42,7 @@ def counter_restarts_with_the_connection(patches: Patches) -> None:
 @bug(
     "BUG-022",
     caught_by=("INV-P2", "INV-P4", "INV-P1"),
-    needs=[needs.deduplication, needs.producers_close, lambda p: any(each.named for each in p.producers)],
+    needs=[needs.deduplication, needs.producers_close, needs.named],
 )
 def the_brokers_last_id_ignored(patches: Patches) -> None:
     """A producer that takes over a name begins with id 0, and deduplication drops what it sends."""
@@ -53,7 +53,7 @@ def the_brokers_last_id_ignored(patches: Patches) -> None:
     patches.around(Intake, "attached", attached)
 
 
-@bug("BUG-023", caught_by=("INV-P3",), needs=[needs.batches, needs.rich])
+@bug("BUG-023", caught_by=("CHECK-46", "INV-P3"), needs=[needs.batches, needs.rich])
 def bare_payloads_behind_the_others(patches: Patches) -> None:
     """The messages of a batch are sorted by what they carry, not by when they were sent."""
 
@@ -66,7 +66,7 @@ def bare_payloads_behind_the_others(patches: Patches) -> None:
     patches.around(OpenBatch, "_fold", fold)
 
 
-@bug("BUG-024", caught_by=("INV-P6", "INV-P4"), needs=[needs.batches])
+@bug("BUG-024", caught_by=("CHECK-46", "INV-P6", "INV-P4"), needs=[needs.batches])
 def highest_id_of_a_batch_by_counting(patches: Patches) -> None:
     """A batch's highest sequence id is its first plus the number of its messages."""
 
@@ -207,7 +207,7 @@ def ids_of_a_batch_all_the_first(patches: Patches) -> None:
     patches.replace(ReceiptIds, "__iter__", iterate)
 
 
-@bug("BUG-089", caught_by=("INV-P1", "INV-N5"), needs=[needs.batches])
+@bug("BUG-089", caught_by=("INV-P1", "INV-P8", "INV-N5"), needs=[needs.batches])
 def only_the_first_of_a_batch_is_told(patches: Patches) -> None:
     """The receipt of a batch reaches only the first of its messages."""
 
