@@ -75,7 +75,7 @@ def draw(stream: Stream) -> Profile:
         jitter=stream.choice([0, MILLISECOND]),
         cut_permille=stream.choice([0, 100, 300]),
         capacity=stream.choice([4096, 65536]) if largest > 100 else stream.choice([256, 4096, 65536]),
-        cancel_permille=stream.choice([0, 100, 400]),
+        cancel_permille=stream.choice([0, 200, 600]),
         session_permille=stream.choice([0, 200, 600]),
         fault_gap=stream.choice([0, 200, 60]),
         slow_permille=stream.choice([0, 20, 100]),

@@ -121,7 +121,7 @@ class World:
 
     async def call(self, stream: Stream, name: str, call: Callable[[], Awaitable[str]]) -> bool:
         """Make a call, which may be cancelled at any of its awaits; whether it came to its end."""
-        with self.canceller.sometimes(stream, self.profile.cancel_permille, 4, 0.05):
+        with self.canceller.sometimes(stream, self.profile.cancel_permille, 2, 0.05):
             try:
                 did = await call()
             except BaseException as error:
