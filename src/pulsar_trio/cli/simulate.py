@@ -19,6 +19,7 @@ from typing import Any
 from pulsar_sansio.sim import Campaign, Outcome, SeedReport, World, run_seed
 
 from .arguments import positive, seconds, whole
+from .recall import add_recall
 from .sweep import add_shrink, add_sweep
 
 CHUNK = 4
@@ -61,6 +62,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[Any]") -> None:
     replay.set_defaults(handler=_replay)
     add_sweep(actions)
     add_shrink(actions)
+    add_recall(actions)
 
 
 def _seeds(first: int, number: int | None, until: float | None) -> Iterator[int]:
