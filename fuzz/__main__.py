@@ -94,7 +94,7 @@ def _print(report: Report, seconds: float) -> None:
         f"{report.rounds} rounds, {report.links} links; {report.attached} of the frames met somebody, "
         f"{report.cases} were single cases"
     )
-    print(f"others were seen to go on {report.innocent} times")
+    print(f"{report.delivered} hostile messages delivered; others were seen to go on {report.innocent} times")
     print(
         f"per input at most {report.outputs} outputs, {report.answer} bytes to write, "
         f"{report.slowest * 1000:.0f} ms ({report.slowest_label[:60]})"

@@ -36,6 +36,12 @@ RECORD = 512
 """Bytes of the record of a batch that is not wholly acknowledged."""
 
 
+def fed_bound(fed: int, inflatable: int, limit: int) -> int:
+    """Bytes that can be held of `fed` bytes from peers, where `inflatable` entries become up to `limit` bytes
+    each: nothing is held that did not come over the wire, and no byte of it becomes more than so many."""
+    return FIXED + EXPANSION * (fed + inflatable * limit)
+
+
 def client_bound(config: ClientConfig, consumers: Iterable[ConsumerSpec], links: int) -> int:
     """Bytes that brokers can make a client hold. `links`: connections at one time."""
     limit = max(config.max_message_size, config.max_announced_message_size)

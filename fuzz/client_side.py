@@ -28,6 +28,7 @@ from pulsar_sansio import (
     ConsumerFailed,
     ConsumerReady,
     ConsumerSpec,
+    Deliverable,
     Detached,
     Disconnect,
     LocalProtocolError,
@@ -174,6 +175,8 @@ class ClientRound:
         self.producers: list[int] = []
         self.consumers: list[int] = []
         self.received: list[Message] = []
+        self.deliverable: set[int] = set()
+        """Consumers that have said so."""
         self.handles: set[int] = set()
         self.ready: set[int] = set()
         self.ended: set[int] = set()
@@ -340,6 +343,8 @@ class ClientRound:
                 if handle in self.ready:
                     raise Violation(f"{self.label}: {handle} was ready and failed to be")
                 self._ended(handle)
+            case Deliverable(handle):
+                self.deliverable.add(handle)
             case Detached(handle, error):
                 self._declared(error)
                 if self.honest is not None and handle in self.honest:
@@ -391,9 +396,11 @@ class ClientRound:
                 continue
             wire = draws.choice(wires)
             roll = draws.below(100)
-            if len(wire.questions) and (roll < 45 or not self._opened(wire)):
+            if len(wire.questions) and (roll < 40 or not self._opened(wire)):
                 self._answer(wire)
-            elif roll < 85:
+            elif self.deliverable and draws.chance(40):
+                self._step("application", self._take, self.deliverable.pop(), QUEUE)
+            elif roll < 82:
                 idle = 0
                 self._attack(wire)
             elif roll < 95:
@@ -544,8 +551,11 @@ class ClientRound:
             pass
 
     def _take(self, consumer: int, count: int) -> None:
+        if consumer in self.ended or (self.honest is not None and consumer == self.honest[1]):
+            return
         for message in self.client.take(self.now, consumer, count):
             read_everything(message)
+            self.report.delivered += 1
             self.received.append(message)
         del self.received[:-20]
 

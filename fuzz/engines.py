@@ -23,6 +23,9 @@ from fuzz.targets import MACHINES, TARGETS
 LONGEST = 4096
 """Bytes of one input."""
 
+MOST_KEPT = 30
+"""Inputs that one run may add to the corpus: the shortest of those that reach something new."""
+
 
 class Result(NamedTuple):
     """What came of one target. `failure`: the input in hexadecimal and the exception, or ""."""
@@ -155,5 +158,5 @@ def _merge(target: str, found: Path, folder: Path) -> int:
         (merged / f"{number}").write_bytes(data)
     command = [sys.executable, "-m", "fuzz.under_atheris", target, "-merge=1", str(merged), str(found)]
     subprocess.run(command, capture_output=True, check=False)
-    new = [path.read_bytes() for path in merged.iterdir()]
-    return sum(corpus.keep(target, data) for data in sorted(new, key=len)[: len(before) + 40])
+    new = {path.read_bytes() for path in merged.iterdir()} - set(before)
+    return sum(corpus.keep(target, data) for data in sorted(new, key=len)[:MOST_KEPT])

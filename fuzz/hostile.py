@@ -13,9 +13,9 @@ from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 
-from fuzz.bounds import broker_bound, client_bound
+from fuzz.bounds import broker_bound, client_bound, fed_bound
 from fuzz.broker_side import BrokerRound
-from fuzz.client_side import CONSUMERS, HOME, ClientRound, config, consumer_spec
+from fuzz.client_side import CONSUMERS, HOME, LIMIT, ClientRound, config, consumer_spec
 from fuzz.draws import Draws
 from fuzz.mutations import cases
 from fuzz.payloads import CODECS, bomb
@@ -50,9 +50,9 @@ def play(side: str, seed: int, *, frames: int = FRAMES, traced: bool = False) ->
         if traced:
             _, report.peak = tracemalloc.get_traced_memory()
             report.traced = 1
-            report.bound = _bound(machine)
+            report.bound = _bound(machine, report)
             if report.peak > report.bound:
-                raise Violation(f"{report.peak} bytes were held, the configuration allows {report.bound}")
+                raise Violation(f"{report.peak} bytes were held, allowed are {report.bound}")
     except Exception as error:
         where = "".join(traceback.format_exception(error)[-4:])
         report.failures.append(f"python -m fuzz hostile --replay {side}:{seed}\n{where}")
@@ -69,7 +69,12 @@ def _warm_up() -> None:
         bomb(codec)
 
 
-def _bound(machine: ClientRound | BrokerRound) -> int:
+def _bound(machine: ClientRound | BrokerRound, report: Report) -> int:
+    """What the configuration allows, and what can be made of the bytes of this round: the less of both."""
+    return min(_configured(machine), fed_bound(report.bytes, machine.mischief.inflatable, LIMIT))
+
+
+def _configured(machine: ClientRound | BrokerRound) -> int:
     if isinstance(machine, BrokerRound):
         return broker_bound(machine.config, machine.most_stored, machine.most_entries)
     spec = consumer_spec("theirs", SubscriptionType.SHARED, True)

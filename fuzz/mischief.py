@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from fuzz.draws import Draws
 from fuzz.mutations import FRAME_MUTATIONS, Case, cases, frame, legal_command, mutated_command
-from fuzz.payloads import entry
+from fuzz.payloads import RARE, entry
 from fuzz.trees import NAMES, TYPES, Known, encode
 from pulsar_sansio.wire import proto
 
@@ -108,6 +108,8 @@ class Mischief:
     ) -> None:
         self.kinds: Counter[str] = Counter()
         """How many frames of each kind were made."""
+        self.inflatable = 0
+        """How many entries were made that become much larger than they are."""
         self.cases = 0
         """How many of them were made."""
         self._draws = draws
@@ -120,7 +122,7 @@ class Mischief:
         """The next frame; rarely something that is none, or the beginning of one."""
         draws = self._draws
         roll = draws.below(100)
-        if roll < 55:
+        if roll < 65:
             return self._legal()
         if roll < 94:
             return self._case()
@@ -136,6 +138,7 @@ class Mischief:
         behind = b""
         if number in WITH_PAYLOAD:
             what, behind = entry(self._draws, self._limit)
+            self.inflatable += what in RARE
             label = f"{label} ({what})"
         self.kinds[label] += 1
         return Hostile(label, frame(command, behind))
@@ -152,7 +155,10 @@ class Mischief:
         self.cases += 1
         self.kinds[f"field: {case.mutation}"] += 1
         command = encode(mutated_command(case, self._draws, self._known))
-        behind = entry(self._draws, self._limit)[1] if case.number in WITH_PAYLOAD else b""
+        behind = b""
+        if case.number in WITH_PAYLOAD:
+            what, behind = entry(self._draws, self._limit)
+            self.inflatable += what in RARE
         return Hostile(str(case), frame(command, behind))
 
     def _stranger(self) -> Hostile:

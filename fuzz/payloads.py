@@ -260,15 +260,15 @@ LIES: dict[str, Lie] = {
 }
 """By name: from draws and the limit that the peer has for one message, to headers and payload."""
 
-_RARE = ("tiny messages", "bomb")
+RARE = ("tiny messages", "bomb")
 """They cost the peer more than they cost us: a few of them are enough."""
 
-_COMMON = tuple(name for name in LIES if name not in _RARE)
+_COMMON = tuple(name for name in LIES if name not in RARE)
 
 
 def entry(draws: Draws, limit: int, sequence_id: int = 0) -> tuple[str, bytes]:
     """Headers and payload, honest or not, and what is wrong with them."""
     if draws.chance(35):
         return "honest", honest(draws, sequence_id)
-    name = draws.choice(_RARE) if draws.chance(4) else draws.choice(_COMMON)
+    name = draws.choice(RARE) if draws.chance(4) else draws.choice(_COMMON)
     return name, LIES[name](draws, limit)

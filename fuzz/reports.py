@@ -45,12 +45,24 @@ class Report:
     """Bytes: what the configuration allows for that."""
     traced: int = 0
     """Rounds of which the memory was traced."""
+    delivered: int = 0
+    """Messages of hostile brokers that an application took and looked at."""
     innocent: int = 0
     """How often somebody on another link was seen to go on."""
     failures: list[str] = field(default_factory=list)
 
     def add(self, other: "Report") -> None:
-        for name in ("rounds", "frames", "bytes", "cases", "attached", "links", "traced", "innocent"):
+        for name in (
+            "rounds",
+            "frames",
+            "bytes",
+            "cases",
+            "attached",
+            "links",
+            "traced",
+            "delivered",
+            "innocent",
+        ):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.killed += other.killed
         self.kinds += other.kinds

@@ -231,7 +231,7 @@ def test_what_is_found_can_be_played_again(monkeypatch: pytest.MonkeyPatch) -> N
 def test_more_memory_than_allowed_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hostile, "client_bound", lambda *_: 1000)
     [failure] = hostile.play("client", 1, frames=20, traced=True).failures
-    assert "the configuration allows 1000" in failure
+    assert "allowed are 1000" in failure
 
 
 # --- figures -----------------------------------------------------------------------------------------
@@ -248,6 +248,7 @@ def test_bounds_follow_the_configuration() -> None:
     lots = BrokerConfig(max_connections=20, max_topics=5)
     assert bounds.broker_bound(few, 0, 0) < bounds.broker_bound(lots, 0, 0)
     assert bounds.broker_bound(few, 0, 0) < bounds.broker_bound(few, 10**6, 10)
+    assert bounds.fed_bound(0, 0, 8192) < bounds.fed_bound(1000, 0, 8192) < bounds.fed_bound(1000, 1, 8192)
 
 
 @pytest.mark.parametrize(
@@ -290,7 +291,7 @@ def test_a_machine_says_what_it_expects() -> None:
         (CLIENT_SAYS, broker_side.BrokerRound(Draws.of_seed(1), Report()).known),
     ):
         mischief = Mischief(Draws.of_seed(1), says, known, 8192, 0)
-        for _ in range(200):
+        for _ in range(400):
             mischief.next()
         assert mischief.cases > 50
         assert len(mischief.kinds) > 40
