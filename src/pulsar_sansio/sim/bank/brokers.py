@@ -75,12 +75,12 @@ def parts_of_batches_do_not_survive(patches: Patches) -> None:
 @bug("own", caught_by=("BROKER-41",))
 def receipts_out_of_order(patches: Patches) -> None:
     """Of two receipts that are due together the second is written first."""
-    held: dict[int, tuple[Any, ...]] = {}
+    held: dict[Connection, tuple[Any, ...]] = {}
 
     def confirm_send(original: Any, self: Any, *receipt: Any) -> None:
-        before = held.pop(id(self), None)
+        before = held.pop(self, None)
         if before is None and receipt[1] % 10 == 5 and receipt[0].pending > 1:
-            held[id(self)] = receipt
+            held[self] = receipt
             return
         original(self, *receipt)
         if before is not None:

@@ -292,17 +292,17 @@ def reconnect_forgotten_after_a_failed_lookup(patches: Patches) -> None:
 @bug("BUG-094", caught_by=("INV-N5", "INV-C3", "INV-C6", "INV-P1", "INV-P10", "INV-N2"))
 def registered_too_late(patches: Patches) -> None:
     """Whoever opens is registered only after what follows the broker's confirmation was handed out."""
-    late: dict[int, list[Any]] = {}
+    late: dict[Connection, list[Any]] = {}
 
     def opened(original: Any, self: Any, reply: Any) -> None:
         state = self.state
         original(self, reply)
         if isinstance(state, Opening) and isinstance(self.state, Attached):
             state.connection.unregister(self._owner)
-            late.setdefault(id(state.connection), []).append(self._owner)
+            late.setdefault(state.connection, []).append(self._owner)
 
     def receive(original: Any, self: Any, data: bytes) -> None:
-        owners = late.pop(id(self), [])
+        owners = late.pop(self, [])
         original(self, data)
         for owner in owners:
             if isinstance(owner.attachment.state, Attached):

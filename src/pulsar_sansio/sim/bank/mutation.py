@@ -27,7 +27,8 @@ class Patches:
 
         Raises `KeyError` where there is no such attribute: the bank has to follow the machines.
         """
-        self._undo.append((owner, name, vars(owner)[name]))
+        original = vars(owner)[name]
+        self._undo.append((owner, name, original))
         label = f"{owner.__name__}.{name}"
         self.calls[label] = 0
         setattr(owner, name, self._counted(label, new))

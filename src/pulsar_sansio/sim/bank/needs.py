@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from ...model.config import CompressionType, SubscriptionType
+from ..faults import FAULTS
 from ..profile import ConsumerPlan, Profile, draw
 from ..streams import Streams
 
@@ -30,7 +31,9 @@ UNLOADING = ("unload", "unload_everything", "unload_twice")
 
 
 def fault(*names: str) -> Need:
-    """At least one of these faults may happen."""
+    """At least one of these faults may happen. Raises `ValueError` for what is no fault."""
+    if unknown := [name for name in names if name not in FAULTS]:
+        raise ValueError(f"no fault is called {', '.join(unknown)}")
 
     def need(profile: Profile) -> bool:
         return bool(profile.fault_gap) and any(name in profile.faults for name in names)
