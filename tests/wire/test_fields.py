@@ -78,6 +78,11 @@ def test_repeated_numbers_may_be_packed() -> None:
             decode(b"\x08\x01" + bad)
 
 
+def test_an_empty_packed_field_is_not_there() -> None:
+    """An ack set of no words would say that nothing is to be delivered."""
+    assert decode(b"\x08\x01\x1a\x00") == ({"id": 1}, b"")
+
+
 def test_a_known_field_of_another_wire_type_is_unknown() -> None:
     assert decode(b"\x08\x01\x10\x05") == ({"id": 1}, b"\x10\x05")
 

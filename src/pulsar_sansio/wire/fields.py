@@ -182,7 +182,9 @@ class Layout:
                 if position + value > end:
                     raise IndexError
                 if how == _PACKED:
-                    values.setdefault(name, []).extend(_unpack(data, position, position + value, read))
+                    unpacked = _unpack(data, position, position + value, read)
+                    if unpacked:  # nothing in it is as if it were not there
+                        values.setdefault(name, []).extend(unpacked)
                     position += value
                     continue
                 content = data[position : position + value]
