@@ -215,9 +215,9 @@ class World:
         if self.failure:
             raise Failed
         if self.net.open:
-            self.fail("INV-Q1", f"sockets are still open: {[sock.name for sock in self.net.open]}")
+            self.fail("INV-N11", f"sockets are still open: {[sock.name for sock in self.net.open]}")
         if trio.lowlevel.current_statistics().tasks_living != tasks_before:
-            self.fail("INV-Q1", "tasks are still running")
+            self.fail("INV-N11", "tasks are still running")
 
     async def _phases(self) -> None:
         await self._with_client("auditor", self._begin_audit)
@@ -274,7 +274,7 @@ class World:
         """After the client's block nothing of it is left."""
         driver = client._driver
         if driver.links or driver.endpoints or driver.answers or driver._live_links or not driver.stopped:
-            self.fail("INV-Q1", "a closed client still has links, producers, consumers or requests")
+            self.fail("INV-N11", "a closed client still has links, producers, consumers or requests")
 
     # --- the broker -----------------------------------------------------------------------------------
 
