@@ -4,6 +4,7 @@ Hypothesis is given the corpus to begin with, and shrinks what it finds. Atheris
 in a process of its own (it ends the one it runs in), and may add to the corpus what reached new code.
 """
 
+import os
 import re
 import subprocess
 import sys
@@ -22,6 +23,9 @@ from fuzz.targets import MACHINES, TARGETS
 
 LONGEST = 4096
 """Bytes of one input."""
+
+PROGRAM = "FUZZ_PROGRAM"
+"""In the environment of `under_atheris`: what it is to call itself."""
 
 MOST_KEPT = 30
 """Inputs that one run may add to the corpus: the shortest of those that reach something new."""
@@ -156,7 +160,12 @@ def _merge(target: str, found: Path, folder: Path) -> int:
     before = [path.read_bytes() for path in corpus.inputs(target)]
     for number, data in enumerate(before):
         (merged / f"{number}").write_bytes(data)
-    command = [sys.executable, "-m", "fuzz.under_atheris", target, "-merge=1", str(merged), str(found)]
-    subprocess.run(command, capture_output=True, check=False)
+    # It starts itself again and again, by the name it was started with.
+    program = folder / "program"
+    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m fuzz.under_atheris "{target}" "$@"\n')
+    program.chmod(0o700)
+    command = [str(program), "-merge=1", str(merged), str(found)]
+    environment = {**os.environ, PROGRAM: str(program)}
+    subprocess.run(command, capture_output=True, check=False, env=environment)
     new = {path.read_bytes() for path in merged.iterdir()} - set(before)
     return sum(corpus.keep(target, data) for data in sorted(new, key=len)[:MOST_KEPT])

@@ -30,10 +30,10 @@ def same_fields(record: Any, message: Any) -> None:
         theirs = getattr(message, field.name)
         if field.is_repeated:
             assert [_plain(value) for value in theirs] == [_bare(value) for value in mine], field.name
+        elif field.enum_type is not None and mine not in field.enum_type.values_by_number:
+            pass  # protobuf hides it, and shows a known one that came before it
         elif message.HasField(field.name):
             assert _bare(mine) == _plain(theirs), field.name
-        elif field.enum_type is not None and mine not in field.enum_type.values_by_number:
-            pass  # protobuf hides it
         else:
             assert mine is None or _bare(mine) == _plain(theirs), field.name
 

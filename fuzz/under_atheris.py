@@ -3,6 +3,7 @@
 Everything of the library is instrumented, so it is imported here and nowhere before.
 """
 
+import os
 import sys
 from importlib import import_module
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 
 def main() -> None:
     atheris: Any = import_module("atheris")
-    target, arguments = sys.argv[1], [sys.argv[0], *sys.argv[2:]]
+    target, arguments = sys.argv[1], [os.environ.get("FUZZ_PROGRAM", sys.argv[0]), *sys.argv[2:]]
     with atheris.instrument_imports(include=["pulsar_sansio"]):
         from fuzz.targets import TARGETS
     atheris.Setup(arguments, TARGETS[target])
