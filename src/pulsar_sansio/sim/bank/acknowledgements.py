@@ -6,6 +6,7 @@ from ...client.acknowledger import Acknowledger
 from ...client.acks import AckTracker, BatchAcknowledgement
 from ...client.consumer import Consumer
 from ...client.verdicts import Verdicts
+from ...model.errors import ConnectionLost
 from . import needs
 from .mutation import Patches, bug, nothing
 
@@ -254,6 +255,23 @@ def confirmed_before_it_is(patches: Patches) -> None:
 def unconfirmed_acknowledgements_forgotten(patches: Patches) -> None:
     """What was sent and not confirmed when the connection was lost is not sent again."""
     patches.replace(AckTracker, "put_back", nothing)
+
+
+@bug(
+    "BUG-111",
+    caught_by=("INV-N9",),
+    needs=[needs.receipts, needs.fault("acknowledgement_refused")],
+)
+def an_acknowledgement_that_fails_ends_the_connection(patches: Patches) -> None:
+    """An acknowledgement that the broker refuses ends the connection that everybody else uses, too."""
+
+    def answered(original: Any, self: Any, sent: Any, reply: Any) -> None:
+        connection = sent.connection
+        original(self, sent, reply)
+        if reply.HasField("error"):
+            connection.close(ConnectionLost("an acknowledgement failed"))
+
+    patches.around(Acknowledger, "_answered", answered)
 
 
 @bug("BUG-043", caught_by=("INV-N5", "INV-N1"), needs=[needs.receipts, needs.detaches])

@@ -9,7 +9,7 @@ from ...client.outputs import RequestDone, SendFailed, Writable
 from ...client.producer import Producer
 from ...client.receipts import ReceiptIds
 from ...client.window import Window
-from ...model.errors import TimedOut
+from ...model.errors import RemoteProtocolError, TimedOut
 from ...model.message_id import MessageId
 from . import needs
 from .mutation import Patches, bug, nothing
@@ -191,6 +191,20 @@ def late_receipt_confirms_the_next(patches: Patches) -> None:
         if self.entries and receipt.sequence_id < self.entries[0].sequence_id:
             receipt = receipt._replace(sequence_id=self.entries[0].sequence_id)
         original(self, connection, receipt)
+
+    patches.around(Window, "on_receipt", on_receipt)
+
+
+@bug("BUG-025", caught_by=("INV-N9",), needs=[needs.fault("receipt_repeated")])
+def late_receipt_ends_the_connection(patches: Patches) -> None:
+    """A receipt that comes a second time counts as one out of order: everybody on the connection has to come
+    back, and so on with every receipt that is late because of it."""
+
+    def on_receipt(original: Any, self: Any, connection: Any, receipt: Any) -> None:
+        if self.entries and receipt.sequence_id < self.entries[0].sequence_id:
+            connection.close(RemoteProtocolError("a receipt out of order"))
+        else:
+            original(self, connection, receipt)
 
     patches.around(Window, "on_receipt", on_receipt)
 
