@@ -15,34 +15,20 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
+from fuzz.accounts import Accounts, read_everything
 from fuzz.answers import answer, delivery
+from fuzz.client_options import EVIL, HOME, LIMIT, QUEUE, config, consumer_spec, producer_spec
 from fuzz.draws import Draws
 from fuzz.mischief import BROKER_SAYS, Mischief
 from fuzz.reports import Report, Violation, cause_of
 from pulsar_sansio import (
-    BatchingPolicy,
     Client,
-    ClientConfig,
-    Closed,
     Connect,
-    ConsumerFailed,
-    ConsumerReady,
-    ConsumerSpec,
     Deliverable,
-    Detached,
     Disconnect,
     LocalProtocolError,
     Message,
-    MessageId,
     OutgoingMessage,
-    ProducerFailed,
-    ProducerReady,
-    ProducerSpec,
-    PulsarError,
-    Receipts,
-    RequestDone,
-    RequestFailed,
-    SendFailed,
     SubscriptionType,
     Transmit,
     client_outputs,
@@ -53,15 +39,6 @@ Command = proto.BaseCommand
 
 SECOND = 1_000_000_000
 WALL = 1_700_000_000_000
-
-LIMIT = 8 * 1024
-"""Bytes of one message in these rounds."""
-
-QUEUE = 8
-"""Permits of each consumer."""
-
-WINDOW = 16
-"""Unconfirmed messages of each producer."""
 
 MAX_OUTPUTS = 60
 """Outputs that one input may bring, besides `OUTPUTS_PER_FRAME` for each frame in it."""
@@ -77,50 +54,8 @@ ANSWER_PER_FRAME = 400
 SLOW = 5.0
 """Seconds of processor time that no input may take, on any machine."""
 
-HOME = "pulsar://home:6650"
-EVIL = "pulsar://evil:6650"
-
-CONSUMERS = 3
-"""At one time: two that are attacked and one on the honest broker."""
-
 MAX_HANDLES = 24
 """Producers and consumers that one round opens, one after the other."""
-
-
-def config(service_url: str) -> ClientConfig:
-    return ClientConfig(
-        service_url,
-        operation_timeout=2.0,
-        keepalive_interval=5.0,
-        connect_timeout=1.0,
-        initial_backoff=0.01,
-        max_backoff=0.1,
-        max_message_size=LIMIT,
-        max_announced_message_size=LIMIT,
-        max_pending_lookups=4,
-    )
-
-
-def producer_spec(topic: str, batched: bool) -> ProducerSpec:
-    return ProducerSpec(
-        topic,
-        send_timeout=3.0,
-        max_pending_messages=WINDOW,
-        batching=BatchingPolicy(max_messages=4) if batched else None,
-    )
-
-
-def consumer_spec(topic: str, kind: SubscriptionType, indexed: bool) -> ConsumerSpec:
-    return ConsumerSpec(
-        topic,
-        "s",
-        kind,
-        receiver_queue_size=QUEUE,
-        acknowledgement_receipts=indexed,
-        batch_index_acknowledgement=indexed,
-        negative_acknowledgement_delay=0.5,
-        acknowledgement_group_size=20,
-    )
 
 
 class Wire:
@@ -170,19 +105,13 @@ class ClientRound:
         }
         self.mischief = Mischief(draws, BROKER_SAYS, self.known, LIMIT, first_case)
         self.honest: tuple[int, int] | None = None
-        self.honest_wire_id = 0
         self.delivered = 0
         self.producers: list[int] = []
         self.consumers: list[int] = []
         self.received: list[Message] = []
         self.deliverable: set[int] = set()
         """Consumers that have said so."""
-        self.handles: set[int] = set()
-        self.ready: set[int] = set()
-        self.ended: set[int] = set()
-        self.tickets: dict[int, int] = {}
-        """By producer: how many were given and are not settled."""
-        self.requests: set[int] = set()
+        self.accounts = Accounts()
         self.label = "opening"
         self.most_links = 1
         self._step("open", self._open_all, alone)
@@ -194,8 +123,8 @@ class ClientRound:
             producer = self._open_producer("mine", False)
             consumer = self._open_consumer("mine", SubscriptionType.EXCLUSIVE, True)
             self.honest = producer, consumer
-            self.honest_wire_id = 0
-        self.producers.append(self._open_producer("theirs", self.draws.chance(50)))
+            self.accounts.undisturbed = {producer, consumer}
+            self.producers.append(self._open_producer("theirs", self.draws.chance(50)))
         for _ in range(2):
             self.consumers.append(self._open_consumer("theirs", self._kind(), self.draws.chance(50)))
 
@@ -204,13 +133,13 @@ class ClientRound:
 
     def _open_producer(self, topic: str, batched: bool) -> int:
         handle = self.client.open_producer(self.now, producer_spec(topic, batched))
-        self.handles.add(handle)
-        self.tickets[handle] = 0
+        self.accounts.handles.add(handle)
+        self.accounts.tickets[handle] = 0
         return handle
 
     def _open_consumer(self, topic: str, kind: SubscriptionType, indexed: bool) -> int:
         handle = self.client.subscribe(self.now, consumer_spec(topic, kind, indexed))
-        self.handles.add(handle)
+        self.accounts.handles.add(handle)
         return handle
 
     # --- the client's outputs ------------------------------------------------------------------------
@@ -313,70 +242,10 @@ class ClientRound:
             del ids[:-6]
 
     def _news(self, output: client_outputs.Output) -> None:
-        """Events for the application: each thing begins and ends once, each ticket and request is settled
-        once, and every error is one that is declared."""
-        match output:
-            case Receipts(producer, _, message_ids):
-                self._settled(producer, len(message_ids))
-                for message_id in message_ids:
-                    assert isinstance(message_id, MessageId)
-            case SendFailed(producer, _, count, error):
-                self._declared(error)
-                self._settled(producer, count)
-            case RequestDone(request, _):
-                self._answered(request)
-            case RequestFailed(request, error):
-                self._declared(error)
-                self._answered(request)
-            case ProducerReady(handle) | ConsumerReady(handle):
-                if handle in self.ready:
-                    raise Violation(f"{self.label}: {handle} was ready twice")
-                self.ready.add(handle)
-            case Closed(handle, error):
-                if error is not None:
-                    self._declared(error)
-                if handle not in self.ready:
-                    raise Violation(f"{self.label}: {handle} was closed and never ready")
-                self._ended(handle)
-            case ProducerFailed(handle, error) | ConsumerFailed(handle, error):
-                self._declared(error)
-                if handle in self.ready:
-                    raise Violation(f"{self.label}: {handle} was ready and failed to be")
-                self._ended(handle)
-            case Deliverable(handle):
-                self.deliverable.add(handle)
-            case Detached(handle, error):
-                self._declared(error)
-                if self.honest is not None and handle in self.honest:
-                    raise Violation(
-                        f"{self.label}: {handle}, which is on another link, was detached: {error}"
-                    )
-            case _:
-                pass
-
-    def _declared(self, error: PulsarError) -> None:
-        if not isinstance(error, PulsarError):
-            raise Violation(f"{self.label}: {type(error).__name__} is no error of this library")
-        str(error)
-
-    def _settled(self, producer: int, count: int) -> None:
-        self.tickets[producer] -= count
-        if self.tickets[producer] < 0:
-            raise Violation(f"{self.label}: producer {producer} had tickets settled twice")
-
-    def _answered(self, request: int) -> None:
-        if request not in self.requests:
-            raise Violation(f"{self.label}: request {request} was answered twice, or never made")
-        self.requests.discard(request)
-
-    def _ended(self, handle: int) -> None:
-        if handle in self.ended or handle not in self.handles:
-            raise Violation(f"{self.label}: {handle} ended twice")
-        self.ended.add(handle)
-        if self.honest is not None and handle in self.honest and not self._closing:
-            raise Violation(f"{self.label}: {handle}, which is on another link, ended")
-
-    _closing = False
+        """Events for the application."""
+        if isinstance(output, Deliverable):
+            self.deliverable.add(output.consumer)
+        self.accounts.news(output, self.label)
 
     # --- what happens --------------------------------------------------------------------------------
 
@@ -469,9 +338,9 @@ class ClientRound:
 
     def _reopen(self) -> None:
         """What ended for good is replaced."""
-        self.producers = [handle for handle in self.producers if handle not in self.ended]
-        self.consumers = [handle for handle in self.consumers if handle not in self.ended]
-        if len(self.handles) < MAX_HANDLES:
+        self.producers = [handle for handle in self.producers if handle not in self.accounts.ended]
+        self.consumers = [handle for handle in self.consumers if handle not in self.accounts.ended]
+        if len(self.accounts.handles) < MAX_HANDLES:
             if not self.producers:
                 self.producers.append(self._open_producer("theirs", self.draws.chance(50)))
             if len(self.consumers) < 2:
@@ -514,16 +383,16 @@ class ClientRound:
             match draws.below(16):
                 case 0 | 1:
                     client.send(now, producer, draws.blob(draws.below(9)), WALL)
-                    self.tickets[producer] += 1
+                    self.accounts.tickets[producer] += 1
                 case 2:
                     sent = client.send_many(now, producer, [b"x"] * draws.below(6), WALL)
-                    self.tickets[producer] += len(sent)
+                    self.accounts.tickets[producer] += len(sent)
                 case 3:
                     message = OutgoingMessage(b"y", key="k", deliver_at=WALL if draws.chance(50) else None)
                     client.send(now, producer, message, WALL)
-                    self.tickets[producer] += 1
+                    self.accounts.tickets[producer] += 1
                 case 4:
-                    self.requests.add(client.flush(now, producer))
+                    self.accounts.requests.add(client.flush(now, producer))
                 case 5 | 6 | 7:
                     self._take(consumer, draws.below(6))
                 case 8 | 9:
@@ -539,19 +408,19 @@ class ClientRound:
                 case 13:
                     client.redeliver_unacknowledged(now, consumer)
                 case 14:
-                    self.requests.add(client.flush_acknowledgements(now, consumer))
+                    self.accounts.requests.add(client.flush_acknowledgements(now, consumer))
                 case _:
                     if draws.chance(20):
-                        self.requests.add(client.close(now, draws.choice((producer, consumer))))
+                        self.accounts.requests.add(client.close(now, draws.choice((producer, consumer))))
                     elif draws.chance(20):
-                        self.requests.add(client.unsubscribe(now, consumer))
+                        self.accounts.requests.add(client.unsubscribe(now, consumer))
                     else:
-                        self.requests.add(client.partitions(now, "theirs"))
+                        self.accounts.requests.add(client.partitions(now, "theirs"))
         except LocalProtocolError:
             pass
 
     def _take(self, consumer: int, count: int) -> None:
-        if consumer in self.ended or (self.honest is not None and consumer == self.honest[1]):
+        if consumer in self.accounts.ended or (self.honest is not None and consumer == self.honest[1]):
             return
         for message in self.client.take(self.now, consumer, count):
             read_everything(message)
@@ -566,17 +435,19 @@ class ClientRound:
         if self.honest is None:
             return
         producer, consumer = self.honest
-        if self.report.frames and (producer not in self.ready or consumer not in self.ready):
+        if self.report.frames and (
+            producer not in self.accounts.ready or consumer not in self.accounts.ready
+        ):
             raise Violation(f"{self.label}: the honest broker could not attach anybody")
-        self.tickets[producer] += 1
+        self.accounts.tickets[producer] += 1
         self._step("innocent", self.client.send, self.now, producer, b"still here", WALL)
-        if self.tickets[producer]:
+        if self.accounts.tickets[producer]:
             raise Violation(f"{self.label}: a message on another link was not confirmed")
         wire = next((wire for wire in self.wires.values() if not wire.hostile), None)
         if wire is None:
             raise Violation(f"{self.label}: the honest broker's link is gone")
         self.delivered += 1
-        data = b"".join(delivery(self.honest_wire_id, self.delivered, b"and here"))
+        data = b"".join(delivery(0, self.delivered, b"and here"))
         self._step("innocent", self.client.receive_data, self.now, wire.link, data, frames=1)
         taken = self.client.take(self.now, consumer, 10)
         if [message.data for message in taken] != [b"and here"]:
@@ -588,35 +459,11 @@ class ClientRound:
 
     def _end(self) -> None:
         """The client closes. No broker can keep it open for longer than its timeouts."""
-        self._closing = True
-        self.requests.add(self.client.close(self.now))
+        self.accounts.undisturbed = set()
+        self.accounts.requests.add(self.client.close(self.now))
         self._follow(self._drain())
         for _ in range(4):
             self._advance(5.0)
         if self.client.links or self.client.next_deadline() is not None:
             raise Violation(f"the client is closed and has links {self.client.links}, or a timer")
-        if any(self.tickets.values()):
-            raise Violation(f"the client is closed and tickets are not settled: {self.tickets}")
-        if self.requests:
-            raise Violation(f"the client is closed and requests are not answered: {self.requests}")
-        if self.ended != self.handles:
-            raise Violation(f"the client is closed and has not said so of {self.handles - self.ended}")
-
-
-def read_everything(message: Message) -> None:
-    """All that an application can look at. A key that says it is Base64 and is none raises `ValueError`."""
-    assert isinstance(message.data, bytes)
-    assert message.value is None or isinstance(message.value, bytes)
-    assert isinstance(message.properties, dict)
-    try:
-        assert message.key_bytes is None or isinstance(message.key_bytes, bytes)
-    except ValueError:
-        assert message.has_base64_key
-    assert message.key is None or isinstance(message.key, str)
-    assert message.ordering_key is None or isinstance(message.ordering_key, bytes)
-    assert isinstance(message.message_id, MessageId)
-    assert isinstance(message.producer_name, str)
-    assert isinstance(message.topic, str)
-    for number in (message.event_time, message.publish_time, message.sequence_id, message.redelivery_count):
-        assert isinstance(number, int)
-    assert "fuzz" not in repr(message)
+        self.accounts.check_closed()

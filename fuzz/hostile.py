@@ -15,7 +15,8 @@ from multiprocessing import get_context
 
 from fuzz.bounds import broker_bound, client_bound, fed_bound
 from fuzz.broker_side import BrokerRound
-from fuzz.client_side import CONSUMERS, HOME, LIMIT, ClientRound, config, consumer_spec
+from fuzz.client_options import CONSUMERS, HOME, LIMIT, config, consumer_spec
+from fuzz.client_side import ClientRound
 from fuzz.draws import Draws
 from fuzz.mutations import cases
 from fuzz.payloads import CODECS, bomb

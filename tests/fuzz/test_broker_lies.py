@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from fuzz.client_side import read_everything
+from fuzz.accounts import read_everything
 from fuzz.draws import Draws
 from fuzz.payloads import CODECS, LIES, bomb, header, sealed
 from fuzz.trees import LENGTH, START_GROUP, varint
