@@ -97,6 +97,8 @@ class Conversation:
         from_client = side is Side.CLIENT
         route = (self._of_client if from_client else self._of_broker).get(kind)
         if route is None or command is None:
+            if not from_client:
+                state.quiet_since_ping = False  # a frame of an unknown kind is a sign of life, too (INV-N7)
             violations: list[Violation] = []
             self._report(framing.each_side_has_its_commands, "WIRE-22", kind, violations)
             self._report(framing.commands_are_known, "CHECK-78", kind, violations)
