@@ -12,7 +12,16 @@ from pathlib import Path
 from fuzz.draws import Draws
 from fuzz.mischief import BROKER_SAYS, CLIENT_SAYS
 from fuzz.mutations import FRAME_MUTATIONS, FieldCase, cases_of, frame, legal_command, mutate
-from fuzz.payloads import CODECS, LIES, METADATA, SINGLE, honest
+from fuzz.payloads import (
+    CODECS,
+    LIES,
+    METADATA,
+    RARE,
+    SINGLE,
+    encode_frame,
+    honest,
+    run_of_messages,
+)
 from fuzz.targets import LIMIT, MACHINES, TARGETS
 from fuzz.trees import Descriptor, Tree, descriptor_of, encode, make_tree, wrap
 from pulsar_sansio.wire import compress, proto
@@ -81,6 +90,21 @@ def _frames(draws: Draws) -> Iterator[bytes]:
     for mutation in FRAME_MUTATIONS.values():
         for number in range(2):
             yield draws.blob(1) + whole[number] + mutation(whole[2 + number], draws) + whole[4]
+
+
+def _runs(draws: Draws) -> Iterator[bytes]:
+    """Alike MESSAGE frames with one among them that is a little different."""
+    for lie in ("honest", *LIES):
+        if lie in RARE:
+            continue
+        for first in (0, 126, 16382):
+            frames = run_of_messages(draws, 0, first, 6)
+            odd = honest(draws) if lie == "honest" else LIES[lie](draws, 500)
+            frames.insert(draws.below(5), encode_frame(0, first + 3, odd))
+            yield b"".join(frames)
+    for mutation in FRAME_MUTATIONS.values():
+        frames = run_of_messages(draws, 3, 300, 4)
+        yield frames[0] + frames[1] + mutation(frames[2], draws) + frames[3]
 
 
 def _headers(descriptor: Descriptor, count: int) -> Callable[[Draws], Iterator[bytes]]:
@@ -176,6 +200,7 @@ def _decisions(draws: Draws) -> Iterator[bytes]:
 _SEEDS: dict[str, Callable[[Draws], Iterator[bytes]]] = {
     "frame": _frames,
     "command": _commands,
+    "alike": _runs,
     "metadata": _headers(METADATA, 60),
     "single_metadata": _headers(SINGLE, 60),
     "payload": _payloads,

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from fuzz.draws import Draws
 from fuzz.mutations import FRAME_MUTATIONS, Case, cases, frame, legal_command, mutated_command
-from fuzz.payloads import RARE, entry
+from fuzz.payloads import RARE, encode_frame, entry, run_of_messages
 from fuzz.trees import NAMES, TYPES, Known, encode
 from pulsar_sansio.wire import proto
 
@@ -122,6 +122,8 @@ class Mischief:
         """The next frame; rarely something that is none, or the beginning of one."""
         draws = self._draws
         roll = draws.below(100)
+        if roll < 3 and Command.MESSAGE in self._says:
+            return self._run()
         if roll < 65:
             return self._legal()
         if roll < 94:
@@ -142,6 +144,17 @@ class Mischief:
             label = f"{label} ({what})"
         self.kinds[label] += 1
         return Hostile(label, frame(command, behind))
+
+    def _run(self) -> Hostile:
+        """Many messages that look alike, and one among them that does not."""
+        draws = self._draws
+        consumer_id, first = draws.choice(self._known["consumer_id"]), draws.choice((0, 5, 126, 16382))
+        frames = run_of_messages(draws, consumer_id, first, 8)
+        what, payload = entry(draws, self._limit)
+        self.inflatable += what in RARE
+        frames.insert(draws.below(9), encode_frame(consumer_id, first + draws.below(9), payload))
+        self.kinds[f"run of messages ({what})"] += 1
+        return Hostile(f"run of messages ({what})", b"".join(frames))
 
     def _case(self) -> Hostile:
         own, foreign = _sorted_cases(self._says)

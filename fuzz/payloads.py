@@ -23,6 +23,7 @@ from pulsar_sansio.wire import (
     compress,
     crc32c,
     encode_batch_payloads,
+    encode_message,
     encode_message_metadata,
     encode_single,
     pack_payload,
@@ -73,6 +74,19 @@ def honest(draws: Draws, sequence_id: int = 0) -> bytes:
     if codec:
         fields |= {"compression": codec, "uncompressed_size": len(body)}
     return sealed(header(sequence_id, **fields), compress(codec, body))
+
+
+def encode_frame(consumer_id: int, entry_id: int, payload: bytes) -> bytes:
+    """A MESSAGE as a broker that is otherwise honest writes it."""
+    return b"".join(encode_message(consumer_id, 1, entry_id, stored=payload))
+
+
+def run_of_messages(draws: Draws, consumer_id: int, first: int, count: int) -> list[bytes]:
+    """MESSAGE frames that look alike: consecutive entries of single messages from one producer."""
+    return [
+        encode_frame(consumer_id, entry_id, sealed(header(entry_id), draws.blob(draws.below(6))))
+        for entry_id in range(first, first + count)
+    ]
 
 
 # --- bombs -------------------------------------------------------------------------------------------

@@ -25,7 +25,11 @@ from pulsar_sansio import (
 from pulsar_sansio.core.buffers import ReceiveBuffer
 from pulsar_sansio.model.errors import DecompressionFailed, FrameError, RemoteProtocolError
 from pulsar_sansio.wire import (
+    MESSAGE_TAG,
+    AlikeEntries,
+    AlikeReader,
     HotCommand,
+    MessageCommand,
     bits_from_words,
     decode_frame,
     decode_message_metadata,
@@ -120,6 +124,56 @@ def _agree(found: object | None, expected: object | None, why: Exception | None 
         assert expected is None, f"protobuf takes it: {why}"
     else:
         assert expected is not None, "protobuf does not take it"
+
+
+def alike(data: bytes) -> None:
+    """A stream whose MESSAGE frames are taken many at once where they look alike: each of them is what the
+    general way makes of it, and an entry by itself."""
+    reader = AlikeReader()
+    position = 0
+    try:
+        while True:
+            run = None
+            if data.startswith(MESSAGE_TAG, position + 8):
+                run = reader.take(data, position, FRAME_LIMIT)
+            end = position if run is None else run.end
+            for place in range(1 if run is None else len(run.entry_ids)):
+                decoded = decode_frame(data, position, FRAME_LIMIT)
+                if decoded is None:
+                    assert run is None
+                    return
+                if run is not None:
+                    _same_entry(run, place, decoded[1])
+                position = decoded[2]
+            assert run is None or position == end
+    except FrameError:
+        assert run is None, "taken, and refused by the general way"
+
+
+def _same_entry(run: AlikeEntries, place: int, command: MessageCommand) -> None:
+    facts = run.facts
+    assert facts == (
+        command.consumer_id,
+        command.ledger_id,
+        command.partition,
+        command.redelivery_count,
+        command.consumer_epoch,
+    )
+    assert run.entry_ids[place] == command.entry_id
+    assert command.ack_set is None
+    entry = unpack_payload(command.payload)
+    assert entry.checksum_ok
+    assert entry.broker_entry_metadata is None
+    assert run.payloads[place] == entry.payload
+    header = run.headers[place]
+    found = decode_message_metadata(header) if isinstance(header, bytes) else header
+    assert found == entry.metadata
+    assert found.num_messages_in_batch is None
+    assert found.num_chunks_from_msg is None
+    assert found.marker_type is None
+    assert not found.null_value
+    assert not found.compression
+    assert not found.encryption_keys
 
 
 def metadata(data: bytes) -> None:
@@ -262,6 +316,7 @@ TARGETS: dict[str, Target] = {
     for target in (
         frame,
         command,
+        alike,
         metadata,
         single_metadata,
         payload,
