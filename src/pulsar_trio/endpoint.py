@@ -1,5 +1,6 @@
 """What producers and consumers have in common: getting ready, ending, closing."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -41,7 +42,7 @@ class Answer:
         return self.value
 
 
-class Endpoint:
+class Endpoint(ABC):
     """Base of `Producer` and `Consumer`. `_kind` is its word in texts."""
 
     _kind = ""
@@ -99,8 +100,9 @@ class Endpoint:
             self._gone.set()
             self._on_end(error)
 
+    @abstractmethod
     def _on_end(self, error: PulsarError) -> None:
-        raise NotImplementedError
+        """Settle or wake what is still waiting; `error` says why it ended."""
 
     def _refuse(self, *_: object) -> NoReturn:
         """Stands in for the machine's calls after the end, so that they need not look for it."""

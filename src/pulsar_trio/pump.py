@@ -10,6 +10,7 @@ socket, and cleaning up inside a cancelled scope still has somebody to talk to. 
 exception that should be impossible is kept as an `InternalError`, and `_on_crash` hands it to everyone.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Sequence
 from math import inf
 from time import perf_counter, perf_counter_ns, time_ns
@@ -37,7 +38,7 @@ class Machine(Protocol):
     def next_deadline(self) -> int | None: ...
 
 
-class Pump:
+class Pump(ABC):
     """Base of the two drivers. `machine` is set by the subclass; `actions` maps output types to methods."""
 
     machine: Machine
@@ -118,8 +119,9 @@ class Pump:
             self.stop()
         return self.failure
 
+    @abstractmethod
     def _on_crash(self, failure: PulsarError) -> None:
-        raise NotImplementedError
+        """Tell everyone who waits that the machine has failed."""
 
     def on_transmit(self, output: Any) -> None:
         link = self.links.get(output.link)
