@@ -243,3 +243,34 @@ def test_without_a_checksum_from_the_client() -> None:
     peer.feed(frame if isinstance(frame, bytes) else b"".join(frame))
     peer.expect(Type.SEND_RECEIPT)
     assert unpack_payload(peer.messages()[0].payload).checksum_ok
+
+
+def test_who_closes_after_the_broker_hears_first_that_the_broker_closed() -> None:
+    """A SEND that came between the two was ignored (GAP-37), so SUCCESS alone would say that it was stored."""
+    world, peer = producing()
+    world.hold_writes = True
+    peer.publish(b"taken", 0)
+    world.broker.unload(world.now, TOPIC)
+    world.pump()
+    peer.publish(b"too late", 1)
+    peer.close_producer()
+    peer.nothing()
+    world.sync()
+    assert peer.expect(Type.SEND_RECEIPT).sequence_id == 0
+    assert peer.expect(Type.CLOSE_PRODUCER).producer_id == 0
+    peer.expect(Type.SUCCESS)
+    peer.nothing()
+    assert peer.closed is None
+
+
+def test_a_producer_closed_twice_is_answered_twice() -> None:
+    world, peer = producing()
+    world.hold_writes = True
+    peer.publish(b"taken", 0)
+    peer.close_producer()
+    peer.close_producer()
+    world.sync()
+    peer.expect(Type.SEND_RECEIPT)
+    answers = [peer.expect(Type.SUCCESS).request_id for _ in range(2)]
+    assert answers == sorted(answers)
+    assert len(set(answers)) == 2

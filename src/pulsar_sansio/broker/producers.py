@@ -35,10 +35,10 @@ class Producer:
     """One producer. `ready` is False until it was told that it may send."""
 
     __slots__ = (
+        "_drained",
         "closing",
         "connected_at",
         "connection",
-        "drained",
         "encrypted",
         "id",
         "messages_in",
@@ -76,25 +76,30 @@ class Producer:
         self.schema_version = b""
         self.ready = False
         self.closing = False
-        """No more messages are taken; `drained` runs when the pending ones are durable."""
+        """No more messages are taken; `_drained` runs when the pending ones are durable."""
         self.pending = 0
         """Messages taken and not yet durable."""
-        self.drained: Callable[[], None] | None = None
+        self._drained: list[Callable[[], None]] = []
         self.messages_in = 0
 
     def close_when_drained(self, then: Callable[[], None]) -> None:
-        """Take nothing more; call `then` after the receipts of what was taken."""
+        """Take nothing more; call `then` after the receipts of what was taken.
+
+        Both sides may close: the broker's notice, asked for first, leaves before the answer to the client's
+        CLOSE_PRODUCER, and tells it that SENDs in between were ignored (GAP-37).
+        """
         self.closing = True
         if self.pending:
-            self.drained = then
+            self._drained.append(then)
         else:
             then()
 
     def one_durable(self) -> None:
         self.pending -= 1
-        if self.pending == 0 and self.drained is not None:
-            then, self.drained = self.drained, None
-            then()
+        if self.pending == 0 and self._drained:
+            drained, self._drained = self._drained, []
+            for then in drained:
+                then()
 
 
 class Producers:

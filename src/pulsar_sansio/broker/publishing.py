@@ -162,7 +162,8 @@ def on_close_producer(connection: Connection, command: proto.CommandCloseProduce
         return
 
     def done() -> None:
-        connection.forget_producer(producer)
+        if connection.producers.get(command.producer_id) is producer:
+            connection.forget_producer(producer)
         connection.success(command.request_id)
 
     producer.close_when_drained(done)
