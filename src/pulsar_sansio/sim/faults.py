@@ -14,7 +14,8 @@ from .network import Wire
 from .streams import Stream
 
 if TYPE_CHECKING:
-    from .workload import ConsumerApp, ProducerApp
+    from .consumer_app import ConsumerApp
+    from .producer_app import ProducerApp
     from .world import World
 
 Fault: TypeAlias = "Callable[[World, Stream], bool]"
@@ -236,7 +237,7 @@ def tiny_segments(world: "World", stream: Stream) -> bool:
 @fault
 def connect_refused(world: "World", stream: Stream) -> bool:
     until = world.clock.now + stream.spread(10 * MILLISECOND, 5 * SECOND)
-    world.network.conditions.refused[world.any_broker(stream).name] = until
+    world.network.conditions.refused[world.cluster.any(stream).name] = until
     return True
 
 
@@ -255,7 +256,7 @@ def connect_then_reset(world: "World", stream: Stream) -> bool:
 @fault
 def partition(world: "World", stream: Stream) -> bool:
     """A broker is cut off: its wires lose everything, new connections hang, nobody is told."""
-    broker = world.any_broker(stream)
+    broker = world.cluster.any(stream)
     for wire in list(broker.wires.values()):
         wire.half_open(to_broker=True, to_client=True)
     until = world.clock.now + stream.spread(100 * MILLISECOND, 10 * SECOND)
@@ -272,23 +273,23 @@ def _down_time(stream: Stream) -> int:
 
 @fault
 def broker_killed(world: "World", stream: Stream) -> bool:
-    return world.kill_broker(world.any_broker(stream), stream.chance(500), False, _down_time(stream))
+    return world.cluster.kill(world.cluster.any(stream), stream.chance(500), False, _down_time(stream))
 
 
 @fault
 def broker_machine_lost(world: "World", stream: Stream) -> bool:
-    return world.kill_broker(world.any_broker(stream), stream.chance(500), True, _down_time(stream))
+    return world.cluster.kill(world.cluster.any(stream), stream.chance(500), True, _down_time(stream))
 
 
 @fault
 def broker_killed_while_writing(world: "World", stream: Stream) -> bool:
     """Waits for the moment in which a batch is on its way to the disk."""
-    return world.kill_broker_while_writing(world.any_broker(stream), stream.chance(500), _down_time(stream))
+    return world.cluster.kill_while_writing(world.cluster.any(stream), stream.chance(500), _down_time(stream))
 
 
 @fault
 def broker_frozen(world: "World", stream: Stream) -> bool:
-    broker = world.any_broker(stream)
+    broker = world.cluster.any(stream)
     if broker.broker is None or broker.frozen_until:
         return False
     broker.freeze(world.clock.now + stream.spread(10 * MILLISECOND, 8 * SECOND))
@@ -297,12 +298,12 @@ def broker_frozen(world: "World", stream: Stream) -> bool:
 
 @fault
 def unload(world: "World", stream: Stream) -> bool:
-    return world.unload(stream.choice(world.topics))
+    return world.cluster.unload(stream.choice(world.topics))
 
 
 @fault
 def unload_everything(world: "World", stream: Stream) -> bool:
-    unloaded = [world.unload(topic) for topic in world.topics]
+    unloaded = [world.cluster.unload(topic) for topic in world.topics]
     return any(unloaded)
 
 
@@ -310,8 +311,8 @@ def unload_everything(world: "World", stream: Stream) -> bool:
 def unload_twice(world: "World", stream: Stream) -> bool:
     """Again while the clients are on their way back."""
     topic = stream.choice(world.topics)
-    world.clock.after(stream.spread(MILLISECOND, SECOND), world.unload_later, topic)
-    return world.unload(topic)
+    world.clock.after(stream.spread(MILLISECOND, SECOND), world.cluster.unload_later, topic)
+    return world.cluster.unload(topic)
 
 
 @fault

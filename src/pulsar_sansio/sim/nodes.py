@@ -444,7 +444,7 @@ class BrokerNode:
         if self.doomed is not None:
             keep, down_time = self.doomed
             self.doomed = None
-            world.clock.after(delay // 2, world.kill_later, self, keep, down_time)
+            world.clock.after(delay // 2, world.cluster.kill_later, self, keep, down_time)
 
     def _synced(self, incarnation: int, write: int) -> None:
         if incarnation != self.incarnation or self.broker is None:

@@ -21,11 +21,11 @@ from ..model.config import (
 from ..model.errors import ClosedError
 from ..wire import proto
 from .clock import MILLISECOND, SECOND
+from .hosts import Host
 from .model import ConsumerRecord, Place, SubscriptionRecord
 from .network import Wire
 from .profile import ConsumerPlan, ProducerPlan, Profile, SubscriptionPlan, draw
 from .streams import Streams
-from .workload import Host
 from .world import World
 
 T = proto.BaseCommand
@@ -182,11 +182,11 @@ def scenario(
 
 
 def _unload_at_second_send(world: ScenarioWorld) -> None:
-    world.when_written(T.SEND, 2, lambda: world.unload(world.topics[0]))
+    world.when_written(T.SEND, 2, lambda: world.cluster.unload(world.topics[0]))
 
 
 def _unload_at_second_message(world: ScenarioWorld) -> None:
-    world.when_written(T.MESSAGE, 2, lambda: world.unload(world.topics[0]))
+    world.when_written(T.MESSAGE, 2, lambda: world.cluster.unload(world.topics[0]))
 
 
 def _redirect_twice(world: ScenarioWorld) -> None:

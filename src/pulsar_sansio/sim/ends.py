@@ -1,0 +1,55 @@
+"""Both ends of every wire, watched twice: by the reference model's watches and by the checker of rules.
+
+Owns the order of the two, and who is one process to whom.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from .checker import Side
+from .network import Wire
+from .nodes import BrokerNode
+from .watch_broker import BrokerWatch
+from .watch_client import ClientWatch
+
+if TYPE_CHECKING:
+    from .world import World
+
+
+class ClientEnds(ClientWatch):
+    """What arrives at clients goes to the checker of rules, too."""
+
+    def __init__(self, world: "World") -> None:
+        super().__init__(world.model)
+        self._rules = world.rules
+
+    def got(self, wire: Wire, kind: int, command: Any) -> None:
+        self._rules.seen(Side.CLIENT, wire.client.name, wire, Side.BROKER, kind, command)
+        super().got(wire, kind, command)
+
+    def forget(self, wire: Wire) -> None:
+        self._rules.wire_closed(Side.CLIENT, wire.client.name, wire)
+        super().forget(wire)
+
+
+class BrokerEnds(BrokerWatch):
+    """What arrives at brokers goes to the checker of rules, too."""
+
+    def __init__(self, world: "World") -> None:
+        super().__init__(world.model, world.profile.broker.batch_index_acknowledgement)
+        self._rules = world.rules
+
+    def got(self, wire: Wire, kind: int, command: Any) -> None:
+        self._rules.seen(Side.BROKER, process(wire), wire, Side.CLIENT, kind, command)
+        super().got(wire, kind, command)
+
+    def wire_closed(self, wire: Wire) -> None:
+        self._rules.wire_closed(Side.BROKER, process(wire), wire)
+        super().wire_closed(wire)
+
+
+def process(wire: Wire) -> str:
+    """The client process at the far end, as the broker process sees it: what is remembered of it ends with
+    either of the two."""
+    broker = wire.broker
+    assert isinstance(broker, BrokerNode)
+    return f"{broker.name}.{broker.incarnation} with {wire.client.name}"

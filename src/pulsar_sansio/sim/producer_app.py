@@ -1,0 +1,320 @@
+"""An application that sends: its quota of messages, the sensible and the rash way.
+
+Owns the behaviour of one user of producers. It drives one producer after another through the public commands
+of a `Client`, tells the reference model what it asked for and what it was told, and begins again when its
+producer is closed, refused or lost. It never looks inside a machine.
+"""
+
+from typing import TYPE_CHECKING
+
+from ..client.outputs import (
+    Attached,
+    Closed,
+    Detached,
+    Output,
+    ProducerFailed,
+    ProducerReady,
+    Receipts,
+    RequestDone,
+    RequestFailed,
+    SendFailed,
+    Writable,
+)
+from ..model.config import OutgoingMessage, ProducerSpec
+from ..model.errors import ClosedError, ProducerQueueIsFull, TimedOut
+from .clock import SECOND
+from .hosts import HURRY, REOPEN_DELAY, Host
+from .model import ProducerRecord, Sent
+from .profile import ProducerPlan
+from .violations import ViolationError
+
+if TYPE_CHECKING:
+    from .world import World
+
+
+class ProducerApp:
+    """Sends its quota of messages, through as many producers as it takes."""
+
+    def __init__(self, world: "World", index: int, plan: ProducerPlan) -> None:
+        self.world = world
+        self.index = index
+        self.plan = plan
+        self.stream = world.streams.stream(f"producer {index}")
+        self.left = plan.messages
+        self.number = 0
+        self.incarnation = 0
+        self.record: ProducerRecord | None = None
+        self.handle = 0
+        self.state = "idle"
+        """"idle", "opening", "open" or "closing"."""
+        self.attached = False
+        self.attached_at = 0
+        """When it was attached or detached for the last time."""
+        self.number_healed = plan.messages
+        """The first message that was sent in good weather."""
+        self.full = False
+        self._generation = 0
+
+    @property
+    def host(self) -> Host:
+        return self.world.hosts[self.plan.client]
+
+    @property
+    def done(self) -> bool:
+        """Everything is sent and settled."""
+        record = self.record
+        return not self.left and (record is None or (not record.pending and not record.flushes))
+
+    def start(self) -> None:
+        self.world.clock.after(self.stream.below(self.plan.pause), self.open)
+
+    def open(self) -> None:
+        if self.state != "idle" or self.world.closing or self.host.closing is not None:
+            return
+        world, plan = self.world, self.plan
+        self.incarnation += 1
+        tag = f"p{self.index}.{self.incarnation}"
+        spec = ProducerSpec(
+            topic=world.topics[plan.topic],
+            name=f"producer-{self.index}" if plan.named else None,
+            send_timeout=plan.send_timeout,
+            max_pending_messages=plan.window,
+            batching=plan.batching,
+            compression=plan.compression,
+            properties={"tag": tag},
+        )
+        topic = world.model.topics[world.topics[plan.topic]]
+        self.record = world.model.producers[tag] = ProducerRecord(tag, topic, spec)
+        self.state = "opening"
+        self.full = False
+        node = self.host.node
+        self.handle = node.client.open_producer(world.clock.now, spec)
+        self.host.routes[self.handle] = self
+        world.trace.add(world.clock.now, node.name, f"open_producer {tag} is {self.handle}")
+        node.pump()
+        world.injector.opened(self)
+        self._generation += 1
+        self._later(self._generation)
+
+    def _later(self, generation: int) -> None:
+        pause = 1 + self.stream.below(self.plan.pause)
+        self.world.clock.after(min(pause, HURRY) if self.world.healed else pause, self._step, generation)
+
+    def _step(self, generation: int) -> None:
+        """One thing an application does; then wait."""
+        if generation != self._generation or self.state not in ("open", "opening") or self.world.closing:
+            return
+        plan, stream = self.plan, self.stream
+        if self.left and not self.full and (self.state == "open" or stream.chance(300)):
+            self._send(1 + stream.below(plan.burst))
+        if self.state == "open" and stream.chance(plan.flush_permille):
+            self.flush()
+        if self.state == "open" and self.world.rash and stream.chance(plan.close_permille):
+            self.close_and_reopen()
+        if self.state == "open" and self.left and not self.full:
+            self._later(generation)
+
+    def _send(self, count: int) -> None:
+        count = min(count, self.left)
+        node, now, model = self.host.node, self.world.clock.now, self.world.model
+        record, plan = self.record, self.plan
+        assert record is not None
+        batch = [self._message(record, self.number + offset) for offset in range(count)]
+        for sent, _ in batch:
+            model.announce(sent)
+        accepted = 0
+        ended = False
+        if self.world.healed:
+            self.number_healed = min(self.number_healed, self.number)
+        publish_time = self.world.wall_time()
+        try:
+            if count > 1 and self.stream.chance(500):
+                tickets = node.client.send_many(
+                    now, self.handle, [message for _, message in batch], publish_time
+                )
+                for ticket in tickets:
+                    model.submit(batch[accepted][0], ticket, now)
+                    accepted += 1
+                if accepted < count:
+                    self.full = True
+            else:
+                for sent, message in batch:
+                    ticket = node.client.send(now, self.handle, message, publish_time)
+                    model.submit(sent, ticket, now)
+                    accepted += 1
+        except ProducerQueueIsFull:
+            self.full = True
+        except ClosedError:
+            self.full = ended = True  # its news is on the way
+        if self.full and not ended and len(record.pending) < plan.window:
+            raise ViolationError(
+                "INV-P7", f"{record.tag} is full with {len(record.pending)} of {plan.window} messages pending"
+            )
+        for sent, _ in batch[accepted:]:
+            model.withdraw(sent)
+        self.number += accepted
+        self.left -= accepted
+        self.world.trace.add(now, node.name, f"send {record.tag} {accepted} of {count}")
+        node.pump()
+
+    def _message(self, record: ProducerRecord, number: int) -> tuple[Sent, bytes | OutgoingMessage]:
+        stream = self.stream
+        name = f"{record.tag}/{number}"
+        if not stream.chance(self.plan.rich_permille):
+            size = stream.below(self.plan.largest)
+            payload = name.encode() + b"." * size
+            return Sent(record, number, payload, None, {}, 0), payload
+        choice = stream.below(6)
+        contents: bytes | None = name.encode()
+        properties = {"n": name}
+        if choice == 0:
+            contents = b""
+        elif choice == 1:
+            contents = None
+        elif choice == 2:
+            properties = {}
+        key = f"key-{stream.below(8)}" if stream.chance(700) else None
+        event_time = stream.below(2**40) if stream.chance(300) else 0
+        message = OutgoingMessage(contents, key=key, properties=properties, event_time=event_time)
+        return Sent(record, number, contents, key, properties, event_time), message
+
+    def flush(self) -> None:
+        record = self.record
+        assert record is not None
+        node = self.host.node
+        pending = list(record.pending)
+        try:
+            request = node.client.flush(self.world.clock.now, self.handle)
+        except ClosedError:
+            return
+        record.flushes[request] = pending
+        self.host.routes[request] = self
+        node.pump()
+
+    def close_and_reopen(self) -> bool:
+        if self.state != "open" or self.host.closing is not None:
+            return False
+        self.state = "closing"
+        node = self.host.node
+        try:
+            request = node.client.close(self.world.clock.now, self.handle)
+        except ClosedError:
+            return False
+        self.host.routes[request] = self
+        self.world.trace.add(self.world.clock.now, node.name, f"close {self.handle}")
+        self._is_closed()
+        node.pump()
+        return True
+
+    def _is_closed(self) -> None:
+        """INV-P10: from the close on, nothing is taken."""
+        try:
+            self.host.node.client.send(self.world.clock.now, self.handle, b"late", 0)
+        except ClosedError:
+            return
+        raise ViolationError("INV-P10", f"{self.handle} is being closed and takes a message")
+
+    def abandon_and_reopen(self) -> bool:
+        """Nobody is interested any more, in whatever state it is."""
+        if self.state == "idle" or self.host.closing is not None:
+            return False
+        node = self.host.node
+        self.world.trace.add(self.world.clock.now, node.name, f"abandon {self.handle}")
+        self.host.routes[self.handle] = self.world
+        node.client.abandon(self.world.clock.now, self.handle)
+        self._forget("abandoned")
+        node.pump()
+        self._reopen_later()
+        return True
+
+    def lose(self) -> None:
+        """The process is gone, and everything that was pending with it."""
+        self._forget("lost")
+
+    def _forget(self, outcome: str) -> None:
+        record = self.record
+        if record is not None:
+            record.closed = True
+            for sent in record.pending.values():
+                sent.outcome = outcome
+            record.pending.clear()
+            for request in record.flushes:
+                self.host.routes[request] = self.world
+            record.flushes.clear()
+        self.state = "idle"
+        self._generation += 1
+
+    def _reopen_later(self) -> None:
+        self.state = "idle"
+        self.world.clock.after(REOPEN_DELAY + self.stream.below(SECOND), self.open)
+
+    def on_output(self, output: Output) -> None:
+        record, model = self.record, self.world.model
+        assert record is not None
+        kind = type(output)
+        if kind is Receipts:
+            model.receipts(record, output.first, output.message_ids)  # type: ignore[union-attr]
+        elif kind is SendFailed:
+            assert isinstance(output, SendFailed)
+            self._check_excuse(output)
+            model.send_failed(record, output.first, output.count, output.error)
+        elif kind is Writable:
+            if not self.full:
+                raise ViolationError("INV-P7", f"{record.tag} is writable again, and was not full")
+            self.full = False
+            self._later(self._generation)
+        elif kind is ProducerReady:
+            if self.state != "opening":
+                raise ViolationError("INV-N1", f"{record.tag} is ready in state {self.state}")
+            self.state = "open"
+            self.attached = True
+            record.ready_at = self.attached_at = self.world.clock.now
+            self._generation += 1
+            self._later(self._generation)
+        elif kind is ProducerFailed:
+            self._gone(ready=False)
+        elif isinstance(output, Closed):
+            if output.error is not None:
+                raise ViolationError("INV-N9", f"{record.tag} ends by itself: {output.error}")
+            self._gone(ready=True)
+        elif isinstance(output, (RequestDone, RequestFailed)):
+            if output.request in record.flushes:
+                if kind is RequestDone:
+                    model.flushed(record, output.request)
+                else:
+                    del record.flushes[output.request]
+        elif kind is Detached or kind is Attached:
+            self.attached = kind is Attached
+            self.attached_at = self.world.clock.now
+        else:
+            raise ViolationError("INV-N2", f"{record.tag} is told {kind.__name__}")
+
+    def _check_excuse(self, failed: SendFailed) -> None:
+        """INV-P1: once everything is healed, a message does not time out while its producer is attached to a
+        sound wire from before it is sent until after it should be confirmed."""
+        record = self.record
+        assert record is not None
+        sent = record.pending.get(failed.first)
+        if (
+            sent is not None
+            and isinstance(failed.error, TimedOut)
+            and self.attached
+            and sent.sent_at > self.attached_at
+            and sent.number >= self.number_healed
+            and not any(wire.to_broker.lost or wire.to_client.lost for wire in self.host.node.wires.values())
+        ):
+            raise ViolationError("INV-P1", f"{sent} timed out in good weather")
+
+    def _gone(self, ready: bool) -> None:
+        record = self.record
+        assert record is not None
+        if ready != (self.state != "opening"):
+            raise ViolationError("INV-N1", f"{record.tag} ends in state {self.state}")
+        if record.pending:
+            raise ViolationError(
+                "INV-P1", f"{record.tag} is gone and {len(record.pending)} messages are pending"
+            )
+        record.closed = True
+        self.host.routes.pop(self.handle, None)
+        self._generation += 1
+        self._reopen_later()

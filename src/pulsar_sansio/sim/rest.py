@@ -1,0 +1,162 @@
+"""What must hold at rest: when everything is done, and when nothing is left behind.
+
+Owns the questions a world asks between its phases. They look at what the applications were told, at the
+broker's public statistics and at the accounts of both watches, never at the inside of a machine.
+"""
+
+from typing import TYPE_CHECKING
+
+from ..model.config import SubscriptionType
+from .model import AUDIT
+from .nodes import ClientNode
+from .violations import ViolationError
+from .watch_client import held_back
+
+if TYPE_CHECKING:
+    from .world import World
+
+
+def all_sent(world: "World") -> bool:
+    return all(app.done for app in world.producers)
+
+
+def drained(world: "World") -> bool:
+    if world.reset_due or not all_sent(world):
+        return False
+    for topic in world.model.topics.values():
+        for subscription in topic.subscriptions.values():
+            if subscription.name != AUDIT and not subscription.everything_acknowledged():
+                return False
+    broker = world.brokers[0].broker
+    assert broker is not None
+    for name, topic in world.model.topics.items():
+        found = broker.stats(name)["subscriptions"]
+        for subscription in topic.subscriptions.values():
+            if (
+                subscription.name in found
+                and subscription.name != AUDIT
+                and found[subscription.name]["backlog"]
+            ):
+                return False
+    return all_attached(world)
+
+
+def all_attached(world: "World") -> bool:
+    """INV-N5; of several consumers of an exclusive subscription one. What they asked for is answered."""
+    for app in world.producers:
+        if app.state != "open" or not app.attached:
+            return False
+    exclusive: dict[str, bool] = {}
+    for consumer in world.consumers:
+        record = consumer.record
+        attached = consumer.state == "open" and consumer.attached
+        if record is None or (attached and consumer.confirmations):
+            return False
+        if record.subscription.kind is SubscriptionType.EXCLUSIVE:
+            name = record.subscription.name
+            exclusive[name] = exclusive.get(name, False) or attached
+        elif not attached:
+            return False
+    return all(exclusive.values())
+
+
+def what_is_left(world: "World") -> str:
+    left = []
+    for app in world.producers:
+        if not app.done and app.record is not None:
+            left.append(
+                f"producer {app.record.tag} is {app.state}, {app.left} not "
+                f"sent, {len(app.record.pending)} pending, "
+                f"{len(app.record.flushes)} flushes"
+            )
+    for topic in world.model.topics.values():
+        for subscription in topic.subscriptions.values():
+            missing = subscription.missing()
+            if missing and subscription.name != AUDIT:
+                left.append(
+                    f"{subscription.name} of {topic.name}: {len(missing)} "
+                    f"not acknowledged, first {missing[0]}"
+                )
+    if not left:
+        broker = world.brokers[0].broker
+        assert broker is not None
+        left = [
+            f"{name}/{subscription}: backlog {found['backlog']} at the broker"
+            for name in world.model.topics
+            for subscription, found in broker.stats(name)["subscriptions"].items()
+            if subscription != AUDIT and found["backlog"]
+        ]
+    left += [f"{app.handle} is {app.state} and not attached" for app in world.apps if not app.attached]
+    return "not done in time: " + ("; ".join(left) or "acknowledgements are not confirmed")
+
+
+def still(world: "World") -> bool:
+    return not any(
+        pipe.queue for wire in world.network.wires.values() for pipe in (wire.to_broker, wire.to_client)
+    )
+
+
+def check_permits(world: "World") -> None:
+    """INV-C6 at rest: three accounts of every consumer's permits agree, and few are held back."""
+    for wire in world.network.wires.values():
+        client_end = world.client_watch.ends.get(wire.number)
+        broker_end = world.broker_watch.ends.get(wire.number)
+        sound = wire.client_open and wire.broker_open and not wire.to_broker.lost and not wire.to_client.lost
+        if client_end is None or broker_end is None or not sound:
+            continue
+        for consumer_id, consumer in client_end.consumers.items():
+            seat = broker_end.consumers.get(consumer_id)
+            if not consumer.ready or consumer.closed or consumer.record.closed or seat is None:
+                continue
+            name = consumer.record.name
+            if seat.permits != consumer.granted - consumer.arrived:
+                raise ViolationError(
+                    "INV-C6",
+                    f"{name}: granted {consumer.granted}, arrived "
+                    f"{consumer.arrived}, the broker has "
+                    f"{seat.permits} left",
+                )
+            node = wire.client
+            assert isinstance(node, ClientNode)
+            held = held_back(consumer, node.client.available(consumer.handle))
+            if not 0 <= held < max(1, consumer.queue // 2):
+                raise ViolationError(
+                    "INV-C6", f"{name}: {held} permits of {consumer.queue} are held back at rest"
+                )
+
+
+def check_attachments(world: "World") -> None:
+    """INV-N4: the broker has nobody on a sound wire whom no application has."""
+    tags = {app.record.tag for app in world.producers if app.record is not None}
+    names = {app.record.name for app in world.consumers if app.record is not None}
+    sound = {
+        f"{wire.client.name}:{wire.number}"
+        for wire in world.network.wires.values()
+        if wire.client_open and wire.broker_open and not wire.to_broker.lost and not wire.to_client.lost
+    }
+    broker = world.brokers[0].broker
+    assert broker is not None
+    for topic in world.model.topics:
+        stats = broker.stats(topic)
+        for producer in stats["publishers"]:
+            if producer["address"] in sound and producer["metadata"].get("tag") not in tags:
+                raise ViolationError("INV-N4", f"{topic}: producer {producer['metadata']} belongs to nobody")
+        for subscription in stats["subscriptions"].values():
+            for consumer in subscription["consumers"]:
+                if consumer["address"] in sound and consumer["consumerName"] not in names:
+                    raise ViolationError(
+                        "INV-N4", f"{topic}: consumer {consumer['consumerName']} belongs to nobody"
+                    )
+
+
+def brokers_are_alone(world: "World") -> bool:
+    if world.network.wires:
+        return False
+    for node in world.brokers:
+        broker = node.broker
+        assert broker is not None
+        for name in world.model.topics:
+            stats = broker.stats(name)
+            if stats["publishers"] or any(each["consumers"] for each in stats["subscriptions"].values()):
+                return False
+    return True
