@@ -1,5 +1,7 @@
 """Finding the broker: lookup, redirects, proxies, several hosts, throttling (LOOKUP, CONN-14, CONN-15)."""
 
+from typing import Any
+
 import pytest
 
 from pulsar_sansio.client.connection import REJECTION_PERIOD
@@ -319,18 +321,128 @@ def test_the_queue_of_lookups_is_bounded_and_fails_with_its_connection() -> None
     queue = LookupQueue(1)
     started: list[int] = []
     failed: list[PulsarError] = []
-    queue.submit(lambda: started.append(0), failed.append)
-    for number in range(1, 50_001):
-        queue.submit(lambda number=number: started.append(number), failed.append)  # type: ignore[misc]
-    queue.submit(lambda: started.append(-1), failed.append)
+
+    def submit(number: int) -> None:
+        def start() -> bool:
+            started.append(number)
+            return True
+
+        queue.submit(start, failed.append)
+
+    for number in range(50_001):
+        submit(number)
+    submit(-1)
     assert [type(error) for error in failed] == [TooManyRequests]
     queue.answered()
     assert started == [0, 1]
     queue.fail(ConnectionLost("gone"))
     assert len(failed) == 50_000
     queue.answered()
-    queue.submit(lambda: started.append(7), failed.append)
+    submit(7)
     assert started == [0, 1, 7]
+
+
+def test_a_turn_that_nobody_wants_any_more_goes_to_the_next() -> None:
+    queue = LookupQueue(1)
+    asked: list[str] = []
+
+    def submit(name: str, wanted: bool) -> None:
+        def start() -> bool:
+            if wanted:
+                asked.append(name)
+            return wanted
+
+        queue.submit(start, lambda error: None)
+
+    submit("late at once", False)
+    submit("first", True)
+    for _ in range(10_000):
+        submit("late", False)
+    submit("second", True)
+    assert asked == ["first"]
+    queue.answered()
+    assert asked == ["first", "second"]
+    queue.answered()
+    submit("third", True)
+    assert asked == ["first", "second", "third"]
+
+
+# --- one limit of time (GAP-25) ----------------------------------------------------------------------
+
+
+def looking_up_again(**config: Any) -> tuple[Script, int]:
+    """A producer that was attached and lost its connection, so that no creation deadline is in the way."""
+    script = Script(operation_timeout=10.0, connect_timeout=8.0, keepalive_interval=1000.0, **config)
+    _, link = script.ready_producer()
+    script.lose(link)
+    script.said()
+    script.advance(0.1)
+    return script, script.ready_link()
+
+
+def test_a_lookup_has_one_limit_of_time_for_all_its_redirects() -> None:
+    """Every step is answered within the operation timeout; together they take longer."""
+    script, link = looking_up_again()
+    for _ in range(3):
+        script.advance(3)
+        script.find_topic(link, URL, redirect=True)
+    late = script.sent(link, Command.LOOKUP)
+    script.advance(0.9)
+    assert script.commands(link) == []
+    script.advance(0.5)  # 10 s are over, and the wait before the next attempt
+    again = script.sent(link, Command.LOOKUP)
+    assert not again.authoritative
+    script.feed(link, frame_lookup(late.request_id, "pulsar://elsewhere:1"))
+    assert script.said() == []
+    assert script.commands(link) == []
+    script.feed(link, frame_lookup(again.request_id, URL))
+    script.sent(link, Command.PRODUCER)
+
+
+def test_the_limit_of_a_lookup_holds_while_it_waits_for_a_connection() -> None:
+    script, link = looking_up_again()
+    script.advance(6)
+    script.find_topic(link, "pulsar://slow:1", redirect=True)
+    slow = script.expect_one(Connect)
+    script.advance(4.4)
+    again = script.sent(link, Command.LOOKUP)
+    script.open(slow.link)
+    script.sent(slow.link, Command.CONNECT)
+    script.feed(slow.link, frame_connected())
+    assert script.commands(slow.link) == []  # nobody waits for it any more
+    script.feed(link, frame_lookup(again.request_id, URL))
+    script.sent(link, Command.PRODUCER)
+
+
+def test_the_limit_of_a_lookup_holds_while_it_waits_for_its_turn() -> None:
+    script, link = looking_up_again(max_pending_lookups=1)
+    held = script.sent(link, Command.LOOKUP)
+    script.advance(4)
+    request = script.client.partitions(script.now, "other")
+    script.advance(5.9)
+    assert script.commands(link) == []
+    script.feed(link, frame_lookup(held.request_id, URL, redirect=True))
+    asked = script.sent(link, Command.PARTITIONED_METADATA)  # its turn, before the redirect's
+    script.advance(0.5)
+    assert script.commands(link) == []
+    script.feed(link, frame_partitions(asked.request_id, 2))
+    assert script.expect_one(RequestDone).request == request
+    again = script.sent(link, Command.LOOKUP)
+    assert not again.authoritative  # the next attempt; the redirect's turn was passed over
+    assert script.commands(link) == []
+
+
+def test_a_lookup_that_is_not_answered_counts_as_a_rejection() -> None:
+    """Rule CONN-15."""
+    script, link = looking_up_again(max_rejected_requests=1)
+    script.sent(link, Command.LOOKUP)
+    script.advance(11)
+    script.sent(link, Command.LOOKUP)
+    script.advance(11)
+    gone, again = script.said()
+    assert isinstance(gone, Disconnect)
+    assert "more than 1 requests were rejected" in gone.reason
+    assert isinstance(again, Connect)
 
 
 # --- partitions, service URL -----------------------------------------------------------------------

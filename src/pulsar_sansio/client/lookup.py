@@ -1,13 +1,16 @@
 """`Lookup`: which broker serves a topic, and how many partitions it has (rules LOOKUP-01 to LOOKUP-09).
 
-It owns the service URL with its hosts, the walk from redirect to redirect, and the sharing of equal questions
-that are under way. It never tries again by itself; whoever asked does that (rule LOOKUP-08).
+It owns the service URL with its hosts, the walk from redirect to redirect within one limit of time (GAP-25),
+and the sharing of equal questions that are under way. It never tries again by itself; whoever asked does that
+(rule LOOKUP-08).
 """
 
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
+from ..core.deadlines import Slot
 from ..model.errors import (
     InvalidServiceUrl,
     PulsarError,
@@ -48,13 +51,16 @@ class LookupQueue:
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._in_flight = 0
-        self._waiting: deque[tuple[Callable[[], None], Callable[[PulsarError], None]]] = deque()
+        self._waiting: deque[tuple[Callable[[], bool], Callable[[PulsarError], None]]] = deque()
 
-    def submit(self, start: Callable[[], None], on_failed: Callable[[PulsarError], None]) -> None:
-        """Call `start` when it is its turn; `on_failed` where that never comes."""
+    def submit(self, start: Callable[[], bool], on_failed: Callable[[PulsarError], None]) -> None:
+        """Call `start` when it is its turn; `on_failed` where that never comes.
+
+        `start` says whether it makes use of its turn: it does not where it has waited for too long.
+        """
         if self._in_flight < self._limit:
-            self._in_flight += 1
-            start()
+            if start():
+                self._in_flight += 1
         elif len(self._waiting) < MAX_WAITING_LOOKUPS:
             self._waiting.append((start, on_failed))
         else:
@@ -62,10 +68,11 @@ class LookupQueue:
 
     def answered(self) -> None:
         """One in flight is done, with whatever result."""
-        if self._waiting:
-            self._waiting.popleft()[0]()
-        else:
-            self._in_flight -= 1
+        while self._waiting:
+            start, _ = self._waiting.popleft()
+            if start():
+                return
+        self._in_flight -= 1
 
     def fail(self, error: PulsarError) -> None:
         """The connection died: fail those that wait. Those in flight fail as the requests they are."""
@@ -92,12 +99,20 @@ class Query:
 class _Question:
     """One question under way, and everybody who asked it."""
 
-    __slots__ = ("authoritative", "queries", "redirects")
+    __slots__ = ("asked", "authoritative", "deadline", "over", "queries", "redirects", "topic")
 
-    def __init__(self) -> None:
-        self.queries: list[Query] = []
+    deadline: Slot
+    """When it fails: one limit for all connections, turns, requests and redirects that it takes."""
+
+    def __init__(self, topic: TopicName, query: Query) -> None:
+        self.topic = topic
+        self.queries = [query]
         self.redirects = 0
         self.authoritative = False
+        self.asked: tuple[Connection, int] | None = None
+        """The connection and the id of the request that waits for its answer."""
+        self.over = False
+        """Answered or failed; what was begun for it and cannot be called back finds that here."""
 
     def answer(self, *result: Any) -> None:
         for query in self.queries:
@@ -153,9 +168,8 @@ class Lookup:
         if question is not None:
             question.queries.append(query)
             return query
-        question = self._finding[topic] = _Question()
-        question.queries.append(query)
-        self._step(topic, question, self.service_address)
+        question = self._finding[topic] = self._begin(topic, query)
+        self._step(question, self.service_address)
         return query
 
     def partitions(
@@ -166,8 +180,7 @@ class Lookup:
     ) -> Query:
         """The number of partitions of `topic`, 0 where it is not partitioned."""
         query = Query(on_known, on_failed)
-        question = _Question()
-        question.queries.append(query)
+        question = self._begin(topic, query)
 
         def encode(request_id: int) -> bytes:
             command = proto.CommandPartitionedTopicMetadata(
@@ -177,103 +190,115 @@ class Lookup:
 
         def known(connection: Connection, response: MetadataResponse) -> None:
             if response.response == MetadataResponse.Success:
+                self._end(question)
                 question.answer(response.partitions)
             else:
-                question.fail(self._refusal(connection, response))
+                self._fail(question, self._refusal(connection, response))
 
-        address = self.service_address
-        self._services.pool.get(
-            address,
-            address,
-            lambda connection: self._ask(
-                connection, encode, known, question.fail, Command.PARTITIONED_METADATA_RESPONSE
-            ),
-            question.fail,
-        )
+        self._ask(question, self.service_address, encode, known, Command.PARTITIONED_METADATA_RESPONSE)
         return query
+
+    def _begin(self, topic: TopicName, query: Query) -> _Question:
+        question = _Question(topic, query)
+        context = self._services.context
+        question.deadline = context.deadlines.slot(partial(self._timed_out, question))
+        question.deadline.set(context.now + self._services.durations.operation_timeout)
+        return question
+
+    def _timed_out(self, question: _Question) -> None:
+        if question.asked is not None:
+            connection, request_id = question.asked
+            self._services.requests.cancel(connection, request_id)
+            connection.lookups.answered()
+            connection.count_rejection()
+        seconds = self._services.config.operation_timeout
+        self._fail(question, TimedOut(f"lookup of {question.topic}: no answer within {seconds:g} s"))
+
+    def _fail(self, question: _Question, error: PulsarError) -> None:
+        if not question.over:
+            self._end(question)
+            question.fail(error)
+
+    def _end(self, question: _Question) -> None:
+        question.over = True
+        question.deadline.clear()
+        if self._finding.get(question.topic) is question:
+            del self._finding[question.topic]
 
     # --- one step of a lookup ---
 
-    def _step(self, topic: TopicName, question: _Question, address: Address) -> None:
+    def _step(self, question: _Question, address: Address) -> None:
         """Ask the broker at `address` (rule LOOKUP-04)."""
 
         def encode(request_id: int) -> bytes:
             command = proto.CommandLookupTopic(
-                topic=str(topic), request_id=request_id, authoritative=question.authoritative
+                topic=str(question.topic), request_id=request_id, authoritative=question.authoritative
             )
             listener = self._services.config.listener_name
             if listener is not None:
                 command.advertised_listener_name = listener
             return encode_command(Command.LOOKUP, command)
 
-        def failed(error: PulsarError) -> None:
-            del self._finding[topic]
-            question.fail(error)
+        self._ask(question, address, encode, partial(self._answered, question), Command.LOOKUP_RESPONSE)
 
-        def answered(connection: Connection, response: LookupResponse) -> None:
-            self._answered(topic, question, connection, response, failed)
-
-        self._services.pool.get(
-            address,
-            address,
-            lambda connection: self._ask(connection, encode, answered, failed, Command.LOOKUP_RESPONSE),
-            failed,
-        )
-
-    def _answered(
-        self,
-        topic: TopicName,
-        question: _Question,
-        connection: Connection,
-        response: LookupResponse,
-        failed: Callable[[PulsarError], None],
-    ) -> None:
+    def _answered(self, question: _Question, connection: Connection, response: LookupResponse) -> None:
+        topic = question.topic
         if not response.HasField("response") or response.response == LookupResponse.Failed:
-            failed(self._refusal(connection, response))
+            self._fail(question, self._refusal(connection, response))
             return
-        url = response.brokerServiceUrlTls if self.service_url.tls else response.brokerServiceUrl
+        wanted = "brokerServiceUrlTls" if self.service_url.tls else "brokerServiceUrl"
+        url: str = getattr(response, wanted)
         address = parse_broker_url(url)
         if address is None:
-            wanted = "brokerServiceUrlTls" if self.service_url.tls else "brokerServiceUrl"
-            failed(
-                RemoteProtocolError(f"lookup of {topic}: no usable {wanted} in the answer, but {url[:200]!r}")
-            )
+            what = f"no usable {wanted} in the answer, but {url[:200]!r}"
+            self._fail(question, RemoteProtocolError(f"lookup of {topic}: {what}"))
             return
         if response.response == LookupResponse.Redirect:
             question.redirects += 1
             if question.redirects > self._services.config.max_lookup_redirects:
-                failed(TooManyRedirects(f"lookup of {topic} was redirected {question.redirects} times"))
+                error = TooManyRedirects(f"lookup of {topic} was redirected {question.redirects} times")
+                self._fail(question, error)
                 return
             question.authoritative = response.authoritative
-            self._step(topic, question, address)
+            self._step(question, address)
             return
-        del self._finding[topic]
+        self._end(question)
         question.answer(address, connection.physical if response.proxy_through_service_url else address)
 
     def _ask(
         self,
-        connection: Connection,
+        question: _Question,
+        address: Address,
         encode: Callable[[int], bytes],
         on_done: Callable[[Connection, Any], None],
-        on_failed: Callable[[PulsarError], None],
         reply: int,
     ) -> None:
-        """One request, when it is its turn on this connection."""
+        """One request at `address`, once there is a connection and it is its turn there."""
 
-        def done(response: Any) -> None:
-            connection.lookups.answered()
-            on_done(connection, response)
+        def connected(connection: Connection) -> None:
+            def done(response: Any) -> None:
+                question.asked = None
+                connection.lookups.answered()
+                on_done(connection, response)
 
-        def failed(error: PulsarError) -> None:
-            connection.lookups.answered()
-            if isinstance(error, (TimedOut, TooManyRequests, ServiceNotReady)):
-                connection.count_rejection()
-            on_failed(error)
+            def failed(error: PulsarError) -> None:
+                question.asked = None
+                connection.lookups.answered()
+                if isinstance(error, (TimedOut, TooManyRequests, ServiceNotReady)):
+                    connection.count_rejection()
+                self._fail(question, error)
 
-        def start() -> None:
-            self._services.requests.send(connection, encode, done, failed, reply=reply)
+            def start() -> bool:
+                if question.over:
+                    return False
+                send = self._services.requests.send
+                question.asked = (connection, send(connection, encode, done, failed, reply=reply))
+                return True
 
-        connection.lookups.submit(start, on_failed)
+            connection.lookups.submit(start, fail)
+
+        fail = partial(self._fail, question)
+        self._services.pool.get(address, address, connected, fail)
 
     def _refusal(self, connection: Connection, response: Any) -> PulsarError:
         """The error in a failed answer; UnknownError where it has none (WIRE-19)."""

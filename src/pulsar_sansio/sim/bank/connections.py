@@ -207,9 +207,9 @@ def cancelled_requests_answered(patches: Patches) -> None:
 def authoritative_not_carried_over(patches: Patches) -> None:
     """The lookup that follows a redirect is not authoritative although the redirect said so."""
 
-    def step(original: Any, self: Any, topic: Any, question: Any, address: Any) -> None:
+    def step(original: Any, self: Any, question: Any, address: Any) -> None:
         question.authoritative = False
-        original(self, topic, question, address)
+        original(self, question, address)
 
     patches.around(Lookup, "_step", step)
 
@@ -218,9 +218,9 @@ def authoritative_not_carried_over(patches: Patches) -> None:
 def redirects_followed_for_ever(patches: Patches) -> None:
     """Nobody counts how often a lookup is redirected."""
 
-    def step(original: Any, self: Any, topic: Any, question: Any, address: Any) -> None:
+    def step(original: Any, self: Any, question: Any, address: Any) -> None:
         question.redirects = 0
-        original(self, topic, question, address)
+        original(self, question, address)
 
     patches.around(Lookup, "_step", step)
 
