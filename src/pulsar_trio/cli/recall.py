@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from multiprocessing import get_context
 
 from pulsar_sansio.sim.bank import BANK
-from pulsar_sansio.sim.recall import SEEDS, Recall, Recalled, recall_one
+from pulsar_sansio.sim.recall import SAMPLE, SEEDS, Recall, Recalled, recall_one
 
 from .arguments import positive, whole
 
@@ -25,14 +25,21 @@ def add_recall(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -
     parser = actions.add_parser(
         "recall",
         help="plant known bugs, one after the other, and see whether the simulator notices",
-        description="Each bug of the bank is planted and seeds are run until one fails. Exit code: 0 all "
-        f"were noticed, {SURVIVED} some were not.",
+        description="Each bug of the bank is planted and seeds are run. Exit code: 0 all were noticed, "
+        f"{SURVIVED} some were not.",
     )
     parser.add_argument(
         "--bug", action="append", metavar="NAME", help="only this one, or these; a name or BUG-nnn"
     )
     parser.add_argument(
-        "--seeds", type=positive, default=SEEDS, metavar="N", help=f"for each bug, at most (default {SEEDS})"
+        "--sample", type=positive, default=SAMPLE, metavar="N", help=f"seeds for each bug (default {SAMPLE})"
+    )
+    parser.add_argument(
+        "--seeds",
+        type=positive,
+        default=SEEDS,
+        metavar="N",
+        help=f"for a bug that the sample does not show, at most (default {SEEDS})",
     )
     parser.add_argument("--seed", type=whole, default=0, metavar="N", help="the first seed (default 0)")
     parser.add_argument("--jobs", type=positive, default=1, metavar="N", help="processes (default 1)")
@@ -51,16 +58,16 @@ def _chosen(wanted: list[str] | None) -> list[str]:
     return [name for name, bug in BANK.items() if name in wanted or bug.origin in wanted]
 
 
-def _try(work: tuple[str, int, int]) -> Recalled:
+def _try(work: tuple[str, int, int, int]) -> Recalled:
     return recall_one(*work)
 
 
-def _results(names: list[str], seeds: int, first: int, jobs: int) -> Iterator[Recalled]:
-    work = [(name, seeds, first) for name in names]
-    if jobs == 1:
+def _results(names: list[str], arguments: argparse.Namespace) -> Iterator[Recalled]:
+    work = [(name, arguments.seeds, arguments.seed, arguments.sample) for name in names]
+    if arguments.jobs == 1:
         yield from map(_try, work)
         return
-    with get_context("spawn").Pool(jobs) as pool:
+    with get_context("spawn").Pool(arguments.jobs) as pool:
         yield from pool.imap(_try, work)
 
 
@@ -74,29 +81,43 @@ def _recall(arguments: argparse.Namespace) -> int:
     except ValueError as error:
         print(f"pulsar-trio simulate: {error}", file=sys.stderr)
         return 2
+    show = sys.stderr.isatty()
     started = time.monotonic()
     found = Recall([])
-    for each in _results(names, arguments.seeds, arguments.seed, arguments.jobs):
+    if not arguments.json:
+        print(f"{'bug':52} {'origin':8} {'first':>5}  {'noticed':9} by")
+    for each in _results(names, arguments):
         found.bugs.append(each)
         if not arguments.json:
             print(_line(each), flush=True)
+        elif show:
+            print(f"\r{len(found.bugs)} of {len(names)}", end="", file=sys.stderr)
+    if show and arguments.json:
+        print("\r", end="", file=sys.stderr)
     elapsed = time.monotonic() - started
     if arguments.json:
         print(json.dumps({**found.as_json(), "seconds": round(elapsed, 3)}, sort_keys=True))
     else:
-        result = found.as_json()
-        print(
-            f"{result['planted']} planted, {result['caught']} caught, {result['right']} of them by the "
-            f"invariant that is right; seeds to detection: median {result['median_seeds']:g}, at most "
-            f"{result['most_seeds']}; {elapsed:.0f} s"
-        )
-        for each in found.survivors:
-            print(f"not caught: {each.name}: {each.text}")
+        _print_summary(found, elapsed)
     return SURVIVED if found.survivors else 0
 
 
 def _line(bug: Recalled) -> str:
-    if not bug.caught:
-        return f"{bug.name:52} {bug.origin:8} not caught in {bug.seeds} seeds"
-    mark = "" if bug.right else "  (expected " + ", ".join(bug.caught_by) + ")"
-    return f"{bug.name:52} {bug.origin:8} {bug.seeds:4} seeds  {bug.rule}{mark}"
+    """First seed to notice counted from 1, seeds that noticed of those tried, and the invariants; what is not
+    expected has a question mark."""
+    rules = " ".join(
+        f"{rule}{'' if rule in bug.caught_by else '?'}×{times}" for rule, times in bug.rules.items()
+    )
+    first = str(bug.seeds) if bug.caught else "-"
+    return f"{bug.name:52} {bug.origin:8} {first:>5}  {f'{len(bug.notices)}/{bug.tried}':9} {rules}".rstrip()
+
+
+def _print_summary(found: Recall, elapsed: float) -> None:
+    result = found.as_json()
+    print(
+        f"{result['planted']} planted, {result['caught']} caught, {result['right']} of them by an "
+        f"invariant that is right; seeds to detection: median {result['median_seeds']:g}, at most "
+        f"{result['most_seeds']}; {elapsed:.0f} s"
+    )
+    for each in found.survivors:
+        print(f"not caught: {each.name}: {each.broken or each.text}")
