@@ -153,7 +153,6 @@ class Connection:
         self.was_ready = False
         self.protocol_version = 0
         self.max_message_size = services.config.max_message_size
-        self.feature_flags = proto.FeatureFlags()
         self.producers: dict[int, Any] = {}
         self.consumers: dict[int, Any] = {}
         self.pending: dict[int, Pending] = {}
@@ -328,7 +327,6 @@ class Connection:
         self.state = following
         self.ready = self.was_ready = True
         self.protocol_version = min(command.protocol_version, PROTOCOL_VERSION)
-        self.feature_flags = command.feature_flags
         if command.max_message_size > 0:
             # Up to a limit of our own: what is believed here may be allocated (and decompressed to) later.
             believed = self._services.config.max_announced_message_size
