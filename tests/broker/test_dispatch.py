@@ -1,10 +1,12 @@
 """Exclusive and Failover: one active consumer, in order (rules SUBT-02 to SUBT-05)."""
 
+from random import Random
 from typing import Any
 
 import pytest
 
 from pulsar_sansio.broker import BrokerConfig
+from pulsar_sansio.broker.key_hash import murmur3_32
 from tests.broker.peer import TOPIC, Peer, SubType, Type, World, ids
 
 
@@ -146,6 +148,47 @@ def test_the_best_priority_counts_first() -> None:
     join(peer, 1, "b", name, priority_level=0)
     world.advance(1.1)
     assert active_changes(peer) == [(0, False), (1, True)]
+
+
+@pytest.mark.parametrize("partition", [-1, 0, 5])
+@pytest.mark.parametrize("seed", range(3))
+def test_the_choice_is_that_of_looking_at_everybody(partition: int, seed: int) -> None:
+    """SUBT-04, however they come and go: priority, then place by name or on the ring; equal names as they
+    came."""
+    rng = Random(seed)
+    world = World()
+    world.broker.create_partitioned_topic(0, TOPIC, 6)
+    name = f"{TOPIC}-partition-{partition}" if partition >= 0 else TOPIC + "-alone"
+    peer = world.connect()
+    present: dict[int, tuple[int, str]] = {}
+    for consumer_id in range(60):
+        if present and rng.random() < 0.4:
+            gone = rng.choice(sorted(present))
+            del present[gone]
+            peer.close_consumer(gone)
+        else:
+            present[consumer_id] = rng.randrange(3), rng.choice("abcdefgh")
+            priority, consumer_name = present[consumer_id]
+            join(peer, consumer_id, consumer_name, name, priority_level=priority)
+        world.advance(1.1)
+        peer.inbox.clear()
+        if present:
+            assert world.broker.stats(name)["subscriptions"]["s"]["activeConsumerName"] == naive(
+                name, partition, list(present.values())
+            )
+
+
+def naive(topic: str, partition: int, consumers: list[tuple[int, str]]) -> str:
+    best = min(priority for priority, _ in consumers)
+    names = sorted(name for priority, name in consumers if priority == best)
+    if partition >= 0:
+        return names[partition % len(names)]
+    mark = murmur3_32(topic.encode())
+
+    def distance(name: str) -> int:
+        return min((murmur3_32(name.encode() + b"%d" % point) - mark) % 2**32 for point in range(100))
+
+    return min(names, key=distance)
 
 
 def test_only_the_active_one_can_ask_for_redelivery() -> None:

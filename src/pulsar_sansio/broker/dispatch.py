@@ -6,7 +6,9 @@ permits, of a reader at the other end, or of entries, and is tried again wheneve
 changed.
 """
 
-from typing import TYPE_CHECKING, Protocol
+from bisect import bisect_left, insort
+from itertools import count
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from ..model.errors import ConsumerBusy
 from ..wire import proto
@@ -19,6 +21,10 @@ if TYPE_CHECKING:
 _POINTS = [b"%d" % point for point in range(100)]
 """Names of the points of each consumer on the ring that chooses the active consumer of a topic without
 partitions."""
+
+Place: TypeAlias = tuple[int, int, str, int]
+"""Where a consumer stands among those of a Failover subscription: priority, distance on the ring (0 on a
+partition), name, and which of the same name came first."""
 
 
 class ConflictingConsumer(ConsumerBusy):
@@ -77,8 +83,11 @@ class SingleActive:
         self.active: Consumer | None = None
         self.read = subscription.cursor.mark_delete + 1
         self.failover = subscription.kind == SubType.Failover
-        self._distances: dict[Consumer, int] = {}
-        """Of each consumer on the ring; Failover on a topic without partitions only."""
+        self._places: dict[Consumer, Place] = {}
+        """Failover only."""
+        self._order: list[tuple[Place, Consumer]] = []
+        """By place, so that one more or less of thousands does not mean to look at all of them."""
+        self._arrivals = count()
         self._change = subscription.context.deadlines.slot(self._change_due)
 
     # --- who ------------------------------------------------------------------------------------------
@@ -93,8 +102,11 @@ class SingleActive:
             self.active = consumer
             self.rewind()
             return
-        if self.subscription.topic.partition < 0:
-            self._distances[consumer] = self._distance(consumer)
+        partitioned = self.subscription.topic.partition >= 0
+        distance = 0 if partitioned else self._distance(consumer)
+        place = consumer.priority, distance, consumer.name, next(self._arrivals)
+        self._places[consumer] = place
+        insort(self._order, (place, consumer), key=lambda each: each[0])
         self._choose()
 
     def joined(self, consumer: Consumer) -> None:
@@ -103,12 +115,12 @@ class SingleActive:
 
     def remove(self, consumer: Consumer) -> None:
         self.consumers.remove(consumer)
-        self._distances.pop(consumer, None)
         if not self.failover:
             self.active = None
             self.rewind()
-        elif consumer is self.active or self.subscription.topic.partition >= 0:
-            self._choose()
+            return
+        del self._order[bisect_left(self._order, self._places.pop(consumer), key=lambda each: each[0])]
+        self._choose()
 
     def _choose(self) -> None:
         """Choose the active consumer of a Failover subscription.
@@ -126,15 +138,17 @@ class SingleActive:
             self._change.set(context.now + self.subscription.topic.broker.failover_delay)
 
     def _choice(self) -> Consumer | None:
-        if not self.consumers:
+        """Of those with the best priority: on a partition the one whose turn it is by name, else the next on
+        the ring (SUBT-04)."""
+        order = self._order
+        if not order:
             return None
-        best = min(each.priority for each in self.consumers)
-        candidates = [each for each in self.consumers if each.priority == best]
         partition = self.subscription.topic.partition
-        if partition >= 0:
-            candidates.sort(key=lambda each: each.name)
-            return candidates[partition % len(candidates)]
-        return min(candidates, key=lambda each: (self._distances[each], each.name))
+        if partition < 0:
+            return order[0][1]
+        best = order[0][0][0]
+        candidates = bisect_left(order, best + 1, key=lambda each: each[0][0])
+        return order[partition % candidates][1]
 
     def _distance(self, consumer: Consumer) -> int:
         """From the topic's point on the ring to the next of the consumer's: the least is chosen.
