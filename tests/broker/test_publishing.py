@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from pulsar_sansio.broker import BrokerConfig
 from pulsar_sansio.wire import (
     MessageMetadata,
     Send,
@@ -233,6 +234,50 @@ def test_names_that_were_away_for_long_are_forgotten() -> None:
     assert world.connect().producer(name="p").last_sequence_id == -1
 
 
+def test_names_that_were_away_when_the_broker_ended_are_forgotten_too() -> None:
+    world, peer = producing(deduplication=True)
+    peer.publish(b"m", 3)
+    world.start()
+    world.advance(6 * 3600 + 120)
+    assert world.connect().producer(name="p").last_sequence_id == -1
+    assert world.store.load().topics[TOPIC].sequences == {}
+
+
+def test_of_the_names_without_a_producer_so_many_are_remembered() -> None:
+    """The longest absent one is forgotten first; a name with a producer never, and in the store neither."""
+    world = World(BrokerConfig(deduplication=True, deduplication_max_producers=3))
+    present, peer = world.connect(), world.connect()
+    present.producer(name="p")
+    present.publish(b"m", 9)
+    for number in range(6):
+        peer.producer(name=f"p-{number}")
+        peer.publish(b"m", number)
+        peer.receipts()
+        peer.close_producer()
+        peer.expect(Type.SUCCESS)
+    asked = world.connect()
+    known = [asked.producer(name=f"p-{number}", producer_id=number).last_sequence_id for number in range(6)]
+    assert known == [-1, -1, -1, 3, 4, 5]
+    assert world.store.load().topics[TOPIC].sequences == {"p": 9, "p-3": 3, "p-4": 4, "p-5": 5}
+    present.publish(b"m", 9)
+    assert present.receipts()[-1] == (9, -1, -1)
+
+
+def test_a_name_is_forgotten_while_its_message_is_on_the_way_to_the_store() -> None:
+    world = World(BrokerConfig(deduplication=True, deduplication_max_producers=1))
+    peer = world.connect()
+    peer.producer(name="any")
+    world.hold_writes = True
+    for number in range(3):
+        peer.ask_producer(name=f"p-{number}", producer_id=number + 1)
+        world.sync()
+        peer.publish(b"m", 7, number + 1)
+    peer.drop()
+    world.sync()
+    assert world.store.load().topics[TOPIC].sequences == {"p-2": 7}
+    assert world.broker.stats(TOPIC)["msgInCounter"] == 3
+
+
 def test_without_a_checksum_from_the_client() -> None:
     """What is delivered has one."""
     _, peer = producing()
@@ -246,7 +291,7 @@ def test_without_a_checksum_from_the_client() -> None:
 
 
 def test_who_closes_after_the_broker_hears_first_that_the_broker_closed() -> None:
-    """A SEND that came between the two was ignored (GAP-37), so SUCCESS alone would say that it was stored."""
+    """A SEND that came between the two was ignored (GAP-37); SUCCESS alone would say that it was stored."""
     world, peer = producing()
     world.hold_writes = True
     peer.publish(b"taken", 0)

@@ -34,6 +34,8 @@ class BrokerConfig:
         and with how many partitions (0: not partitioned). `auto_subscription_creation`: likewise.
         `deduplication`: the default for topics whose policies say nothing.
         `deduplication_inactivity`: seconds after which the sequence ids of an absent producer are forgotten.
+        `deduplication_max_producers`: absent producers of one topic whose sequence ids are kept; beyond it
+        the longest absent one is forgotten (the Java broker saves those of so many).
         `ledger_max_entries`, `ledger_max_bytes`: when the next ledger is begun. Whole ledgers are what is
         removed once every subscription is done with them. `keep_without_subscription`: bytes that a topic
         without any subscription keeps. (The Java broker's ledgers are so large, and live for ten minutes at
@@ -74,6 +76,7 @@ class BrokerConfig:
     auto_subscription_creation: bool = True
     deduplication: bool = False
     deduplication_inactivity: float = 6 * 3600.0
+    deduplication_max_producers: int = 10_000
     ledger_max_entries: int = 50_000
     ledger_max_bytes: int = 16 * 1024 * 1024
     keep_without_subscription: int = 128 * 1024 * 1024
@@ -105,6 +108,7 @@ class BrokerConfig:
             "max_consumers_per_connection",
             "max_topics",
             "max_subscriptions_per_topic",
+            "deduplication_max_producers",
             "ledger_max_entries",
             "entries_per_turn",
             "key_shared_look_ahead",

@@ -203,13 +203,18 @@ class Producers:
 
 
 class Deduplication:
-    """Sequence ids of each producer name: highest taken, and highest stored (BROKER-39)."""
+    """Sequence ids of each producer name: highest taken, and highest stored (BROKER-39).
 
-    def __init__(self, stored: dict[str, int]) -> None:
+    Names are chosen by clients, and what is known of them outlives their producers. So the names without a
+    producer have a number, `limit`: the longest absent is forgotten first. `now` in nanoseconds.
+    """
+
+    def __init__(self, stored: dict[str, int], now: int, limit: int) -> None:
         self.pushed: dict[str, int] = dict(stored)
         self.persisted: dict[str, int] = dict(stored)
-        self.inactive_since: dict[str, int] = {}
-        """Names without a producer: since when (ns)."""
+        self._limit = limit
+        self._absent_since: dict[str, int] = dict.fromkeys(stored, now)
+        """Names without a producer, the longest absent first."""
 
     def last_sequence_id(self, name: str) -> int:
         return self.pushed.get(name, -1)
@@ -226,14 +231,29 @@ class Deduplication:
 
     def stored(self, name: str, highest: int) -> None:
         """A message is durable."""
-        if highest > self.persisted.get(name, -1):
+        if name in self.pushed and highest > self.persisted.get(name, -1):
             self.persisted[name] = highest
 
+    def joined(self, name: str) -> None:
+        """There is a producer of that name."""
+        self._absent_since.pop(name, None)
+
+    def left(self, name: str, now: int) -> None:
+        """There is none any more."""
+        self._absent_since.pop(name, None)
+        if name in self.pushed:
+            self._absent_since[name] = now
+
     def purge(self, before: int) -> list[str]:
-        """Forget names without a producer since before `before` (ns); which."""
-        gone = [name for name, since in self.inactive_since.items() if since < before]
+        """Forget the names without a producer since before `before`, and those beyond the limit; which."""
+        absent = self._absent_since
+        gone = []
+        for name, since in absent.items():
+            if since >= before and len(absent) - len(gone) <= self._limit:
+                break
+            gone.append(name)
         for name in gone:
-            del self.inactive_since[name]
+            del absent[name]
             self.pushed.pop(name, None)
             self.persisted.pop(name, None)
         return gone

@@ -90,7 +90,7 @@ def _create(connection: Connection, command: proto.CommandProducer, topic: "AnyT
         _probe(connection, command, topic, taken.present)
         return
     if topic.deduplication is not None:
-        topic.deduplication.inactive_since.pop(name, None)
+        topic.deduplication.joined(name)
     connection.producers[producer.id] = producer
     broker.journal.confirm(lambda: connection.producer_success(producer, admitted))
 

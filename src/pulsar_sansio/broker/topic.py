@@ -58,6 +58,8 @@ class Topic:
         """Being deleted or unloaded: nobody is admitted."""
         self.messages_in = 0
         self.bytes_in = 0
+        self.out_of_deleted = (0, 0)
+        """Messages and bytes delivered by subscriptions that are gone."""
         self._pending: deque[tuple[Producer, int, int | None, int | None, int, int]] = deque()
         """Entries not yet durable: producer, sequence id, highest, id to remember, ledger, entry."""
         self._sequences_moved: dict[str, int] = {}
@@ -68,7 +70,7 @@ class Topic:
         """Offset after the last entry, once terminated."""
         self.producers = Producers(self, stored.topic_epoch if stored is not None else None)
         sequences = stored.sequences if stored is not None else {}
-        self.deduplication = Deduplication(sequences) if policies.deduplication else None
+        self.deduplication = self._new_deduplication(sequences) if policies.deduplication else None
         if stored is None:
             self.log = ManagedLedger()
             self.save()
@@ -102,7 +104,7 @@ class Topic:
                     self.journal.records.append(SequenceSaved(self.name, name, None))
             self.deduplication = None
         elif self.deduplication is None:
-            self.deduplication = Deduplication({})
+            self.deduplication = self._new_deduplication({})
         for subscription in self.subscriptions.values():
             subscription.read_limits()
         self.trim()
@@ -134,6 +136,7 @@ class Topic:
         self._pending.append((producer, sequence_id, highest, remember, entry.ledger_id, entry.entry_id))
         producer.pending += 1
         producer.messages_in += messages
+        producer.bytes_in += len(data)
         producer.connection.pending_publishes += 1
         return True
 
@@ -198,6 +201,14 @@ class Topic:
         """Holds no entry."""
         return self.log.end == self.log.first
 
+    def counters(self) -> tuple[int, int, int, int]:
+        """Messages and bytes in, messages and bytes out."""
+        messages, size = self.out_of_deleted
+        for subscription in self.subscriptions.values():
+            _, _, more, bytes_out = subscription.counters()
+            messages, size = messages + more, size + bytes_out
+        return self.messages_in, self.bytes_in, messages, size
+
     @property
     def consumer_count(self) -> int:
         return sum(len(subscription.consumers) for subscription in self.subscriptions.values())
@@ -245,7 +256,10 @@ class Topic:
             oldest = self.broker.wall_time - round(ttl * 1000)
             mark_delete = self.log.find_publish_time(oldest) - 1
             for subscription in list(self.subscriptions.values()):
-                if subscription.skip_up_to(mark_delete) and subscription.dispatcher is not None:
+                before = subscription.backlog
+                moved = subscription.skip_up_to(mark_delete)
+                subscription.expired += before - subscription.backlog
+                if moved and subscription.dispatcher is not None:
                     subscription.dispatcher.dispatch()
 
     def keep_house(self) -> None:
@@ -258,11 +272,16 @@ class Topic:
                 subscription.delete()
         self.trim()
 
+    def _new_deduplication(self, stored: dict[str, int]) -> Deduplication:
+        limit = self.broker.config.deduplication_max_producers
+        return Deduplication(stored, self.context.now, limit)
+
     def purge_sequences(self) -> None:
-        """Deduplication: forget producers that have been away for long."""
+        """Deduplication: forget producers that have been away for long, or are too many."""
         if self.deduplication is not None:
             before = self.context.now - self.broker.deduplication_inactivity
             for name in self.deduplication.purge(before):
+                self._sequences_moved.pop(name, None)
                 self.journal.records.append(SequenceSaved(self.name, name, None))
 
     def last_position(self) -> tuple[int, int, int]:
@@ -278,9 +297,10 @@ class Topic:
     # --- the end --------------------------------------------------------------------------------------
 
     def producer_left(self, producer: Producer) -> None:
-        if self.deduplication is not None:
-            self.deduplication.inactive_since[producer.name] = self.context.now
         self.producers.leave(producer)
+        if self.deduplication is not None and producer.name not in self.producers.by_name:
+            self.deduplication.left(producer.name, self.context.now)
+            self.purge_sequences()
 
     def disconnect_producers(self) -> None:
         """CLOSE_PRODUCER to each, after the receipts of what it sent."""
