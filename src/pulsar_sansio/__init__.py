@@ -21,12 +21,16 @@ from .broker import (
     MemoryStore,
     NoSuchThing,
     Policies,
+    StatsOptions,
+    StillInUse,
     Store,
     StoredState,
+    WrongKind,
 )
 from .broker import outputs as broker_outputs
 from .client import outputs as client_outputs
 from .client.client import Client
+from .client.items import Messages
 from .client.outputs import (
     ActiveChanged,
     Attached,
@@ -62,6 +66,7 @@ from .model.config import (
 from .model.errors import (
     AuthenticationError,
     AuthorizationError,
+    BrokerAddressRefused,
     BrokerError,
     ChecksumMismatch,
     ChecksumRefused,
@@ -93,6 +98,7 @@ from .model.errors import (
     ServiceNotReady,
     SubscriptionNotFound,
     TimedOut,
+    TooManyPartitions,
     TooManyRedirects,
     TooManyRequests,
     TopicNameRefused,
@@ -120,8 +126,11 @@ __all__ = [
     "MemoryStore",
     "NoSuchThing",
     "Policies",
+    "StatsOptions",
+    "StillInUse",
     "Store",
     "StoredState",
+    "WrongKind",
     # the root
     "Client",
     # what it says
@@ -159,6 +168,7 @@ __all__ = [
     "LATEST",
     "Address",
     "Message",
+    "Messages",
     "MessageId",
     "ServiceUrl",
     "TopicName",
@@ -198,6 +208,7 @@ __all__ = [
     "ServiceNotReady",
     "SubscriptionNotFound",
     "TimedOut",
+    "TooManyPartitions",
     "TooManyRedirects",
     "TooManyRequests",
     "TopicNameRefused",

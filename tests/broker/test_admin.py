@@ -144,7 +144,7 @@ def test_deleting_a_partitioned_topic() -> None:
 def test_terminating_an_empty_topic() -> None:
     world = World()
     world.broker.create_topic(0, TOPIC)
-    assert world.broker.terminate(0, TOPIC) == MessageId(-1, -1)
+    assert world.broker.terminate(0, TOPIC) == MessageId(0, -1)
     world.broker.create_partitioned_topic(0, "p", 2)
     with pytest.raises(LocalProtocolError):
         world.broker.terminate(0, "p")

@@ -4,9 +4,10 @@
 """
 
 from . import outputs
-from .admin import AlreadyThere, NoSuchThing
 from .broker import Broker
 from .config import BrokerConfig
+from .inspection import StatsOptions
+from .mistakes import AlreadyThere, NoSuchThing, StillInUse, WrongKind
 from .policies import Policies
 from .store import MemoryStore, Store, StoredState
 
@@ -17,7 +18,10 @@ __all__ = [
     "MemoryStore",
     "NoSuchThing",
     "Policies",
+    "StatsOptions",
+    "StillInUse",
     "Store",
     "StoredState",
+    "WrongKind",
     "outputs",
 ]

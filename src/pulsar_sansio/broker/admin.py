@@ -1,83 +1,115 @@
-"""What an administrator does: tenants, namespaces, policies, topics, and looking inside.
+"""What an administrator does: tenants, namespaces and policies; what concerns topics is in `topic_admin`.
 
 Commands of the root machine, so that tests, the simulator and an HTTP front end use one thing. Each raises
-`LocalProtocolError` (or a subclass) for a mistake and has then changed nothing. What clients have to be told
-(CLOSE_PRODUCER, CLOSE_CONSUMER) leaves as outputs.
+`LocalProtocolError` (or a subclass, see `mistakes`) for a mistake and has then changed nothing. What clients
+have to be told (CLOSE_PRODUCER, CLOSE_CONSUMER) leaves as outputs.
 """
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping
 
-from ..core.context import Context
-from ..model.errors import InvalidConfiguration, LocalProtocolError
-from ..model.message_id import MessageId
+from ..model.errors import InvalidConfiguration
 from ..model.topic_name import TopicName
-from .config import BrokerConfig
-from .inspection import internal_stats, topic_stats
-from .journal import Journal
-from .outputs import Output
+from .mistakes import AlreadyThere, NoSuchThing, StillInUse
 from .policies import Policies
-from .schemas import Schemas
-from .store import PartitionsSaved, PoliciesSaved, TenantSaved
-from .topic import Topic
+from .store import NamespaceDeleted, PoliciesSaved, TenantDeleted, TenantSaved
+from .topic_admin import TopicAdministration
 
-if TYPE_CHECKING:
-    from .broker import AnyTopic
-
-MAX_PARTITIONS = 10_000
-"""More is taken for a slip of the pen."""
+MAX_TENANT_ROLES = 1000
+"""Roles of one tenant's administrators; more is taken for a slip of the pen."""
 
 
-class NoSuchThing(LocalProtocolError):
-    """The tenant, namespace or topic named does not exist."""
-
-
-class AlreadyThere(LocalProtocolError):
-    """The tenant, namespace or topic named exists."""
-
-
-class Administration:
+class Administration(TopicAdministration):
     """The administrator's half of `Broker`."""
 
-    config: BrokerConfig
-    context: Context[Output]
-    journal: Journal
-    schemas: Schemas
-    tenants: set[str]
-    policies: dict[str, Policies]
-    partitions: dict[str, int]
-    all_topics: "dict[str, AnyTopic]"
+    tenants: dict[str, tuple[str, ...]]
 
-    if TYPE_CHECKING:
+    # --- tenants --------------------------------------------------------------------------------------
 
-        def _settle(self) -> None: ...
-        def effective_policies(self, topic: TopicName) -> Policies: ...
-        def make_topic(self, name: TopicName) -> AnyTopic: ...
-        def topic_names(self, namespace: str) -> list[str]: ...
+    def create_tenant(self, now: int, tenant: str, admin_roles: Iterable[str] = ()) -> None:
+        """`admin_roles` are kept and shown; there is no authorization that would ask for them.
 
-    # --- tenants, namespaces, policies ----------------------------------------------------------------
-
-    def create_tenant(self, now: int, tenant: str) -> None:
-        """Raises `AlreadyThere`, or `InvalidConfiguration` for a bad name."""
+        Raises `AlreadyThere`, or `InvalidConfiguration` for a bad name or roles that are not text.
+        """
         self.context.now = now
         TopicName.parse(f"persistent://{tenant}/namespace/topic")
+        roles = _roles(admin_roles)
         if tenant in self.tenants:
             raise AlreadyThere(f"tenant {tenant} exists")
-        self.tenants.add(tenant)
-        self.journal.records.append(TenantSaved(tenant))
+        self._save_tenant(tenant, roles)
+
+    def update_tenant(self, now: int, tenant: str, admin_roles: Iterable[str]) -> None:
+        """Other roles. Raises `NoSuchThing`, `InvalidConfiguration`."""
+        self.context.now = now
+        roles = _roles(admin_roles)
+        if tenant not in self.tenants:
+            raise NoSuchThing(f"no tenant {tenant}")
+        self._save_tenant(tenant, roles)
+
+    def _save_tenant(self, tenant: str, roles: tuple[str, ...]) -> None:
+        self.tenants[tenant] = roles
+        self.journal.records.append(TenantSaved(tenant, roles))
         self._settle()
 
-    def create_namespace(self, now: int, namespace: str) -> None:
-        """`tenant/namespace`. Raises `NoSuchThing` without the tenant, `AlreadyThere`."""
+    def delete_tenant(self, now: int, tenant: str) -> None:
+        """Raises `NoSuchThing`, or `StillInUse` while it has namespaces."""
+        self.context.now = now
+        if tenant not in self.tenants:
+            raise NoSuchThing(f"no tenant {tenant}")
+        if namespaces := self.namespaces(tenant):
+            raise StillInUse(f"tenant {tenant} has {len(namespaces)} namespaces; delete them first")
+        del self.tenants[tenant]
+        self.journal.records.append(TenantDeleted(tenant))
+        self._settle()
+
+    # --- namespaces -----------------------------------------------------------------------------------
+
+    def create_namespace(
+        self, now: int, namespace: str, policies: Mapping[str, object] | None = None
+    ) -> None:
+        """`tenant/namespace`, with these policies from the start.
+
+        Raises `NoSuchThing` without the tenant, `AlreadyThere`, `InvalidConfiguration`.
+        """
         self.context.now = now
         TopicName.parse(f"persistent://{namespace}/topic")
+        made = Policies().with_policies(policies or {})
         tenant = namespace.split("/")[0]
         if tenant not in self.tenants:
             raise NoSuchThing(f"no tenant {tenant}; create it first")
         if namespace in self.policies:
             raise AlreadyThere(f"namespace {namespace} exists")
-        self.policies[namespace] = Policies()
-        self.journal.records.append(PoliciesSaved(namespace, Policies()))
+        self.policies[namespace] = made
+        self.journal.records.append(PoliciesSaved(namespace, made))
         self._settle()
+
+    def namespaces(self, tenant: str) -> list[str]:
+        """`tenant/namespace`, sorted. Raises `NoSuchThing`."""
+        if tenant not in self.tenants:
+            raise NoSuchThing(f"no tenant {tenant}")
+        return sorted(
+            scope for scope in self.policies if "://" not in scope and scope.startswith(f"{tenant}/")
+        )
+
+    def delete_namespace(self, now: int, namespace: str) -> None:
+        """Raises `NoSuchThing`, or `StillInUse` while there are topics in it."""
+        self.context.now = now
+        self._check_namespace(namespace)
+        if self.topic_names(namespace) or self.partitioned_topics(namespace):
+            raise StillInUse(f"namespace {namespace} has topics; delete them first")
+        del self.policies[namespace]
+        self.journal.records.append(NamespaceDeleted(namespace))
+        self._settle()
+
+    def unload_namespace(self, now: int, namespace: str) -> None:
+        """`unload` for every topic of it. Raises `NoSuchThing`."""
+        self.context.now = now
+        self._check_namespace(namespace)
+        for topic in list(self.all_topics.values()):
+            if topic.topic_name.namespace_name == namespace:
+                topic.unload()
+        self._settle()
+
+    # --- policies -------------------------------------------------------------------------------------
 
     def set_policy(self, now: int, scope: str, policy: str, value: object) -> None:
         """Set one field of `Policies` for a namespace (`tenant/namespace`) or a topic (full or base name).
@@ -85,14 +117,13 @@ class Administration:
         None removes it. Takes effect at once, also for topics in use. Raises `NoSuchThing`,
         `InvalidConfiguration`.
         """
+        self.set_policies(now, scope, {policy: value})
+
+    def set_policies(self, now: int, scope: str, values: Mapping[str, object]) -> None:
+        """`set_policy` for several fields, all of them or none."""
         self.context.now = now
-        if "://" in scope:
-            scope = str(TopicName.parse(scope))
-            if scope not in self.all_topics and scope not in self.partitions:
-                raise NoSuchThing(f"no topic {scope}")
-        elif scope not in self.policies:
-            raise NoSuchThing(f"no namespace {scope}")
-        changed = self.policies.get(scope, Policies()).with_policy(policy, value)
+        scope = self._policy_scope(scope)
+        changed = self.policies.get(scope, Policies()).with_policies(values)
         self.policies[scope] = changed
         self.journal.records.append(PoliciesSaved(scope, changed))
         for topic in list(self.all_topics.values()):
@@ -100,167 +131,28 @@ class Administration:
                 topic.set_policies(self.effective_policies(topic.topic_name))
         self._settle()
 
-    # --- topics ---------------------------------------------------------------------------------------
+    def policies_of(self, scope: str, applied: bool = False) -> Policies:
+        """What is set for just this namespace or topic; `applied`: what counts, inherited values included.
 
-    def create_topic(self, now: int, topic: str) -> None:
-        """A topic without partitions. Raises `AlreadyThere`, `NoSuchThing` without the namespace."""
-        self.context.now = now
-        name = self._new_name(topic)
-        self.make_topic(name)
-        self._settle()
+        Raises `NoSuchThing`.
+        """
+        scope = self._policy_scope(scope)
+        if not applied:
+            return self.policies.get(scope, Policies())
+        if "://" in scope:
+            return self.effective_policies(TopicName.parse(scope))
+        return self.policies[scope].over(self.defaults)
 
-    def create_partitioned_topic(self, now: int, topic: str, partitions: int) -> None:
-        """A topic of `partitions` (1 to 10 000) partitions, which are created too."""
-        self.context.now = now
-        name = self._new_name(topic)
-        self._check_partitions(partitions)
-        if name.partition >= 0:
-            raise InvalidConfiguration(f"{topic} is itself the name of a partition")
-        self._create_partitions(name, partitions)
-        self._settle()
-
-    def update_partitions(self, now: int, topic: str, partitions: int) -> None:
-        """More partitions; fewer is not possible. Raises `NoSuchThing`, `InvalidConfiguration`."""
-        self.context.now = now
-        name = TopicName.parse(topic)
-        present = self.partitions.get(str(name))
-        if present is None:
-            raise NoSuchThing(f"{name} is no partitioned topic")
-        self._check_partitions(partitions)
-        if partitions <= present:
-            raise InvalidConfiguration(f"partitions: more than the {present} there are, not {partitions}")
-        self._create_partitions(name, partitions)
-        self._settle()
-
-    def _new_name(self, topic: str) -> TopicName:
-        name = TopicName.parse(topic)
-        if name.namespace_name not in self.policies:
-            raise NoSuchThing(f"no namespace {name.namespace_name}")
-        if str(name) in self.all_topics or str(name) in self.partitions:
-            raise AlreadyThere(f"topic {name} exists")
+    def _policy_scope(self, scope: str) -> str:
+        if "://" not in scope:
+            self._check_namespace(scope)
+            return scope
+        name = str(TopicName.parse(scope))
+        if name not in self.all_topics and name not in self.partitions:
+            raise NoSuchThing(f"no topic {name}")
         return name
 
-    @staticmethod
-    def _check_partitions(partitions: int) -> None:
-        if (
-            isinstance(partitions, bool)
-            or not isinstance(partitions, int)
-            or not 1 <= partitions <= MAX_PARTITIONS
-        ):
-            raise InvalidConfiguration(f"partitions: 1 to {MAX_PARTITIONS}, not {partitions!r}")
-
-    def _create_partitions(self, name: TopicName, partitions: int) -> None:
-        """New partitions of a topic get the subscriptions that the present ones have."""
-        first = self.all_topics.get(str(name.partition_name(0)))
-        self.partitions[str(name)] = partitions
-        self.journal.records.append(PartitionsSaved(str(name), partitions))
-        for index in range(partitions):
-            partition = name.partition_name(index)
-            if str(partition) in self.all_topics:
-                continue
-            made = self.make_topic(partition)
-            if isinstance(made, Topic) and isinstance(first, Topic):
-                for subscription in first.subscriptions.values():
-                    if subscription.durable:
-                        made.subscribe(subscription.name, made.log.first - 1, True, subscription.properties)
-
-    def _topics_of(self, topic: str) -> "list[AnyTopic]":
-        """The topic, or every partition of it. Raises `NoSuchThing`."""
-        name = TopicName.parse(topic)
-        if str(name) in self.partitions:
-            names = [str(name.partition_name(index)) for index in range(self.partitions[str(name)])]
-            return [self.all_topics[each] for each in names if each in self.all_topics]
-        if str(name) not in self.all_topics:
-            raise NoSuchThing(f"no topic {name}")
-        return [self.all_topics[str(name)]]
-
-    def unload(self, now: int, topic: str) -> None:
-        """Send producers and consumers away; they come back and find what is durable (GAP-37)."""
-        self.context.now = now
-        for each in self._topics_of(topic):
-            each.unload()
-        self._settle()
-
-    def terminate(self, now: int, topic: str) -> MessageId:
-        """No more messages. The id of the last one, or (-1, -1).
-
-        Not for partitioned or non-persistent topics.
-        """
-        self.context.now = now
-        if str(TopicName.parse(topic)) in self.partitions:
-            raise LocalProtocolError(f"{topic} is partitioned: terminate each partition")
-        (only,) = self._topics_of(topic)
-        if not isinstance(only, Topic):
-            raise LocalProtocolError(f"{topic} is not persistent and cannot be terminated")
-        only.terminate()
-        self._settle()
-        ledger_id, entry_id = only.log.position(only.log.end - 1)
-        return (
-            MessageId(ledger_id, entry_id, only.partition)
-            if entry_id >= 0
-            else MessageId(-1, -1, only.partition)
-        )
-
-    def delete_topic(self, now: int, topic: str, force: bool = False) -> None:
-        """Away with the topic, partitions and all.
-
-        Raises `LocalProtocolError` while it is used, unless `force`.
-        """
-        self.context.now = now
-        topics = self._topics_of(topic)
-        if not force:
-            for each in topics:
-                if each.producers.by_name or each.subscriptions:
-                    raise LocalProtocolError(
-                        f"{each.name} has {len(each.producers.by_name)} producers and "
-                        f"{len(each.subscriptions)} "
-                        "subscriptions; delete them first, or force it"
-                    )
-        name = str(TopicName.parse(topic))
-        for each in topics:
-            each.delete()
-            del self.all_topics[each.name]
-            self.policies.pop(each.name, None)
-        if self.partitions.pop(name, None):
-            self.journal.records.append(PartitionsSaved(name, 0))
-            self.policies.pop(name, None)
-        if TopicName.parse(topic).partition < 0:
-            self.schemas.forget(TopicName.parse(topic))
-        self._settle()
-
-    def reset_cursor(self, now: int, topic: str, subscription: str, position: MessageId | int) -> None:
-        """Move a subscription to a message id or to a publish time (ms); its consumers reconnect."""
-        self.context.now = now
-        for each in self._topics_of(topic):
-            found = each.subscriptions.get(subscription)
-            if not isinstance(each, Topic) or found is None:
-                raise NoSuchThing(f"no subscription {subscription} of persistent topic {each.name}")
-            if isinstance(position, MessageId):
-                offset = each.log.offset(position.ledger_id, position.entry_id)
-            else:
-                offset = each.log.find_publish_time(position)
-            each.subscriptions[subscription].seek(offset - 1, None)
-        self._settle()
-
-    # --- looking --------------------------------------------------------------------------------------
-
-    def topics(self, namespace: str) -> list[str]:
-        """Full names of the namespace's topics, partitions one by one. Raises `NoSuchThing`."""
-        if namespace not in self.policies:
-            raise NoSuchThing(f"no namespace {namespace}")
-        return self.topic_names(namespace)
-
-    def stats(self, topic: str) -> dict[str, Any]:
-        """As `GET …/stats`, and in our words: `backlog`, `available_permits`, `unacked`."""
-        (only,) = self._topics_of(topic)
-        return topic_stats(only)
-
-    def internal_stats(self, topic: str) -> dict[str, Any]:
-        """As `GET …/internalStats`: ledgers and cursors of a persistent topic."""
-        (only,) = self._topics_of(topic)
-        if not isinstance(only, Topic):
-            raise LocalProtocolError(f"{topic} is not persistent: there is nothing inside")
-        return internal_stats(only)
+    # --- dates ----------------------------------------------------------------------------------------
 
     @staticmethod
     def wall_text(wall_time: int) -> str:
@@ -275,3 +167,10 @@ class Administration:
         month, year = (month + 3, year) if month < 10 else (month - 9, year + 1)
         clock = f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
         return f"{era * 400 + year:04}-{month:02}-{day:02}T{clock}Z"
+
+
+def _roles(given: Iterable[str]) -> tuple[str, ...]:
+    roles = tuple(given)
+    if len(roles) > MAX_TENANT_ROLES or not all(isinstance(role, str) and role for role in roles):
+        raise InvalidConfiguration(f"admin_roles: at most {MAX_TENANT_ROLES} names, not {roles!r:.200}")
+    return tuple(sorted(dict.fromkeys(roles)))

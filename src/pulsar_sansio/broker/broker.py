@@ -18,10 +18,12 @@ from . import lookups, publishing, subscribing
 from .admin import Administration
 from .config import BrokerConfig
 from .connection import Connection, Handler
+from .inspection import counted
 from .journal import Journal
 from .nonpersistent import VolatileTopic
 from .outputs import Output
 from .policies import Policies
+from .rates import Rates
 from .schemas import Schemas
 from .store import BrokerStarted, PoliciesSaved, StoredState, TenantSaved
 from .topic import Topic
@@ -59,10 +61,13 @@ class Broker(Administration):
         self._incarnation = state.incarnation + 1
         self._names_given = 0
         self.defaults = Policies.defaults(config)
-        self.tenants = set(state.tenants)
+        self.tenants = dict(state.tenants)
+        """Tenant -> the roles of its administrators."""
         self.policies = dict(state.policies)
         """By namespace (`tenant/namespace`, all that exist) and by full topic name (those that have some)."""
         self.partitions = dict(state.partitions)
+        self.properties = dict(state.properties)
+        self.rates = Rates(now)
         self.all_topics: dict[str, AnyTopic] = {}
         self.schemas = Schemas(self.journal, state.schemas)
         self.journal.records.append(BrokerStarted(self._incarnation))
@@ -76,7 +81,7 @@ class Broker(Administration):
     def _found_namespace(self, namespace: str) -> None:
         tenant = namespace.split("/")[0]
         if tenant not in self.tenants:
-            self.tenants.add(tenant)
+            self.tenants[tenant] = ()
             self.journal.records.append(TenantSaved(tenant))
         if namespace not in self.policies:
             self.policies[namespace] = Policies()
@@ -183,6 +188,10 @@ class Broker(Administration):
         """Milliseconds since 1970, at the input being handled."""
         return self._wall_offset + self.context.now // 1_000_000
 
+    def wall_time_of(self, moment: int) -> int:
+        """Milliseconds since 1970, of a moment in the nanoseconds that `now` counts."""
+        return self._wall_offset + moment // 1_000_000
+
     @property
     def link_count(self) -> int:
         return len(self.links)
@@ -227,11 +236,12 @@ class Broker(Administration):
             return partitions
         if name in self.all_topics:
             return 0
-        if not create or not self.effective_policies(topic).auto_topic_creation:
+        policies = self.effective_policies(topic)
+        if not create or not policies.auto_topic_creation:
             raise TopicNotFound(f"Topic {name} does not exist")
-        if self.config.auto_topic_partitions:
-            self._create_partitions(topic, self.config.auto_topic_partitions)
-            return self.config.auto_topic_partitions
+        if policies.auto_topic_partitions:
+            self._create_partitions(topic, policies.auto_topic_partitions)
+            return policies.auto_topic_partitions
         return 0
 
     def topic_for_use(self, name: TopicName, create: bool) -> AnyTopic:
@@ -243,9 +253,11 @@ class Broker(Administration):
         self.check_namespace(name.namespace_name)
         if text in self.partitions:
             raise NotAllowed(f"{text} is a partitioned topic: use its partitions")
-        if not create or not self.effective_policies(name).auto_topic_creation:
-            raise TopicNotFound(f"Topic {text} does not exist")
-        if name.partition >= 0 and name.partition >= self.partitions.get(str(name.base), name.partition + 1):
+        partitions = self.partitions.get(str(name.base)) if name.partition >= 0 else None
+        if partitions is None:
+            if not create or not self.effective_policies(name).auto_topic_creation:
+                raise TopicNotFound(f"Topic {text} does not exist")
+        elif name.partition >= partitions:
             raise TopicNotFound(f"Topic {text} does not exist: {name.base} has fewer partitions")
         if len(self.all_topics) >= self.config.max_topics:
             raise NotAllowed("Exceed maximum number of topics")
@@ -270,7 +282,8 @@ class Broker(Administration):
         )
 
     def _keep_house(self) -> None:
-        """What happens by time alone: expiry, retention, forgetting."""
+        """What happens by time alone: rates, expiry, retention, forgetting."""
+        self.rates.update(self.context.now, counted(self.all_topics.values()))
         for topic in list(self.all_topics.values()):
             if isinstance(topic, Topic):
                 topic.keep_house()

@@ -18,6 +18,7 @@ class BrokerConfig:
 
     Who it is
         `service_url`: the address clients are told to connect to; `service_url_tls`: for TLS, or None.
+        `web_service_url`: `http://host:port` of the administration over HTTP, or None where there is none.
         `cluster`: first part of generated producer names. `server_version`: free text in CONNECTED.
         `proxy_through_service_url`: tell clients to reach the broker through the address they used, for
         brokers behind a port forward (LOOKUP-07).
@@ -58,6 +59,7 @@ class BrokerConfig:
 
     service_url: str = "pulsar://127.0.0.1:6650"
     service_url_tls: str | None = None
+    web_service_url: str | None = None
     cluster: str = "standalone"
     server_version: str = "pulsar-trio"
     proxy_through_service_url: bool = False
@@ -97,6 +99,9 @@ class BrokerConfig:
         ServiceUrl.parse(self.service_url)
         if self.service_url_tls is not None:
             ServiceUrl.parse(self.service_url_tls)
+        web = self.web_service_url
+        if web is not None and not (isinstance(web, str) and web.startswith("http://")):
+            raise InvalidConfiguration(f"web_service_url: http://host:port or None, not {web!r}")
         for name in ("keepalive_interval", "liveness_timeout", "housekeeping_interval"):
             self._check(name, getattr(self, name), 0.001, 10.0 * 365 * 86_400)
         for name in ("cursor_flush_interval", "failover_delay", "deduplication_inactivity"):

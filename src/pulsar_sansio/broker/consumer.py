@@ -26,14 +26,17 @@ class Consumer:
 
     __slots__ = (
         "_front",
+        "acknowledged_at",
         "allow_out_of_order",
         "blocked",
         "bytes_out",
         "closed",
         "connected_at",
         "connection",
+        "delivered_at",
         "epoch",
         "flowed",
+        "flowed_at",
         "id",
         "kind",
         "messages_out",
@@ -84,6 +87,14 @@ class Consumer:
         self.closed = False
         self.messages_out = 0
         self.bytes_out = 0
+        self.delivered_at = -1
+        self.acknowledged_at = -1
+        self.flowed_at = -1
+        """When a message, an acknowledgement and a FLOW passed last (ns); -1 is never."""
+
+    def counters(self) -> tuple[int, int, int, int]:
+        """Messages and bytes in (none), messages and bytes out."""
+        return 0, 0, self.messages_out, self.bytes_out
 
     @property
     def _shown_epoch(self) -> int | None:
@@ -136,3 +147,4 @@ class Consumer:
         self.unacked += messages
         self.messages_out += messages
         self.bytes_out += len(data)
+        self.delivered_at = self.connection.context.now

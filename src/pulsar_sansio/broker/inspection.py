@@ -1,76 +1,247 @@
 """Stats of a topic, in the shape of the Java broker's REST answers; it only looks.
 
-What this broker does not measure (rates) is left out, not made up.
+What this broker does not measure (rates of redelivery, acknowledgement and expiry, sizes of what only another
+broker would write) is left out, not made up. What it never does (offloading, compaction, transactions) is
+there as the zeros that are true.
 """
 
-from typing import Any
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from .consumer import Consumer, SubType
 from .dispatch_shared import KeyShared, Shared
 from .nonpersistent import VolatileSubscription, VolatileTopic
-from .producers import MODE_NAMES
+from .producers import MODE_NAMES, Producer
+from .rates import Counted, Rates
 from .subscription import Subscription
 from .topic import Topic
 
+if TYPE_CHECKING:
+    from .broker import Broker
 
-def topic_stats(topic: Topic | VolatileTopic) -> dict[str, Any]:
-    stats: dict[str, Any] = {
-        "msgInCounter": topic.messages_in,
-        "bytesInCounter": topic.bytes_in,
-        "publishers": [
-            {
-                "accessMode": MODE_NAMES[producer.mode],
-                "producerId": producer.id,
-                "producerName": producer.name,
-                "address": producer.connection.peer,
-                "clientVersion": producer.connection.client_version,
-                "metadata": dict(producer.metadata),
-                "pending": producer.pending,
-            }
-            for producer in topic.producers.by_name.values()
-        ],
-        "waitingPublishers": len(topic.producers.waiting),
-        "topicEpoch": topic.producers.topic_epoch,
-        "deduplicationStatus": "Disabled" if topic.deduplication is None else "Enabled",
-        "subscriptions": {
-            name: _subscription_stats(subscription) for name, subscription in topic.subscriptions.items()
-        },
+AnySubscription = Subscription | VolatileSubscription
+AnyTopic = Topic | VolatileTopic
+
+
+@dataclass(frozen=True, slots=True)
+class StatsOptions:
+    """What `stats` shows. `earliest_time`: the publish time of the oldest message of each backlog, too."""
+
+    publishers: bool = True
+    consumers: bool = True
+    earliest_time: bool = False
+
+
+def counted(topics: Iterable[AnyTopic]) -> Iterable[Counted]:
+    """Everything that has a rate."""
+    for topic in topics:
+        yield topic
+        yield from topic.producers.by_name.values()
+        for subscription in topic.subscriptions.values():
+            yield subscription
+            yield from subscription.consumers
+
+
+# --- a topic ------------------------------------------------------------------------------------------
+
+
+def topic_stats(topic: AnyTopic, rates: Rates, options: StatsOptions) -> dict[str, Any]:
+    persistent = isinstance(topic, Topic)
+    broker = topic.broker
+    rate = rates.of(topic)
+    messages_in, bytes_in, messages_out, bytes_out = topic.counters()
+    subscriptions = {
+        name: _subscription_stats(subscription, rates, options)
+        for name, subscription in topic.subscriptions.items()
     }
-    if isinstance(topic, Topic):
-        stats["storageSize"] = topic.log.size
+    stats: dict[str, Any] = {
+        "msgRateIn": rate.messages_in,
+        "msgThroughputIn": rate.bytes_in,
+        "msgRateOut": rate.messages_out,
+        "msgThroughputOut": rate.bytes_out,
+        "bytesInCounter": bytes_in,
+        "msgInCounter": messages_in,
+        "systemTopicBytesInCounter": 0,
+        "bytesOutCounter": bytes_out,
+        "msgOutCounter": messages_out,
+        "bytesOutInternalCounter": 0,
+        "averageMsgSize": rate.bytes_in / rate.messages_in if rate.messages_in else 0.0,
+        "storageSize": topic.log.size if isinstance(topic, Topic) else 0,
+        "backlogSize": max((each["backlogSize"] for each in subscriptions.values()), default=0),
+        "backlogQuotaLimitSize": -1 if persistent else 0,
+        "backlogQuotaLimitTime": -1 if persistent else 0,
+        "oldestBacklogMessageAgeSeconds": -1 if persistent else 0,
+        "publishRateLimitedTimes": 0,
+        "earliestMsgPublishTimeInBacklogs": _earliest(subscriptions.values()),
+        **_NEVER_OF_A_TOPIC,
+        "publishers": (
+            [_publisher_stats(broker, producer, rates) for producer in topic.producers.by_name.values()]
+            if options.publishers
+            else []
+        ),
+        "waitingPublishers": len(topic.producers.waiting),
+        "subscriptions": subscriptions,
+        "replication": {},
+        "nonContiguousDeletedMessagesRanges": sum(
+            each["nonContiguousDeletedMessagesRanges"] for each in subscriptions.values()
+        ),
+        "delayedMessageIndexSizeInBytes": 0,
+        "compaction": dict(_NEVER_COMPACTED),
+    }
+    if persistent:
+        stats["deduplicationStatus"] = "Disabled" if topic.deduplication is None else "Enabled"
+    if topic.producers.topic_epoch is not None:
+        stats["topicEpoch"] = topic.producers.topic_epoch
+    if broker.config.web_service_url is not None:
+        stats["ownerBroker"] = broker.config.web_service_url.split("://", 1)[1]
     return stats
 
 
-def _subscription_stats(subscription: Subscription | VolatileSubscription) -> dict[str, Any]:
+_NEVER_OF_A_TOPIC = {
+    "offloadedStorageSize": 0,
+    "lastOffloadLedgerId": 0,
+    "lastOffloadSuccessTimeStamp": 0,
+    "lastOffloadFailureTimeStamp": 0,
+    "ongoingTxnCount": 0,
+    "abortedTxnCount": 0,
+    "committedTxnCount": 0,
+}
+
+_NEVER_COMPACTED = {
+    "lastCompactionRemovedEventCount": 0,
+    "lastCompactionSucceedTimestamp": 0,
+    "lastCompactionFailedTimestamp": 0,
+    "lastCompactionDurationTimeInMills": 0,
+}
+
+_NEVER_OF_A_SUBSCRIPTION = {
+    "filterProcessedMsgCount": 0,
+    "filterAcceptedMsgCount": 0,
+    "filterRejectedMsgCount": 0,
+    "filterRescheduledMsgCount": 0,
+    "dispatchThrottledMsgEventsBySubscriptionLimit": 0,
+    "dispatchThrottledBytesEventsBySubscriptionLimit": 0,
+    "dispatchThrottledMsgEventsByTopicLimit": 0,
+    "dispatchThrottledBytesEventsByTopicLimit": 0,
+    "dispatchThrottledMsgEventsByBrokerLimit": 0,
+    "dispatchThrottledBytesEventsByBrokerLimit": 0,
+}
+
+
+def _earliest(subscriptions: Iterable[dict[str, Any]]) -> int:
+    times = [each["earliestMsgPublishTimeInBacklog"] for each in subscriptions]
+    return min((time for time in times if time), default=0)
+
+
+def _publisher_stats(broker: "Broker", producer: Producer, rates: Rates) -> dict[str, Any]:
+    rate = rates.of(producer)
+    return {
+        "accessMode": MODE_NAMES[producer.mode],
+        "msgRateIn": rate.messages_in,
+        "msgThroughputIn": rate.bytes_in,
+        "averageMsgSize": rate.bytes_in / rate.messages_in if rate.messages_in else 0.0,
+        "producerId": producer.id,
+        "supportsPartialProducer": False,
+        "producerName": producer.name,
+        "address": f"/{producer.connection.peer}",
+        "connectedSince": _date(broker, producer.connected_at),
+        "clientVersion": producer.connection.client_version,
+        "metadata": dict(producer.metadata),
+    }
+
+
+# --- its subscriptions --------------------------------------------------------------------------------
+
+
+def _subscription_stats(subscription: AnySubscription, rates: Rates, options: StatsOptions) -> dict[str, Any]:
+    broker = subscription.topic.broker
     dispatcher = subscription.dispatcher
-    unacked = 0 if dispatcher is None else sum(dispatcher.unacked(each) for each in subscription.consumers)
-    kind = "None" if subscription.kind is None else SubType.Name(subscription.kind)
+    consumers = subscription.consumers
+    rate = rates.of(subscription)
+    _, _, messages_out, bytes_out = subscription.counters()
+    shared = dispatcher if isinstance(dispatcher, Shared) else None
+    unacked = sum(dispatcher.unacked(each) for each in consumers) if dispatcher is not None else 0
+    backlog = subscription.backlog
+    earliest = backlog_size = ranges = 0
+    if isinstance(subscription, Subscription):
+        backlog_size = _backlog_size(subscription)
+        ranges = len(subscription.cursor.ranges)
+        if options.earliest_time and backlog:
+            earliest = subscription.topic.log.entry(_first_unacknowledged(subscription)).publish_time
     stats: dict[str, Any] = {
-        "type": kind,
-        "msgBacklog": subscription.backlog,
-        "backlog": subscription.backlog,
-        "unackedMessages": unacked,
-        "durable": subscription.durable,
+        "msgRateOut": rate.messages_out,
+        "msgThroughputOut": rate.bytes_out,
+        "bytesOutCounter": bytes_out,
+        "msgOutCounter": messages_out,
+        "msgBacklog": backlog,
+        "backlog": backlog,
+        "backlogSize": backlog_size,
+        "earliestMsgPublishTimeInBacklog": earliest,
+        "msgBacklogNoDelayed": backlog,
+        "blockedSubscriptionOnUnackedMsgs": shared is not None and shared.blocked,
+        "msgDelayed": 0,
+        "msgInReplay": shared.replaying if shared is not None else 0,
+        "unackedMessages": unacked if shared is not None else 0,
+        "type": "None" if subscription.kind is None else SubType.Name(subscription.kind),
+        "totalMsgExpired": subscription.expired,
+        "lastConsumedFlowTimestamp": _moment(broker, subscription.flowed_at),
+        "lastConsumedTimestamp": max((_moment(broker, each.delivered_at) for each in consumers), default=0),
+        "lastAckedTimestamp": max((_moment(broker, each.acknowledged_at) for each in consumers), default=0),
+        "lastMarkDeleteAdvancedTimestamp": _moment(broker, subscription.advanced_at),
+        "consumers": [_consumer_stats(subscription, each, rates) for each in consumers]
+        if options.consumers
+        else [],
         "isDurable": subscription.durable,
-        "consumers": [_consumer_stats(subscription, each) for each in subscription.consumers],
+        "isReplicated": False,
+        "allowOutOfOrderDelivery": isinstance(dispatcher, KeyShared) and dispatcher.allow_out_of_order,
+        "nonContiguousDeletedMessagesRanges": ranges,
+        "delayedMessageIndexSizeInBytes": 0,
+        "subscriptionProperties": dict(subscription.properties),
+        **_NEVER_OF_A_SUBSCRIPTION,
+        "durable": subscription.durable,
+        "replicated": False,
     }
     if isinstance(subscription, VolatileSubscription):
         stats["dropped"] = subscription.dropped
-        return stats
-    stats["subscriptionProperties"] = dict(subscription.properties)
-    if isinstance(dispatcher, Shared):
-        stats["blockedSubscriptionOnUnackedMsgs"] = dispatcher.blocked
-        stats["msgInReplay"] = dispatcher.replaying
-    elif dispatcher is not None:
-        active = getattr(dispatcher, "active", None)
-        stats["activeConsumerName"] = active.name if isinstance(active, Consumer) else ""
+    if isinstance(dispatcher, KeyShared):
+        stats["keySharedMode"] = "STICKY" if dispatcher.sticky else "AUTO_SPLIT"
+    active = getattr(dispatcher, "active", None)
+    if isinstance(active, Consumer):
+        stats["activeConsumerName"] = active.name
     return stats
 
 
-def _consumer_stats(subscription: Subscription | VolatileSubscription, consumer: Consumer) -> dict[str, Any]:
+def _first_unacknowledged(subscription: Subscription) -> int:
+    return max(
+        subscription.cursor.next_unacknowledged(subscription.cursor.mark_delete + 1),
+        subscription.topic.log.first,
+    )
+
+
+def _backlog_size(subscription: Subscription) -> int:
+    """Bytes from the mark-delete position to the end, acknowledged ones among them, as Pulsar reckons it."""
+    log = subscription.topic.log
+    first = max(subscription.cursor.mark_delete + 1, log.first)
+    size = sum(ledger.size for ledger in log.ledgers if ledger.first >= first)
+    within = log.ledger_at(first)
+    if within.first < first:
+        size += sum(len(entry.data) for entry in within.entries[first - within.first :])
+    return size
+
+
+def _consumer_stats(subscription: AnySubscription, consumer: Consumer, rates: Rates) -> dict[str, Any]:
+    broker = subscription.topic.broker
     dispatcher = subscription.dispatcher
+    rate = rates.of(consumer)
     unacked = 0 if dispatcher is None else dispatcher.unacked(consumer)
+    delivered = _moment(broker, consumer.delivered_at)
+    acknowledged = _moment(broker, consumer.acknowledged_at)
     stats: dict[str, Any] = {
+        "msgRateOut": rate.messages_out,
+        "msgThroughputOut": rate.bytes_out,
+        "bytesOutCounter": consumer.bytes_out,
+        "msgOutCounter": consumer.messages_out,
         "consumerName": consumer.name,
         "availablePermits": consumer.permits,
         "available_permits": consumer.permits,
@@ -78,52 +249,168 @@ def _consumer_stats(subscription: Subscription | VolatileSubscription, consumer:
         "unacked": unacked,
         "blockedConsumerOnUnackedMsgs": consumer.blocked,
         "priorityLevel": consumer.priority,
-        "address": consumer.connection.peer,
+        "address": f"/{consumer.connection.peer}",
+        "connectedSince": _date(broker, consumer.connected_at),
         "clientVersion": consumer.connection.client_version,
-        "msgOutCounter": consumer.messages_out,
-        "bytesOutCounter": consumer.bytes_out,
+        "lastAckedTimestamp": acknowledged,
+        "lastConsumedTimestamp": delivered,
+        "lastConsumedFlowTimestamp": _moment(broker, consumer.flowed_at),
         "metadata": dict(consumer.metadata),
+        "lastAckedTime": _date(broker, acknowledged),
+        "lastConsumedTime": _date(broker, delivered),
     }
     if isinstance(dispatcher, KeyShared):
-        stats["keyHashRangeArrays"] = [list(each) for each in dispatcher.selector.ranges(consumer)]
+        ranges = dispatcher.selector.ranges(consumer)
+        stats["keyHashRangeArrays"] = [list(each) for each in ranges]
+        stats["keyHashRanges"] = [str(list(each)) for each in ranges]
     return stats
+
+
+# --- several together ---------------------------------------------------------------------------------
+
+_BY_NAME = {"publishers": "producerName", "consumers": "consumerName"}
+
+
+def sum_of_stats(each: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Of all partitions: numbers are added, producers, consumers and subscriptions are matched by name."""
+    summed: dict[str, Any] = {}
+    for stats in each:
+        for name, value in stats.items():
+            if name in _NOT_SUMMED:
+                continue
+            present = summed.get(name)
+            if name in _BY_NAME:
+                summed[name] = _joined(_BY_NAME[name], present or [], value)
+            elif name in _ONE_FOR_ALL:
+                summed[name] = max(present, value) if present is not None else value
+            elif isinstance(value, dict):
+                summed[name] = (
+                    sum_of_stats([present or {}, value])
+                    if name != "subscriptions"
+                    else {
+                        key: sum_of_stats(
+                            [found for part in (present or {}, value) if (found := part.get(key))]
+                        )
+                        for key in {**(present or {}), **value}
+                    }
+                )
+            elif isinstance(value, bool) or not isinstance(value, (int, float)):
+                summed.setdefault(name, value)
+            else:
+                summed[name] = value if present is None else present + value
+    if summed.get("msgRateIn"):
+        summed["averageMsgSize"] = summed["msgThroughputIn"] / summed["msgRateIn"]
+    return summed
+
+
+_NOT_SUMMED = frozenset(("deduplicationStatus", "ownerBroker", "topicEpoch"))
+
+_ONE_FOR_ALL = frozenset(
+    (
+        "backlogQuotaLimitSize",
+        "backlogQuotaLimitTime",
+        "oldestBacklogMessageAgeSeconds",
+        "earliestMsgPublishTimeInBacklogs",
+        "earliestMsgPublishTimeInBacklog",
+        "lastConsumedFlowTimestamp",
+        "lastConsumedTimestamp",
+        "lastAckedTimestamp",
+        "lastMarkDeleteAdvancedTimestamp",
+        "lastConsumedTime",
+        "lastAckedTime",
+        "producerId",
+        "priorityLevel",
+    )
+)
+"""Of these the greatest counts."""
+
+
+def _joined(key: str, present: list[dict[str, Any]], more: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    by_name = {each[key]: each for each in present}
+    for each in more:
+        found = by_name.get(each[key])
+        by_name[each[key]] = each if found is None else sum_of_stats([found, each])
+    return list(by_name.values())
+
+
+# --- inside -------------------------------------------------------------------------------------------
 
 
 def internal_stats(topic: Topic) -> dict[str, Any]:
     log = topic.log
     last = log.ledgers[-1]
-
-    def text(offset: int) -> str:
-        ledger_id, entry_id = log.position(offset)
-        return f"{ledger_id}:{entry_id}"
-
+    cursors = {name: _cursor_stats(topic, subscription) for name, subscription in topic.subscriptions.items()}
     return {
         "entriesAddedCounter": log.entries_added,
         "numberOfEntries": log.durable_end - log.first,
         "totalSize": log.size,
         "currentLedgerEntries": len(last.entries),
         "currentLedgerSize": last.size,
-        "lastConfirmedEntry": text(log.durable_end - 1),
+        "lastLedgerCreatedTimestamp": _date(topic.broker, last.opened_at),
+        "waitingCursorsCount": sum(cursor["waitingReadOp"] for cursor in cursors.values()),
+        "pendingAddEntriesCount": log.end - log.durable_end,
+        "lastConfirmedEntry": _position(topic, log.durable_end - 1),
         "state": "Terminated" if topic.terminated_at is not None else "LedgerOpened",
         "ledgers": [
-            {"ledgerId": ledger.id, "entries": len(ledger.entries), "size": ledger.size}
+            {
+                "ledgerId": ledger.id,
+                "entries": len(ledger.entries),
+                "size": ledger.size,
+                "offloaded": False,
+                "underReplicated": False,
+            }
             for ledger in log.ledgers
         ],
-        "cursors": {
-            name: {
-                "markDeletePosition": text(subscription.cursor.mark_delete),
-                "readPosition": text(
-                    getattr(subscription.dispatcher, "read", subscription.cursor.mark_delete + 1)
-                ),
-                "individuallyDeletedMessages": [
-                    f"({text(first - 1)}..{text(last_of_range)}]"
-                    for first, last_of_range in subscription.cursor.ranges
-                ],
-                "batchDeletedIndexes": len(subscription.cursor.partly),
-                "numberOfEntriesSinceFirstNotAckedMessage": log.durable_end
-                - subscription.cursor.mark_delete
-                - 1,
-            }
-            for name, subscription in topic.subscriptions.items()
+        "cursors": cursors,
+        "schemaLedgers": [],
+        "compactedLedger": {
+            "ledgerId": -1,
+            "entries": -1,
+            "size": -1,
+            "offloaded": False,
+            "underReplicated": False,
         },
     }
+
+
+def _cursor_stats(topic: Topic, subscription: Subscription) -> dict[str, Any]:
+    """Positions are kept with the topic, not in ledgers of their own: in Pulsar's word "NoLedger"."""
+    cursor = subscription.cursor
+    read: int = getattr(subscription.dispatcher, "read", cursor.mark_delete + 1)
+    waiting = read >= topic.log.durable_end and any(each.permits > 0 for each in subscription.consumers)
+    ranges = [
+        f"({_position(topic, first - 1)}..{_position(topic, last_of_range)}]"
+        for first, last_of_range in cursor.ranges
+    ]
+    return {
+        "markDeletePosition": _position(topic, cursor.mark_delete),
+        "readPosition": _position(topic, read),
+        "waitingReadOp": waiting,
+        "pendingReadOps": 0,
+        "messagesConsumedCounter": topic.log.entries_added - subscription.backlog,
+        "cursorLedger": -1,
+        "cursorLedgerLastEntry": -1,
+        "individuallyDeletedMessages": f"[{','.join(ranges)}]",
+        "state": "NoLedger",
+        "active": bool(subscription.consumers),
+        "numberOfEntriesSinceFirstNotAckedMessage": read - cursor.mark_delete,
+        "totalNonContiguousDeletedMessagesRange": len(ranges),
+        "subscriptionHavePendingRead": waiting,
+        "subscriptionHavePendingReplayRead": False,
+        "properties": {},
+    }
+
+
+def _position(topic: Topic, offset: int) -> str:
+    ledger_id, entry_id = topic.log.position(offset)
+    return f"{ledger_id}:{entry_id}"
+
+
+def _moment(broker: "Broker", at: int) -> int:
+    """Milliseconds since 1970 of a moment in nanoseconds of our own; what never was is 0."""
+    return broker.wall_time_of(at) if at >= 0 else 0
+
+
+def _date(broker: "Broker", wall_time: int) -> str:
+    """With milliseconds, where `wall_text` has seconds."""
+    return f"{broker.wall_text(wall_time)[:-1]}.{wall_time % 1000:03}Z"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from ..model.errors import (
     BrokerError,
+    InvalidConfiguration,
     InvalidTopicName,
     MetadataError,
     ProducerBusy,
@@ -71,6 +72,17 @@ MAX_PROPERTIES = 64 * 1024
 counts for `PAIR` more: an empty one is an object too."""
 
 PAIR = 16
+
+
+def check_text_properties(pairs: Iterable[tuple[str, str]]) -> None:
+    """Raises `InvalidConfiguration` where they are not text, or more than `MAX_PROPERTIES`."""
+    size = 0
+    for name, value in pairs:
+        if not isinstance(name, str) or not isinstance(value, str):
+            raise InvalidConfiguration(f"properties: text for text, not {name!r}: {value!r}")
+        size += len(name) + len(value) + PAIR
+    if size > MAX_PROPERTIES:
+        raise InvalidConfiguration(f"properties of {size} characters, allowed are {MAX_PROPERTIES}")
 
 
 def check_properties(what: str, pairs: Iterable[proto.KeyValue], most: int = MAX_PROPERTIES) -> None:

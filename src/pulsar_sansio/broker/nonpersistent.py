@@ -27,6 +27,9 @@ class VolatileSubscription:
 
     durable = False
     backlog = 0
+    expired = 0
+    advanced_at = -1
+    properties = ()
 
     def __init__(self, topic: "VolatileTopic", name: str) -> None:
         self.topic = topic
@@ -36,6 +39,10 @@ class VolatileSubscription:
         self.selector: Selector = AutoSplit()
         self.dropped = 0
         """Messages that nobody could take."""
+        self._out_before = (0, 0)
+        """Messages and bytes delivered to consumers that are gone."""
+        self.flowed_at = -1
+        """When the last FLOW came (ns); -1 is never."""
         self._turn = 0
         self.dispatcher: VolatileSubscription = self
 
@@ -74,8 +81,19 @@ class VolatileSubscription:
             return
         self.consumers.remove(consumer)
         self.selector.remove(consumer)
-        if not self.consumers:
-            self.topic.subscriptions.pop(self.name, None)
+        messages, size = self._out_before
+        self._out_before = messages + consumer.messages_out, size + consumer.bytes_out
+        if not self.consumers and self.topic.subscriptions.pop(self.name, None) is not None:
+            _, _, messages, size = self.counters()
+            messages_before, size_before = self.topic.out_of_deleted
+            self.topic.out_of_deleted = messages_before + messages, size_before + size
+
+    def counters(self) -> tuple[int, int, int, int]:
+        """Messages and bytes in (none), messages and bytes out."""
+        messages, size = self._out_before
+        for consumer in self.consumers:
+            messages, size = messages + consumer.messages_out, size + consumer.bytes_out
+        return 0, 0, messages, size
 
     # --- what -----------------------------------------------------------------------------------------
 
@@ -104,6 +122,7 @@ class VolatileSubscription:
 
     def grant(self, consumer: Consumer, permits: int) -> None:
         consumer.flowed = True
+        consumer.flowed_at = self.flowed_at = consumer.connection.context.now
         consumer.permits += permits
 
     # --- what means nothing here ----------------------------------------------------------------------
@@ -146,6 +165,10 @@ class VolatileSubscription:
         for consumer in list(self.consumers):
             consumer.connection.close_consumer(consumer)
 
+    def delete(self) -> None:
+        """Closing is enough; the consumers may come back."""
+        self.unload()
+
 
 class VolatileTopic:
     """One non-persistent topic; exists while it is used."""
@@ -166,6 +189,16 @@ class VolatileTopic:
         self.closing = False
         self.messages_in = 0
         self.bytes_in = 0
+        self.out_of_deleted = (0, 0)
+        """Messages and bytes delivered by subscriptions that are gone."""
+
+    def counters(self) -> tuple[int, int, int, int]:
+        """Messages and bytes in, messages and bytes out."""
+        messages, size = self.out_of_deleted
+        for subscription in self.subscriptions.values():
+            _, _, more, bytes_out = subscription.counters()
+            messages, size = messages + more, size + bytes_out
+        return self.messages_in, self.bytes_in, messages, size
 
     def save(self) -> None:
         """Nothing of it is kept."""
@@ -186,6 +219,7 @@ class VolatileTopic:
         self.messages_in += messages
         self.bytes_in += len(data)
         producer.messages_in += messages
+        producer.bytes_in += len(data)
         for subscription in list(self.subscriptions.values()):
             subscription.deliver(data, messages, metadata)
         producer.pending += 1

@@ -4,6 +4,7 @@ Looked up topic first, then namespace, then the broker's configuration (rules TE
 policies that the broker enforces exist here; a name that is not a field is refused.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 
 from ..model.errors import InvalidConfiguration
@@ -15,13 +16,15 @@ class Policies:
     """One level of policies. Every field None: nothing set.
 
     `retention_time` (seconds) and `retention_size` (bytes) keep entries that all subscriptions acknowledged;
-    -1 is without limit, and both must allow it (rule STORE-31). `message_ttl` (seconds): older entries count
+    -1 is without limit, and both must allow it (rule STORE-31). `auto_topic_partitions`: of topics that come
+    into being when they are used; 0 is not partitioned. `message_ttl` (seconds): older entries count
     as acknowledged (rule STORE-32). `max_message_size` (bytes) of a payload; chunks are exempt.
     `max_producers`, `max_consumers` per topic and `max_consumers_per_subscription`: 0 is no limit.
     """
 
     deduplication: bool | None = None
     auto_topic_creation: bool | None = None
+    auto_topic_partitions: int | None = None
     auto_subscription_creation: bool | None = None
     max_unacked_messages_per_consumer: int | None = None
     max_unacked_messages_per_subscription: int | None = None
@@ -40,14 +43,22 @@ class Policies:
         if kind is None:
             raise InvalidConfiguration(f"no such policy: {name!r}; there are {', '.join(_KINDS)}")
         if value is not None:
+            most = _MOST.get(name, 2**63 - 1)
             wrong = not isinstance(value, bool) if kind is bool else isinstance(value, bool)
             allowed = (int, float) if kind is float else kind
             least = -1 if name.startswith("retention") else 0
-            if wrong or not isinstance(value, allowed) or (kind is not bool and not value >= least):  # type: ignore[operator]
+            if wrong or not isinstance(value, allowed) or (kind is not bool and not least <= value <= most):  # type: ignore[operator]
                 raise InvalidConfiguration(
-                    f"policy {name}: {kind.__name__} of at least {least}, not {value!r}"
+                    f"policy {name}: {kind.__name__} from {least} to {most}, not {value!r}"
                 )
         return replace(self, **{name: value})  # type: ignore[arg-type]
+
+    def with_policies(self, values: Mapping[str, object]) -> "Policies":
+        """A copy with several changed."""
+        changed = self
+        for name, value in values.items():
+            changed = changed.with_policy(name, value)
+        return changed
 
     def over(self, below: "Policies") -> "Policies":
         """These policies where they say something, `below` where not."""
@@ -60,6 +71,7 @@ class Policies:
         return cls(
             deduplication=config.deduplication,
             auto_topic_creation=config.auto_topic_creation,
+            auto_topic_partitions=config.auto_topic_partitions,
             auto_subscription_creation=config.auto_subscription_creation,
             max_unacked_messages_per_consumer=config.max_unacked_messages_per_consumer,
             max_unacked_messages_per_subscription=config.max_unacked_messages_per_subscription,
@@ -71,6 +83,10 @@ class Policies:
             retention_size=0,
             encryption_required=False,
         )
+
+
+_MOST = {"auto_topic_partitions": 10_000}
+"""Greatest values, where there is one beyond 64 bits."""
 
 
 def _kind(annotation: object) -> type:

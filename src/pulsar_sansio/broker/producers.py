@@ -36,6 +36,7 @@ class Producer:
 
     __slots__ = (
         "_drained",
+        "bytes_in",
         "closing",
         "connected_at",
         "connection",
@@ -81,6 +82,11 @@ class Producer:
         """Messages taken and not yet durable."""
         self._drained: list[Callable[[], None]] = []
         self.messages_in = 0
+        self.bytes_in = 0
+
+    def counters(self) -> tuple[int, int, int, int]:
+        """Messages and bytes in, messages and bytes out (none)."""
+        return self.messages_in, self.bytes_in, 0, 0
 
     def close_when_drained(self, then: Callable[[], None]) -> None:
         """Take nothing more; call `then` after the receipts of what was taken.

@@ -98,7 +98,21 @@ class PartitionsSaved:
 
 
 @dataclass(slots=True)
+class PropertiesSaved:
+    """What an administrator wrote on a topic (its full or base name); empty removes it."""
+
+    topic: str
+    properties: tuple[tuple[str, str], ...]
+
+
+@dataclass(slots=True)
 class TenantSaved:
+    tenant: str
+    admin_roles: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class TenantDeleted:
     tenant: str
 
 
@@ -108,6 +122,11 @@ class PoliciesSaved:
 
     scope: str
     policies: Policies
+
+
+@dataclass(slots=True)
+class NamespaceDeleted:
+    namespace: str
 
 
 @dataclass(slots=True)
@@ -144,8 +163,11 @@ Record = (
     | CursorDeleted
     | SequenceSaved
     | PartitionsSaved
+    | PropertiesSaved
     | TenantSaved
+    | TenantDeleted
     | PoliciesSaved
+    | NamespaceDeleted
     | SchemaSaved
     | SchemaDeleted
     | BrokerStarted
@@ -176,11 +198,13 @@ class StoredState:
 
     incarnation: int = 0
     next_ledger_id: int = 0
-    tenants: set[str] = field(default_factory=set)
+    tenants: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """Tenant -> the roles of its administrators."""
     policies: dict[str, Policies] = field(default_factory=dict)
     partitions: dict[str, int] = field(default_factory=dict)
     topics: dict[str, StoredTopic] = field(default_factory=dict)
     schemas: dict[str, SchemaSaved] = field(default_factory=dict)
+    properties: dict[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
 
     def apply(self, record: Record) -> None:
         match record:
@@ -208,6 +232,7 @@ class StoredState:
             case TopicDeleted():
                 self.topics.pop(record.topic, None)
                 self.policies.pop(record.topic, None)
+                self.properties.pop(record.topic, None)
             case CursorDeleted():
                 self.topics[record.topic].cursors.pop(record.subscription, None)
             case PartitionsSaved():
@@ -216,10 +241,19 @@ class StoredState:
                 else:
                     self.partitions.pop(record.topic, None)
                     self.policies.pop(record.topic, None)
+                    self.properties.pop(record.topic, None)
+            case PropertiesSaved():
+                self.properties[record.topic] = record.properties
+                if not record.properties:
+                    del self.properties[record.topic]
             case TenantSaved():
-                self.tenants.add(record.tenant)
+                self.tenants[record.tenant] = record.admin_roles
+            case TenantDeleted():
+                self.tenants.pop(record.tenant, None)
             case PoliciesSaved():
                 self.policies[record.scope] = record.policies
+            case NamespaceDeleted():
+                self.policies.pop(record.namespace, None)
             case SchemaSaved():
                 self.schemas[record.topic] = record
             case SchemaDeleted():
@@ -232,7 +266,7 @@ class StoredState:
         return StoredState(
             self.incarnation,
             self.next_ledger_id,
-            set(self.tenants),
+            dict(self.tenants),
             dict(self.policies),
             dict(self.partitions),
             {
@@ -249,6 +283,7 @@ class StoredState:
                 for name, topic in self.topics.items()
             },
             dict(self.schemas),
+            dict(self.properties),
         )
 
 

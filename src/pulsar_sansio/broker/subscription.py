@@ -47,6 +47,13 @@ class Subscription:
         """A seek, unload or delete is running: nothing is delivered, newcomers get ServiceNotReady."""
         self.max_unacked_per_consumer = 0
         self.max_unacked = 0
+        self.expired = 0
+        """Entries that their time to live acknowledged."""
+        self._out_before = (0, 0)
+        """Messages and bytes delivered to consumers that are gone."""
+        self.flowed_at = -1
+        self.advanced_at = -1
+        """When the last FLOW came and when the mark-delete position moved last (ns); -1 is never."""
         self.orphaned_at = self.context.now
         """Non-durable: when a seek sent its last consumer away; it is expected back soon."""
         self.read_limits()
@@ -120,6 +127,8 @@ class Subscription:
         if self.dispatcher is None or consumer not in self.dispatcher.consumers:
             return
         self.dispatcher.remove(consumer)
+        messages, size = self._out_before
+        self._out_before = messages + consumer.messages_out, size + consumer.bytes_out
         if not self.durable and not self.fenced and not self.dispatcher.consumers:
             self.delete()
 
@@ -128,11 +137,19 @@ class Subscription:
         for consumer in list(self.consumers):
             consumer.connection.close_consumer(consumer)
 
+    def counters(self) -> tuple[int, int, int, int]:
+        """Messages and bytes in (none), messages and bytes out."""
+        messages, size = self._out_before
+        for consumer in self.consumers:
+            messages, size = messages + consumer.messages_out, size + consumer.bytes_out
+        return 0, 0, messages, size
+
     # --- permits --------------------------------------------------------------------------------------
 
     def grant(self, consumer: Consumer, permits: int) -> None:
         """FLOW (rule BROKER-28)."""
         consumer.flowed = True
+        consumer.flowed_at = self.flowed_at = self.context.now
         if consumer.blocked:
             consumer.saved_permits += permits
         else:
@@ -148,6 +165,7 @@ class Subscription:
         log = self.topic.log
         dispatcher = self.dispatcher
         assert dispatcher is not None
+        consumer.acknowledged_at = self.context.now
         before = cursor.mark_delete
         changed = False
         for ledger_id, entry_id, ack_set in ids:
@@ -176,6 +194,7 @@ class Subscription:
         """
         if self.kind in (SubType.Shared, SubType.Key_Shared):
             return
+        consumer.acknowledged_at = self.context.now
         log = self.topic.log
         offset = log.exact(ledger_id, entry_id)
         if offset is None and entry_id < 0 and 0 <= ledger_id <= log.ledgers[-1].id:
@@ -212,6 +231,7 @@ class Subscription:
             self.topic.journal.cursor_moved(self)
         mark = self.cursor.mark_delete
         if mark != before:
+            self.advanced_at = self.context.now
             self.topic.mark_delete_moved(mark)
             if mark + 1 >= self.topic.log.durable_end:
                 self.check_end_of_topic()
@@ -302,7 +322,10 @@ class Subscription:
         self.disconnect_all()
         if self.dispatcher is not None:
             self.dispatcher.close()
-        self.topic.subscriptions.pop(self.name, None)
+        if self.topic.subscriptions.pop(self.name, None) is not None:
+            _, _, messages, size = self.counters()
+            messages_before, size_before = self.topic.out_of_deleted
+            self.topic.out_of_deleted = messages_before + messages, size_before + size
         self.topic.journal.forget_cursor(self)
         if self.durable:
             self.topic.journal.records.append(CursorDeleted(self.topic.name, self.name))

@@ -1,0 +1,56 @@
+"""Rates: messages and bytes per second over the last whole housekeeping interval, as stats show them.
+
+The Java broker reckons its rates once a minute too. Counters are read and nothing is counted here, so this
+costs nothing while messages pass.
+"""
+
+from collections.abc import Iterable
+from typing import Protocol
+
+
+class Counted(Protocol):
+    """Whatever has counters: messages and bytes, in and out, since it came into being."""
+
+    def counters(self) -> tuple[int, int, int, int]: ...
+
+
+class Rate:
+    """Per second; 0 before the first whole interval."""
+
+    __slots__ = ("bytes_in", "bytes_out", "messages_in", "messages_out")
+
+    def __init__(self, messages_in: float, bytes_in: float, messages_out: float, bytes_out: float) -> None:
+        self.messages_in = messages_in
+        self.bytes_in = bytes_in
+        self.messages_out = messages_out
+        self.bytes_out = bytes_out
+
+
+NONE = Rate(0.0, 0.0, 0.0, 0.0)
+
+
+class Rates:
+    """Counters at the end of the last interval, and what happened in it."""
+
+    def __init__(self, now: int) -> None:
+        self._since = now
+        self._before: dict[Counted, tuple[int, int, int, int]] = {}
+        self._rates: dict[Counted, Rate] = {}
+
+    def of(self, thing: Counted) -> Rate:
+        return self._rates.get(thing, NONE)
+
+    def update(self, now: int, things: Iterable[Counted]) -> None:
+        """An interval ends. What is not among `things` any more is forgotten."""
+        seconds = (now - self._since) / 1_000_000_000
+        if seconds <= 0:
+            return
+        counters = {thing: thing.counters() for thing in things}
+        nothing = (0, 0, 0, 0)
+        self._rates = {
+            thing: Rate(*((new - old) / seconds for new, old in zip(after, before, strict=True)))
+            for thing, after in counters.items()
+            if after != (before := self._before.get(thing, nothing))
+        }
+        self._before = counters
+        self._since = now

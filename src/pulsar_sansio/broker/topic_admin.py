@@ -1,0 +1,398 @@
+"""What an administrator does with topics: create, grow, unload, terminate, delete, list, look inside.
+
+The part of `Administration` that knows topics; its rules are the same. A partitioned topic is only a name
+over its partitions (TOPIC-03): what is done to it is done to each of them.
+"""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from ..core.context import Context
+from ..model.errors import InvalidConfiguration, InvalidTopicName, TopicNameRefused
+from ..model.message_id import MessageId
+from ..model.topic_name import TopicName
+from .config import BrokerConfig
+from .inspection import StatsOptions, internal_stats, sum_of_stats, topic_stats
+from .journal import Journal
+from .lookups import check_text_properties, parse_topic
+from .mistakes import AlreadyThere, NoSuchThing, StillInUse, WrongKind
+from .outputs import Output
+from .policies import Policies
+from .rates import Rates
+from .schemas import Schemas
+from .store import PartitionsSaved, PropertiesSaved
+from .topic import Topic
+
+if TYPE_CHECKING:
+    from .broker import AnyTopic
+
+MAX_PARTITIONS = 10_000
+"""More is taken for a slip of the pen."""
+
+
+class TopicAdministration:
+    """The administrator's commands that name a topic."""
+
+    config: BrokerConfig
+    context: Context[Output]
+    journal: Journal
+    schemas: Schemas
+    defaults: Policies
+    policies: dict[str, Policies]
+    partitions: dict[str, int]
+    properties: dict[str, tuple[tuple[str, str], ...]]
+    rates: Rates
+    all_topics: "dict[str, AnyTopic]"
+
+    if TYPE_CHECKING:
+
+        def _settle(self) -> None: ...
+        def effective_policies(self, topic: TopicName) -> Policies: ...
+        def make_topic(self, name: TopicName) -> AnyTopic: ...
+        def topic_names(self, namespace: str) -> list[str]: ...
+
+    # --- making and growing ---------------------------------------------------------------------------
+
+    def create_topic(self, now: int, topic: str, properties: Mapping[str, str] | None = None) -> None:
+        """A topic without partitions, or a missing partition of a topic that has them.
+
+        Raises `AlreadyThere`, `NoSuchThing` without the namespace, `InvalidConfiguration` for the name of a
+        partition that cannot be or for properties that are not text.
+        """
+        self.context.now = now
+        name = self._new_name(topic)
+        index = name.partition
+        if index >= 0 and index >= self.partitions.get(str(name.base), 0):
+            raise InvalidConfiguration(f"{topic} is named like a partition, and {name.base} has no such one")
+        pairs = _pairs(properties)
+        self.make_topic(name)
+        self._save_properties(name, pairs)
+        self._settle()
+
+    def create_partitioned_topic(
+        self, now: int, topic: str, partitions: int, properties: Mapping[str, str] | None = None
+    ) -> None:
+        """A topic of `partitions` (1 to 10 000) partitions, which are created too."""
+        self.context.now = now
+        name = self._new_name(topic)
+        self._check_partitions(partitions)
+        if name.partition >= 0:
+            raise InvalidConfiguration(f"{topic} is itself the name of a partition")
+        pairs = _pairs(properties)
+        self._create_partitions(name, partitions)
+        self._save_properties(name, pairs)
+        self._settle()
+
+    def update_partitions(self, now: int, topic: str, partitions: int) -> None:
+        """More partitions; fewer is not possible. Raises `NoSuchThing`, `InvalidConfiguration`."""
+        self.context.now = now
+        name = TopicName.parse(topic)
+        present = self.partitions.get(str(name))
+        if present is None:
+            raise NoSuchThing(f"{name} is no partitioned topic")
+        self._check_partitions(partitions)
+        if partitions <= present:
+            raise InvalidConfiguration(f"partitions: more than the {present} there are, not {partitions}")
+        self._create_partitions(name, partitions)
+        self._settle()
+
+    def _new_name(self, topic: str) -> TopicName:
+        try:
+            name = parse_topic(topic)
+        except TopicNameRefused as error:
+            raise InvalidTopicName(error.text) from None
+        self._check_namespace(name.namespace_name)
+        if str(name) in self.all_topics or str(name) in self.partitions:
+            raise AlreadyThere(f"topic {name} exists")
+        return name
+
+    def _check_namespace(self, namespace: str) -> None:
+        if namespace not in self.policies or "://" in namespace:
+            raise NoSuchThing(f"no namespace {namespace}")
+
+    @staticmethod
+    def _check_partitions(partitions: int) -> None:
+        if (
+            isinstance(partitions, bool)
+            or not isinstance(partitions, int)
+            or not 1 <= partitions <= MAX_PARTITIONS
+        ):
+            raise InvalidConfiguration(f"partitions: 1 to {MAX_PARTITIONS}, not {partitions!r}")
+
+    def _create_partitions(self, name: TopicName, partitions: int) -> None:
+        """New partitions of a topic get the subscriptions that the present ones have."""
+        first = self.all_topics.get(str(name.partition_name(0)))
+        self.partitions[str(name)] = partitions
+        self.journal.records.append(PartitionsSaved(str(name), partitions))
+        for index in range(partitions):
+            partition = name.partition_name(index)
+            if str(partition) in self.all_topics:
+                continue
+            made = self.make_topic(partition)
+            if isinstance(made, Topic) and isinstance(first, Topic):
+                for subscription in first.subscriptions.values():
+                    if subscription.durable:
+                        made.subscribe(subscription.name, made.log.first - 1, True, subscription.properties)
+
+    # --- properties -----------------------------------------------------------------------------------
+
+    def topic_properties(self, topic: str) -> dict[str, str]:
+        """What was given when it was created. Raises `NoSuchThing`."""
+        return dict(self.properties.get(self._existing(topic), ()))
+
+    def _save_properties(self, name: TopicName, pairs: tuple[tuple[str, str], ...]) -> None:
+        if pairs:
+            self.properties[str(name)] = pairs
+            self.journal.records.append(PropertiesSaved(str(name), pairs))
+
+    # --- finding --------------------------------------------------------------------------------------
+
+    def _existing(self, topic: str) -> str:
+        """The full name of a topic, partitioned or not. Raises `NoSuchThing`."""
+        name = str(TopicName.parse(topic))
+        if name not in self.all_topics and name not in self.partitions:
+            raise NoSuchThing(f"no topic {name}")
+        return name
+
+    def _topic(self, topic: str) -> "AnyTopic":
+        """Raises `NoSuchThing`, or `WrongKind` for a partitioned one."""
+        name = self._existing(topic)
+        if name in self.partitions:
+            raise WrongKind(f"{name} is partitioned: name one of its partitions")
+        return self.all_topics[name]
+
+    def _persistent_topic(self, topic: str) -> Topic:
+        found = self._topic(topic)
+        if not isinstance(found, Topic):
+            raise WrongKind(f"{found.name} is not persistent")
+        return found
+
+    def _topics_of(self, topic: str) -> "list[AnyTopic]":
+        """The topic, or every partition of it that is there. Raises `NoSuchThing`."""
+        name = self._existing(topic)
+        if name not in self.partitions:
+            return [self.all_topics[name]]
+        base = TopicName.parse(name)
+        names = [str(base.partition_name(index)) for index in range(self.partitions[name])]
+        return [self.all_topics[each] for each in names if each in self.all_topics]
+
+    def topics(self, namespace: str) -> list[str]:
+        """Full names of the namespace's topics, partitions one by one. Raises `NoSuchThing`."""
+        self._check_namespace(namespace)
+        return self.topic_names(namespace)
+
+    def partitioned_topics(self, namespace: str) -> list[str]:
+        """Full names of the namespace's partitioned topics. Raises `NoSuchThing`."""
+        self._check_namespace(namespace)
+        return sorted(name for name in self.partitions if TopicName.parse(name).namespace_name == namespace)
+
+    def topic_partitions(self, topic: str) -> int:
+        """How many partitions; 0 for a topic without. Raises `NoSuchThing`."""
+        return self.partitions.get(self._existing(topic), 0)
+
+    # --- unloading and ending -------------------------------------------------------------------------
+
+    def unload(self, now: int, topic: str) -> None:
+        """Send producers and consumers away; they come back and find what is durable (GAP-37)."""
+        self.context.now = now
+        for each in self._topics_of(topic):
+            each.unload()
+        self._settle()
+
+    def terminate(self, now: int, topic: str) -> MessageId:
+        """No more messages. The id of the last one; of an empty topic it is its ledger's and -1.
+
+        Raises `NoSuchThing`, or `WrongKind` for partitioned and non-persistent topics.
+        """
+        self.context.now = now
+        only = self._persistent_topic(topic)
+        only.terminate()
+        self._settle()
+        ledger_id, entry_id = only.log.position(only.log.end - 1)
+        return MessageId(ledger_id, entry_id, only.partition)
+
+    def delete_topic(self, now: int, topic: str, force: bool = False) -> None:
+        """Away with the topic, partitions and all.
+
+        Raises `NoSuchThing`, or `StillInUse` while producers or consumers are connected, unless `force`.
+        """
+        self.context.now = now
+        topics = self._topics_of(topic)
+        if not force:
+            for each in topics:
+                connected = len(each.producers.by_name) + each.consumer_count
+                if connected:
+                    raise StillInUse(f"Topic has {connected} connected producers/consumers")
+        name = self._existing(topic)
+        for each in topics:
+            each.delete()
+            del self.all_topics[each.name]
+            self.policies.pop(each.name, None)
+            self.properties.pop(each.name, None)
+        if self.partitions.pop(name, None):
+            self.journal.records.append(PartitionsSaved(name, 0))
+            self.policies.pop(name, None)
+            self.properties.pop(name, None)
+        if TopicName.parse(topic).partition < 0:
+            self.schemas.forget(TopicName.parse(topic))
+        self._settle()
+
+    # --- subscriptions --------------------------------------------------------------------------------
+
+    def subscriptions(self, topic: str) -> list[str]:
+        """Names, of all partitions together. Raises `NoSuchThing`."""
+        return sorted({name for each in self._topics_of(topic) for name in each.subscriptions})
+
+    def create_subscription(
+        self, now: int, topic: str, subscription: str, position: MessageId | None = None
+    ) -> None:
+        """A durable subscription that begins with the first message at or after `position`; None is the end.
+
+        Raises `NoSuchThing`, `AlreadyThere`, `WrongKind` for non-persistent topics, `InvalidConfiguration`.
+        """
+        self.context.now = now
+        if not subscription.strip():
+            raise InvalidConfiguration("the subscription's name is empty")
+        topics = self._topics_of(topic)
+        for each in topics:
+            if not isinstance(each, Topic):
+                raise WrongKind(f"{each.name} is not persistent")
+            if subscription in each.subscriptions:
+                raise AlreadyThere(f"subscription {subscription} of {each.name} exists")
+        for each in topics:
+            assert isinstance(each, Topic)
+            log = each.log
+            begin = log.end if position is None else log.offset(position.ledger_id, position.entry_id)
+            each.subscribe(subscription, begin - 1, True)
+        self._settle()
+
+    def delete_subscription(self, now: int, topic: str, subscription: str, force: bool = False) -> None:
+        """Raises `NoSuchThing`, or `StillInUse` while consumers are connected, unless `force`."""
+        self.context.now = now
+        found = [
+            each.subscriptions[subscription]
+            for each in self._topics_of(topic)
+            if subscription in each.subscriptions
+        ]
+        if not found:
+            raise NoSuchThing(f"no subscription {subscription} of {topic}")
+        if not force and any(each.consumers for each in found):
+            raise StillInUse(f"subscription {subscription} has active connected consumers")
+        for each in found:
+            each.delete()
+        self._settle()
+
+    def skip_messages(self, now: int, topic: str, subscription: str, count: int | None = None) -> None:
+        """Acknowledge the next `count` entries on the consumers' behalf; None is all there are.
+
+        Raises `NoSuchThing`.
+        """
+        self.context.now = now
+        for each in self._subscribed_topics(topic, subscription):
+            found = each.subscriptions[subscription]
+            last = each.log.durable_end - 1
+            if count is not None:
+                offset = found.cursor.mark_delete
+                for _ in range(count):
+                    offset = found.cursor.next_unacknowledged(offset + 1)
+                    if offset >= last:
+                        break
+                last = min(offset, last)
+            if found.skip_up_to(last) and found.dispatcher is not None:
+                found.dispatcher.dispatch()
+        self._settle()
+
+    def reset_cursor(self, now: int, topic: str, subscription: str, position: MessageId | int) -> None:
+        """Move a subscription to a message id or to a publish time (ms); its consumers reconnect."""
+        self.context.now = now
+        for each in self._subscribed_topics(topic, subscription):
+            if isinstance(position, MessageId):
+                offset = each.log.offset(position.ledger_id, position.entry_id)
+            else:
+                offset = each.log.find_publish_time(position)
+            each.subscriptions[subscription].seek(offset - 1, None)
+        self._settle()
+
+    def _subscribed_topics(self, topic: str, subscription: str) -> list[Topic]:
+        """The topic or its partitions, all of which have this subscription. Raises `NoSuchThing`."""
+        topics = []
+        for each in self._topics_of(topic):
+            if not isinstance(each, Topic) or subscription not in each.subscriptions:
+                raise NoSuchThing(f"no subscription {subscription} of persistent topic {each.name}")
+            topics.append(each)
+        return topics
+
+    # --- looking --------------------------------------------------------------------------------------
+
+    def stats(self, topic: str, options: StatsOptions | None = None) -> dict[str, Any]:
+        """As `GET …/stats`. Raises `NoSuchThing`, or `WrongKind` for a partitioned topic."""
+        return topic_stats(self._topic(topic), self.rates, options or StatsOptions())
+
+    def partitioned_stats(
+        self, topic: str, options: StatsOptions | None = None, per_partition: bool = True
+    ) -> dict[str, Any]:
+        """As `GET …/partitioned-stats`: the sum, and with `per_partition` each one's.
+
+        Raises `NoSuchThing`, `WrongKind`.
+        """
+        name = self._partitioned(topic)
+        each = {
+            found.name: topic_stats(found, self.rates, options or StatsOptions())
+            for found in self._topics_of(name)
+        }
+        summed = sum_of_stats(list(each.values()))
+        summed["metadata"] = self._partitions_metadata(name)
+        summed["partitions"] = each if per_partition else {}
+        return summed
+
+    def internal_stats(self, topic: str) -> dict[str, Any]:
+        """As `GET …/internalStats`: ledgers and cursors.
+
+        Raises `NoSuchThing`, or `WrongKind` for a partitioned or non-persistent topic.
+        """
+        return internal_stats(self._persistent_topic(topic))
+
+    def partitioned_internal_stats(self, topic: str) -> dict[str, Any]:
+        """As `GET …/partitioned-internalStats`. Raises `NoSuchThing`, `WrongKind`."""
+        name = self._partitioned(topic)
+        partitions = {
+            found.name: internal_stats(found) for found in self._topics_of(name) if isinstance(found, Topic)
+        }
+        return {"metadata": self._partitions_metadata(name), "partitions": partitions}
+
+    def _partitioned(self, topic: str) -> str:
+        name = self._existing(topic)
+        if name not in self.partitions:
+            raise WrongKind(f"{name} is not partitioned")
+        return name
+
+    def _partitions_metadata(self, name: str) -> dict[str, Any]:
+        metadata: dict[str, Any] = {"partitions": self.partitions[name], "deleted": False}
+        if name in self.properties:
+            metadata["properties"] = dict(self.properties[name])
+        return metadata
+
+    def partitions_metadata(self, topic: str) -> dict[str, Any]:
+        """As `GET …/partitions`. Raises `NoSuchThing`."""
+        name = self._existing(topic)
+        return (
+            self._partitions_metadata(name)
+            if name in self.partitions
+            else {"partitions": 0, "deleted": False}
+        )
+
+    def last_message_id(self, topic: str) -> MessageId:
+        """Of the last durable entry; of an empty topic its ledger's and -1.
+
+        Raises `NoSuchThing`, or `WrongKind` for a partitioned or non-persistent topic.
+        """
+        found = self._persistent_topic(topic)
+        ledger_id, entry_id = found.log.position(found.log.durable_end - 1)
+        return MessageId(ledger_id, entry_id, found.partition)
+
+
+def _pairs(properties: Mapping[str, str] | None) -> tuple[tuple[str, str], ...]:
+    """Raises `InvalidConfiguration` for what is not text or too much of it."""
+    pairs = tuple((properties or {}).items())
+    check_text_properties(pairs)
+    return pairs
