@@ -22,6 +22,7 @@ from .inspection import counted
 from .journal import Journal
 from .nonpersistent import VolatileTopic
 from .outputs import Output
+from .ownership import OwnedTopics, Owner
 from .policies import Policies
 from .rates import Rates
 from .schemas import Schemas
@@ -37,13 +38,25 @@ FIRST_NAMESPACES = ("public/default", "pulsar/system")
 """What a fresh broker has, as a fresh cluster does."""
 
 
-class Broker(Administration):
-    """One node. `state` is what `Store.load()` gave, `wall_time` the milliseconds since 1970 at `now`."""
+class Broker(Administration, OwnedTopics):
+    """One node. `state` is what `Store.load()` gave, `wall_time` the milliseconds since 1970 at `now`.
+
+    `owner`: for one node of several; `state` then holds only the topics that this one serves.
+    """
 
     def __init__(
-        self, now: int, config: BrokerConfig, state: StoredState | None = None, *, seed: int, wall_time: int
+        self,
+        now: int,
+        config: BrokerConfig,
+        state: StoredState | None = None,
+        *,
+        seed: int,
+        wall_time: int,
+        owner: Owner | None = None,
     ) -> None:
         self.config = config
+        self.owner = owner
+        self._leaving = set()
         self.context: Context[Output] = Context(now, seed)
         self._wall_offset = wall_time - now // 1_000_000
         self.keepalive_interval = seconds_to_ns(config.keepalive_interval)
@@ -251,6 +264,7 @@ class Broker(Administration):
         if topic is not None:
             return topic
         self.check_namespace(name.namespace_name)
+        self.check_served(text)
         if text in self.partitions:
             raise NotAllowed(f"{text} is a partitioned topic: use its partitions")
         partitions = self.partitions.get(str(name.base)) if name.partition >= 0 else None

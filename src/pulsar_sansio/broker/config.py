@@ -19,6 +19,8 @@ class BrokerConfig:
     Who it is
         `service_url`: the address clients are told to connect to; `service_url_tls`: for TLS, or None.
         `web_service_url`: `http://host:port` of the administration over HTTP, or None where there is none.
+        `protocol_version`: the highest this broker speaks, 12 to 21; the lower of both sides' counts.
+        `feature_flags`: False announces none, as older brokers do.
         `cluster`: first part of generated producer names. `server_version`: free text in CONNECTED.
         `proxy_through_service_url`: tell clients to reach the broker through the address they used, for
         brokers behind a port forward (LOOKUP-07).
@@ -63,6 +65,8 @@ class BrokerConfig:
     cluster: str = "standalone"
     server_version: str = "pulsar-trio"
     proxy_through_service_url: bool = False
+    protocol_version: int = 21
+    feature_flags: bool = True
 
     keepalive_interval: float = 30.0
     liveness_timeout: float = 5.0
@@ -119,6 +123,7 @@ class BrokerConfig:
             "key_shared_look_ahead",
         ):
             self._check(name, getattr(self, name), 1, 2**31 - 1)
+        self._check("protocol_version", self.protocol_version, 12, 21)
         self._check("max_message_size", self.max_message_size, 1024, 2**31 - 1 - 10_240)
         self._check("max_unsent_bytes", self.max_unsent_bytes, 1024, 2**40)
         self._check("keep_without_subscription", self.keep_without_subscription, 0, 2**40)

@@ -32,15 +32,23 @@ from .subscription import NO_REQUEST
 
 if TYPE_CHECKING:
     from .broker import Broker
-
-PROTOCOL_VERSION = 21
-"""The highest this broker speaks; the lower of both sides' counts."""
+    from .ownership import Elsewhere
 
 UNSENT_LIMIT_FACTOR = 16
 """A peer that lets this many times the high-water mark pile up (by requests alone) is disconnected."""
 
 Handler = Callable[["Connection", Any], None]
 Type = proto.BaseCommand.Type
+
+
+def _assign(
+    close: proto.CommandCloseProducer | proto.CommandCloseConsumer, moved_to: "Elsewhere | None"
+) -> None:
+    """Say where to go on, if that is known."""
+    if moved_to is not None:
+        close.assignedBrokerServiceUrl = moved_to.service_url
+        if moved_to.service_url_tls is not None:
+            close.assignedBrokerServiceUrlTls = moved_to.service_url_tls
 
 
 class State(Enum):
@@ -139,7 +147,7 @@ class Connection:
             self.error(NO_REQUEST, ServerError.NotAllowedError, "Reached the maximum number of connections")
             self.die("too many connections")
             return
-        self.protocol_version = max(0, min(command.protocol_version, PROTOCOL_VERSION))
+        self.protocol_version = max(0, min(command.protocol_version, broker.config.protocol_version))
         self.client_version = command.client_version[:256]
         self.state = State.CONNECTED
         connected = proto.CommandConnected(
@@ -147,7 +155,8 @@ class Connection:
             protocol_version=self.protocol_version,
             max_message_size=broker.config.max_message_size,
         )
-        connected.feature_flags.supports_get_partitioned_metadata_without_auto_creation = True
+        if broker.config.feature_flags:
+            connected.feature_flags.supports_get_partitioned_metadata_without_auto_creation = True
         self.send(Type.CONNECTED, connected)
         self._keepalive.set(self.context.now + broker.keepalive_interval)
 
@@ -313,32 +322,30 @@ class Connection:
         if self.producers.get(producer.id) is producer:
             del self.producers[producer.id]
 
-    def close_producer(self, producer: Producer) -> None:
-        """CLOSE_PRODUCER from the broker, after the receipts.
+    def close_producer(self, producer: Producer, moved_to: "Elsewhere | None" = None) -> None:
+        """CLOSE_PRODUCER from the broker, after the receipts; `moved_to`: who serves the topic now.
 
         SENDs that are on their way are ignored for one keep-alive interval (GAP-37).
         """
-        if producer.closing:
+        if not producer.closing:
+            producer.close_when_drained(lambda: self.drop_producer(producer, moved_to))
+
+    def drop_producer(self, producer: Producer, moved_to: "Elsewhere | None" = None) -> None:
+        """The same at once, whatever is not yet durable."""
+        if self.producers.get(producer.id) is not producer:
             return
-
-        def tell() -> None:
-            if self.producers.get(producer.id) is not producer:
-                return
-            self.forget_producer(producer)
-            now = self.context.now
-            self._closed_producers = {
-                each: until for each, until in self._closed_producers.items() if until > now
-            }
-            self._closed_producers[producer.id] = now + self.broker.keepalive_interval
-            if self.protocol_version < 5:
-                self.die("the client is too old for CLOSE_PRODUCER")
-            else:
-                self.send(
-                    Type.CLOSE_PRODUCER,
-                    proto.CommandCloseProducer(producer_id=producer.id, request_id=NO_REQUEST),
-                )
-
-        producer.close_when_drained(tell)
+        self.forget_producer(producer)
+        now = self.context.now
+        self._closed_producers = {
+            each: until for each, until in self._closed_producers.items() if until > now
+        }
+        self._closed_producers[producer.id] = now + self.broker.keepalive_interval
+        if self.protocol_version < 5:
+            self.die("the client is too old for CLOSE_PRODUCER")
+        else:
+            close = proto.CommandCloseProducer(producer_id=producer.id, request_id=NO_REQUEST)
+            _assign(close, moved_to)
+            self.send(Type.CLOSE_PRODUCER, close)
 
     def closed_lately(self, producer_id: int) -> bool:
         """Whether the broker itself closed this producer within the last keep-alive interval."""
@@ -350,24 +357,27 @@ class Connection:
             del self.consumers[consumer.id]
         consumer.subscription.remove(consumer)
 
-    def close_consumer(self, consumer: Consumer) -> None:
-        """CLOSE_CONSUMER from the broker: the client is to subscribe again."""
+    def close_consumer(self, consumer: Consumer, moved_to: "Elsewhere | None" = None) -> None:
+        """CLOSE_CONSUMER from the broker: the client is to subscribe again, at `moved_to` if given."""
         self.forget_consumer(consumer)
         if self.protocol_version < 5:
             self.die("the client is too old for CLOSE_CONSUMER")
         else:
-            self.send(
-                Type.CLOSE_CONSUMER,
-                proto.CommandCloseConsumer(consumer_id=consumer.id, request_id=NO_REQUEST),
-            )
+            close = proto.CommandCloseConsumer(consumer_id=consumer.id, request_id=NO_REQUEST)
+            _assign(close, moved_to)
+            self.send(Type.CLOSE_CONSUMER, close)
 
     def confirm_send(
         self, producer: Producer, sequence_id: int, highest: int | None, ledger_id: int, entry_id: int
     ) -> None:
         """A message is durable: SEND_RECEIPT, if its producer is still there."""
-        self.pending_publishes -= 1
         if self.producers.get(producer.id) is producer:
             self.write(encode_send_receipt(producer.id, sequence_id, ledger_id, entry_id, highest))
+        self.publish_settled(producer)
+
+    def publish_settled(self, producer: Producer) -> None:
+        """A message that was taken is pending no more."""
+        self.pending_publishes -= 1
         if not self._reading:
             self.check_reading()
         producer.one_durable()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from ..core.context import Context
 from .outputs import Output, Persist
-from .store import Record
+from .store import OF_ITS_OWNER, Record
 
 if TYPE_CHECKING:
     from .subscription import Subscription
@@ -64,6 +64,19 @@ class Journal:
 
     def forget_cursor(self, subscription: "Subscription") -> None:
         self._dirty.pop(subscription, None)
+
+    def forget_topic(self, topic: "Topic") -> None:
+        """Another broker serves it: of what is not handed over yet nothing is written, of what is nothing
+        is confirmed."""
+        self.records = [
+            record
+            for record in self.records
+            if not (isinstance(record, OF_ITS_OWNER) and record.topic == topic.name)
+        ]
+        self._publishes.pop(topic, None)
+        self._waiting_publishes.pop(topic, None)
+        for subscription in [each for each in self._dirty if each.topic is topic]:
+            del self._dirty[subscription]
 
     def flush_cursors(self) -> None:
         """Write every cursor that moved with the next batch."""

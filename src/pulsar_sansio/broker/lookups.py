@@ -24,7 +24,9 @@ from ..wire import crc32c, encode_pong, proto
 from .schemas import schema_message
 
 if TYPE_CHECKING:
+    from .config import BrokerConfig
     from .connection import Connection
+    from .ownership import Elsewhere
 
 Type = proto.BaseCommand.Type
 
@@ -111,22 +113,27 @@ def on_pong(connection: "Connection", command: proto.CommandPong) -> None:
 
 
 def on_lookup(connection: "Connection", command: proto.CommandLookupTopic) -> None:
-    """Always Connect, to this broker (WIRE-02)."""
+    """Connect, to this broker (WIRE-02), unless another one serves the topic or knows who does."""
     config = connection.broker.config
     answer = proto.CommandLookupTopicResponse(request_id=command.request_id)
     try:
         topic = parse_topic(command.topic)
         connection.broker.check_namespace(topic.namespace_name)
+        elsewhere = connection.broker.elsewhere(str(topic), command.authoritative)
     except BrokerError as error:
         answer.response = proto.CommandLookupTopicResponse.Failed
         answer.error = code(error)
         answer.message = error.text
     else:
+        where: BrokerConfig | Elsewhere = config if elsewhere is None else elsewhere
         answer.response = proto.CommandLookupTopicResponse.Connect
-        answer.brokerServiceUrl = config.service_url
-        if config.service_url_tls is not None:
-            answer.brokerServiceUrlTls = config.service_url_tls
         answer.authoritative = True
+        if elsewhere is not None and elsewhere.redirect:
+            answer.response = proto.CommandLookupTopicResponse.Redirect
+            answer.authoritative = elsewhere.authoritative
+        answer.brokerServiceUrl = where.service_url
+        if where.service_url_tls is not None:
+            answer.brokerServiceUrlTls = where.service_url_tls
         answer.proxy_through_service_url = config.proxy_through_service_url
     connection.send(Type.LOOKUP_RESPONSE, answer)
 

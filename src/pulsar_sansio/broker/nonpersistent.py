@@ -20,6 +20,7 @@ from .store import EntryAdded
 
 if TYPE_CHECKING:
     from .broker import Broker
+    from .ownership import Elsewhere
 
 
 class VolatileSubscription:
@@ -161,9 +162,10 @@ class VolatileSubscription:
         if force:
             self.unload()
 
-    def unload(self) -> None:
+    def unload(self, moved_to: "Elsewhere | None" = None) -> None:
+        """Send everybody away, to another broker if it is known."""
         for consumer in list(self.consumers):
-            consumer.connection.close_consumer(consumer)
+            consumer.connection.close_consumer(consumer, moved_to)
 
     def delete(self) -> None:
         """Closing is enough; the consumers may come back."""
@@ -175,6 +177,7 @@ class VolatileTopic:
 
     persistent = False
     terminated_at = None
+    lost = False
     empty = True
     deduplication = None
 

@@ -43,4 +43,11 @@ class Persist:
     records: Sequence[Record]
 
 
-Output = Transmit | Disconnect | ResumeReading | Persist
+@dataclass(slots=True)
+class Released:
+    """A topic that was to be released is: all of it is durable, and another broker may adopt it."""
+
+    topic: str
+
+
+Output = Transmit | Disconnect | ResumeReading | Persist | Released

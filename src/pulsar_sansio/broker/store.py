@@ -173,6 +173,18 @@ Record = (
     | BrokerStarted
 )
 
+OF_ITS_OWNER = (
+    EntryAdded,
+    LedgerOpened,
+    LedgersDeleted,
+    TopicSaved,
+    TopicDeleted,
+    CursorSaved,
+    CursorDeleted,
+    SequenceSaved,
+)
+"""Records that only the broker may write that serves the topic they name."""
+
 # --- the sum ------------------------------------------------------------------------------------------
 
 

@@ -32,6 +32,10 @@ MAX_CONSUMER_METADATA = 1024
 RESERVED_PREFIX = "pulsar.repl"
 RESERVED_NAME = "pulsar.dedup"
 NOT_FOUND = "Consumer not found"
+LOST = "The topic is served by another broker"
+
+RECEIPT_VERSION = 17
+"""Protocol version from which an ACK with a request id is answered."""
 
 MAX_PERMITS = 2**31 - 1
 """What permits may add up to; more would be a flood of its own."""
@@ -188,7 +192,7 @@ def on_ack(connection: Connection, ack: Ack) -> None:
     consumer = connection.consumers.get(ack.consumer_id)
     if not isinstance(consumer, Consumer):
         return  # unknown: ignored, without a response even if one was asked for
-    request_id = ack.request_id
+    request_id = ack.request_id if connection.protocol_version >= RECEIPT_VERSION else None
     subscription = consumer.subscription
     if ack.txnid_least_bits is not None and ack.txnid_most_bits is not None:
         if request_id is not None:
@@ -204,7 +208,12 @@ def on_ack(connection: Connection, ack: Ack) -> None:
         subscription.acknowledge(consumer, ack.message_ids)
     if request_id is not None:
         consumer_id = ack.consumer_id
-        subscription.confirm(lambda: _ack_response(connection, consumer_id, request_id, None, ""))
+
+        def confirm() -> None:
+            code = ServerError.ServiceNotReady if subscription.topic.lost else None
+            _ack_response(connection, consumer_id, request_id, code, LOST if code else "")
+
+        subscription.confirm(confirm)
 
 
 def _ack_response(
@@ -224,6 +233,16 @@ def on_redeliver(connection: Connection, command: proto.CommandRedeliverUnacknow
     epoch = command.consumer_epoch if command.HasField("consumer_epoch") else None
     ids = [(_signed(each.ledgerId), _signed(each.entryId)) for each in command.message_ids]
     consumer.subscription.redeliver(consumer, ids, epoch)
+
+
+def _done(
+    connection: Connection, request_id: int, subscription: "Subscription | VolatileSubscription"
+) -> None:
+    """SUCCESS for what is durable now, unless it went to another broker without it."""
+    if subscription.topic.lost:
+        connection.error(request_id, ServerError.ServiceNotReady, LOST)
+    else:
+        connection.success(request_id)
 
 
 # --- requests -----------------------------------------------------------------------------------------
@@ -259,7 +278,7 @@ def on_seek(connection: Connection, command: proto.CommandSeek) -> None:
         connection.refuse(command.request_id, error)
         return
     request_id = command.request_id
-    subscription.confirm(lambda: connection.success(request_id))
+    subscription.confirm(lambda: _done(connection, request_id, subscription))
 
 
 def on_get_last_message_id(connection: Connection, command: proto.CommandGetLastMessageId) -> None:
@@ -312,7 +331,8 @@ def on_unsubscribe(connection: Connection, command: proto.CommandUnsubscribe) ->
         connection.error(command.request_id, error.code, error.text)
         return
     request_id = command.request_id
-    connection.broker.journal.confirm(lambda: connection.success(request_id))
+    subscription = consumer.subscription
+    connection.broker.journal.confirm(lambda: _done(connection, request_id, subscription))
 
 
 def on_close_consumer(connection: Connection, command: proto.CommandCloseConsumer) -> None:

@@ -16,6 +16,7 @@ from .dispatch_shared import KeyShared, Shared
 from .store import CursorDeleted, CursorSaved
 
 if TYPE_CHECKING:
+    from .ownership import Elsewhere
     from .topic import Topic
 
 NO_REQUEST = 2**64 - 1
@@ -132,10 +133,10 @@ class Subscription:
         if not self.durable and not self.fenced and not self.dispatcher.consumers:
             self.delete()
 
-    def disconnect_all(self) -> None:
-        """Tell every consumer to reconnect: CLOSE_CONSUMER."""
+    def disconnect_all(self, moved_to: "Elsewhere | None" = None) -> None:
+        """Tell every consumer to reconnect: CLOSE_CONSUMER, with an address if one is known."""
         for consumer in list(self.consumers):
-            consumer.connection.close_consumer(consumer)
+            consumer.connection.close_consumer(consumer, moved_to)
 
     def counters(self) -> tuple[int, int, int, int]:
         """Messages and bytes in (none), messages and bytes out."""
@@ -331,10 +332,10 @@ class Subscription:
             self.topic.journal.records.append(CursorDeleted(self.topic.name, self.name))
         self.topic.trim()
 
-    def unload(self) -> None:
+    def unload(self, moved_to: "Elsewhere | None" = None) -> None:
         """Disconnect everybody; what is only in memory (deliveries, redelivery counts) is forgotten."""
         self.fenced = True
-        self.disconnect_all()
+        self.disconnect_all(moved_to)
         if self.dispatcher is not None:
             self.dispatcher.close()
             self.dispatcher = None

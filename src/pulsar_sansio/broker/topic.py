@@ -55,7 +55,9 @@ class Topic:
         self.policies = policies
         self.subscriptions: dict[str, Subscription] = {}
         self.closing = False
-        """Being deleted or unloaded: nobody is admitted."""
+        """Being deleted, unloaded or released: nobody is admitted."""
+        self.lost = False
+        """Another broker serves it: nothing is confirmed any more."""
         self.messages_in = 0
         self.bytes_in = 0
         self.out_of_deleted = (0, 0)
@@ -168,6 +170,12 @@ class Topic:
             dispatcher = subscription.dispatcher
             if dispatcher is not None:
                 dispatcher.dispatch()
+
+    def forget_pending(self) -> None:
+        """Another broker serves the topic: what is not durable is confirmed to nobody."""
+        pending, self._pending = self._pending, deque()
+        for producer, *_ in pending:
+            producer.connection.publish_settled(producer)
 
     def last_sequence_id(self, name: str) -> int:
         """What PRODUCER_SUCCESS says: -1 without deduplication."""

@@ -1,0 +1,155 @@
+"""Several brokers over one store: which topics this one serves, and how they come and go.
+
+One `Broker` is one node and knows of no other. Who runs several (a simulator, an embedder with a cluster of
+their own) decides which topic is served where, and owes each broker three things: the answer to `owner`, the
+topics that it is to serve (`adopt`), and the news when it is to stop, in good order (`release`) or because
+somebody else serves the topic already and the store takes no more of its records (`lose`). A broker that was
+given no `owner` serves whatever it is asked for.
+
+Policies, partitions and schemas are not owned by anybody; to keep the brokers' copies of them alike is the
+embedder's business, too. Ledger ids are unique within a topic, not over the brokers.
+"""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from ..core.context import Context
+from ..model.errors import LocalProtocolError, ServiceNotReady
+from ..model.topic_name import TopicName
+from .journal import Journal
+from .outputs import Output, Released
+from .policies import Policies
+from .store import StoredTopic
+from .subscription import Subscription
+from .topic import Topic
+
+if TYPE_CHECKING:
+    from .broker import AnyTopic
+    from .nonpersistent import VolatileSubscription
+
+
+@dataclass(frozen=True, slots=True)
+class Elsewhere:
+    """Another broker: it serves a topic, or knows more about who does.
+
+    `service_url`, `service_url_tls`: its addresses. `redirect`: a client that asks where the topic is asks
+    again there (LOOKUP-06), with the flag `authoritative`; else it is told to connect there.
+    """
+
+    service_url: str
+    service_url_tls: str | None = None
+    redirect: bool = False
+    authoritative: bool = True
+
+
+class Owner(Protocol):
+    """Who serves a topic that this broker does not hold."""
+
+    def __call__(self, topic: str, authoritative: bool) -> Elsewhere | None:
+        """None: this broker does; the topic exists nowhere yet, and it may make it.
+
+        `topic` is a full name, `authoritative` what a lookup said. Raises `ServiceNotReady` when there is
+        nobody to be named.
+        """
+        ...
+
+
+class OwnedTopics:
+    """The half of `Broker` that serves some topics of many."""
+
+    context: Context[Output]
+    journal: Journal
+    all_topics: "dict[str, AnyTopic]"
+    owner: Owner | None
+    _next_ledger_id: int
+    _leaving: set[str]
+    """Being released: not served any more, and not all durable yet."""
+
+    if TYPE_CHECKING:
+
+        def _settle(self) -> None: ...
+        def effective_policies(self, topic: TopicName) -> Policies: ...
+
+    # --- what an embedder commands --------------------------------------------------------------------
+
+    def adopt(self, now: int, topic: str, stored: StoredTopic) -> None:
+        """Serve a persistent topic that the store holds, and which no other broker can write any more.
+
+        Raises `LocalProtocolError` when it is served here or is still being released.
+        """
+        self.context.now = now
+        name = TopicName.parse(topic)
+        if str(name) in self.all_topics or str(name) in self._leaving:
+            raise LocalProtocolError(f"topic {name} is served here")
+        self._next_ledger_id = max([self._next_ledger_id, *(each + 1 for each in stored.ledgers)])
+        self.all_topics[str(name)] = Topic(self, name, self.effective_policies(name), stored)  # type: ignore[arg-type]
+        self._settle()
+
+    def release(self, now: int, topic: str, moved_to: Elsewhere | None = None) -> None:
+        """Stop serving a topic: everybody is sent away, to `moved_to` if that is known already.
+
+        What was taken is confirmed as ever. `Released` says when all of it is durable. Raises
+        `LocalProtocolError` where it is not served.
+        """
+        self.context.now = now
+        found = self._served(topic)
+        del self.all_topics[found.name]
+        self._leaving.add(found.name)
+        found.closing = True
+        for producer in [*found.producers.by_name.values(), *found.producers.waiting]:
+            producer.connection.close_producer(producer, moved_to)
+        self._send_consumers_away(found, moved_to)
+        self.journal.flush_cursors()
+
+        def gone() -> None:
+            self._leaving.discard(found.name)
+            self.context.emit(Released(found.name))
+
+        self.journal.confirm(gone)
+        self._settle()
+
+    def lose(self, now: int, topic: str, moved_to: Elsewhere | None = None) -> None:
+        """The topic is served elsewhere already: what of it is not durable is forgotten, never confirmed.
+
+        Everybody is sent away. To be called before `persisted` of the write whose records of this topic the
+        store refused. Raises `LocalProtocolError` where it is not served.
+        """
+        self.context.now = now
+        found = self._served(topic)
+        del self.all_topics[found.name]
+        found.closing = True
+        if isinstance(found, Topic):
+            found.lost = True
+            self.journal.forget_topic(found)
+        for producer in [*found.producers.by_name.values(), *found.producers.waiting]:
+            producer.connection.drop_producer(producer, moved_to)
+        self._send_consumers_away(found, moved_to)
+        if isinstance(found, Topic):
+            found.forget_pending()
+            self.journal.forget_topic(found)
+        self._settle()
+
+    @staticmethod
+    def _send_consumers_away(topic: "AnyTopic", moved_to: Elsewhere | None) -> None:
+        subscriptions: list[Subscription | VolatileSubscription] = list(topic.subscriptions.values())
+        for subscription in subscriptions:
+            subscription.unload(moved_to)
+
+    def _served(self, topic: str) -> "AnyTopic":
+        found = self.all_topics.get(str(TopicName.parse(topic)))
+        if found is None:
+            raise LocalProtocolError(f"no topic {topic} is served here")
+        return found
+
+    # --- what the machines ask ------------------------------------------------------------------------
+
+    def elsewhere(self, topic: str, authoritative: bool) -> Elsewhere | None:
+        """Where a topic is served; None for here. Raises `ServiceNotReady`."""
+        if self.owner is None or topic in self.all_topics:
+            return None
+        return self.owner(topic, authoritative)
+
+    def check_served(self, topic: str) -> None:
+        """Raises `ServiceNotReady` where a topic that is not held here is not to be made here either."""
+        if topic in self._leaving or self.elsewhere(topic, False) is not None:
+            raise ServiceNotReady(f"{topic} is not served by this broker")
