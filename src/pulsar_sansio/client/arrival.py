@@ -112,76 +112,81 @@ class Arrival:
         """
         _, ledger_id, entry_id, _, _, redelivery_count, bits, sent_in_epoch, stored, _, _ = command
         place = (ledger_id, entry_id)
-        permits = self._permits
         try:
             _, _, metadata, start = open_payload(stored)
         except (ChecksumMismatch, FrameError):
             # How many messages it was is not known for certain: one, as every client says (CONS-26).
-            permits.charge(1, len(stored))
+            self._permits.charge(1, len(stored))
             self._discard(place, 1, _Validation.ChecksumMismatch)
             return
         size = metadata.num_messages_in_batch
-        if size is None:
-            cost = 1
-        elif bits is None:
-            cost = max(size, 0)
-        else:
-            cost = (
-                bits & ((1 << min(max(size, 0), bits.bit_length())) - 1)
-            ).bit_count()  # as the broker counts
-        if permits.at_broker > 0:
-            permits.at_broker -= cost
+        cost = 1 if size is None else _cost(size, bits)
+        if self._permits.at_broker > 0:
+            self._permits.at_broker -= cost
         else:
             # A producer may write any size; what cannot be is not believed, or it could end this link.
             promised = min(metadata.uncompressed_size, max_message_size) if metadata.compression else 0
-            permits.charge(cost, max(promised, len(stored)))
-        if sent_in_epoch is not None and sent_in_epoch < epoch:
-            self.counters.outdated += cost
-            permits.give_back(cost)
+            self._permits.charge(cost, max(promised, len(stored)))
+        outdated = sent_in_epoch is not None and sent_in_epoch < epoch
+        if not self._is_for_the_application(place, metadata, cost, outdated):
+            self._permits.give_back(cost)
+            return
+        payload = stored
+        if metadata.compression:
+            try:
+                payload = decompress(
+                    metadata.compression, stored[start:], metadata.uncompressed_size, max_message_size
+                )
+            except UncompressedSizeCorrupted:
+                self._discard(place, cost, _Validation.UncompressedSizeCorruption)
+                return
+            except DecompressionFailed:
+                self._discard(place, cost, _Validation.DecompressionError)
+                return
+            start = 0
+        if size is None:
+            self._single(place, metadata, payload[start:], redelivery_count)
+            return
+        try:
+            batch = split_batch(payload, size, start)
+        except FrameError:
+            self._discard(place, cost, _Validation.BatchDeSerializeError)
+            return
+        self._batch(place, metadata, batch, redelivery_count, size, bits, cost)
+
+    def _is_for_the_application(
+        self, place: Place, metadata: MessageMetadata, cost: int, outdated: bool
+    ) -> bool:
+        """Whether the entry is to be opened; if not, it is counted, and its permits are the caller's to give
+        back. Raises `NotSupported` for a chunk."""
+        counters = self.counters
+        if outdated:
+            counters.outdated += cost
         elif place in self._tracker.entries or self._tracker.covers(place):
-            self.counters.duplicates += cost
-            permits.give_back(cost)
+            counters.duplicates += cost
         elif metadata.marker_type is not None:
-            self.counters.markers += cost
+            counters.markers += cost
             self._finished(place)
-            permits.give_back(cost)
         elif metadata.encryption_keys:
             # Failure action FAIL. The permits come back all the same: to lose them is a trap (CRYPTO-07).
-            self.counters.undecryptable += cost
-            permits.give_back(cost)
+            counters.undecryptable += cost
         elif metadata.num_chunks_from_msg is not None and metadata.num_chunks_from_msg > 1:
             raise NotSupported(
                 f"{self._source.topic} holds a chunked message (chunk {metadata.chunk_id} of "
-                f"{metadata.num_chunks_from_msg} at {ledger_id}:{entry_id}): chunked messages are not "
+                f"{metadata.num_chunks_from_msg} at {place[0]}:{place[1]}): chunked messages are not "
                 f"supported yet; nothing of it was acknowledged"
             )
         else:
-            payload = stored
-            if metadata.compression:
-                try:
-                    payload = decompress(
-                        metadata.compression, stored[start:], metadata.uncompressed_size, max_message_size
-                    )
-                except UncompressedSizeCorrupted:
-                    self._discard(place, cost, _Validation.UncompressedSizeCorruption)
-                    return
-                except DecompressionFailed:
-                    self._discard(place, cost, _Validation.DecompressionError)
-                    return
-                start = 0
-            if size is not None:
-                try:
-                    batch = split_batch(payload, size, start)
-                except FrameError:
-                    self._discard(place, cost, _Validation.BatchDeSerializeError)
-                    return
-                self._batch(place, metadata, batch, redelivery_count, size, bits, cost)
-            elif self.start is None or not self._is_start(place):
-                entry = Entry(self._source, place, metadata, redelivery_count, self._tracker.single)
-                self._queue.add(Message(payload[start:], entry, -1))
-            else:
-                self.counters.before_start += 1
-                permits.give_back(1)
+            return True
+        return False
+
+    def _single(self, place: Place, metadata: MessageMetadata, payload: bytes, redelivery_count: int) -> None:
+        if self.start is not None and self._is_start(place):
+            self.counters.before_start += 1
+            self._permits.give_back(1)
+            return
+        entry = Entry(self._source, place, metadata, redelivery_count, self._tracker.single)
+        self._queue.add(Message(payload, entry, -1))
 
     def receive_alike(self, entries: AlikeEntries, epoch: int) -> bool:
         """Take plain entries for which there is nothing to decide: all in time, none acknowledged before, and
@@ -263,3 +268,10 @@ class Arrival:
         self.counters.discarded += max(cost, 1)
         self._acknowledger.discard(place, validation_error)
         self._permits.give_back(cost)
+
+
+def _cost(size: int, bits: int | None) -> int:
+    """The permits that a batch of `size` cost, counted as the broker does: those of its messages whose bit in
+    the ack set is still open."""
+    size = max(size, 0)
+    return size if bits is None else (bits & ((1 << min(size, bits.bit_length())) - 1)).bit_count()
