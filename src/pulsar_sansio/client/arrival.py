@@ -29,7 +29,8 @@ from ..wire import (
 )
 from .acknowledger import Acknowledger
 from .acks import AckTracker, Place
-from .delivery import BatchItem, DeliveryQueue, SinglesItem
+from .delivery import DeliveryQueue
+from .items import BatchItem, SinglesItem
 from .permits import Permits
 
 _Validation = proto.CommandAck.ValidationError
