@@ -9,14 +9,14 @@ The four kinds of subscription are types, so that what a kind forbids does not e
 no `acknowledge_cumulative` (rule ACK-02).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import trio
 from trio.lowlevel import enable_ki_protection
 
-from pulsar_sansio import ConsumerSpec, Message, MessageId, PulsarError, SubscriptionType
+from pulsar_sansio import ConsumerSpec, Message, MessageId, Messages, PulsarError, SubscriptionType
 from pulsar_sansio import client_outputs as outputs
 
 from .endpoint import TURN, Endpoint
@@ -42,8 +42,10 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message]):
 
     def __init__(self, driver: "Driver", handle: int, spec: ConsumerSpec) -> None:
         super().__init__(driver, handle)
-        self._receive: Callable[[], Message | None] = self._machine.receiver(handle)
-        self._take: Callable[..., list[Message]] = self._machine.take
+        self._queue = self._machine.receiver(handle)
+        self._at_hand: Iterator[Message] = iter(())
+        """Messages that need only be taken; see `pulsar_sansio.Client.receiver`."""
+        self._take: Callable[..., Messages] = self._machine.take
         self._acknowledge: Callable[..., None] = self._machine.acknowledger(handle)
         self._arrived = trio.lowlevel.ParkingLot()
         self._end_of_topic = False
@@ -60,38 +62,15 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message]):
         Raises `trio.EndOfChannel` when the topic is terminated and everything in it is acknowledged,
         `ResourceClosed` or `ResourceBroken` when the consumer is.
         """
-        self._turn -= 1
-        if self._turn <= 0:
-            self._turn = TURN
-            await trio.lowlevel.checkpoint()
-            self._driver.note_time()
-        try:
-            message = self._receive()
-        except Exception as error:
-            raise self._driver.own_fault(error) from error.__cause__
-        if self._outputs:
-            self._driver.after_call()
-        if message is None:
-            return await self._wait_for_one()
-        return message
+        message = next(self._at_hand, None)
+        return await self._receive_waiting() if message is None else message
 
     @enable_ki_protection
     async def __anext__(self) -> Message:
-        # The same as `receive` once more: a call saved for every message.
-        self._turn -= 1
-        if self._turn <= 0:
-            self._turn = TURN
-            await trio.lowlevel.checkpoint()
-            self._driver.note_time()
-        try:
-            message = self._receive()
-        except Exception as error:
-            raise self._driver.own_fault(error) from error.__cause__
-        if self._outputs:
-            self._driver.after_call()
+        message = next(self._at_hand, None)
         if message is None:
             try:
-                return await self._wait_for_one()
+                return await self._receive_waiting()
             except trio.EndOfChannel:
                 raise StopAsyncIteration from None
         return message
@@ -107,8 +86,9 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message]):
         return message
 
     @enable_ki_protection
-    async def receive_many(self, limit: int = 1000) -> list[Message]:
-        """1 to `limit` messages: all that have arrived, waiting where none has. The fast way.
+    async def receive_many(self, limit: int = 1000) -> Messages:
+        """1 to `limit` messages: all that have arrived, waiting where none has. The fast way, and
+        `acknowledge` takes what it gives as a whole.
 
         Raises what `receive` raises.
         """
@@ -130,21 +110,31 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message]):
             await self._wait()
 
     def _next(self) -> Message | None:
+        """The next message where a run of them may have ended; see `pulsar_sansio`'s `Client.receiver`."""
+        if self._ended is not None:
+            self._refuse()
+        queue = self._queue
         try:
-            message = self._receive()
+            message = queue.receive()
         except Exception as error:
             raise self._driver.own_fault(error) from error.__cause__
+        self._at_hand = queue.ready
         if self._outputs:
             self._driver.after_call()
         return message
 
-    async def _wait_for_one(self) -> Message:
-        while True:
+    async def _receive_waiting(self) -> Message:
+        self._turn -= self._queue.run_length or 1
+        if self._turn <= 0:
+            self._turn = TURN
+            await trio.lowlevel.checkpoint()
+            self._driver.note_time()
+        message = self._next()
+        while message is None:
             await self._wait()
             message = self._next()
-            if message is not None:
-                self._pass_on()
-                return message
+            self._pass_on()
+        return message
 
     async def _wait(self) -> None:
         """Wait until messages may have arrived. It has taken nothing, so cancelling it loses nothing."""
@@ -226,7 +216,8 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message]):
                 super().on_output(output)
 
     def _on_end(self, error: PulsarError) -> None:
-        self._receive = self._take = self._acknowledge = self._refuse
+        self._at_hand = iter(())
+        self._take = self._acknowledge = self._refuse
         self._arrived.unpark_all()
 
     # --- facts about it ---------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pulsar_sansio.client.client import Client
+from pulsar_sansio.client.items import Messages
 from pulsar_sansio.client.outputs import Connect, Disconnect, Output, Transmit
 from pulsar_sansio.model.config import ClientConfig, ConsumerSpec
 from pulsar_sansio.wire import (
@@ -212,6 +213,9 @@ class ConsumerScript(Script):
         return message
 
     def take(self, limit: int = 1_000_000) -> list[Any]:
+        return list(self.take_together(limit))
+
+    def take_together(self, limit: int = 1_000_000) -> Messages:
         messages = self.client.take(self.now, self.consumer, limit)
         self.pump()
         return messages

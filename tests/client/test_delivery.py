@@ -133,6 +133,40 @@ def test_remove_everything_that_was_announced() -> None:
     assert not q.queue.announced
 
 
+@pytest.mark.parametrize("size", [0, 6])
+def test_what_is_ready_ends_when_its_messages_are_taken_back(size: int) -> None:
+    """Who holds `ready` gets nothing out of it that comes again (rules CONS-09, REDEL-02)."""
+    for take_back in (
+        lambda q: q.queue.clear(),
+        lambda q: q.queue.remove({(1, number) for number in range(6)}),
+        lambda q: q.queue.close("closed"),
+    ):
+        q = Queue(100)
+        for number in range(1 if size else 6):
+            q.add(number, size)
+        q.queue.receive()
+        ready = q.queue.ready
+        assert next(ready).data
+        take_back(q)
+        assert next(ready, None) is None
+        assert q.permits.at_broker + q.permits.unreported == 100
+
+
+def test_ready_and_receive_give_everything_once_and_in_order() -> None:
+    q = Queue(7)
+    for number, size in enumerate([3, 0, 0, 200, 1]):
+        q.add(number, size)
+    received = []
+    while (message := q.queue.receive()) is not None:
+        received.append(message.data)
+        received += [each.data for each in q.queue.ready]
+    expected = Queue(7)
+    for number, size in enumerate([3, 0, 0, 200, 1]):
+        expected.add(number, size)
+    assert [each.decode() for each in received] == expected.receive_all()
+    assert q.granted == expected.granted
+
+
 class TestResuming:
     """CONS-16: the id after which a subscription that is not durable goes on."""
 

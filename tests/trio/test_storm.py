@@ -58,7 +58,7 @@ class Storm:
                 if self.random.random() < 0.5:
                     messages = [await consumer.receive()]
                 else:
-                    messages = await consumer.receive_many(self.random.randint(1, 50))
+                    messages = list(await consumer.receive_many(self.random.randint(1, 50)))
                 for message in messages:
                     number, value = map(int, message.data.split())
                     self.received[number].append(value)

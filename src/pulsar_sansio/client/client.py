@@ -16,6 +16,7 @@ The contract, for whoever drives it:
 
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ..core.backoff import Backoff
@@ -34,6 +35,8 @@ from ..model.topic_name import TopicName
 from .consumer import Consumer
 from .lookup import Lookup, Query
 from .outputs import Output, RequestDone, RequestFailed
+from .partition import PartitionStatistics
+from .partitions import PartitionedProducer
 from .pool import Pool
 from .producer import Producer
 from .requests import Requests
@@ -42,6 +45,8 @@ from .services import ClientContext, Services
 if TYPE_CHECKING:
     from ..model.message import Message
     from ..model.message_id import MessageId
+    from .delivery import DeliveryQueue
+    from .items import Messages
 
     Acknowledgeable = Message | MessageId
 
@@ -63,7 +68,7 @@ class Client:
         services.requests = Requests(services)
         services.lookup = Lookup(services, ServiceUrl.parse(config.service_url))
         services.pool = Pool(services)
-        self._producers: dict[int, Producer] = {}
+        self._producers: dict[int, Producer | PartitionedProducer] = {}
         self._consumers: dict[int, Consumer] = {}
         self._partition_queries: dict[int, PartitionsRequest] = {}
         self._close_requests: dict[int, list[int]] = {}
@@ -153,8 +158,15 @@ class Client:
         handle = self._context.new_id()
         producer = Producer(self._context, services, handle, services.next_producer_id(), spec)
         self._producers[handle] = producer
+        producer.attachment.on_partitioned = partial(self._partitioned, handle, producer)
         producer.attachment.start()
         return handle
+
+    def _partitioned(self, handle: int, producer: Producer, partitions: int) -> None:
+        """A producer's topic has turned out to have partitions: another machine takes its place."""
+        self._producers[handle] = PartitionedProducer(
+            self._context, self._services, handle, producer.spec, partitions, producer.hand_over()
+        )
 
     def send(self, now: int, producer: int, message: bytes | OutgoingMessage, publish_time: int) -> int:
         """Take one message; returns its ticket, which `Receipts` or `SendFailed` will settle.
@@ -175,7 +187,8 @@ class Client:
         and gives -1: call `send` then.
 
         It takes no time, because nothing begins with such a message, and it leaves nothing to do: no outputs
-        and no new deadline. Of a closed producer it gives -1.
+        and no new deadline. Of a closed producer it gives -1, and so does one that was asked for before
+        `ProducerReady` if the topic turns out to have partitions.
         """
         machine = self._producers.get(producer)
         if machine is None:
@@ -213,6 +226,14 @@ class Client:
         machine.flush(request)
         return request
 
+    def partition_statistics(self, producer: int) -> list[PartitionStatistics]:
+        """What became of the messages of a producer by partition, in their order; empty where the topic has
+        none, or where that is not known yet. Routing knows as many partitions as are in it."""
+        machine = self._producers.get(producer)
+        if machine is None:
+            raise self._unknown("producer", producer)
+        return machine.statistics() if isinstance(machine, PartitionedProducer) else []
+
     # --- consumers ---
 
     def subscribe(self, now: int, spec: ConsumerSpec) -> int:
@@ -237,12 +258,14 @@ class Client:
         self._context.now = now
         return machine.receive()
 
-    def receiver(self, consumer: int) -> "Callable[[], Message | None]":
-        """`receive` of that consumer as a call without arguments, for who takes one message after the other.
+    def receiver(self, consumer: int) -> "DeliveryQueue":
+        """That consumer's queue, for who takes one message after the other.
 
-        It happens at the moment told last, by `note_time` or any input. Raises `ClosedError` like `receive`.
+        Its `receive()` is `receive` of that consumer at the moment told last, by `note_time` or any input, and
+        raises `ClosedError` like it. Most messages need not even that: they come out of its iterator `ready`,
+        and `receive()` has only to be called when that ends. It then stands for another iterator.
         """
-        return self._consumer(self._context.now, consumer).receive
+        return self._consumer(self._context.now, consumer).queue
 
     def acknowledger(
         self, consumer: int
@@ -254,8 +277,8 @@ class Client:
         """It is `now`. For who uses `receiver` and `acknowledger` for long without any other input."""
         self._context.now = now
 
-    def take(self, now: int, consumer: int, limit: int) -> "list[Message]":
-        """Up to `limit` messages that are there."""
+    def take(self, now: int, consumer: int, limit: int) -> "Messages":
+        """Up to `limit` messages that are there; each is made when it is looked at."""
         machine = self._consumer(now, consumer)
         return machine.take(limit)
 
@@ -399,8 +422,7 @@ class Client:
         error = ClosedError("the client is closed")
         for query in list(self._partition_queries.values()):
             query.fail(error)
-        machines: list[Producer | Consumer] = [*self._producers.values(), *self._consumers.values()]
-        for machine in machines:
+        for machine in [*self._producers.values(), *self._consumers.values()]:
             machine.close()
         self._close_if_empty()
         return request

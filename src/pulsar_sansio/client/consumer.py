@@ -32,6 +32,7 @@ from .attachment import Attached as AttachedState
 from .attachment import Attachment, Decision
 from .connection import Connection
 from .delivery import DeliveryQueue
+from .items import Messages
 from .outputs import (
     ActiveChanged,
     Attached,
@@ -115,7 +116,7 @@ class Consumer:
         """What was said of that between SUBSCRIBE and its answer."""
         self._end_of_topic = False
         self.receive: Callable[[], Message | None] = self._queue.receive
-        self.take: Callable[[int], list[Message]] = self._queue.take
+        self.take: Callable[[int], Messages] = self._queue.take
         self.acknowledge: Callable[[Acknowledgeable], None] = self._verdicts.acknowledge
         self.acknowledge_cumulative = self._verdicts.acknowledge_cumulative
         self.negative_acknowledge = self._verdicts.negative_acknowledge
@@ -150,6 +151,11 @@ class Consumer:
         return True
 
     # --- the application's commands --------------------------------------------------------------
+
+    @property
+    def queue(self) -> DeliveryQueue:
+        """What has arrived and was not handed out."""
+        return self._queue
 
     def available(self) -> int:
         """Messages that `take` would give now."""

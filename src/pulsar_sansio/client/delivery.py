@@ -1,110 +1,29 @@
 """The delivery queue: messages that have arrived and were not handed out yet.
 
-An item is a batch, or plain entries of one message that came together, whose `Message` objects are made only
-when they are handed out (a list of a thousand waiting objects costs more than the rest of the way), or a list
-of other entries of one message. The queue always
-accepts an item, whatever its size (rules CONS-37, FLOW-14); how much arrives is limited by permits, which go
-back to `Permits` as messages leave.
+The queue always accepts an item, whatever its size (rules CONS-37, FLOW-14); how much arrives is limited by
+permits, which go back to `Permits` as messages leave.
 
-`receive` is the hottest path of the consumer. Messages are handed out in *runs*: a run ends where the item
-ends, or where enough has been handed out for a FLOW. Inside a run one counter is all there is.
+Handing out one message after the other is the hottest path of the consumer. It goes in *runs*: a run ends
+where the item ends, where enough has been handed out for a FLOW, or after `LONGEST_RUN`. Inside a run there
+is nothing to decide, so all of it but its last message is an iterator, `ready`.
 
 Knows nothing of commands, acknowledgements and connections.
 """
 
 from collections import deque
-from collections.abc import Container, Iterator, Sequence
-from itertools import islice, repeat
+from collections.abc import Container, Iterator
+from itertools import islice
 from operator import length_hint
-from typing import Any, NamedTuple
 
 from ..model.errors import ClosedError
-from ..model.message import Entry, Message, Source
+from ..model.message import Entry, Message
 from ..model.message_id import MessageId
-from ..wire import MessageMetadata, decode_message_metadata
-from .acks import EntryAcknowledgement, Place
+from .acks import Place
+from .items import BatchItem, Item, Messages, SinglesItem, message_at, messages_of, size_of, unpack
 from .permits import Permits
 
-
-class BatchItem(NamedTuple):
-    """A batch, or what is to be delivered of it."""
-
-    entry: Entry
-    payloads: Sequence[bytes]
-    """Never empty."""
-    indexes: Sequence[int]
-    """The index in the batch of each payload."""
-
-
-class PlainEntry(Entry):
-    """An entry of one message, whose header is parsed when it is looked at: few applications do."""
-
-    __slots__ = ("_undecoded",)
-
-    batch = None
-    size = 0
-
-    def __init__(
-        self,
-        source: Source,
-        place: Place,
-        header: bytes | MessageMetadata,
-        redelivery_count: int,
-        acknowledgement: EntryAcknowledgement,
-    ) -> None:
-        # Not all that an `Entry` has is set here: this is made once per message.
-        self.source = source
-        self.place = place
-        self._undecoded = header
-        self.redelivery_count = redelivery_count
-        self.acknowledgement = acknowledgement
-
-    def __getattr__(self, name: str) -> Any:
-        if name != "header":
-            raise AttributeError(name)
-        header = self._undecoded
-        self.header = decode_message_metadata(header) if isinstance(header, bytes) else header
-        return self.header
-
-
-class SinglesItem(NamedTuple):
-    """Plain entries of one message: what they have in common, and of each its place, header and payload."""
-
-    source: Source
-    places: Sequence[Place]
-    headers: Sequence[bytes | MessageMetadata]
-    redelivery_count: int
-    acknowledgement: EntryAcknowledgement
-    payloads: Sequence[bytes]
-    """Never empty."""
-
-    def entries(self) -> Iterator[PlainEntry]:
-        """Made one by one."""
-        return map(
-            PlainEntry,
-            repeat(self.source),
-            self.places,
-            self.headers,
-            repeat(self.redelivery_count),
-            repeat(self.acknowledgement),
-        )
-
-    def entry(self, index: int) -> PlainEntry:
-        return PlainEntry(
-            self.source,
-            self.places[index],
-            self.headers[index],
-            self.redelivery_count,
-            self.acknowledgement,
-        )
-
-    def without_first(self, count: int) -> "SinglesItem":
-        return self._replace(
-            places=self.places[count:], headers=self.headers[count:], payloads=self.payloads[count:]
-        )
-
-
-Item = BatchItem | SinglesItem | list[Message]
+LONGEST_RUN = 64
+"""Messages. Who takes turns with others does so between runs."""
 
 
 class DeliveryQueue:
@@ -119,11 +38,12 @@ class DeliveryQueue:
         "_messages",
         "_left",
         "_permits",
-        "_run",
-        "_run_length",
+        "_left_after",
         "_singles",
         "_waiting",
         "announced",
+        "ready",
+        "run_length",
     )
 
     def __init__(self, permits: Permits) -> None:
@@ -141,9 +61,13 @@ class DeliveryQueue:
         self._left: Iterator[object] = iter(())
         """What is left of it: only good for counting."""
         self._messages: Iterator[Message] = iter(())
-        self._run_length = 0
-        self._run = 0
-        """Messages left in the present run; more than 0 as long as there is a current item."""
+        self.run_length = 0
+        """Messages of the present run; 0 where there is no current item."""
+        self._left_after = 0
+        """What will be left of the current item after the present run."""
+        self.ready: Iterator[Message] = iter(())
+        """The messages of the present run but for its last one. Taking one is handing it out, and all there
+        is to do. It ends with the run, or when something takes its messages back: then `receive`."""
         self._last_entry: Entry | None = None
         self._last_index = -1
 
@@ -172,15 +96,12 @@ class DeliveryQueue:
 
     def receive(self) -> Message | None:
         """The next message, None where there is none. Raises `ClosedError` after `close`."""
-        run = self._run
-        if run > 1:
-            self._run = run - 1
-            return next(self._messages)
-        return self._receive_at_edge(run)
+        message = next(self.ready, None)
+        return self._receive_at_edge() if message is None else message
 
-    def _receive_at_edge(self, run: int) -> Message | None:
+    def _receive_at_edge(self) -> Message | None:
         """The next message where it is the last of a run, or the first of an item."""
-        if run == 0:
+        if self._current is None:
             if not self._items:
                 self._check_open()
                 return None
@@ -190,64 +111,78 @@ class DeliveryQueue:
         self._end_run()
         return message
 
-    def take(self, limit: int) -> list[Message]:
+    def take(self, limit: int) -> Messages:
         """The next messages, at most `limit`; the faster way for many. Raises `ClosedError` after `close`."""
         self._check_open()
-        taken: list[Message] = []
+        taken: list[Item] = []
         while limit > 0:
-            if not self._run:
+            if self._current is None:
                 if not self._items:
                     break
+                item = self._items[0]
+                size = size_of(item)
+                if size <= limit:
+                    taken.append(item)
+                    limit -= size
+                    self._pass_over(size)
+                    continue
                 self._begin()
-            count = min(self._run, limit)
-            taken.extend(islice(self._messages, count))
-            limit -= count
-            self._run -= count
-            if not self._run:
+            in_run = length_hint(self._left) - self._left_after
+            count = min(in_run, limit)
+            taken.append(list(islice(self.ready, count)))
+            if count == in_run:
+                taken.append([next(self._messages)])
                 self._end_run()
-        return taken
+            limit -= count
+        return Messages(taken)
+
+    def _pass_over(self, size: int) -> None:
+        """The first item, of that size, is handed out as it is."""
+        item = self._items.popleft()
+        if item is self._singles:
+            self._singles = None
+        self._waiting -= size
+        self._last_entry, self._last_index = message_at(item, size - 1)
+        if not self._items:
+            self.announced = False
+        self._permits.give_back(size)
 
     def _begin(self) -> None:
         """The first item is handed out from now on."""
         item = self._items.popleft()
         self._current = item
-        if isinstance(item, BatchItem):
-            payloads = iter(item.payloads)
-            self._left = payloads
-            self._messages = map(Message, payloads, repeat(item.entry), item.indexes)
-        elif isinstance(item, SinglesItem):
-            payloads = iter(item.payloads)
-            self._left = payloads
-            self._messages = map(Message, payloads, item.entries(), repeat(-1))
-        else:
-            if item is self._singles:
-                self._singles = None
-            self._left = self._messages = iter(item)
-        left = _size(item)
-        self._waiting -= left
-        self._run = self._run_length = min(left, self._permits.until_report)
+        if item is self._singles:
+            self._singles = None
+        self._left, self._messages = unpack(item)
+        self._waiting -= size_of(item)
+        self._begin_run()
+
+    def _begin_run(self) -> None:
+        left = length_hint(self._left)
+        self.run_length = min(left, self._permits.until_report, LONGEST_RUN)
+        self._left_after = left - self.run_length
+        self.ready = islice(self._messages, self.run_length - 1)
 
     def _end_run(self) -> None:
         """The run was handed out: its permits go back, and the next one begins."""
-        self._permits.give_back(self._run_length)
-        left = length_hint(self._left)
-        if left:
-            self._run = self._run_length = min(left, self._permits.until_report)
+        self._permits.give_back(self.run_length)
+        if self._left_after:
+            self._begin_run()
         else:
             self._end_item(0)
             if not self._items:
                 self.announced = False
 
     def _end_item(self, left: int) -> None:
-        """The current item is over; `left` of its messages were not handed out."""
+        """The current item is over; `left` of its messages were not handed out, and will not be."""
         item = self._current
         assert item is not None
-        if left < _size(item):
-            self._last_entry, self._last_index = _message_at(item, _size(item) - left - 1)
+        if left < size_of(item):
+            self._last_entry, self._last_index = message_at(item, size_of(item) - left - 1)
+        deque(self._left, maxlen=0)
         self._current = None
-        self._left = iter(())
-        self._messages = iter(())
-        self._run = self._run_length = 0
+        self._messages = self.ready = iter(())
+        self.run_length = self._left_after = 0
 
     def _check_open(self) -> None:
         if self._closed is not None:
@@ -296,7 +231,7 @@ class DeliveryQueue:
             elif isinstance(item, SinglesItem) and not any(place in places for place in item.places):
                 self.add_singles(item)
             else:
-                for message in _singles(item):
+                for message in messages_of(item):
                     if message.entry.place in places:
                         permits += 1
                     else:
@@ -310,7 +245,7 @@ class DeliveryQueue:
         if self._current is None:
             return 0
         left = length_hint(self._left)
-        permits = self._run_length - self._run + left
+        permits = self.run_length + self._left_after
         self._end_item(left)
         return permits
 
@@ -330,31 +265,14 @@ class DeliveryQueue:
         first = self._current
         skipped = 0
         if first is not None:
-            skipped = _size(first) - length_hint(self._left)
+            skipped = size_of(first) - length_hint(self._left)
         elif self._items:
             first = self._items[0]
         elif self._last_entry is not None:
             return _message_id(self._last_entry, self._last_index)
         else:
             return None
-        return _predecessor(*_message_at(first, skipped))
-
-
-def _size(item: Item) -> int:
-    return len(item) if isinstance(item, list) else len(item.payloads)
-
-
-def _singles(item: SinglesItem | list[Message]) -> list[Message]:
-    if isinstance(item, list):
-        return item
-    return list(map(Message, item.payloads, item.entries(), repeat(-1)))
-
-
-def _message_at(item: Item, position: int) -> tuple[Entry, int]:
-    """Which message stands there: its entry, and its index in the batch."""
-    if isinstance(item, BatchItem):
-        return item.entry, item.indexes[position]
-    return item[position].entry if isinstance(item, list) else item.entry(position), -1
+        return _predecessor(*message_at(first, skipped))
 
 
 def _message_id(entry: Entry, index: int) -> MessageId:

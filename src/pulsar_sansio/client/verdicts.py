@@ -8,7 +8,6 @@ that raises has changed nothing. What is sent of it, and when, is decided elsewh
 """
 
 from collections.abc import Callable, Iterable
-from itertools import groupby
 from operator import attrgetter
 from typing import cast
 
@@ -18,6 +17,7 @@ from ..model.message import Entry, Message, Source
 from ..model.message_id import MessageId
 from .acknowledger import Acknowledger
 from .acks import AckTracker, BatchAcknowledgement, EntryAcknowledgement
+from .items import BatchItem, Item, Messages, SinglesItem, messages_of
 from .redelivery import Redelivery
 
 Acknowledgeable = Message | MessageId | Iterable[Message | MessageId]
@@ -97,6 +97,8 @@ class Verdicts:
         elif isinstance(what, MessageId):
             self._check_id(what)
             waits = self._acknowledge_id(what)
+        elif isinstance(what, Messages):
+            waits = self._acknowledge_together(what)
         else:
             waits = self._acknowledge_all(cast(Iterable[Message | MessageId], what))
         if waits:
@@ -173,39 +175,49 @@ class Verdicts:
         ids, messages = self._several(what)
         for message_id in ids:
             waits |= self._acknowledge_id(message_id)
-        if messages and messages[0].batch_index >= 0:
-            return self._acknowledge_batches(messages) or waits
-        entries, negative, single = self._tracker.entries, self._negative, self._single
+        owner = self._owner
         for message in messages:
-            entry = message.entry
-            if entry.acknowledgement is single and not negative:
-                entries[entry.place] = None
-                waits = True
+            record = message.entry.acknowledgement
+            index = message.batch_index
+            if index == record.in_order and index != record.checkpoint and record.tracker is owner:
+                record.in_order = index + 1
             else:
                 waits |= self._acknowledge_message(message)
         return waits
 
-    def _acknowledge_batches(self, messages: list[Message]) -> bool:
-        """Messages of batches, as `take` gives them: all those of one batch that come in order at once."""
+    def _acknowledge_together(self, messages: Messages) -> bool:
+        """Messages as they were handed out: what they have in common is looked at once."""
+        self.check_open()
+        for item in messages.items:
+            for entry in _entries_to_check(item):
+                self._check_entry(entry)
         waits = False
-        for entry, group in groupby(messages, _entry_of):
-            together = list(group)
-            record = entry.acknowledgement
-            first = record.in_order
-            count = len(together)
-            if record.tracker is self._owner and list(map(_index_of, together)) == list(
-                range(first, first + count)
-            ):
-                last = first + count - 1
-                if first <= record.checkpoint <= last:
-                    record.in_order = last
-                    waits |= self._acknowledge_message(together[-1])
-                else:
-                    record.in_order = last + 1
+        single = None if self._negative else self._single
+        for item in messages.items:
+            if isinstance(item, BatchItem):
+                waits |= self._acknowledge_batch(item)
+            elif isinstance(item, SinglesItem) and item.acknowledgement is single:
+                self._tracker.entries.update(dict.fromkeys(item.places))
+                waits = True
             else:
-                for message in together:
+                for message in messages_of(item):
                     waits |= self._acknowledge_message(message)
         return waits
+
+    def _acknowledge_batch(self, item: BatchItem) -> bool:
+        record = item.entry.acknowledgement
+        first = record.in_order
+        last = first + len(item.indexes) - 1
+        if record.tracker is not self._owner or item.indexes != range(first, last + 1):
+            waits = False
+            for message in messages_of(item):
+                waits |= self._acknowledge_message(message)
+            return waits
+        if first <= record.checkpoint <= last:
+            record.in_order = last
+            return self._acknowledge_message(Message(item.payloads[-1], item.entry, last))
+        record.in_order = last + 1
+        return False
 
     # --- checks: raise for the caller's mistakes -------------------------------------------------
 
@@ -227,15 +239,19 @@ class Verdicts:
                 self._check_id(message_id)
         # Messages come by the entry, and what is to be checked of them is the entry's.
         for entry in set(map(_entry_of, messages)):
-            if entry.source is not self._source and entry.source != self._source:
-                raise self._foreign(entry)
+            self._check_entry(entry)
         return ids, messages
 
     def _check_message(self, message: Message) -> None:
         self.check_open()
-        entry = message.entry
+        self._check_entry(message.entry)
+
+    def _check_entry(self, entry: Entry) -> None:
         if entry.source is not self._source and entry.source != self._source:
-            raise self._foreign(entry)
+            ledger_id, entry_id = entry.place
+            raise LocalProtocolError(
+                f"message {ledger_id}:{entry_id} is from {entry.source.topic}, not from {self._source.topic}"
+            )
 
     def _check_id(self, message_id: MessageId) -> None:
         self.check_open()
@@ -246,15 +262,15 @@ class Verdicts:
             )
         self._tracker.check(message_id)
 
-    def _foreign(self, entry: Entry) -> LocalProtocolError:
-        ledger_id, entry_id = entry.place
-        return LocalProtocolError(
-            f"message {ledger_id}:{entry_id} is from {entry.source.topic}, not from {self._source.topic}"
-        )
-
 
 _entry_of: Callable[[Message], Entry] = attrgetter("entry")
-_index_of: Callable[[Message], int] = attrgetter("batch_index")
+
+
+def _entries_to_check(item: Item) -> list[Entry]:
+    """Entries of all sources there are in an item."""
+    if isinstance(item, BatchItem):
+        return [item.entry]
+    return [item.entry(0)] if isinstance(item, SinglesItem) else [message.entry for message in item]
 
 
 def _not_a_message(what: object) -> LocalProtocolError:

@@ -136,7 +136,7 @@ class ConsumerApp:
             message = node.client.receive(now, self.handle)
             messages = [] if message is None else [message]
         else:
-            messages = node.client.take(now, self.handle, plan.take)
+            messages = list(node.client.take(now, self.handle, plan.take))
         if messages:
             world.trace.add(now, node.name, f"take {self.handle} {len(messages)}")
             self._decide(messages)
