@@ -177,6 +177,7 @@ __all__ = [
     # what goes wrong
     "AuthenticationError",
     "AuthorizationError",
+    "BrokerAddressRefused",
     "BrokerError",
     "ChecksumMismatch",
     "ChecksumRefused",

@@ -41,6 +41,8 @@ class ClientOptions(TypedDict, total=False):
     max_message_size: int
     max_announced_message_size: int
     listener_name: str | None
+    max_partitions: int
+    broker_hosts: tuple[str, ...] | None
 
 
 class ProducerOptions(TypedDict, total=False):
@@ -142,6 +144,7 @@ class BrokerOptions(TypedDict, total=False):
     auto_subscription_creation: bool
     deduplication: bool
     deduplication_inactivity: float
+    deduplication_max_producers: int
     ledger_max_entries: int
     ledger_max_bytes: int
     keep_without_subscription: int

@@ -27,7 +27,9 @@ from pulsar_sansio import (
     ProducerSpec,
     Receipts,
     RequestDone,
+    RequestFailed,
     SubscriptionType,
+    TooManyPartitions,
     TooManyRedirects,
 )
 from pulsar_sansio.client import connection
@@ -545,14 +547,31 @@ def test_a_challenge_ends_the_link_and_says_nothing() -> None:
     assert script.commands(link) == []
 
 
-def test_a_topic_of_two_thousand_million_partitions() -> None:
+@pytest.mark.parametrize("count", [10_001, 2**31 - 1, 2**32 - 1])
+def test_a_topic_of_thousands_of_millions_of_partitions(count: int) -> None:
+    """For a producer and for who asks: an error that names the limit, and nothing is made for any of them."""
     script = Script()
     script.client.open_producer(script.now, PRODUCER)
     link = script.ready_link()
-    _, peak = held(lambda: script.check_partitions(link, 2**31 - 1))
+    _, peak = held(lambda: script.check_partitions(link, count))
     [failed] = script.said()
     assert isinstance(failed, ProducerFailed)
-    assert peak < 100_000
+    assert isinstance(failed.error, TooManyPartitions)
+    assert f"{count} partitions, allowed are 10000 (max_partitions)" in str(failed.error)
+    request = script.client.partitions(script.now, "demo")
+    _, peak_of_asking = held(lambda: script.check_partitions(link, count))
+    [refused] = script.said()
+    assert isinstance(refused, RequestFailed)
+    assert (refused.request, type(refused.error)) == (request, TooManyPartitions)
+    assert max(peak, peak_of_asking) < 100_000
+
+
+def test_as_many_partitions_as_are_allowed() -> None:
+    script = Script(max_partitions=20_000)
+    request = script.client.partitions(script.now, "demo")
+    link = script.ready_link()
+    script.check_partitions(link, 20_000)
+    assert script.said() == [RequestDone(request, 20_000)]
 
 
 # --- tricks of protobuf ------------------------------------------------------------------------------

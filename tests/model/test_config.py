@@ -28,6 +28,7 @@ BAD: list[tuple[Any, dict[str, Any], str]] = [
     (ClientConfig, {"service_url": URL, "max_lookup_redirects": -1}, "max_lookup_redirects"),
     (ClientConfig, {"service_url": URL, "initial_backoff": 2.0, "max_backoff": 1.0}, "max_backoff"),
     (ClientConfig, {"service_url": URL, "listener_name": " "}, "listener_name"),
+    (ClientConfig, {"service_url": URL, "max_partitions": 0}, "max_partitions"),
     (ProducerSpec, {"topic": "a/b"}, "topic name"),
     (ProducerSpec, {"topic": "x", "name": ""}, "name"),
     (ProducerSpec, {"topic": "x", "send_timeout": -1}, "send_timeout"),

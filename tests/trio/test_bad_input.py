@@ -51,7 +51,7 @@ async def test_a_wrong_topic_name(client: Client, topic: str) -> None:
 async def test_a_wrong_option_of_a_client() -> None:
     for options, words in (
         ({"operation_timeout": -1}, "operation_timeout: seconds from"),
-        ({"keepalive": 3}, "there is no option 'keepalive'; there are connect_timeout, "),
+        ({"keepalive": 3}, "there is no option 'keepalive'; there are broker_hosts, "),
     ):
         with pytest.raises(InvalidConfiguration, match=words):
             async with open_client("pulsar://localhost", **options):  # type: ignore[arg-type]

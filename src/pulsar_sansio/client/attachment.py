@@ -25,12 +25,13 @@ from ..model.errors import (
     BrokerError,
     NotSupported,
     PulsarError,
+    RemoteProtocolError,
     TimedOut,
 )
 from ..model.service_url import Address
 from ..model.topic_name import TopicName
 from .connection import Connection
-from .lookup import Query, parse_broker_url
+from .lookup import Query
 from .pool import Waiter
 from .refusals import Decision as Decision
 from .refusals import decide
@@ -420,14 +421,18 @@ class Attachment:
                 return
             case _:
                 raise AssertionError("registered with a connection that it does not use")
-        address = parse_broker_url(assigned_url) if assigned_url else None
         self._assignments += 1
-        if address is None or self._assignments > self._services.config.max_lookup_redirects:
+        if assigned_url is None or self._assignments > self._services.config.max_lookup_redirects:
             self._back_off(cause)  # without end, it would be a redirect without end
             return
         # A connection through a proxy goes on through that proxy: only the broker behind it changes.
         proxied = connection.logical != connection.physical
-        self._connect(Input.ASSIGNED, address, connection.physical if proxied else address)
+        try:
+            logical, physical = self._services.lookup.way_to(assigned_url, connection, proxied)
+        except RemoteProtocolError as error:
+            self._back_off(error)  # the lookup that follows says where to go instead
+            return
+        self._connect(Input.ASSIGNED, logical, physical)
 
     def _detached(self, cause: PulsarError) -> None:
         self.connection = None

@@ -12,11 +12,11 @@ from typing import Any
 
 from ..core.deadlines import Slot
 from ..model.errors import (
-    InvalidServiceUrl,
     PulsarError,
     RemoteProtocolError,
     ServiceNotReady,
     TimedOut,
+    TooManyPartitions,
     TooManyRedirects,
     TooManyRequests,
     broker_error,
@@ -25,6 +25,7 @@ from ..model.service_url import Address, ServiceUrl
 from ..model.topic_name import TopicName
 from ..wire import encode_command, proto
 from .connection import Connection
+from .destinations import check_destination, named_broker
 from .services import Services
 
 Command = proto.BaseCommand
@@ -33,14 +34,6 @@ MetadataResponse = proto.CommandPartitionedTopicMetadataResponse
 
 MAX_WAITING_LOOKUPS = 50_000
 """Lookups that wait for their turn on one connection; more are refused (rule CONN-14)."""
-
-
-def parse_broker_url(text: str) -> Address | None:
-    """The address in a broker's URL, host and port as they stand; None where there is none to be read."""
-    try:
-        return ServiceUrl.parse(text).addresses[0]
-    except InvalidServiceUrl:
-        return None
 
 
 class LookupQueue:
@@ -154,6 +147,18 @@ class Lookup:
     def new_queue(self) -> LookupQueue:
         return LookupQueue(self._services.config.max_pending_lookups)
 
+    def way_to(self, url: str, connection: Connection, proxied: bool) -> tuple[Address, Address]:
+        """The logical and physical address of the broker that a broker on `connection` has named; `proxied`:
+        it is reached through the same proxy (rule LOOKUP-07).
+
+        Raises `RemoteProtocolError` where nothing is named, `BrokerAddressRefused` where it is none to go to.
+        """
+        tls, address = named_broker(url)
+        if proxied:
+            return address, connection.physical
+        check_destination(tls, address, self.service_url, self._services.config.broker_hosts)
+        return address, address
+
     # --- questions ---
 
     def find(
@@ -191,12 +196,21 @@ class Lookup:
         def known(connection: Connection, response: MetadataResponse) -> None:
             if response.response == MetadataResponse.Success:
                 self._end(question)
-                question.answer(response.partitions)
+                self._count_known(question, response.partitions)
             else:
                 self._fail(question, self._refusal(connection, response))
 
         self._ask(question, self.service_address, encode, known, Command.PARTITIONED_METADATA_RESPONSE)
         return query
+
+    def _count_known(self, question: _Question, partitions: int) -> None:
+        """A count is a number of connections, producers, consumers to come: it has a limit."""
+        most = self._services.config.max_partitions
+        if partitions > most:
+            text = f"topic {question.topic} is said to have {partitions} partitions, allowed are {most}"
+            question.fail(TooManyPartitions(f"{text} (max_partitions)"))
+        else:
+            question.answer(partitions)
 
     def _begin(self, topic: TopicName, query: Query) -> _Question:
         question = _Question(topic, query)
@@ -248,22 +262,24 @@ class Lookup:
             return
         wanted = "brokerServiceUrlTls" if self.service_url.tls else "brokerServiceUrl"
         url: str = getattr(response, wanted)
-        address = parse_broker_url(url)
-        if address is None:
-            what = f"no usable {wanted} in the answer, but {url[:200]!r}"
-            self._fail(question, RemoteProtocolError(f"lookup of {topic}: {what}"))
+        redirect = response.response == LookupResponse.Redirect
+        try:
+            proxied = response.proxy_through_service_url and not redirect
+            logical, physical = self.way_to(url, connection, proxied)
+        except RemoteProtocolError as wrong:
+            self._fail(question, type(wrong)(f"lookup of {topic}: {wanted} of the answer: {wrong}"))
             return
-        if response.response == LookupResponse.Redirect:
+        if redirect:
             question.redirects += 1
             if question.redirects > self._services.config.max_lookup_redirects:
                 error = TooManyRedirects(f"lookup of {topic} was redirected {question.redirects} times")
                 self._fail(question, error)
                 return
             question.authoritative = response.authoritative
-            self._step(question, address)
+            self._step(question, logical)
             return
         self._end(question)
-        question.answer(address, connection.physical if response.proxy_through_service_url else address)
+        question.answer(logical, physical)
 
     def _ask(
         self,

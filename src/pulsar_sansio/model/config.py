@@ -88,6 +88,25 @@ def _text_mapping(name: str, value: object) -> None:
         raise InvalidConfiguration(f"{name}: a mapping of text to text")
 
 
+def _host_names(name: str, value: object) -> None:
+    """Port, scheme and blanks are refused: they would never match, and nobody would know why."""
+    if not isinstance(value, tuple) or not all(map(_is_host_name, value)):
+        raise InvalidConfiguration(
+            f"{name}: a tuple of host names, or suffixes such as '.example.com', without scheme and port, "
+            f"not {value!r}"
+        )
+
+
+def _is_host_name(host: object) -> bool:
+    """An IPv6 address has at least two colons, a name none."""
+    return (
+        isinstance(host, str)
+        and host.strip(".") != ""
+        and host.count(":") != 1
+        and not any(character in "/,@[]" or character.isspace() for character in host)
+    )
+
+
 # --- specs ---------------------------------------------------------------------------------------
 
 
@@ -125,6 +144,12 @@ class ClientConfig:
     `listener_name`: which of a broker's advertised listeners lookups ask for; None for its default.
     `max_announced_message_size`: bytes; the largest limit that a broker is believed. One frame of that size
     may be held in memory, whoever sends it; frames above it end the connection.
+    `max_partitions`: the most partitions that a topic is believed to have; more is an error.
+    `broker_hosts`: the hosts that a broker may send this client to, in answers to lookups and when it closes
+    a producer or consumer: `"broker-1.example.com"` is that host, `".example.com"` every host whose name ends
+    so, an IP address itself. The hosts of the service URL are always among them. None allows every host, as
+    other Pulsar clients do: whoever can answer a lookup then chooses who is connected to and told the
+    credentials.
     """
 
     service_url: str
@@ -140,6 +165,8 @@ class ClientConfig:
     max_message_size: int = 5 * 1024 * 1024
     max_announced_message_size: int = 64 * 1024 * 1024
     listener_name: str | None = None
+    max_partitions: int = 10_000
+    broker_hosts: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
         ServiceUrl.parse(self.service_url)
@@ -155,6 +182,9 @@ class ClientConfig:
         _integer("max_message_size", self.max_message_size, 1024, 2**31 - 1 - 10_240)
         _integer("max_announced_message_size", self.max_announced_message_size, 1024, 2**31 - 1 - 10_240)
         _optional_text("listener_name", self.listener_name)
+        _integer("max_partitions", self.max_partitions, 1, 2**31 - 1)
+        if self.broker_hosts is not None:
+            _host_names("broker_hosts", self.broker_hosts)
 
 
 @dataclass(frozen=True, slots=True)

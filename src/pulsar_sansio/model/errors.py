@@ -117,6 +117,19 @@ class UncompressedSizeCorrupted(DecompressionFailed):
     """A payload promises more bytes than the limit allows; nothing was allocated for it."""
 
 
+class TooManyPartitions(RemoteProtocolError):
+    """A topic is said to have more partitions than `ClientConfig.max_partitions` allows."""
+
+    retryable = False
+
+
+class BrokerAddressRefused(RemoteProtocolError):
+    """A broker names another broker that this client may not go to: see `ClientConfig.broker_hosts`, and
+    a scheme other than the service URL's. Nothing was sent there."""
+
+    retryable = False
+
+
 # --- refusals by the broker ----------------------------------------------------------------------
 
 
