@@ -485,6 +485,12 @@ class ClientWatch:
             return
         if isinstance(what, (ProducerEnd, ConsumerEnd)):
             what.ready = True
+            if what.record.closed and not what.closed:
+                raise ViolationError(
+                    "INV-N4",
+                    f"wire {wire.number}: request {command.request_id} opens what nobody has any more, and "
+                    f"the broker was not told",
+                )
         elif isinstance(what, Farewell) and not what.consumer.dismissed:
             what.consumer.record.farewell = True
 
