@@ -29,6 +29,7 @@ from .broker import (
 )
 from .broker import outputs as broker_outputs
 from .client import outputs as client_outputs
+from .client.arrival import ArrivalCounters
 from .client.client import Client
 from .client.items import Messages
 from .client.outputs import (
@@ -50,6 +51,7 @@ from .client.outputs import (
     RequestFailed,
     SendFailed,
     Transmit,
+    Undecryptable,
     Writable,
 )
 from .model.config import (
@@ -135,6 +137,7 @@ __all__ = [
     "Client",
     # what it says
     "ActiveChanged",
+    "ArrivalCounters",
     "Attached",
     "Closed",
     "Connect",
@@ -152,6 +155,7 @@ __all__ = [
     "RequestFailed",
     "SendFailed",
     "Transmit",
+    "Undecryptable",
     "Writable",
     # what people ask for
     "BatchingPolicy",

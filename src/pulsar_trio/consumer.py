@@ -10,13 +10,22 @@ no `acknowledge_cumulative` (rule ACK-02).
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from logging import getLogger
 from typing import TYPE_CHECKING, Any
 
 import trio
 from trio.lowlevel import enable_ki_protection
 
-from pulsar_sansio import ConsumerSpec, Message, MessageId, Messages, PulsarError, SubscriptionType
+from pulsar_sansio import (
+    ArrivalCounters,
+    ConsumerSpec,
+    Message,
+    MessageId,
+    Messages,
+    PulsarError,
+    SubscriptionType,
+)
 from pulsar_sansio import client_outputs as outputs
 
 from .endpoint import TURN, Endpoint
@@ -26,13 +35,17 @@ if TYPE_CHECKING:
 
 MessageOrId = Message | MessageId
 
+_log = getLogger(__name__)
+
 
 @dataclass(frozen=True, slots=True)
 class ConsumerStatistics:
-    """`available`: messages that have arrived and wait to be received. `waiting`: tasks that wait for one."""
+    """`available`: messages that have arrived and wait to be received. `waiting`: tasks that wait for one.
+    `undelivered`: messages that arrived and will not be received here, by reason."""
 
     available: int
     waiting: int
+    undelivered: ArrivalCounters
 
 
 class Consumer(Endpoint, trio.abc.ReceiveChannel[Message]):
@@ -47,6 +60,7 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message]):
         """Messages that need only be taken; see `pulsar_sansio.Client.receiver`."""
         self._take: Callable[..., Messages] = self._machine.take
         self._acknowledge: Callable[..., None] = self._machine.acknowledger(handle)
+        self._arrivals = self._machine.arrivals(handle)
         self._arrived = trio.lowlevel.ParkingLot()
         self._end_of_topic = False
         self.subscription = spec.subscription
@@ -206,6 +220,15 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message]):
             case outputs.EndOfTopic():
                 self._end_of_topic = True
                 self._arrived.unpark_all()
+            case outputs.Undecryptable(_, message_id, keys):
+                _log.warning(
+                    "%r: message %s is encrypted with %s, and this client cannot decrypt: encrypted messages "
+                    "are not delivered here, and stay in the subscription (statistics().undelivered counts "
+                    "them)",
+                    self,
+                    message_id,
+                    ", ".join(repr(key[:100]) for key in keys[:5]),
+                )
             case outputs.ConsumerReady(_, topic):
                 self.topic = topic
                 self.connected = True
@@ -224,7 +247,7 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message]):
 
     def statistics(self) -> ConsumerStatistics:
         available = 0 if self._ended else self._machine.available(self._handle)
-        return ConsumerStatistics(available, len(self._arrived))
+        return ConsumerStatistics(available, len(self._arrived), replace(self._arrivals))
 
     def __repr__(self) -> str:
         state = "closed" if self._ended else "connected" if self.connected else "not connected"

@@ -56,6 +56,7 @@ class Driver(Pump):
             outputs.Deliverable: self._to_consumer,
             outputs.ActiveChanged: self._to_consumer,
             outputs.EndOfTopic: self._to_consumer,
+            outputs.Undecryptable: self._to_consumer,
             outputs.Detached: self._to_either,
             outputs.Attached: self._to_either,
             outputs.Closed: self._to_either,

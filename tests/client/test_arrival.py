@@ -6,10 +6,17 @@ from typing import Any
 
 import pytest
 
-from pulsar_sansio.client.outputs import Closed, ConsumerFailed, Deliverable, Detached, Disconnect
+from pulsar_sansio.client.outputs import (
+    Closed,
+    ConsumerFailed,
+    Deliverable,
+    Detached,
+    Disconnect,
+    Undecryptable,
+)
 from pulsar_sansio.client.permits import MAX_ENTRIES_BEYOND_GRANT
 from pulsar_sansio.model.config import CompressionType, SubscriptionType
-from pulsar_sansio.model.errors import NotSupported
+from pulsar_sansio.model.errors import LocalProtocolError, NotSupported
 from pulsar_sansio.model.message_id import MessageId
 from pulsar_sansio.wire import (
     EncryptionKey,
@@ -323,6 +330,20 @@ class TestNotForTheApplication:
         assert counted(s) == {"undecryptable": 3}
         assert all_permits_are_back(s)  # CRYPTO-07
         s.expect()
+
+    def test_the_first_encrypted_message_is_told_to_the_application(self) -> None:
+        s = started(topic="t-partition-7")
+        keys = [EncryptionKey("yours", b"v"), EncryptionKey("theirs", b"w")]
+        s.deliver(4, entry_bytes(b"secret", encryption_keys=keys, num_messages_in_batch=3), ack_set=1 << 40)
+        assert s.outputs() == [Undecryptable(s.consumer, MessageId(1, 4, 7), ["yours", "theirs"])]
+        s.deliver(5, entry_bytes(b"secret", encryption_keys=keys))
+        assert s.outputs() == []
+        assert s.client.arrivals(s.consumer).undecryptable == 2
+
+    def test_what_arrived_can_be_asked_of_an_open_consumer_only(self) -> None:
+        s = started()
+        with pytest.raises(LocalProtocolError, match="no consumer has the id 77"):
+            s.client.arrivals(77)
 
     def test_a_chunk_ends_the_consumer_with_an_error_that_names_it(self) -> None:
         s = started()

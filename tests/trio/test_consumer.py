@@ -1,5 +1,6 @@
 """Receiving: nothing lost by cancelling, nothing acknowledged by accident, the four kinds."""
 
+import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import assert_type
@@ -8,7 +9,16 @@ import pytest
 import trio
 import trio.testing
 
-from pulsar_sansio import ConsumerBusy, SubscriptionType
+from pulsar_sansio import ArrivalCounters, ConsumerBusy, SubscriptionType
+from pulsar_sansio.wire import (
+    EncryptionKey,
+    MessageMetadata,
+    encode_command,
+    encode_message_metadata,
+    encode_send,
+    pack_payload,
+    proto,
+)
 from pulsar_trio import (
     BatchingPolicy,
     Client,
@@ -394,3 +404,44 @@ async def test_a_topic_that_is_deleted_breaks_its_consumer(broker: EmbeddedBroke
                 await consumer.receive()
             assert isinstance(raised.value, ResourceBroken)
             assert raised.value.__cause__ is not None
+
+
+# --- what cannot be read --------------------------------------------------------------------------------
+
+
+async def send_encrypted(broker: EmbeddedBroker, topic: str, count: int) -> None:
+    """What a producer that encrypts sends; ours does not."""
+    kinds = proto.BaseCommand
+    connect = proto.CommandConnect(client_version="test", protocol_version=21)
+    producer = proto.CommandProducer(topic=topic, producer_id=0, request_id=0, encrypted=True)
+    stream = await trio.open_tcp_stream("127.0.0.1", int(broker.url.rpartition(":")[2]))
+    async with stream:
+        await stream.send_all(encode_command(kinds.CONNECT, connect))
+        await stream.receive_some()
+        await stream.send_all(encode_command(kinds.PRODUCER, producer))
+        await stream.receive_some()
+        for number in range(count):
+            metadata = MessageMetadata("p", number, 1, encryption_keys=[EncryptionKey("tom's", b"")])
+            packed = pack_payload(encode_message_metadata(metadata), b"secret")
+            frame = encode_send(0, number, 1, None, packed, sum(map(len, packed)))
+            await stream.send_all(frame if isinstance(frame, bytes) else b"".join(frame))
+            await stream.receive_some()
+
+
+async def test_encrypted_messages_are_not_delivered_and_somebody_hears_of_it(
+    broker: EmbeddedBroker, client: Client, caplog: pytest.LogCaptureFixture
+) -> None:
+    """CRYPTO-05, FAIL: they stay in the subscription."""
+    topic = "persistent://public/default/t"
+    async with client.subscribe(topic, "s", "shared") as consumer:
+        await send_encrypted(broker, topic, 3)
+        await fill(client, topic, 1)
+        assert (await consumer.receive()).data == b"0"
+        assert consumer.statistics().undelivered == ArrivalCounters(undecryptable=3)
+    (record,) = [each for each in caplog.records if each.name.startswith("pulsar_trio")]
+    assert record.levelno == logging.WARNING
+    text = record.getMessage()
+    for part in ("SharedConsumer 's' on persistent://public/default/t", '"tom\'s"', "cannot decrypt"):
+        assert part in text
+    assert consumer.statistics().undelivered.undecryptable == 3  # still, when it is closed
+    assert broker.stats(topic)["subscriptions"]["s"]["msgBacklog"] == 4

@@ -5,6 +5,7 @@ with their permits given back; or the broker is told that the entry cannot be us
 stop the connection or disturb another consumer – except by ignoring permits.
 """
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import repeat
 
@@ -54,7 +55,8 @@ class ArrivalCounters:
     markers: int = 0
     """The broker's own entries; acknowledged and ignored."""
     undecryptable: int = 0
-    """Encrypted: not supported yet. They stay unacknowledged, so nothing is lost."""
+    """Encrypted, and there is no key: they stay unacknowledged, so nothing is lost (CRYPTO-05). One that the
+    broker sends again counts again."""
 
 
 class Arrival:
@@ -64,6 +66,7 @@ class Arrival:
         "_resumed",
         "_start_inclusive",
         "_acknowledger",
+        "_on_undecryptable",
         "_permits",
         "_queue",
         "_source",
@@ -79,7 +82,9 @@ class Arrival:
         queue: DeliveryQueue,
         tracker: AckTracker,
         acknowledger: Acknowledger,
+        on_undecryptable: Callable[[MessageId, Sequence[str]], None],
     ) -> None:
+        """`on_undecryptable(message_id, names of the keys)`: called for the first encrypted entry."""
         self.counters = ArrivalCounters()
         self.start: MessageId | None = None
         """Where a subscription that is not durable begins. The broker begins with that whole entry."""
@@ -90,6 +95,7 @@ class Arrival:
         self._queue = queue
         self._tracker = tracker
         self._acknowledger = acknowledger
+        self._on_undecryptable = on_undecryptable
 
     def start_at(self, start: MessageId | None, inclusive: bool) -> None:
         """The application's choice: drop what is before `start` in its entry, and itself unless `inclusive`.
@@ -170,7 +176,10 @@ class Arrival:
             self._finished(place)
         elif metadata.encryption_keys:
             # Failure action FAIL. The permits come back all the same: to lose them is a trap (CRYPTO-07).
-            counters.undecryptable += cost
+            if counters.undecryptable == 0:
+                message_id = MessageId(*place, self._source.partition)
+                self._on_undecryptable(message_id, [key.key for key in metadata.encryption_keys])
+            counters.undecryptable += max(cost, 1)
         elif metadata.num_chunks_from_msg is not None and metadata.num_chunks_from_msg > 1:
             raise NotSupported(
                 f"{self._source.topic} holds a chunked message (chunk {metadata.chunk_id} of "

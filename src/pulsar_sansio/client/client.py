@@ -32,6 +32,7 @@ from ..model.errors import (
 )
 from ..model.service_url import ServiceUrl
 from ..model.topic_name import TopicName
+from .arrival import ArrivalCounters
 from .consumer import Consumer
 from .lookup import Lookup, Query
 from .outputs import Output, RequestDone, RequestFailed
@@ -288,6 +289,13 @@ class Client:
         if machine is None:
             raise self._unknown("consumer", consumer)
         return machine.available()
+
+    def arrivals(self, consumer: int) -> ArrivalCounters:
+        """What arrived for a consumer and was not delivered, by reason. It goes on counting."""
+        machine = self._consumers.get(consumer)
+        if machine is None:
+            raise self._unknown("consumer", consumer)
+        return machine.counters
 
     def acknowledge(
         self, now: int, consumer: int, messages: "Acknowledgeable | Collection[Acknowledgeable]"

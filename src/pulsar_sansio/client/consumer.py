@@ -11,7 +11,7 @@ application), `permits`, `verdicts` (what the application says of it), `acks` an
 acknowledged, when it is sent), `redelivery`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Literal
 
 from ..model.config import ConsumerSpec, InitialPosition, SubscriptionType
@@ -23,6 +23,7 @@ from ..model.errors import (
     RemoteProtocolError,
 )
 from ..model.message import Message, Source
+from ..model.message_id import MessageId
 from ..model.topic_name import TopicName
 from ..wire import AlikeEntries, MessageCommand, encode_command, encode_flow, proto
 from .acknowledger import Acknowledger
@@ -44,6 +45,7 @@ from .outputs import (
     EndOfTopic,
     RequestDone,
     RequestFailed,
+    Undecryptable,
 )
 from .permits import Permits
 from .redelivery import Redelivery
@@ -96,7 +98,9 @@ class Consumer:
         self._acknowledger = Acknowledger(
             context, services.requests, wire_id, spec, tracker, wanted=has_memory
         )
-        self._arrival = Arrival(self._source, self.permits, self._queue, tracker, self._acknowledger)
+        self._arrival = Arrival(
+            self._source, self.permits, self._queue, tracker, self._acknowledger, self._cannot_decrypt
+        )
         if not spec.durable and has_memory:
             self._arrival.start_at(spec.start_message_id, spec.start_message_id_inclusive)
         self._redelivery = Redelivery(
@@ -328,6 +332,9 @@ class Consumer:
         if outcome.request in self._unsubscribing:
             self._unsubscribing.discard(outcome.request)
             self._context.emit(outcome)
+
+    def _cannot_decrypt(self, message_id: MessageId, keys: Sequence[str]) -> None:
+        self._context.emit(Undecryptable(self.handle, message_id, keys))
 
     def _on_early_message(self) -> None:
         """A message while not subscribed. While closing, nobody wants it; otherwise the broker had no permit

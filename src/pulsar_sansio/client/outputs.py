@@ -128,6 +128,20 @@ class EndOfTopic:
 
 
 @dataclass(slots=True)
+class Undecryptable:
+    """An encrypted entry came, and there is no key to read it with; said for the first one of a consumer.
+
+    Neither it nor any like it is delivered or acknowledged (failure action FAIL, CRYPTO-05): they stay in the
+    subscription, for a consumer that has the key. `keys`: the names of those it was encrypted with.
+    `Client.arrivals` counts the messages.
+    """
+
+    consumer: int
+    message_id: MessageId
+    keys: Sequence[str]
+
+
+@dataclass(slots=True)
 class Detached:
     """A producer or consumer lost its connection; it reconnects by itself."""
 
@@ -180,6 +194,7 @@ Output = (
     | Deliverable
     | ActiveChanged
     | EndOfTopic
+    | Undecryptable
     | Detached
     | Attached
     | RequestDone

@@ -19,6 +19,7 @@ from ..client.outputs import (
     RequestDone,
     RequestFailed,
     SendFailed,
+    Undecryptable,
     Writable,
 )
 from .clock import MILLISECOND
@@ -152,7 +153,7 @@ def _subject(output: Any) -> int:
     kind = type(output)
     if kind in (ProducerReady, ProducerFailed, Receipts, SendFailed, Writable):
         subject: int = output.producer
-    elif kind in (ConsumerReady, ConsumerFailed, Deliverable, ActiveChanged, EndOfTopic):
+    elif kind in (ConsumerReady, ConsumerFailed, Deliverable, ActiveChanged, EndOfTopic, Undecryptable):
         subject = output.consumer
     else:
         subject = output.id
