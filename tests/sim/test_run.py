@@ -8,7 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from pulsar_sansio.sim import Campaign, Outcome, SeedReport, World, run_seed, run_seeds
+from pulsar_sansio.sim import (
+    Campaign,
+    Coverage,
+    Outcome,
+    Recorder,
+    SeedReport,
+    World,
+    observe_seed,
+    run_seed,
+    run_seeds,
+)
 from pulsar_sansio.sim.campaign import ENOUGH_SEEDS
 
 SOURCES = str(Path(__file__).parents[2] / "src")
@@ -84,6 +94,35 @@ def test_a_large_campaign_in_which_a_fault_never_happened_fails() -> None:
         campaign.add(SeedReport(seed, faults={"reset": 1}))
     assert campaign.outcome is Outcome.COVERAGE
     assert "unload" in campaign.missing_faults
+
+
+def test_two_kinds_of_faults_in_one_world_are_a_pair() -> None:
+    campaign = Campaign()
+    campaign.add(SeedReport(1, faults={"stall": 3, "reset": 1, "unload": 1}))
+    campaign.add(SeedReport(2, faults={"stall": 1, "reset": 1}))
+    assert campaign.fault_seeds == {"stall": 2, "reset": 2, "unload": 1}
+    assert campaign.fault_pairs == {("reset", "stall"): 2, ("reset", "unload"): 1, ("stall", "unload"): 1}
+    assert campaign.as_json()["coverage"]["fault_pairs"]["seen"] == 3
+
+
+def test_required_coverage_is_a_code_of_its_own_and_yields_to_failures() -> None:
+    campaign = Campaign(require_coverage=True)
+    campaign.add(SeedReport(1))
+    assert "fault reset" in campaign.gaps
+    assert int(campaign.outcome) == 5
+    campaign.add(failed(Outcome.NONDETERMINISM, 2))
+    assert int(campaign.outcome) == 4
+
+
+@pytest.mark.slow
+def test_what_is_run_again_is_not_counted_twice() -> None:
+    with Recorder() as recorder:
+        World(0).run()
+        once = recorder.take()
+        report, coverage = observe_seed(0, recorder)
+        assert recorder.take() == Coverage()
+    assert report.outcome is Outcome.PASSED
+    assert coverage == once
 
 
 def test_a_seed_that_differs_the_second_time_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:

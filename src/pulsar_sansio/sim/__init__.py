@@ -5,8 +5,9 @@ left half-open, while brokers are killed and applications act at bad moments. A 
 no code with either machine checks every step. The same seed gives the same trace in every process.
 """
 
-from .campaign import Campaign, run_seed, run_seeds
+from .campaign import Campaign, observe_seed, run_seed, run_seeds
 from .case import Case
+from .coverage import Coverage, Recorder
 from .faults import FAULTS
 from .profile import Profile, draw
 from .scenarios import SCENARIOS
@@ -22,9 +23,11 @@ __all__ = [
     "SCENARIOS",
     "Campaign",
     "Case",
+    "Coverage",
     "LivenessError",
     "Outcome",
     "Profile",
+    "Recorder",
     "SeedReport",
     "Shrunk",
     "Streams",
@@ -33,6 +36,7 @@ __all__ = [
     "World",
     "draw",
     "find",
+    "observe_seed",
     "run_point",
     "run_seed",
     "run_seeds",

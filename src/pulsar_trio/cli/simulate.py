@@ -1,8 +1,8 @@
 """`pulsar-trio simulate`: run the simulator from the command line.
 
-Owns what the simulator itself must not have: a wall clock, processes, progress on a terminal. Each seed is a
-world by itself, so seeds are handed out to as many processes as asked for; reports are added up in the order
-of seeds, so that the result does not depend on who was faster.
+Owns what the simulator itself must not have: a wall clock, processes, progress on a terminal, files. Each
+seed is a world by itself, so seeds are handed out to as many processes as asked for; reports are added up in
+the order of seeds, so that the result does not depend on who was faster.
 """
 
 import argparse
@@ -14,9 +14,11 @@ from contextlib import ExitStack
 from itertools import count, islice
 from multiprocessing import get_context
 from multiprocessing.pool import Pool
-from typing import Any
+from pathlib import Path
+from typing import Any, TypeAlias
 
-from pulsar_sansio.sim import Campaign, Outcome, SeedReport, World, run_seed
+from pulsar_sansio.sim import Campaign, Coverage, Outcome, Recorder, SeedReport, World, observe_seed
+from pulsar_sansio.sim.report import files
 
 from .arguments import positive, seconds, whole
 from .recall import add_recall
@@ -27,6 +29,14 @@ CHUNK = 4
 
 PROGRESS_EVERY = 1.0
 """Seconds."""
+
+UNWRITTEN = 6
+"""Exit code where all is well but the report, which could not be written."""
+
+Observed: TypeAlias = tuple[SeedReport, Coverage]
+
+_recorder = Recorder()
+"""Of this process. It is entered for as long as seeds are run here."""
 
 
 def add_parser(subparsers: "argparse._SubParsersAction[Any]") -> None:
@@ -41,7 +51,8 @@ def add_parser(subparsers: "argparse._SubParsersAction[Any]") -> None:
         "run",
         help="run many seeds and check every invariant",
         description="Exit code: 0 all passed, 1 an exception, 2 an invariant, 3 liveness, 4 nondeterminism, "
-        "5 a fault kind that never happened in a large run.",
+        "5 coverage: a fault kind never happened in a large run, or see --require-coverage, "
+        f"{UNWRITTEN} the report could not be written.",
     )
     run.add_argument("--seed", type=whole, default=0, metavar="N", help="the first seed (default 0)")
     run.add_argument(
@@ -49,6 +60,14 @@ def add_parser(subparsers: "argparse._SubParsersAction[Any]") -> None:
     )
     run.add_argument("--seconds", type=seconds, metavar="S", help="stop handing out seeds after S seconds")
     run.add_argument("--jobs", type=positive, default=1, metavar="N", help="processes (default 1)")
+    run.add_argument(
+        "--report", type=Path, metavar="FOLDER", help="write report.html, what was reached and what was not"
+    )
+    run.add_argument(
+        "--require-coverage",
+        action="store_true",
+        help="fail where a fault kind, a mark or a move of a client's machine was never reached",
+    )
     run.add_argument("--json", action="store_true", help="print one JSON object")
     run.set_defaults(handler=_run)
     replay = actions.add_parser(
@@ -73,46 +92,111 @@ def _seeds(first: int, number: int | None, until: float | None) -> Iterator[int]
         yield seed
 
 
-def _reports(seeds: Iterable[int], jobs: int, stack: ExitStack) -> Iterable[SeedReport]:
+def _observe(seed: int) -> Observed:
+    return observe_seed(seed, _recorder)
+
+
+def _begin() -> None:
+    """A process of the pool: it records until it ends."""
+    _recorder.__enter__()
+
+
+def _results(seeds: Iterable[int], jobs: int, stack: ExitStack) -> Iterable[Observed]:
     if jobs == 1:
-        return map(run_seed, seeds)
-    pool = stack.enter_context(get_context("spawn").Pool(jobs))
+        stack.enter_context(_recorder)
+        return map(_observe, seeds)
+    pool = stack.enter_context(get_context("spawn").Pool(jobs, _begin))
     return _bounded(pool, seeds, jobs)
 
 
-def _bounded(pool: Pool, seeds: Iterable[int], jobs: int) -> Iterator[SeedReport]:
+def _bounded(pool: Pool, seeds: Iterable[int], jobs: int) -> Iterator[Observed]:
     """`imap` takes all seeds at once; portions keep a limit in seconds meaningful."""
     source = iter(seeds)
     while portion := list(islice(source, jobs * CHUNK * 4)):
-        yield from pool.imap(run_seed, portion, CHUNK)
+        yield from pool.imap(_observe, portion, CHUNK)
+
+
+class _Progress:
+    """One line on standard error, written over every second; nothing where that is no terminal."""
+
+    def __init__(self, started: float, seeds: int | None, seconds: float | None, wanted: bool) -> None:
+        self._shown = wanted and sys.stderr.isatty()
+        self._started = started
+        self._next = started + PROGRESS_EVERY
+        self._seeds = seeds
+        self._seconds = seconds
+        self._length = 0
+
+    def show(self, campaign: Campaign) -> None:
+        now = time.monotonic()
+        if self._shown and now >= self._next:
+            self._next = now + PROGRESS_EVERY
+            self._write(progress(campaign, now - self._started, self._seeds, self._seconds))
+
+    def print(self, line: str) -> None:
+        """A line that stays."""
+        self.clear()
+        print(line, file=sys.stderr)
+
+    def clear(self) -> None:
+        if self._length:
+            self._write("")
+
+    def _write(self, line: str) -> None:
+        print(f"\r{line:<{self._length}}\r{line}", end="", file=sys.stderr, flush=True)
+        self._length = len(line)
+
+
+def progress(campaign: Campaign, elapsed: float, seeds: int | None, seconds: float | None) -> str:
+    """What one looks for while it runs; `seeds` and `seconds` are the limits, as far as there are any."""
+    of = f" of {seeds}" if seeds is not None else ""
+    left = [seconds - elapsed] if seconds is not None else []
+    if seeds is not None and campaign.seeds:
+        left.append((seeds - campaign.seeds) * elapsed / campaign.seeds)
+    return ", ".join(
+        [
+            f"{campaign.seeds}{of} seeds ({campaign.seeds / elapsed:.1f}/s)",
+            f"{campaign.messages:,} messages ({campaign.messages / elapsed:,.0f}/s)",
+            f"{campaign.virtual_ns / 3_600e9:,.1f} virtual hours",
+            f"{len(campaign.failures)} violations",
+            f"{len(campaign.gaps)} gaps",
+            *([f"{max(0.0, min(left)):.0f} s left"] if left else []),
+        ]
+    )
 
 
 def _run(arguments: argparse.Namespace) -> int:
     started = time.monotonic()
     until = started + arguments.seconds if arguments.seconds is not None else None
     number = arguments.seeds if arguments.seeds is not None or until is not None else 100
-    campaign = Campaign()
-    show = sys.stderr.isatty() and not arguments.json
-    next_progress = started + PROGRESS_EVERY
+    campaign = Campaign(require_coverage=arguments.require_coverage)
+    line = _Progress(started, number, arguments.seconds, not arguments.json)
     with ExitStack() as stack:
-        for report in _reports(_seeds(arguments.seed, number, until), arguments.jobs, stack):
-            campaign.add(report)
+        for report, coverage in _results(_seeds(arguments.seed, number, until), arguments.jobs, stack):
+            campaign.add(report, coverage)
             if report.outcome is not Outcome.PASSED and not arguments.json:
-                print(report, file=sys.stderr)
-            now = time.monotonic()
-            if show and now >= next_progress:
-                next_progress = now + PROGRESS_EVERY
-                print(f"\r{campaign.seeds} seeds, {campaign.messages} messages", end="", file=sys.stderr)
-    if show:
-        print("\r", end="", file=sys.stderr)
+                line.print(str(report))
+            line.show(campaign)
+    line.clear()
     seconds = time.monotonic() - started
     if arguments.json:
-        result = campaign.as_json()
-        result["seconds"] = round(seconds, 3)
-        print(json.dumps(result, sort_keys=True))
+        print(json.dumps({**campaign.as_json(), "seconds": round(seconds, 3)}, sort_keys=True))
     else:
         _print_summary(campaign, seconds)
-    return int(campaign.outcome)
+    written = arguments.report is None or _write(files(campaign, seconds), arguments.report)
+    return int(campaign.outcome) or (0 if written else UNWRITTEN)
+
+
+def _write(files_by_name: dict[str, str], folder: Path) -> bool:
+    """Whether the folder could be made and the files be written."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, text in files_by_name.items():
+            (folder / name).write_text(text, encoding="utf-8")
+    except OSError as error:
+        print(f"pulsar-trio simulate: the report cannot be written: {error}", file=sys.stderr)
+        return False
+    return True
 
 
 def _print_summary(campaign: Campaign, seconds: float) -> None:
@@ -124,8 +208,17 @@ def _print_summary(campaign: Campaign, seconds: float) -> None:
     print(f"{sum(campaign.faults.values())} faults of {len(campaign.faults)} kinds:")
     for name, number in sorted(campaign.faults.items(), key=lambda item: (-item[1], item[0])):
         print(f"  {number:8} {name}")
-    if campaign.missing_faults:
-        print(f"never happened: {', '.join(campaign.missing_faults)}")
+    found = campaign.as_json()["coverage"]
+    maps = [f"{each['reached']} of {each['legal']} in {name}" for name, each in found["maps"].items()]
+    print(f"reached: {', '.join(maps)}")
+    reached = len(found["marks"]) - len(found["marks_missing"])
+    pairs = found["fault_pairs"]
+    print(
+        f"reached: {reached} of {len(found['marks'])} marks, {pairs['seen']} of {pairs['possible']} pairs of "
+        "fault kinds in one world"
+    )
+    for gap in campaign.gaps:
+        print(f"  never: {gap}")
     print(f"{len(campaign.failures)} violations")
     for report in campaign.failures[:20]:
         print(f"  {report}")

@@ -1,0 +1,443 @@
+"""What simulated worlds reached: state × input of the machines, command × state, and the marks.
+
+`Recorder` counts while it is entered, by replacing methods and tables of the machines; outside of it they are
+what was imported, and pay nothing. `Coverage` is the counts, to be added up over seeds and processes. `MAPS`
+says what there is to reach: which pairs are legal, by the machines' own tables. It refuses to know what a
+fault is and how anything is shown.
+"""
+
+import sys
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from functools import partial
+from types import ModuleType
+from typing import Any, TypeAlias
+
+from ..broker import broker as broker_root
+from ..broker.connection import Connection as BrokerConnection
+from ..client import attachment as attaching
+from ..client import connection as connecting
+from ..client.attachment import Attachment
+from ..client.connection import Connection
+from ..client.consumer import Consumer
+from ..core.transitions import Transitions
+from ..wire import proto
+from .marks import MARKS, Condition
+
+T = proto.BaseCommand
+
+Cell: TypeAlias = tuple[str, str, str]
+"""Map, row, column."""
+
+
+def _tables() -> dict[str, Transitions]:
+    """The transition tables of the modules that the client is made of, by name."""
+    tables = {
+        value.name: value
+        for module, namespace in sys.modules.items()
+        if module.startswith("pulsar_sansio.client.")
+        for value in vars(namespace).values()
+        if isinstance(value, Transitions)
+    }
+    return dict(sorted(tables.items()))
+
+
+TABLES = _tables()
+
+
+@dataclass(frozen=True, slots=True)
+class Map:
+    """What there is to reach, as a table of which some cells are legal."""
+
+    name: str
+    text: str
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+    legal: frozenset[tuple[str, str]]
+
+
+def _map_of_table(transitions: Transitions) -> Map:
+    table = transitions.table
+    rows = dict.fromkeys([state for state, _ in table] + list(table.values()))
+    inputs = type(next(iter(table))[1])
+    return Map(
+        transitions.name,
+        f"The client's {transitions.name} machine: what happened in which state.",
+        tuple(state.__name__ for state in rows),
+        tuple(each.name for each in inputs),
+        frozenset((state.__name__, each.name) for state, each in table),
+    )
+
+
+# --- commands: where they arrive, and the state of what they are for -------------------------------------
+
+HANDSHAKING, READY = "handshaking", "connected"
+AWAITED, UNASKED = "answer awaited", "answer to nothing"
+NOBODY, OPENING, OPEN, CLOSING = "for nobody", "for one opening", "for one open", "for one closing"
+
+BEFORE_CONNECT = "before CONNECT"
+
+TO_PRODUCER = frozenset((T.SEND_RECEIPT, T.SEND_ERROR, T.CLOSE_PRODUCER))
+TO_CONSUMER = frozenset((T.MESSAGE, T.CLOSE_CONSUMER, T.ACTIVE_CONSUMER_CHANGE, T.REACHED_END_OF_TOPIC))
+OF_PRODUCER = frozenset((T.PRODUCER, T.SEND, T.CLOSE_PRODUCER))
+OF_CONSUMER = frozenset(
+    (
+        T.SUBSCRIBE,
+        T.FLOW,
+        T.ACK,
+        T.REDELIVER_UNACKNOWLEDGED_MESSAGES,
+        T.SEEK,
+        T.GET_LAST_MESSAGE_ID,
+        T.CONSUMER_STATS,
+        T.UNSUBSCRIBE,
+        T.CLOSE_CONSUMER,
+    )
+)
+
+_OWNERS = {attaching.Opening: OPENING, attaching.Attached: OPEN, attaching.Closing: CLOSING}
+
+TO_CLIENTS, TO_BROKERS = "commands to clients", "commands to brokers"
+
+
+def _command(kind: int) -> str:
+    return T.Type.Name(T.Type.ValueType(kind))
+
+
+def _client_rows(state: type, kind: int) -> tuple[str, ...]:
+    """Where a command may be counted that is legal in this state of the connection."""
+    if state is connecting.Handshaking:
+        return (HANDSHAKING,)
+    if kind == T.MESSAGE:
+        return (NOBODY, OPEN, CLOSING)  # while it is opening, the broker has no permits yet
+    if kind in TO_PRODUCER or kind in TO_CONSUMER:
+        return (NOBODY, OPENING, OPEN, CLOSING)
+    if kind == T.ERROR or connecting.COMMANDS[connecting.Ready, kind] == "_on_reply":
+        return (AWAITED, UNASKED)
+    return (READY,)
+
+
+def _map_to_clients() -> Map:
+    legal = [(row, kind) for state, kind in connecting.COMMANDS for row in _client_rows(state, kind)]
+    return Map(
+        TO_CLIENTS,
+        "Commands that arrived at clients, by the state of the connection, the request, or the producer or "
+        "consumer that they are for.",
+        (HANDSHAKING, READY, AWAITED, UNASKED, NOBODY, OPENING, OPEN, CLOSING),
+        tuple(dict.fromkeys(_command(kind) for _, kind in connecting.COMMANDS)),
+        frozenset((row, _command(kind)) for row, kind in legal),
+    )
+
+
+def _map_to_brokers() -> Map:
+    kinds = list(broker_root.HANDLERS)
+    legal = [(BEFORE_CONNECT, kind) for kind in kinds if kind in (T.CONNECT, T.PING, T.PONG)]
+    for kind in kinds:
+        named = kind in OF_PRODUCER or kind in OF_CONSUMER
+        legal += [(row, kind) for row in ((NOBODY, OPENING, OPEN) if named else (READY,))]
+    return Map(
+        TO_BROKERS,
+        "Commands that arrived at brokers, by the state of the connection, or of the producer or consumer "
+        "that they name.",
+        (BEFORE_CONNECT, READY, NOBODY, OPENING, OPEN),
+        tuple(_command(kind) for kind in kinds),
+        frozenset((row, _command(kind)) for row, kind in legal),
+    )
+
+
+MAPS: dict[str, Map] = {
+    each.name: each for each in [*map(_map_of_table, TABLES.values()), _map_to_clients(), _map_to_brokers()]
+}
+"""By name."""
+
+
+@dataclass(slots=True)
+class Coverage:
+    """Counts. Adding is all there is to do with them, in any order."""
+
+    cells: dict[Cell, int] = field(default_factory=dict)
+    """How often each pair happened."""
+    ignored: dict[Cell, int] = field(default_factory=dict)
+    """Inputs that came in a state whose table does not have them, and changed nothing."""
+    marks: dict[str, int] = field(default_factory=dict)
+    """How often each mark was reached."""
+    seeds: dict[str, int] = field(default_factory=dict)
+    """Mark -> in how many seeds."""
+
+    def add(self, other: "Coverage") -> None:
+        for mine, theirs in (
+            (self.cells, other.cells),
+            (self.ignored, other.ignored),
+            (self.marks, other.marks),
+            (self.seeds, other.seeds),
+        ):
+            _add(mine, theirs)
+
+    def missing(self, name: str) -> list[tuple[str, str]]:
+        """The legal pairs of a map that never happened, in the order of rows and columns."""
+        each = MAPS[name]
+        return [
+            (row, column)
+            for row in each.rows
+            for column in each.columns
+            if (row, column) in each.legal and (name, row, column) not in self.cells
+        ]
+
+    @property
+    def missing_moves(self) -> list[str]:
+        """What the client's machines never did, though their tables have it."""
+        return [f"{name}: {column} in {row}" for name in TABLES for row, column in self.missing(name)]
+
+    @property
+    def missing_marks(self) -> list[str]:
+        return [name for name in MARKS if name not in self.marks]
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain values, the same for the same seeds."""
+        return {
+            "maps": {name: self._map_as_json(name) for name in MAPS},
+            "marks": {
+                name: {"times": self.marks.get(name, 0), "seeds": self.seeds.get(name, 0)} for name in MARKS
+            },
+            "marks_missing": self.missing_marks,
+        }
+
+    def _map_as_json(self, name: str) -> dict[str, Any]:
+        each = MAPS[name]
+        missing = self.missing(name)
+        return {
+            "legal": len(each.legal),
+            "reached": len(each.legal) - len(missing),
+            "missing": [f"{row}, {column}" for row, column in missing],
+            "cells": _nested(self.cells, name),
+            "ignored": _nested(self.ignored, name),
+        }
+
+
+def _add(mine: dict[Any, int], theirs: Mapping[Any, int]) -> None:
+    for key, count in theirs.items():
+        mine[key] = mine.get(key, 0) + count
+
+
+def _nested(cells: dict[Cell, int], name: str) -> dict[str, dict[str, int]]:
+    found: dict[str, dict[str, int]] = {}
+    for (each, row, column), count in sorted(cells.items()):
+        if each == name:
+            found.setdefault(row, {})[column] = count
+    return found
+
+
+class Recorder:
+    """Counts while it is entered; one at a time. `take()` after each seed."""
+
+    def __init__(self) -> None:
+        self._moves: defaultdict[tuple[str, type, Enum], int] = defaultdict(int)
+        self._ignored: defaultdict[tuple[str, type, Enum], int] = defaultdict(int)
+        self._commands: defaultdict[tuple[str, str, int], int] = defaultdict(int)
+        self._marks: defaultdict[str, int] = defaultdict(int)
+        self._undo: list[tuple[type | ModuleType, str, Any]] = []
+
+    def __enter__(self) -> "Recorder":
+        try:
+            self._watch_tables()
+            self._watch_clients()
+            self._watch_brokers()
+            self._watch_marks()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for owner, name, original in reversed(self._undo):
+            setattr(owner, name, original)
+        self._undo.clear()
+
+    def take(self) -> Coverage:
+        """What was reached since the last time, as the coverage of one seed."""
+        coverage = Coverage(marks=dict(self._marks), seeds=dict.fromkeys(self._marks, 1))
+        for mine, moves in ((coverage.cells, self._moves), (coverage.ignored, self._ignored)):
+            for (name, state, event), count in moves.items():
+                mine[name, state.__name__, event.name] = count
+        for (name, row, kind), count in self._commands.items():
+            cell = (name, row, _command(kind))
+            cells = coverage.cells if (row, cell[2]) in MAPS[name].legal else coverage.ignored
+            cells[cell] = count
+        for counts in (self._moves, self._ignored, self._commands, self._marks):
+            counts.clear()
+        return coverage
+
+    # --- where it looks ---
+
+    def _replace(self, owner: type | ModuleType, name: str, wrap: Callable[[Any], Any]) -> None:
+        """`wrap(original)` in the place of an attribute of the class or module itself. Raises `KeyError`
+        where there is none: what is watched has to follow the machines."""
+        original = vars(owner)[name]
+        setattr(owner, name, wrap(original))
+        self._undo.append((owner, name, original))
+
+    def _watch_tables(self) -> None:
+        moves, ignored = self._moves, self._ignored
+
+        def check(original: Any) -> Any:
+            def counted(table: Transitions, state: object, event: Enum, following: object) -> None:
+                original(table, state, event, following)
+                moves[table.name, type(state), event] += 1
+
+            return counted
+
+        def allows(original: Any) -> Any:
+            def counted(table: Transitions, state: object, event: Enum) -> bool:
+                allowed: bool = original(table, state, event)
+                if not allowed:
+                    ignored[table.name, type(state), event] += 1
+                return allowed
+
+            return counted
+
+        def close(original: Any) -> Any:
+            def counted(attachment: Attachment) -> None:
+                state = attachment.state
+                if isinstance(state, (attaching.Closed, attaching.Failed)):
+                    ignored[attaching.TRANSITIONS.name, type(state), attaching.Input.CLOSE] += 1
+                original(attachment)
+
+            return counted
+
+        def end(original: Any) -> Any:
+            def counted(connection: Connection, cause: Any, **options: Any) -> None:
+                if isinstance(connection.state, connecting.Closed):
+                    ignored[connecting.TRANSITIONS.name, connecting.Closed, connecting.Input.CLOSE] += 1
+                original(connection, cause, **options)
+
+            return counted
+
+        self._replace(Transitions, "check", check)
+        self._replace(Transitions, "allows", allows)
+        self._replace(Attachment, "close", close)
+        self._replace(Connection, "close", end)
+
+    def _watch_clients(self) -> None:
+        commands = self._commands
+
+        def handlers_of(original: Any) -> Any:
+            def counted(connection: Connection, state: type) -> dict[int, Any]:
+                handlers = original(connection, state)
+                ready = state is connecting.Ready
+                return {
+                    kind: _counting(commands, handler, connection, kind, ready)
+                    for kind, handler in handlers.items()
+                }
+
+            return counted
+
+        def on_alike(original: Any) -> Any:
+            def counted(consumer: Consumer, connection: Connection, entries: Any) -> bool:
+                taken: bool = original(consumer, connection, entries)
+                if taken:
+                    commands[TO_CLIENTS, OPEN, T.MESSAGE] += len(entries.entry_ids)
+                return taken
+
+            return counted
+
+        self._replace(Connection, "_handlers_of", handlers_of)
+        self._replace(Consumer, "on_alike", on_alike)
+
+    def _watch_brokers(self) -> None:
+        commands = self._commands
+
+        def before_connected(original: Any) -> Any:
+            def counted(connection: BrokerConnection, number: int, command: Any) -> None:
+                commands[TO_BROKERS, BEFORE_CONNECT, number] += 1
+                original(connection, number, command)
+
+            return counted
+
+        def handlers(original: Any) -> Any:
+            return {kind: _counting_at_broker(commands, kind, handler) for kind, handler in original.items()}
+
+        self._replace(BrokerConnection, "_before_connected", before_connected)
+        self._replace(broker_root, "HANDLERS", handlers)
+
+    def _watch_marks(self) -> None:
+        """A method is replaced once, however many marks are on it."""
+        at: dict[tuple[type, str], list[tuple[str, Condition]]] = {}
+        for mark in MARKS.values():
+            at.setdefault((mark.owner, mark.method), []).append((mark.name, mark.reached))
+        for (owner, method), conditions in at.items():
+            self._replace(owner, method, partial(_judging, self._marks, conditions))
+
+
+def _judging(
+    marks: "defaultdict[str, int]", conditions: Iterable[tuple[str, Condition]], original: Any
+) -> Callable[..., Any]:
+    def judged(*arguments: Any, **options: Any) -> Any:
+        for name, reached in conditions:
+            if reached(*arguments, **options):
+                marks[name] += 1
+        return original(*arguments, **options)
+
+    return judged
+
+
+def _counting(
+    commands: "defaultdict[tuple[str, str, int], int]",
+    handler: Callable[[Any], None],
+    connection: Connection,
+    kind: int,
+    ready: bool,
+) -> Callable[[Any], None]:
+    """The handler of a command at a client, with a count by what the command is for."""
+    registry: Any = None
+    if ready and kind in TO_PRODUCER:
+        registry, key = connection.producers, "producer_id"
+    elif ready and kind in TO_CONSUMER:
+        registry, key = connection.consumers, "consumer_id"
+    if registry is not None:
+
+        def for_owner(command: Any) -> None:
+            owner = registry.get(getattr(command, key))
+            row = NOBODY if owner is None else _OWNERS[type(owner.attachment.state)]
+            commands[TO_CLIENTS, row, kind] += 1
+            handler(command)
+
+        return for_owner
+
+    pending = connection.pending
+    answer = ready and AWAITED in _client_rows(connecting.Ready, kind)
+
+    def counted(command: Any) -> None:
+        if answer:
+            row = AWAITED if command.request_id in pending else UNASKED
+        else:
+            row = READY if ready else HANDSHAKING
+        commands[TO_CLIENTS, row, kind] += 1
+        handler(command)
+
+    return counted
+
+
+def _counting_at_broker(
+    commands: "defaultdict[tuple[str, str, int], int]", kind: int, handler: Callable[[Any, Any], None]
+) -> Callable[[Any, Any], None]:
+    """The handler of a command at a broker, with a count by what the command names."""
+    of_producer, of_consumer = kind in OF_PRODUCER, kind in OF_CONSUMER
+    connected = (TO_BROKERS, READY, kind)
+    unknown, opening, known = ((TO_BROKERS, row, kind) for row in (NOBODY, OPENING, OPEN))
+
+    def counted(connection: BrokerConnection, command: Any) -> None:
+        if of_producer:
+            named: Any = connection.producers.get(command.producer_id)
+        elif of_consumer:
+            named = connection.consumers.get(command.consumer_id)
+        else:
+            commands[connected] += 1
+            handler(connection, command)
+            return
+        # What is only reserved has no `ready` yet.
+        cell = unknown if named is None else known if getattr(named, "ready", False) else opening
+        commands[cell] += 1
+        handler(connection, command)
+
+    return counted
