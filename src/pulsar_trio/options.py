@@ -14,11 +14,14 @@ from pulsar_sansio import (
     ClientConfig,
     CompressionType,
     ConsumerSpec,
+    CustomRouter,
+    HashingScheme,
     InitialPosition,
     InvalidConfiguration,
     InvalidServiceUrl,
     MessageId,
     ProducerSpec,
+    RoutingMode,
     ServiceUrl,
     SubscriptionType,
 )
@@ -46,7 +49,8 @@ class ClientOptions(TypedDict, total=False):
 
 
 class ProducerOptions(TypedDict, total=False):
-    """Keywords of `create_producer`, as in `ProducerSpec`. `compression` may be a word: "lz4"."""
+    """Keywords of `create_producer`, as in `ProducerSpec`. `compression`, `routing` and `hashing` may be words:
+    "lz4", "single_partition", "murmur3_32"."""
 
     name: str | None
     send_timeout: float
@@ -55,6 +59,11 @@ class ProducerOptions(TypedDict, total=False):
     compression: CompressionType | str
     initial_sequence_id: int | None
     properties: Mapping[str, str]
+    routing: RoutingMode | CustomRouter | str
+    hashing: HashingScheme | str
+    lazy_start: bool
+    max_pending_messages_across_partitions: int
+    partitions_update_interval: float | None
 
 
 class ConsumerOptions(TypedDict, total=False):
@@ -88,6 +97,10 @@ def producer_spec(topic: str, options: Mapping[str, Any]) -> ProducerSpec:
     given = _known("create_producer", ProducerOptions, options)
     if "compression" in given:
         given["compression"] = word("compression", given["compression"], CompressionType)
+    if "hashing" in given:
+        given["hashing"] = word("hashing", given["hashing"], HashingScheme)
+    if "routing" in given and not callable(given["routing"]):
+        given["routing"] = word("routing", given["routing"], RoutingMode)
     return ProducerSpec(topic, **given)
 
 
@@ -126,6 +139,7 @@ class BrokerOptions(TypedDict, total=False):
 
     service_url: str
     service_url_tls: str | None
+    web_service_url: str | None
     cluster: str
     server_version: str
     proxy_through_service_url: bool

@@ -27,6 +27,7 @@ from pulsar_sansio import (
 )
 from pulsar_sansio import broker_outputs as outputs
 
+from .admin import AdminListener
 from .background import background
 from .errors import StoreFailed
 from .link import Link
@@ -68,28 +69,45 @@ class BrokerDriver(Pump):
             outputs.Persist: self._on_persist,
         }
 
-    def begin(self, listeners: Sequence[trio.SocketListener]) -> None:
+    def begin(
+        self,
+        listeners: Sequence[trio.SocketListener],
+        http_listeners: Sequence[trio.SocketListener] = (),
+    ) -> None:
         """Accept connections from these sockets, with `run` already running."""
         self.pump()
         self.write_now()
+        admin = AdminListener(self)
         for listener in listeners:
-            self.start_task(partial(self._accept, listener), "pulsar listener")
+            self.start_task(partial(_accept, listener, self._open_link), "pulsar listener")
+        for listener in http_listeners:
+            serve_http = partial(self._serve_http, admin)
+            self.start_task(partial(_accept, listener, serve_http), "pulsar HTTP listener")
 
-    async def _accept(self, listener: trio.SocketListener) -> None:
-        """Accept connections until the listener is closed."""
-        while True:
-            try:
-                accepted, peer = await listener.socket.accept()
-            except OSError as error:
-                if error.errno not in (EMFILE, ENFILE, ENOBUFS, ENOMEM):
-                    raise
-                await trio.sleep(ACCEPT_PAUSE)
-                continue
-            sock = socket.socket(fileno=accepted.detach())
-            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            self._open_link(sock, str(Address(peer[0], peer[1])))
+    def _serve_http(self, admin: AdminListener, accepted: trio.socket.SocketType, peer: str) -> None:
+        self.start_task(partial(admin.serve, trio.SocketStream(accepted)), f"pulsar HTTP peer {peer}")
 
-    def _open_link(self, sock: socket.socket, peer: str) -> None:
+    def command(self, command: Callable[..., Any], *arguments: object) -> Any:
+        """Give the machine an administrator's command, and do what follows from it, the store's part too.
+
+        Raises what the command raises; anything but a `PulsarError` is a bug and ends the broker.
+        """
+        if self.failure is not None:
+            raise self.failure.with_traceback(None)
+        try:
+            self.tick = self.now()
+            result = command(self.tick, *arguments)
+            self.pump()
+            self.write_now()
+        except PulsarError:
+            raise
+        except Exception as error:
+            raise self.crash(error) from error
+        return result
+
+    def _open_link(self, accepted: trio.socket.SocketType, peer: str) -> None:
+        sock = socket.socket(fileno=accepted.detach())
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         number = self._next_link
         self._next_link += 1
         machine = self.machine
@@ -126,16 +144,32 @@ class BrokerDriver(Pump):
         self.failed.set()
 
 
+async def _accept(listener: trio.SocketListener, take: Callable[[trio.socket.SocketType, str], None]) -> None:
+    """Accept connections until the listener is closed; `take` gets each, and its peer's address."""
+    while True:
+        try:
+            accepted, peer = await listener.socket.accept()
+        except OSError as error:
+            if error.errno not in (EMFILE, ENFILE, ENOBUFS, ENOMEM):
+                raise
+            await trio.sleep(ACCEPT_PAUSE)
+            continue
+        take(accepted, str(Address(peer[0], peer[1])))
+
+
 class EmbeddedBroker:
     """A running broker. What an administrator does are plain methods that take effect at once; they raise
     `LocalProtocolError` for what cannot be done.
     """
 
-    def __init__(self, driver: BrokerDriver, address: Address) -> None:
+    def __init__(self, driver: BrokerDriver, address: Address, http: Address | None = None) -> None:
         self._driver = driver
         self.port = address.port
         self.url = f"pulsar://{address}"
         """The service URL for clients."""
+        self.http_port = None if http is None else http.port
+        self.admin_url = None if http is None else f"http://{http}"
+        """The URL for Pulsar's administration tools, if there is an HTTP port."""
 
     async def wait_failed(self) -> NoReturn:
         """Wait until the broker fails, which only a bug or a store that cannot write makes it do."""
@@ -193,19 +227,7 @@ class EmbeddedBroker:
         return dict(self._driver.machine.internal_stats(topic))
 
     def _command(self, command: Callable[..., Any], *arguments: object) -> Any:
-        driver = self._driver
-        if driver.failure is not None:
-            raise driver.failure.with_traceback(None)
-        try:
-            driver.tick = driver.now()
-            result = command(driver.tick, *arguments)
-            driver.pump()
-            driver.write_now()
-        except PulsarError:
-            raise
-        except Exception as error:
-            raise driver.crash(error) from error
-        return result
+        return self._driver.command(command, *arguments)
 
 
 async def serve(
@@ -214,16 +236,18 @@ async def serve(
     host: str = "127.0.0.1",
     store: Store | None = None,
     seed: int | None = None,
+    http_port: int | None = None,
     task_status: trio.TaskStatus[EmbeddedBroker] = trio.TASK_STATUS_IGNORED,
     **options: Unpack[BrokerOptions],
 ) -> None:
     """Run a broker until cancelled: `broker = await nursery.start(serve)`.
 
     `port` 0 takes a free one. `store` keeps what must outlive the broker; without one nothing does.
+    `http_port`: where to serve Pulsar's administration over HTTP, 0 a free one, None not at all.
     `options` are those of `BrokerConfig`. Raises `InvalidConfiguration`; `OSError` where it cannot
     listen.
     """
-    async with open_broker(port, host=host, store=store, seed=seed, **options) as broker:
+    async with open_broker(port, host=host, store=store, seed=seed, http_port=http_port, **options) as broker:
         task_status.started(broker)
         await broker.wait_failed()
 
@@ -235,28 +259,55 @@ async def open_broker(
     host: str = "127.0.0.1",
     store: Store | None = None,
     seed: int | None = None,
+    http_port: int | None = None,
     **options: Unpack[BrokerOptions],
 ) -> AsyncIterator[EmbeddedBroker]:
     """A broker that runs while the block does; leaving the block cuts all connections.
 
-    Arguments are those of `serve`, with a free port by default. `broker.url` is for `open_client`.
+    Arguments are those of `serve`, with a free port by default. `broker.url` is for `open_client`,
+    `broker.admin_url` for Pulsar's administration tools.
     """
+    _check_port("port", port)
+    if http_port is not None:
+        _check_port("http_port", http_port)
+    async with _listening(host, port) as listeners, _listening(host, http_port) as http_listeners:
+        advertised = socket.gethostname() if host in WILDCARDS else host
+        reached = "127.0.0.1" if host in WILDCARDS else host
+        bound = _port_of(listeners)
+        http = _port_of(http_listeners) if http_listeners else None
+        if http is not None:
+            options.setdefault("web_service_url", f"http://{Address(advertised, http)}")
+        config = broker_config(f"pulsar://{Address(advertised, bound)}", options)
+        driver = BrokerDriver(config, MemoryStore() if store is None else store, seed)
+        async with background(driver, trio.lowlevel.checkpoint):
+            driver.begin(listeners, http_listeners)
+            admin = None if http is None else Address(reached, http)
+            yield EmbeddedBroker(driver, Address(reached, bound), admin)
+
+
+def _check_port(option: str, port: object) -> None:
     if isinstance(port, bool) or not isinstance(port, int) or not 0 <= port <= 65535:
-        raise InvalidConfiguration(f"port: a whole number from 0 to 65535, not {port!r}")
-    listeners = list(await trio.open_tcp_listeners(port, host=host or None))
+        raise InvalidConfiguration(f"{option}: a whole number from 0 to 65535, not {port!r}")
+
+
+def _port_of(listeners: Sequence[trio.SocketListener]) -> int:
+    port: int = listeners[0].socket.getsockname()[1]
+    return port
+
+
+@asynccontextmanager
+async def _listening(host: str, port: int | None) -> AsyncIterator[list[trio.SocketListener]]:
+    """Listeners on every address of the host, closed at the end; none where there is no port.
+
+    Of a name with several addresses each would get a free port of its own, so port 0 takes the first.
+    """
+    listeners = [] if port is None else list(await trio.open_tcp_listeners(port, host=host or None))
     try:
         if port == 0:
-            # Of a name with several addresses each would get a free port of its own.
             for other in listeners[1:]:
                 other.socket.close()
             del listeners[1:]
-        bound = listeners[0].socket.getsockname()[1]
-        own = Address(socket.gethostname() if host in WILDCARDS else host, bound)
-        config = broker_config(f"pulsar://{own}", options)
-        driver = BrokerDriver(config, MemoryStore() if store is None else store, seed)
-        async with background(driver, trio.lowlevel.checkpoint):
-            driver.begin(listeners)
-            yield EmbeddedBroker(driver, Address("127.0.0.1" if host in WILDCARDS else host, bound))
+        yield listeners
     finally:
         for listener in listeners:
             listener.socket.close()

@@ -90,6 +90,15 @@ class Admin:
         Raises `AdminError` for a status that is no success, `OSError` where nobody answers in `timeout`
         seconds.
         """
+        status, answer = self.exchange(method, path, body, timeout=timeout)
+        if not 200 <= status < 300:
+            raise AdminError(f"{method} {path}", status, str(answer)[:500])
+        return answer
+
+    def exchange(
+        self, method: str, path: str, body: object = None, *, timeout: float = 30.0
+    ) -> tuple[int, Any]:
+        """The same for tests of refusals: the status, and the answer or the reason in it."""
         connection = http.client.HTTPConnection(self._host, self._port, timeout=timeout)
         try:
             connection.request(
@@ -102,14 +111,15 @@ class Admin:
             content = response.read()
         finally:
             connection.close()
-        if not 200 <= response.status < 300:
-            raise AdminError(f"{method} {path}", response.status, content.decode(errors="replace")[:500])
         if not content:
-            return None
+            return response.status, None
         try:
-            return json.loads(content)
+            answer = json.loads(content)
         except ValueError:
-            return content.decode(errors="replace")
+            return response.status, content.decode(errors="replace")
+        if response.status >= 400 and isinstance(answer, dict):
+            answer = answer.get("reason", answer)
+        return response.status, answer
 
 
 def topic_path(topic: str) -> str:

@@ -2,13 +2,13 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import trio
 
 from pulsar_sansio import MemoryStore
 from pulsar_trio import EmbeddedBroker, serve
-from tests.real_pulsar import RealPulsar
+from tests.real_pulsar import Admin, RealPulsar
 
 DEDUPLICATION = "public/deduplication"
 """A namespace whose topics drop what they have already."""
@@ -31,6 +31,13 @@ class BrokerUnderTest(ABC):
 
     url_by_another_name: str
     """Names the same address in another way: the broker asks to be used as a proxy."""
+
+    admin: Admin
+    """The administration over HTTP."""
+
+    async def request(self, method: str, path: str, body: object = None) -> tuple[int, Any]:
+        """One request to the administration: the status, and the answer, or the reason of a refusal."""
+        return await _in_thread(lambda: self.admin.exchange(method, path, body))
 
     @abstractmethod
     async def create_topic(self, topic: str) -> None: ...
@@ -70,12 +77,16 @@ class OurBroker(BrokerUnderTest):
         self._nursery = nursery
         self._store = MemoryStore()
         self._port = 0
+        self._http_port = 0
 
     async def start(self) -> None:
         self._scope = trio.CancelScope()
         self._gone = trio.Event()
         self._broker = await self._nursery.start(self._run)
         self._port = self._broker.port
+        assert self._broker.http_port is not None
+        self._http_port = self._broker.http_port
+        self.admin = Admin("127.0.0.1", self._http_port)
         self.url = self._broker.url
         self.url_by_another_name = f"pulsar://localhost:{self._port}"
 
@@ -83,7 +94,11 @@ class OurBroker(BrokerUnderTest):
         try:
             with self._scope:
                 await serve(
-                    self._port, store=self._store, proxy_through_service_url=True, task_status=task_status
+                    self._port,
+                    store=self._store,
+                    http_port=self._http_port,
+                    proxy_through_service_url=True,
+                    task_status=task_status,
                 )
         finally:
             self._gone.set()
@@ -126,6 +141,7 @@ class RealBroker(BrokerUnderTest):
 
     def __init__(self, pulsar: RealPulsar) -> None:
         self._pulsar = pulsar
+        self.admin = pulsar.admin
         self.url = pulsar.url
         self.url_by_another_name = pulsar.url_by_another_name
 

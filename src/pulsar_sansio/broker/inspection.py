@@ -336,7 +336,9 @@ def _joined(key: str, present: list[dict[str, Any]], more: list[dict[str, Any]])
 # --- inside -------------------------------------------------------------------------------------------
 
 
-def internal_stats(topic: Topic) -> dict[str, Any]:
+def internal_stats(topic: AnyTopic) -> dict[str, Any]:
+    if isinstance(topic, VolatileTopic):
+        return _nothing_inside(topic)
     log = topic.log
     last = log.ledgers[-1]
     cursors = {name: _cursor_stats(topic, subscription) for name, subscription in topic.subscriptions.items()}
@@ -370,6 +372,32 @@ def internal_stats(topic: Topic) -> dict[str, Any]:
             "offloaded": False,
             "underReplicated": False,
         },
+    }
+
+
+def _nothing_inside(topic: VolatileTopic) -> dict[str, Any]:
+    """A non-persistent topic keeps no entry and no position."""
+    cursor = {
+        "waitingReadOp": False,
+        "pendingReadOps": 0,
+        "messagesConsumedCounter": 0,
+        "cursorLedger": 0,
+        "cursorLedgerLastEntry": 0,
+        "active": False,
+        "numberOfEntriesSinceFirstNotAckedMessage": 0,
+        "totalNonContiguousDeletedMessagesRange": 0,
+        "subscriptionHavePendingRead": False,
+        "subscriptionHavePendingReplayRead": False,
+    }
+    return {
+        "entriesAddedCounter": 0,
+        "numberOfEntries": 0,
+        "totalSize": 0,
+        "currentLedgerEntries": 0,
+        "currentLedgerSize": 0,
+        "waitingCursorsCount": 0,
+        "pendingAddEntriesCount": 0,
+        "cursors": {name: dict(cursor) for name in topic.subscriptions},
     }
 
 

@@ -8,13 +8,13 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ..core.context import Context
-from ..model.errors import InvalidConfiguration, InvalidTopicName, TopicNameRefused
+from ..model.errors import InvalidConfiguration, InvalidTopicName, NotAllowed, TopicNameRefused, TopicNotFound
 from ..model.message_id import MessageId
 from ..model.topic_name import TopicName
 from .config import BrokerConfig
 from .inspection import StatsOptions, internal_stats, sum_of_stats, topic_stats
 from .journal import Journal
-from .lookups import check_text_properties, parse_topic
+from .lookups import MAX_NAME_LENGTH, check_text_properties, parse_topic
 from .mistakes import AlreadyThere, NoSuchThing, StillInUse, WrongKind
 from .outputs import Output
 from .policies import Policies
@@ -49,6 +49,8 @@ class TopicAdministration:
         def _settle(self) -> None: ...
         def effective_policies(self, topic: TopicName) -> Policies: ...
         def make_topic(self, name: TopicName) -> AnyTopic: ...
+        def topic_for_use(self, name: TopicName, create: bool) -> AnyTopic: ...
+        def partitions_for(self, topic: TopicName, create: bool) -> int: ...
         def topic_names(self, namespace: str) -> list[str]: ...
 
     # --- making and growing ---------------------------------------------------------------------------
@@ -248,12 +250,13 @@ class TopicAdministration:
     ) -> None:
         """A durable subscription that begins with the first message at or after `position`; None is the end.
 
-        Raises `NoSuchThing`, `AlreadyThere`, `WrongKind` for non-persistent topics, `InvalidConfiguration`.
+        The topic comes into being if policies allow that, as when somebody subscribes. Raises `NoSuchThing`,
+        `AlreadyThere`, `WrongKind` for non-persistent topics, `InvalidConfiguration`.
         """
         self.context.now = now
-        if not subscription.strip():
-            raise InvalidConfiguration("the subscription's name is empty")
-        topics = self._topics_of(topic)
+        if not subscription.strip() or len(subscription) > MAX_NAME_LENGTH:
+            raise InvalidConfiguration(f"the subscription's name has 1 to {MAX_NAME_LENGTH} characters")
+        topics = self._topics_for_use(topic)
         for each in topics:
             if not isinstance(each, Topic):
                 raise WrongKind(f"{each.name} is not persistent")
@@ -265,6 +268,15 @@ class TopicAdministration:
             begin = log.end if position is None else log.offset(position.ledger_id, position.entry_id)
             each.subscribe(subscription, begin - 1, True)
         self._settle()
+
+    def _topics_for_use(self, topic: str) -> "list[AnyTopic]":
+        name = TopicName.parse(topic)
+        if name.persistent and str(name) not in self.partitions:
+            try:
+                return [self.topic_for_use(name, True)]
+            except (TopicNotFound, NotAllowed) as error:
+                raise NoSuchThing(error.text) from None
+        return self._topics_of(topic)
 
     def delete_subscription(self, now: int, topic: str, subscription: str, force: bool = False) -> None:
         """Raises `NoSuchThing`, or `StillInUse` while consumers are connected, unless `force`."""
@@ -348,16 +360,14 @@ class TopicAdministration:
     def internal_stats(self, topic: str) -> dict[str, Any]:
         """As `GET …/internalStats`: ledgers and cursors.
 
-        Raises `NoSuchThing`, or `WrongKind` for a partitioned or non-persistent topic.
+        Raises `NoSuchThing`, or `WrongKind` for a partitioned topic.
         """
-        return internal_stats(self._persistent_topic(topic))
+        return internal_stats(self._topic(topic))
 
     def partitioned_internal_stats(self, topic: str) -> dict[str, Any]:
         """As `GET …/partitioned-internalStats`. Raises `NoSuchThing`, `WrongKind`."""
         name = self._partitioned(topic)
-        partitions = {
-            found.name: internal_stats(found) for found in self._topics_of(name) if isinstance(found, Topic)
-        }
+        partitions = {found.name: internal_stats(found) for found in self._topics_of(name)}
         return {"metadata": self._partitions_metadata(name), "partitions": partitions}
 
     def _partitioned(self, topic: str) -> str:
@@ -380,6 +390,23 @@ class TopicAdministration:
             if name in self.partitions
             else {"partitions": 0, "deleted": False}
         )
+
+    def partitions_for_use(self, now: int, topic: str) -> dict[str, Any]:
+        """`partitions_metadata` for who is going to use the topic: made first, if policies say so (WIRE-03).
+
+        Raises `NoSuchThing`.
+        """
+        self.context.now = now
+        name = TopicName.parse(topic)
+        self._check_namespace(name.namespace_name)
+        try:
+            partitions = self.partitions_for(name, True)
+        except TopicNotFound as error:
+            raise NoSuchThing(error.text) from None
+        self._settle()
+        if partitions:
+            return self._partitions_metadata(str(name))
+        return {"partitions": 0, "deleted": False}
 
     def last_message_id(self, topic: str) -> MessageId:
         """Of the last durable entry; of an empty topic its ledger's and -1.

@@ -88,6 +88,9 @@ def _parser() -> _Parser:
     command = add("broker", broker.run, "Run a broker in memory until SIGINT or SIGTERM.")
     command.add_argument("--host", default="127.0.0.1", help="address to listen on (default %(default)s)")
     command.add_argument("--port", type=_port, default=6650, help="0 takes a free one (default %(default)s)")
+    command.add_argument(
+        "--http-port", type=_port, help="serve Pulsar's administration over HTTP here; 0 takes a free port"
+    )
 
     command = add(
         "produce", produce.run, "Send messages: lines of standard input, or --count generated ones."

@@ -1,0 +1,13 @@
+"""The broker's administration over HTTP: the paths and bodies of Pulsar's REST API, as its tools send them.
+
+`listener` has the sockets, `messages` one request and one answer, `routes` the table of paths. What a path
+means is in `topics`, `subscriptions`, `namespaces`, `policies` and `cluster`, each a translation: JSON to a
+command of the broker, its result or its refusal to JSON and a status. Nothing here decides what a command
+does.
+
+There is no authentication: whoever can reach the port administers the broker.
+"""
+
+from .listener import AdminListener
+
+__all__ = ["AdminListener"]

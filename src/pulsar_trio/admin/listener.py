@@ -1,0 +1,207 @@
+"""The HTTP side of the broker: connections, h11, limits of size and time.
+
+A slow or hostile client costs one task, some kilobytes and nothing else: requests are bounded in size and
+time, connections in number, and what a request asks for is done without waiting between its last byte and
+its answer, so there is nothing to hold. Messages are h11's business; what they mean is in the other modules.
+"""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from email.utils import formatdate
+
+import h11
+import trio
+
+from pulsar_sansio import LocalProtocolError
+
+from . import cluster, missing, namespaces, policies, subscriptions, topics
+from .messages import Answer, Refused, Request, answer_to, phrase, refusal
+from .routes import Administrator, MethodNotAllowed, Table
+
+MAX_HEADER_BYTES = 16 * 1024
+"""Of the request line and all header fields together. Jetty, which Pulsar uses, takes 8 kB."""
+
+MAX_BODY_BYTES = 256 * 1024
+"""The largest body that makes sense has the properties of a topic: 64 K characters."""
+
+MAX_CONNECTIONS = 200
+"""More are answered with 503 and closed."""
+
+REQUEST_TIME = 30.0
+"""Seconds for a request to arrive, the wait for its first byte included; and for its answer to be taken."""
+
+LINGER = 0.5
+"""Seconds in which what a client still sends is read away, so that it can read the answer to what it sent
+before."""
+
+READ_SIZE = 16 * 1024
+
+TABLE = Table(
+    [
+        *topics.ROUTES,
+        *subscriptions.ROUTES,
+        *namespaces.ROUTES,
+        *policies.ROUTES,
+        *cluster.ROUTES,
+        *missing.ROUTES,
+    ]
+)
+
+
+def perform(broker: Administrator, request: Request) -> Answer:
+    """Answer one whole request."""
+    try:
+        if request.method == "OPTIONS":
+            return _options(request)
+        return TABLE.find(request)(broker, request)
+    except MethodNotAllowed as error:
+        answer = refusal(error.status, error.reason)
+        answer.headers.append(("Allow", ", ".join(error.allowed)))
+        return answer
+    except Refused as error:
+        return refusal(error.status, error.reason)
+    except LocalProtocolError as error:
+        return answer_to(error)
+
+
+def _options(request: Request) -> Answer:
+    try:
+        TABLE.find(request)
+    except MethodNotAllowed as error:
+        allowed = ", ".join(error.allowed)
+        return Answer(200, allowed.encode(), "text/plain", [("Allow", allowed)])
+    raise AssertionError("no route has the method OPTIONS")
+
+
+class AdminListener:
+    """Serves the administration of one broker on accepted connections."""
+
+    def __init__(self, broker: Administrator) -> None:
+        self._broker = broker
+        self._connections = 0
+
+    async def serve(self, stream: trio.SocketStream) -> None:
+        """One connection, to its end. Raises nothing that sockets or clients cause."""
+        self._connections += 1
+        try:
+            async with stream:
+                connection = _Connection(stream, self._broker)
+                with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
+                    if self._connections > MAX_CONNECTIONS:
+                        await connection.refuse(503, "too many connections")
+                    else:
+                        await connection.run()
+        finally:
+            self._connections -= 1
+
+
+class _Connection:
+    def __init__(self, stream: trio.SocketStream, broker: Administrator) -> None:
+        self._stream = stream
+        self._broker = broker
+        self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=MAX_HEADER_BYTES)
+
+    async def run(self) -> None:
+        """Request after request, until one side has had enough."""
+        while True:
+            request: Request | None = None
+            try:
+                with trio.move_on_after(REQUEST_TIME) as time:
+                    request = await self._next_request()
+                if time.cancelled_caught:
+                    if self._http.their_state is h11.IDLE:
+                        return
+                    await self.refuse(408, f"the request did not arrive in {REQUEST_TIME:g} s")
+                    return
+                if request is None:
+                    return
+                try:
+                    answer = perform(self._broker, request)
+                except Exception as error:
+                    await self.refuse(500, f"a bug in the administration, please report it: {error!r}"[:500])
+                    return
+                if not await self._answer(answer, request.method):
+                    return
+                if self._http.our_state is not h11.DONE or self._http.their_state is not h11.DONE:
+                    await self._end()
+                    return
+                self._http.start_next_cycle()
+            except Refused as error:
+                await self.refuse(error.status, error.reason)
+                return
+            except h11.RemoteProtocolError as error:
+                await self.refuse(error.error_status_hint, str(error))
+                return
+
+    # --- in -------------------------------------------------------------------------------------------
+
+    async def _next_request(self) -> Request | None:
+        """The next whole request; None at the end. Raises `Refused` as soon as one is seen to be too much."""
+        head = await self._next_event()
+        if not isinstance(head, h11.Request):
+            return None
+        content_type = b""
+        for name, value in head.headers:
+            if name == b"content-length" and (len(value) > 15 or int(value) > MAX_BODY_BYTES):
+                raise Refused(413, f"the body may have at most {MAX_BODY_BYTES} bytes")
+            if name == b"content-type":
+                content_type = value
+        request = Request.parse(
+            head.method.decode(), head.target.decode("latin-1"), content_type.decode("latin-1")
+        )
+        body = bytearray()
+        while True:
+            if self._http.they_are_waiting_for_100_continue:
+                await self._send(h11.InformationalResponse(status_code=100, headers=[]))
+            event = await self._next_event()
+            if not isinstance(event, h11.Data):
+                break
+            body += event.data
+            if len(body) > MAX_BODY_BYTES:
+                raise Refused(413, f"the body may have at most {MAX_BODY_BYTES} bytes")
+        if not isinstance(event, h11.EndOfMessage):
+            return None
+        request.body = bytes(body)
+        return request
+
+    async def _next_event(self) -> h11.Event | type[h11.PAUSED]:
+        while (event := self._http.next_event()) is h11.NEED_DATA:
+            self._http.receive_data(await self._stream.receive_some(READ_SIZE))
+        assert not isinstance(event, type) or event is h11.PAUSED
+        return event
+
+    # --- out ------------------------------------------------------------------------------------------
+
+    async def _send(self, *events: h11.Event) -> None:
+        await self._stream.send_all(b"".join(self._http.send(event) or b"" for event in events))
+
+    async def _answer(self, answer: Answer, method: str) -> bool:
+        """Whether it was taken in time."""
+        headers = [("Date", formatdate(usegmt=True)), *answer.headers]
+        if answer.body:
+            headers.append(("Content-Type", answer.content_type))
+        if answer.status != 204:
+            headers.append(("Content-Length", str(len(answer.body))))
+        head = h11.Response(status_code=answer.status, headers=headers, reason=phrase(answer.status).encode())
+        events: Sequence[h11.Event] = [head, h11.EndOfMessage()]
+        if answer.body and method != "HEAD":
+            events = [head, h11.Data(data=answer.body), h11.EndOfMessage()]
+        with trio.move_on_after(REQUEST_TIME) as time:
+            await self._send(*events)
+        return not time.cancelled_caught
+
+    async def refuse(self, status: int, reason: str) -> None:
+        """Answer, if it can still be answered, and end the connection."""
+        if self._http.our_state in (h11.IDLE, h11.SEND_RESPONSE):
+            answer = refusal(status, reason)
+            answer.headers.append(("Connection", "close"))
+            if not await self._answer(answer, "GET"):
+                return
+        await self._end()
+
+    async def _end(self) -> None:
+        """End our side and let the client read: closing with bytes unread would take the answer from it."""
+        await self._stream.send_eof()
+        with trio.move_on_after(LINGER):
+            while await self._stream.receive_some(READ_SIZE):
+                pass

@@ -1,0 +1,244 @@
+"""Namespaces: list, create, read, delete, unload, their topics; and tenants."""
+
+from typing import Any
+
+from pulsar_sansio import (
+    AlreadyThere,
+    InvalidConfiguration,
+    InvalidTopicName,
+    NoSuchThing,
+    Policies,
+    StillInUse,
+)
+
+from .messages import NO_CONTENT, Answer, Refused, Request, answering, json_answer
+from .policies import NAMES_IN_POLICIES, NAMESPACE
+from .routes import Administrator, Route
+from .topics import WHOLE_BUNDLE
+
+TENANT = "/admin/v2/tenants/{tenant}"
+
+NO_NAMESPACE = (NoSuchThing, 404, "Namespace does not exist")
+
+MAX_PARTITIONS_OF_A_NAMESPACE = 999
+"""Bundles that may be asked for, as Pulsar has it; there is one all the same."""
+
+# --- tenants ------------------------------------------------------------------------------------------
+
+
+def list_tenants(broker: Administrator, request: Request) -> Answer:
+    return json_answer(sorted(broker.machine.tenants))
+
+
+def read_tenant(broker: Administrator, request: Request) -> Answer:
+    roles = broker.machine.tenants.get(request.text("tenant"))
+    if roles is None:
+        raise Refused(404, "Tenant does not exist")
+    return json_answer({"adminRoles": list(roles), "allowedClusters": [broker.machine.config.cluster]})
+
+
+def create_tenant(broker: Administrator, request: Request) -> Answer:
+    roles = _roles(broker, request)
+    name_refused = (InvalidTopicName, 412, "Tenant name is not valid")
+    with answering(
+        (AlreadyThere, 409, "Tenant already exist"), name_refused, (InvalidConfiguration, 412, "")
+    ):
+        broker.command(broker.machine.create_tenant, request.text("tenant"), roles)
+    return NO_CONTENT
+
+
+def update_tenant(broker: Administrator, request: Request) -> Answer:
+    tenant = request.text("tenant")
+    roles = _roles(broker, request)
+    with answering((NoSuchThing, 404, f"Tenant {tenant} not found"), (InvalidConfiguration, 412, "")):
+        broker.command(broker.machine.update_tenant, tenant, roles)
+    return NO_CONTENT
+
+
+def _roles(broker: Administrator, request: Request) -> list[str]:
+    """The roles of the body, whose clusters have to be the one there is. Raises `Refused`."""
+    if not request.body:
+        raise Refused(412, "TenantInfo is null")
+    given = request.json_object()
+    clusters, roles = given.get("allowedClusters"), given.get("adminRoles") or []
+    if (
+        not isinstance(clusters, list)
+        or not clusters
+        or not all(isinstance(each, str) and each for each in clusters)
+    ):
+        raise Refused(412, "Clusters cannot be empty or blank")
+    if set(clusters) != {broker.machine.config.cluster}:
+        raise Refused(412, "Clusters do not exist")
+    if not isinstance(roles, list):
+        raise Refused(400, f"adminRoles has to be a list, not {roles!r:.200}")
+    return roles
+
+
+def delete_tenant(broker: Administrator, request: Request) -> Answer:
+    _no_force(request, "tenants")
+    in_use = (StillInUse, 409, "The tenant still has active namespaces")
+    with answering((NoSuchThing, 404, "Tenant doesn't exist"), in_use):
+        broker.command(broker.machine.delete_tenant, request.text("tenant"))
+    return NO_CONTENT
+
+
+def _no_force(request: Request, what: str) -> None:
+    """As a Java broker by default."""
+    if request.flag("force"):
+        raise Refused(405, f"Broker doesn't allow forced deletion of {what}")
+
+
+# --- namespaces ---------------------------------------------------------------------------------------
+
+
+def list_namespaces(broker: Administrator, request: Request) -> Answer:
+    with answering((NoSuchThing, 404, "Tenant not found")):
+        return json_answer(broker.machine.namespaces(request.text("tenant")))
+
+
+def read_namespace(broker: Administrator, request: Request) -> Answer:
+    with answering(NO_NAMESPACE):
+        policies = broker.machine.policies_of(request.namespace)
+    return json_answer(policies_json(policies, broker.machine.config.cluster))
+
+
+def create_namespace(broker: Administrator, request: Request) -> Answer:
+    namespace = request.namespace
+    values = _policies_of(broker, request) if request.body else {}
+    exists = (AlreadyThere, 409, "Namespace already exists")
+    with answering((NoSuchThing, 404, "Tenant does not exist"), exists):
+        broker.command(broker.machine.create_namespace, namespace, values)
+    return NO_CONTENT
+
+
+def delete_namespace(broker: Administrator, request: Request) -> Answer:
+    namespace = request.namespace
+    _no_force(request, "namespaces")
+    absent = (NoSuchThing, 404, f"Namespace {namespace} does not exist.")
+    with answering(absent, (StillInUse, 409, "Cannot delete non empty namespace")):
+        broker.command(broker.machine.delete_namespace, namespace)
+    return NO_CONTENT
+
+
+def unload_namespace(broker: Administrator, request: Request) -> Answer:
+    namespace = request.namespace
+    with answering((NoSuchThing, 404, "Namespace not found")):
+        broker.command(broker.machine.unload_namespace, namespace)
+    return NO_CONTENT
+
+
+def unload_bundle(broker: Administrator, request: Request) -> Answer:
+    if request.text("bundle") != WHOLE_BUNDLE:
+        raise Refused(412, f"there is one bundle, {WHOLE_BUNDLE}")
+    return unload_namespace(broker, request)
+
+
+def list_topics(broker: Administrator, request: Request) -> Answer:
+    mode = request.query.get("mode", "PERSISTENT")
+    if mode not in ("PERSISTENT", "NON_PERSISTENT", "ALL"):
+        raise Refused(404, "Not Found")
+    with answering(NO_NAMESPACE):
+        names = broker.machine.topics(request.namespace)
+    domains = {"PERSISTENT": "persistent://", "NON_PERSISTENT": "non-persistent://", "ALL": ""}
+    return json_answer([name for name in names if name.startswith(domains[mode])])
+
+
+def bundles(broker: Administrator, request: Request) -> Answer:
+    with answering(NO_NAMESPACE):
+        broker.machine.policies_of(request.namespace)
+    return json_answer(BUNDLES)
+
+
+# --- the record of a namespace ------------------------------------------------------------------------
+
+BUNDLES: dict[str, Any] = {"boundaries": WHOLE_BUNDLE.split("_"), "numBundles": 1}
+
+_NOT_KEPT: dict[str, Any] = {
+    "auth_policies": {"namespace_auth": {}, "destination_auth": {}, "subscription_auth_roles": {}},
+    "allowed_clusters": [],
+    "backlog_quota_map": {},
+    "clusterDispatchRate": {},
+    "topicDispatchRate": {},
+    "subscriptionDispatchRate": {},
+    "replicatorDispatchRate": {},
+    "clusterSubscribeRate": {},
+    "publishMaxMessageRate": {},
+    "latency_stats_sample_rate": {},
+    "deleted": False,
+    "encryption_required": False,
+    "subscription_auth_mode": "None",
+    "offload_threshold": -1,
+    "offload_threshold_in_seconds": -1,
+    "schema_compatibility_strategy": "UNDEFINED",
+    "is_allow_auto_update_schema": True,
+    "schema_validation_enforced": False,
+    "subscription_types_enabled": [],
+    "properties": {},
+    "migrated": False,
+}
+"""What is always so here, because nothing else is implemented; other values are refused."""
+
+
+def policies_json(policies: Policies, cluster: str) -> dict[str, Any]:
+    record = {**_NOT_KEPT, "replication_clusters": [cluster], "bundles": BUNDLES}
+    for name, resource in NAMES_IN_POLICIES.items():
+        value = resource.read(policies)
+        if value is not None:
+            record[name] = value
+    return record
+
+
+def _policies_of(broker: Administrator, request: Request) -> dict[str, object]:
+    """The fields of `Policies` that the body sets. Raises `Refused`: 501 for what this broker cannot keep."""
+    given = request.json()
+    if given is None:
+        return {}
+    if not isinstance(given, dict):
+        raise Refused(400, f"the body has to be a JSON object, not {given!r:.200}")
+    values: dict[str, object] = {}
+    cluster = broker.machine.config.cluster
+    for name, value in given.items():
+        if value is None:
+            continue
+        if name == "replication_clusters":
+            others = [each for each in value if each != cluster] if isinstance(value, list) else [value]
+            if others:
+                names = ", ".join(map(str, others))[:200]
+                tenant = request.text("tenant")
+                raise Refused(
+                    403,
+                    f"Cluster [{names}] is not in the list of allowed clusters list for tenant [{tenant}]",
+                )
+        elif name == "bundles":
+            _check_bundles(value)
+        elif name in NAMES_IN_POLICIES:
+            values |= NAMES_IN_POLICIES[name].write(value)
+        elif name in _NOT_KEPT and (value == _NOT_KEPT[name] or value in ({}, [])):
+            continue
+        else:
+            raise Refused(501, f"the policy {name!r:.100} of a namespace is not implemented by this broker")
+    return values
+
+
+def _check_bundles(value: Any) -> None:
+    """How many are asked for makes no difference: one broker serves them all."""
+    number = value.get("numBundles", 1) if isinstance(value, dict) else None
+    if isinstance(number, bool) or not isinstance(number, int) or number > MAX_PARTITIONS_OF_A_NAMESPACE:
+        raise Refused(412, f"bundles: an object with numBundles, not {value!r:.200}")
+
+
+ROUTES: list[Route] = [
+    ("GET", "/admin/v2/tenants", list_tenants),
+    ("GET", TENANT, read_tenant),
+    ("PUT", TENANT, create_tenant),
+    ("POST", TENANT, update_tenant),
+    ("DELETE", TENANT, delete_tenant),
+    ("GET", "/admin/v2/namespaces/{tenant}", list_namespaces),
+    ("GET", NAMESPACE, read_namespace),
+    ("PUT", NAMESPACE, create_namespace),
+    ("DELETE", NAMESPACE, delete_namespace),
+    ("GET", f"{NAMESPACE}/topics", list_topics),
+    ("GET", f"{NAMESPACE}/bundles", bundles),
+    ("PUT", f"{NAMESPACE}/unload", unload_namespace),
+    ("PUT", f"{NAMESPACE}/{{bundle}}/unload", unload_bundle),
+]

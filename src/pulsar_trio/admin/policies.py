@@ -1,0 +1,285 @@
+"""Policies of namespaces and topics: which resource is which field of `Policies`, and how its JSON looks.
+
+Read is 200 with the value, or 200 with no body where nothing is set; POST sets, DELETE removes, both 204.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from pulsar_sansio import NoSuchThing, Policies
+
+from .messages import (
+    NO_CONTENT,
+    NOTHING_SET,
+    Answer,
+    Refused,
+    Request,
+    answering,
+    json_answer,
+    truth,
+    whole_number,
+)
+from .routes import Administrator, Handler, Route
+from .topics import TOPIC
+
+NAMESPACE = "/admin/v2/namespaces/{tenant}/{namespace}"
+
+MINUTE = 60
+MEGABYTE = 1024 * 1024
+MAX_AUTO_PARTITIONS = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """One policy. `read` gives its JSON, None where it is not set; `write` the fields that JSON means, and
+    raises `Refused`. `fields`: what DELETE removes.
+    """
+
+    fields: tuple[str, ...]
+    read: Callable[[Policies], Any]
+    write: Callable[[Any], dict[str, object]]
+
+
+def _boolean(field: str) -> Resource:
+    return Resource((field,), lambda policies: getattr(policies, field), lambda value: {field: truth(value)})
+
+
+def _limit(name: str, field: str) -> Resource:
+    def write(value: Any) -> dict[str, object]:
+        if whole_number(value) < 0:
+            raise Refused(412, f"{name} must be 0 or more")
+        return {field: value}
+
+    return Resource((field,), lambda policies: getattr(policies, field), write)
+
+
+def _read_seconds(policies: Policies) -> int | None:
+    return None if policies.message_ttl is None else round(policies.message_ttl)
+
+
+def _write_seconds(value: Any) -> dict[str, object]:
+    if whole_number(value) < 0:
+        raise Refused(412, "Invalid value for message TTL, message TTL must >= 0")
+    return {"message_ttl": value}
+
+
+def _read_retention(policies: Policies) -> dict[str, int] | None:
+    time, size = policies.retention_time, policies.retention_size
+    if time is None or size is None:
+        return None
+    return {
+        "retentionTimeInMinutes": -1 if time < 0 else round(time / MINUTE),
+        "retentionSizeInMB": -1 if size < 0 else size // MEGABYTE,
+    }
+
+
+def _write_retention(value: Any) -> dict[str, object]:
+    if not isinstance(value, dict):
+        raise Refused(400, f"retention has to be a JSON object, not {value!r:.200}")
+    minutes = whole_number(value.get("retentionTimeInMinutes", 0))
+    megabytes = whole_number(value.get("retentionSizeInMB", 0))
+    if minutes < -1:
+        raise Refused(400, "Invalid retention policy: time limit must be >= -1")
+    if megabytes < -1:
+        raise Refused(400, "Invalid retention policy: size limit must be >= -1")
+    if (minutes == 0) != (megabytes == 0):
+        raise Refused(
+            400,
+            "Invalid retention policy: Setting a single time or size limit to 0 is invalid when one of the "
+            "limits has a non-zero value. Use the value of -1 instead of 0 to ignore a specific limit. To "
+            "disable retention both limits must be set to 0.",
+        )
+    return {
+        "retention_time": -1 if minutes < 0 else minutes * MINUTE,
+        "retention_size": -1 if megabytes < 0 else megabytes * MEGABYTE,
+    }
+
+
+def _read_auto_topic(policies: Policies) -> dict[str, Any] | None:
+    if policies.auto_topic_creation is None:
+        return None
+    value: dict[str, Any] = {"allowAutoTopicCreation": policies.auto_topic_creation}
+    if policies.auto_topic_partitions is not None:
+        partitions = policies.auto_topic_partitions
+        value["topicType"] = "partitioned" if partitions else "non-partitioned"
+        if partitions:
+            value["defaultNumPartitions"] = partitions
+    return value
+
+
+def _write_auto_topic(value: Any) -> dict[str, object]:
+    if not isinstance(value, dict):
+        raise Refused(400, f"autoTopicCreation has to be a JSON object, not {value!r:.200}")
+    begin = "Invalid configuration for autoTopicCreationOverride. the detail is "
+    kind, partitions = value.get("topicType"), value.get("defaultNumPartitions")
+    if kind not in (None, "partitioned", "non-partitioned"):
+        raise Refused(412, f"{begin}Unknown topic type [{kind!s:.100}]")
+    if kind == "partitioned":
+        if partitions is None:
+            raise Refused(412, f"{begin}[defaultNumPartitions] cannot be null when the type is partitioned.")
+        if not 1 <= whole_number(partitions) <= MAX_AUTO_PARTITIONS:
+            raise Refused(412, f"{begin}[defaultNumPartitions] cannot be less than 1 for partition type.")
+    elif partitions is not None:
+        raise Refused(
+            412, f"{begin}[defaultNumPartitions] is not allowed to be set when the type is non-partition."
+        )
+    return {
+        "auto_topic_creation": truth(value.get("allowAutoTopicCreation", False)),
+        "auto_topic_partitions": None if kind is None else partitions or 0,
+    }
+
+
+def _read_auto_subscription(policies: Policies) -> dict[str, bool] | None:
+    allowed = policies.auto_subscription_creation
+    return None if allowed is None else {"allowAutoSubscriptionCreation": allowed}
+
+
+def _write_auto_subscription(value: Any) -> dict[str, object]:
+    if not isinstance(value, dict):
+        raise Refused(400, f"autoSubscriptionCreation has to be a JSON object, not {value!r:.200}")
+    return {"auto_subscription_creation": truth(value.get("allowAutoSubscriptionCreation", False))}
+
+
+RETENTION = Resource(("retention_time", "retention_size"), _read_retention, _write_retention)
+MESSAGE_TTL = Resource(("message_ttl",), _read_seconds, _write_seconds)
+
+OF_NAMESPACES: dict[str, Resource] = {
+    "deduplication": _boolean("deduplication"),
+    "messageTTL": MESSAGE_TTL,
+    "retention": RETENTION,
+    "autoTopicCreation": Resource(
+        ("auto_topic_creation", "auto_topic_partitions"), _read_auto_topic, _write_auto_topic
+    ),
+    "autoSubscriptionCreation": Resource(
+        ("auto_subscription_creation",), _read_auto_subscription, _write_auto_subscription
+    ),
+    "maxProducersPerTopic": _limit("maxProducersPerTopic", "max_producers"),
+    "maxConsumersPerTopic": _limit("maxConsumersPerTopic", "max_consumers"),
+    "maxConsumersPerSubscription": _limit("maxConsumersPerSubscription", "max_consumers_per_subscription"),
+    "maxUnackedMessagesPerConsumer": _limit(
+        "maxUnackedMessagesPerConsumer", "max_unacked_messages_per_consumer"
+    ),
+    "maxUnackedMessagesPerSubscription": _limit(
+        "maxUnackedMessagesPerSubscription", "max_unacked_messages_per_subscription"
+    ),
+}
+
+ENCRYPTION = Resource(
+    ("encryption_required",),
+    lambda policies: bool(policies.encryption_required),
+    lambda value: {"encryption_required": truth(value)},
+)
+"""Always there, and never removed."""
+
+OF_TOPICS: dict[str, Resource] = {
+    "deduplicationEnabled": _boolean("deduplication"),
+    "retention": RETENTION,
+    "maxProducers": _limit("maxProducers", "max_producers"),
+    "maxConsumers": _limit("maxConsumers", "max_consumers"),
+    "maxConsumersPerSubscription": _limit("maxConsumersPerSubscription", "max_consumers_per_subscription"),
+    "maxUnackedMessagesOnConsumer": _limit(
+        "maxUnackedMessagesOnConsumer", "max_unacked_messages_per_consumer"
+    ),
+    "maxUnackedMessagesOnSubscription": _limit(
+        "maxUnackedMessagesOnSubscription", "max_unacked_messages_per_subscription"
+    ),
+    "maxMessageSize": _limit("maxMessageSize", "max_message_size"),
+}
+
+NAMES_IN_POLICIES = {
+    "deduplicationEnabled": OF_NAMESPACES["deduplication"],
+    "message_ttl_in_seconds": MESSAGE_TTL,
+    "retention_policies": RETENTION,
+    "autoTopicCreationOverride": OF_NAMESPACES["autoTopicCreation"],
+    "autoSubscriptionCreationOverride": OF_NAMESPACES["autoSubscriptionCreation"],
+    "max_producers_per_topic": OF_NAMESPACES["maxProducersPerTopic"],
+    "max_consumers_per_topic": OF_NAMESPACES["maxConsumersPerTopic"],
+    "max_consumers_per_subscription": OF_NAMESPACES["maxConsumersPerSubscription"],
+    "max_unacked_messages_per_consumer": OF_NAMESPACES["maxUnackedMessagesPerConsumer"],
+    "max_unacked_messages_per_subscription": OF_NAMESPACES["maxUnackedMessagesPerSubscription"],
+    "encryption_required": ENCRYPTION,
+}
+"""The same in the whole record of a namespace."""
+
+
+# --- one resource of a namespace or of a topic -------------------------------------------------------
+
+
+def _namespace_scope(request: Request) -> str:
+    return request.namespace
+
+
+def _topic_scope(request: Request) -> str:
+    request.parameters.setdefault("domain", "persistent")
+    return request.topic
+
+
+Scope = Callable[[Request], str]
+
+
+def _absent(scope: str) -> tuple[type[NoSuchThing], int, str]:
+    return NoSuchThing, 404, f"Topic {scope} not found" if "://" in scope else "Namespace does not exist"
+
+
+def _get(scope_of: Scope, resource: Resource, broker: Administrator, request: Request) -> Answer:
+    scope = scope_of(request)
+    with answering(_absent(scope)):
+        value = resource.read(broker.machine.policies_of(scope, request.flag("applied")))
+    return NOTHING_SET if value is None else json_answer(value)
+
+
+def _post(scope_of: Scope, resource: Resource, broker: Administrator, request: Request) -> Answer:
+    scope = scope_of(request)
+    values = resource.write(request.json())
+    with answering(_absent(scope)):
+        broker.command(broker.machine.set_policies, scope, values)
+    return NO_CONTENT
+
+
+def _post_ttl(broker: Administrator, request: Request) -> Answer:
+    """Of a topic it stands in the query."""
+    given = request.query.get("messageTTL", "")
+    if not given.removeprefix("-").isdecimal() or len(given) > 10:
+        raise Refused(400, f"messageTTL has to be a whole number of seconds, not {given!r:.100}")
+    scope = _topic_scope(request)
+    with answering(_absent(scope)):
+        broker.command(broker.machine.set_policies, scope, _write_seconds(int(given)))
+    return NO_CONTENT
+
+
+def _delete(scope_of: Scope, resource: Resource, broker: Administrator, request: Request) -> Answer:
+    scope = scope_of(request)
+    with answering(_absent(scope)):
+        broker.command(broker.machine.set_policies, scope, dict.fromkeys(resource.fields))
+    return NO_CONTENT
+
+
+def _routes() -> list[Route]:
+    routes: list[Route] = []
+
+    def add(method: str, path: str, does: Callable[..., Answer], scope: Scope, resource: Resource) -> None:
+        handler: Handler = partial(does, scope, resource)
+        routes.append((method, path, handler))
+
+    for name, resource in OF_NAMESPACES.items():
+        path = f"{NAMESPACE}/{name}"
+        add("GET", path, _get, _namespace_scope, resource)
+        add("POST", path, _post, _namespace_scope, resource)
+        add("DELETE", path, _delete, _namespace_scope, resource)
+    add("GET", f"{NAMESPACE}/encryptionRequired", _get, _namespace_scope, ENCRYPTION)
+    add("POST", f"{NAMESPACE}/encryptionRequired", _post, _namespace_scope, ENCRYPTION)
+    topic = TOPIC.replace("{domain}", "persistent")
+    for name, resource in OF_TOPICS.items():
+        path = f"{topic}/{name}"
+        add("GET", path, _get, _topic_scope, resource)
+        add("POST", path, _post, _topic_scope, resource)
+        add("DELETE", path, _delete, _topic_scope, resource)
+    add("GET", f"{topic}/messageTTL", _get, _topic_scope, MESSAGE_TTL)
+    add("DELETE", f"{topic}/messageTTL", _delete, _topic_scope, MESSAGE_TTL)
+    routes.append(("POST", f"{topic}/messageTTL", _post_ttl))
+    return routes
+
+
+ROUTES = _routes()

@@ -1,0 +1,101 @@
+"""The table of paths: which function answers which method of which path.
+
+A path that Pulsar has and this broker has not is in the table too, and is answered with 501 and its name; a
+path that Pulsar has not is 404, a method that a path has not is 405.
+"""
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from pulsar_sansio import Broker
+
+from .messages import Answer, Refused, Request
+
+
+class Administrator(Protocol):
+    """What a handler works on."""
+
+    @property
+    def machine(self) -> Broker:
+        """For looking."""
+
+    def command(self, command: Callable[..., Any], *arguments: object) -> Any:
+        """Do it now: what follows from it is done, and durable, when this returns."""
+
+
+Handler = Callable[[Administrator, Request], Answer]
+
+Route = tuple[str, str, Handler]
+"""A method, a path with `{names}` in it, and who answers."""
+
+
+class Table:
+    """Routes by the number of their parts. `{name}` matches any one part."""
+
+    def __init__(self, routes: list[Route]) -> None:
+        self._by_length: dict[int, dict[tuple[str, ...], dict[str, Handler]]] = {}
+        for method, path, handler in routes:
+            parts = tuple(path.strip("/").split("/"))
+            methods = self._by_length.setdefault(len(parts), {}).setdefault(parts, {})
+            assert method not in methods, f"{method} {path} is there twice"
+            methods[method] = handler
+
+    def find(self, request: Request) -> Handler:
+        """Who answers; the request then knows its parameters. Raises `Refused` (404), `MethodNotAllowed`."""
+        allowed: dict[str, None] = {}
+        method = "GET" if request.method == "HEAD" else request.method
+        for parts in self._matching(request.path):
+            methods = self._by_length[len(parts)][parts]
+            handler = methods.get(method)
+            if handler is not None:
+                request.parameters = {
+                    part[1:-1]: given
+                    for part, given in zip(parts, request.path, strict=True)
+                    if part.startswith("{")
+                }
+                return handler
+            allowed.update(dict.fromkeys(methods))
+        if allowed:
+            raise MethodNotAllowed(request.method, sorted(allowed))
+        raise Refused(404, "Not Found")
+
+    def _matching(self, path: tuple[str, ...]) -> list[tuple[str, ...]]:
+        """Templates that fit, those with fewer names first."""
+        found = [
+            parts
+            for parts in self._by_length.get(len(path), ())
+            if all(part.startswith("{") or part == given for part, given in zip(parts, path, strict=True))
+        ]
+        return sorted(found, key=lambda parts: sum(part.startswith("{") for part in parts))
+
+
+class MethodNotAllowed(Refused):
+    def __init__(self, method: str, allowed: list[str]) -> None:
+        super().__init__(405, f"Method Not Allowed: {method}, there are {', '.join(allowed)}")
+        self.allowed = [*allowed, *(["HEAD"] if "GET" in allowed else []), "OPTIONS"]
+
+
+def not_implemented(path: str) -> Handler:
+    """Answers 501 and names what is missing."""
+
+    def handler(broker: Administrator, request: Request) -> Answer:
+        raise Refused(501, f"{request.method} {path} is not implemented by this broker")
+
+    return handler
+
+
+def both_domains(routes: list[Route]) -> list[Route]:
+    """`{domain}` is one of two words: each route once for each of them."""
+    return [
+        (method, path.replace("{domain}", domain), _with_domain(domain, handler))
+        for method, path, handler in routes
+        for domain in ("persistent", "non-persistent")
+    ]
+
+
+def _with_domain(domain: str, handler: Handler) -> Handler:
+    def with_domain(broker: Administrator, request: Request) -> Answer:
+        request.parameters["domain"] = domain
+        return handler(broker, request)
+
+    return with_domain

@@ -1,0 +1,128 @@
+"""Subscriptions: list, create, delete, move."""
+
+from typing import Any
+
+from pulsar_sansio import EARLIEST, AlreadyThere, MessageId, NoSuchThing, StillInUse, WrongKind
+
+from .messages import NO_CONTENT, Answer, Refused, Request, answering, json_answer
+from .routes import Administrator, Route, both_domains
+from .topics import TOPIC
+
+SUBSCRIPTION = f"{TOPIC}/subscription/{{subscription}}"
+
+LATEST = 2**63 - 1
+"""Ledger and entry id that mean the end."""
+
+LONG = range(-(2**63), 2**63)
+
+NOT_PERSISTENT = (WrongKind, 405, "Operation is not allowed on a non-persistent topic")
+
+
+def list_subscriptions(broker: Administrator, request: Request) -> Answer:
+    topic = request.topic
+    with answering((NoSuchThing, 404, f"Topic {topic} not found")):
+        return json_answer(broker.machine.subscriptions(topic))
+
+
+def create(broker: Administrator, request: Request) -> Answer:
+    topic = request.topic
+    position = _position(request.json()) if request.body else None
+    if request.flag("replicated"):
+        raise Refused(501, "replicated subscriptions are not implemented by this broker")
+    exists = (AlreadyThere, 409, "Subscription already exists for topic")
+    with answering((NoSuchThing, 404, f"Topic {topic} not found"), exists, NOT_PERSISTENT):
+        broker.command(broker.machine.create_subscription, topic, request.text("subscription"), position)
+    return NO_CONTENT
+
+
+def delete(broker: Administrator, request: Request) -> Answer:
+    with (
+        _subscription_of(broker, request),
+        answering((StillInUse, 412, "Subscription has active connected consumers")),
+    ):
+        broker.command(
+            broker.machine.delete_subscription,
+            request.topic,
+            request.text("subscription"),
+            request.flag("force"),
+        )
+    return NO_CONTENT
+
+
+def skip_all(broker: Administrator, request: Request) -> Answer:
+    with _subscription_of(broker, request):
+        broker.command(broker.machine.skip_messages, request.topic, request.text("subscription"), None)
+    return NO_CONTENT
+
+
+def skip(broker: Administrator, request: Request) -> Answer:
+    count = _number(request.text("count"))
+    with _subscription_of(broker, request):
+        if broker.machine.topic_partitions(request.topic):
+            raise Refused(405, "Skip messages on a partitioned topic is not allowed")
+        broker.command(broker.machine.skip_messages, request.topic, request.text("subscription"), count)
+    return NO_CONTENT
+
+
+def reset_to_time(broker: Administrator, request: Request) -> Answer:
+    timestamp = _number(request.text("timestamp"))
+    with _subscription_of(broker, request):
+        broker.command(broker.machine.reset_cursor, request.topic, request.text("subscription"), timestamp)
+    return NO_CONTENT
+
+
+def reset_to_message(broker: Administrator, request: Request) -> Answer:
+    position = _position(request.json()) or MessageId(LATEST, LATEST)
+    with _subscription_of(broker, request):
+        if broker.machine.topic_partitions(request.topic) and EARLIEST != position != MessageId(
+            LATEST, LATEST
+        ):
+            raise Refused(405, "Reset-cursor at position is not allowed for partitioned-topic")
+        broker.command(broker.machine.reset_cursor, request.topic, request.text("subscription"), position)
+    return NO_CONTENT
+
+
+def _subscription_of(broker: Administrator, request: Request) -> Any:
+    """Refusals in the right order: first the topic, then its subscription."""
+    topic = request.topic
+    with answering((NoSuchThing, 404, f"Topic {topic} not found")):
+        broker.machine.subscriptions(topic)
+    return answering(
+        (NoSuchThing, 404, f"Subscription {request.text('subscription')} not found for topic {topic}")
+    )
+
+
+def _position(value: Any) -> MessageId | None:
+    """None is the end. Raises `Refused`."""
+    if value == "latest":
+        return None
+    if value == "earliest":
+        return EARLIEST
+    if not isinstance(value, dict):
+        raise Refused(400, f'a position is a message id, "earliest" or "latest", not {value!r:.200}')
+    ids: list[Any] = [value.get("ledgerId"), value.get("entryId")]
+    if not all(isinstance(each, int) and not isinstance(each, bool) and each in LONG for each in ids):
+        raise Refused(400, f"a message id has ledgerId and entryId, not {value!r:.200}")
+    for name in ("batchIndex", "isExcluded"):
+        if value.get(name) not in (None, -1, False):
+            raise Refused(501, f"a position with {name} is not implemented by this broker")
+    return None if ids == [LATEST, LATEST] else MessageId(*ids)
+
+
+def _number(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or len(text) > 18:
+        raise Refused(404, "Not Found")
+    return int(text)
+
+
+ROUTES: list[Route] = both_domains(
+    [
+        ("GET", f"{TOPIC}/subscriptions", list_subscriptions),
+        ("PUT", SUBSCRIPTION, create),
+        ("DELETE", SUBSCRIPTION, delete),
+        ("POST", f"{SUBSCRIPTION}/skip_all", skip_all),
+        ("POST", f"{SUBSCRIPTION}/skip/{{count}}", skip),
+        ("POST", f"{SUBSCRIPTION}/resetcursor", reset_to_message),
+        ("POST", f"{SUBSCRIPTION}/resetcursor/{{timestamp}}", reset_to_time),
+    ]
+)

@@ -1,0 +1,300 @@
+"""Topics: create, grow, list, unload, terminate, delete, look inside; and where to find one (`/lookup`).
+
+The statuses and most reasons are those of a Java broker of version 4.0.
+"""
+
+from typing import Any
+
+from pulsar_sansio import AlreadyThere, InvalidConfiguration, NoSuchThing, StatsOptions, TopicName, WrongKind
+
+from .messages import (
+    NO_CONTENT,
+    PARTITIONED_METADATA,
+    Answer,
+    Refused,
+    Request,
+    answering,
+    json_answer,
+    message_id_json,
+    properties,
+    whole_number,
+)
+from .routes import Administrator, Route, both_domains
+
+TOPIC = "/admin/v2/{domain}/{tenant}/{namespace}/{topic}"
+
+EXISTS = (AlreadyThere, 409, "This topic already exists")
+NO_NAMESPACE = (NoSuchThing, 404, "Namespace not found")
+
+
+def _not_found(topic: str) -> tuple[type[NoSuchThing], int, str]:
+    return NoSuchThing, 404, f"Topic {topic} not found"
+
+
+def _no_single_topic(topic: str) -> tuple[type[WrongKind], int, str]:
+    """Of a partitioned topic only the partitions have stats, and so on."""
+    return WrongKind, 404, f"Topic {topic} not found"
+
+
+# --- lists --------------------------------------------------------------------------------------------
+
+
+def list_topics(broker: Administrator, request: Request) -> Answer:
+    domain = request.text("domain")
+    with answering((NoSuchThing, 404, "Namespace does not exist")):
+        names = broker.machine.topics(request.namespace)
+    return json_answer([name for name in names if name.startswith(f"{domain}://")])
+
+
+def list_partitioned(broker: Administrator, request: Request) -> Answer:
+    domain = request.text("domain")
+    with answering((NoSuchThing, 404, "Namespace does not exist")):
+        names = broker.machine.partitioned_topics(request.namespace)
+    return json_answer([name for name in names if name.startswith(f"{domain}://")])
+
+
+# --- topics without partitions ------------------------------------------------------------------------
+
+
+def create(broker: Administrator, request: Request) -> Answer:
+    topic = request.topic
+    given = properties(request.json() or {}) if request.body else {}
+    name = TopicName.parse(topic)
+    with answering(
+        EXISTS, NO_NAMESPACE, (InvalidConfiguration, 412, "" if name.partition < 0 else _no_parent(name))
+    ):
+        broker.command(broker.machine.create_topic, topic, given)
+    return NO_CONTENT
+
+
+def _no_parent(name: TopicName) -> str:
+    return (
+        f"Can't create topic {name.local} with \"-partition-\" followed by numeric value if there isn't a "
+        f"partitioned topic {name.base.local} created, or it has fewer partitions."
+    )
+
+
+def delete(broker: Administrator, request: Request) -> Answer:
+    topic = request.topic
+    with answering(_not_found(topic)):
+        if broker.machine.topic_partitions(topic):
+            raise Refused(
+                409,
+                f"{topic} is a partitioned topic, instead of calling delete topic, please call "
+                "delete-partitioned-topic.",
+            )
+        broker.command(broker.machine.delete_topic, topic, request.flag("force"))
+    return NO_CONTENT
+
+
+def read_properties(broker: Administrator, request: Request) -> Answer:
+    topic = request.topic
+    with answering(_not_found(topic)):
+        return json_answer(broker.machine.topic_properties(topic))
+
+
+# --- partitioned topics -------------------------------------------------------------------------------
+
+
+def create_partitioned(broker: Administrator, request: Request) -> Answer:
+    topic = request.topic
+    given: Any = request.json()
+    found: dict[str, str] = {}
+    if request.content_type == PARTITIONED_METADATA:
+        if not isinstance(given, dict):
+            raise Refused(400, f"the body has to be a JSON object, not {given!r:.200}")
+        given, found = given.get("partitions"), properties(given.get("properties") or {})
+    partitions = whole_number(given)
+    if partitions <= 0:
+        raise Refused(406, "Number of partitions should be more than 0")
+    _check_base_name(topic)
+    with answering(EXISTS, NO_NAMESPACE, (InvalidConfiguration, 406, "")):
+        broker.command(broker.machine.create_partitioned_topic, topic, partitions, found)
+    return NO_CONTENT
+
+
+def _check_base_name(topic: str) -> None:
+    if TopicName.parse(topic).partition >= 0:
+        raise Refused(412, "Partitioned Topic Name should not contain '-partition-'")
+
+
+def read_partitions(broker: Administrator, request: Request) -> Answer:
+    topic = request.topic
+    with answering((NoSuchThing, 404, "Namespace not found")):
+        broker.machine.topics(request.namespace)
+    with answering(_not_found(topic)):
+        if request.flag("checkAllowAutoCreation"):
+            return json_answer(broker.command(broker.machine.partitions_for_use, topic))
+        return json_answer(broker.machine.partitions_metadata(topic))
+
+
+def grow(broker: Administrator, request: Request) -> Answer:
+    topic = request.topic
+    partitions = whole_number(request.json())
+    _check_base_name(topic)
+    with answering(NO_NAMESPACE):
+        broker.machine.topics(request.namespace)
+    not_partitioned = f"Topic {topic} is not the partitioned topic."
+    with answering((NoSuchThing, 409, not_partitioned), (InvalidConfiguration, 422, "")):
+        present = broker.machine.topic_partitions(topic)
+        if not present:
+            raise Refused(409, not_partitioned)
+        if partitions < present:
+            raise Refused(
+                422, f"Desired partitions {partitions} can't be less than the current partitions {present}."
+            )
+        if partitions > present:
+            broker.command(broker.machine.update_partitions, topic, partitions)
+    return NO_CONTENT
+
+
+def delete_partitioned(broker: Administrator, request: Request) -> Answer:
+    topic = request.topic
+    with answering((NoSuchThing, 404, f"Topic {topic} not found.")):
+        if not broker.machine.topic_partitions(topic):
+            raise Refused(
+                409,
+                f"{topic} is a non-partitioned topic. Instead of calling delete-partitioned-topic please "
+                "call delete.",
+            )
+        broker.command(broker.machine.delete_topic, topic, request.flag("force"))
+    return NO_CONTENT
+
+
+# --- unloading and ending -----------------------------------------------------------------------------
+
+
+def unload(broker: Administrator, request: Request) -> Answer:
+    topic = request.topic
+    with answering(_not_found(topic)):
+        broker.command(broker.machine.unload, topic)
+    return NO_CONTENT
+
+
+def terminate(broker: Administrator, request: Request) -> Answer:
+    topic = request.topic
+    if request.text("domain") != "persistent":
+        raise Refused(406, "Need to provide a persistent topic name")
+    partitioned = (WrongKind, 405, "Termination of a partitioned topic is not allowed")
+    with answering(_not_found(topic), partitioned):
+        return json_answer(message_id_json(broker.command(broker.machine.terminate, topic)))
+
+
+def terminate_partitions(broker: Administrator, request: Request) -> Answer:
+    topic = request.topic
+    if request.text("domain") != "persistent":
+        raise Refused(406, "Need to provide a persistent topic name")
+    name = TopicName.parse(topic)
+    with answering(_not_found(topic)):
+        partitions = broker.machine.topic_partitions(topic)
+        if not partitions:
+            raise Refused(
+                405, "Termination of a non-partitioned topic is not allowed using partitioned-terminate"
+            )
+        last = {
+            str(index): message_id_json(
+                broker.command(broker.machine.terminate, str(name.partition_name(index)))
+            )
+            for index in range(partitions)
+        }
+    return json_answer(last)
+
+
+# --- looking ------------------------------------------------------------------------------------------
+
+
+def _options(request: Request) -> StatsOptions:
+    return StatsOptions(
+        publishers=not request.flag("excludePublishers"),
+        consumers=not request.flag("excludeConsumers"),
+        earliest_time=request.flag("getEarliestTimeInBacklog"),
+    )
+
+
+def stats(broker: Administrator, request: Request) -> Answer:
+    topic = request.topic
+    with answering(_not_found(topic), _no_single_topic(topic)):
+        return json_answer(broker.machine.stats(topic, _options(request)))
+
+
+def partitioned_stats(broker: Administrator, request: Request) -> Answer:
+    topic = request.topic
+    reason = f"Partitioned Topic {topic} not found"
+    with answering((NoSuchThing, 404, reason), (WrongKind, 404, reason)):
+        each = request.query.get("perPartition", "true").lower() != "false"
+        return json_answer(broker.machine.partitioned_stats(topic, _options(request), each))
+
+
+def internal_stats(broker: Administrator, request: Request) -> Answer:
+    topic = request.topic
+    with answering(_not_found(topic), _no_single_topic(topic)):
+        return json_answer(broker.machine.internal_stats(topic))
+
+
+def partitioned_internal_stats(broker: Administrator, request: Request) -> Answer:
+    topic = request.topic
+    reason = f"Partitioned Topic {topic} not found"
+    with answering((NoSuchThing, 404, reason), (WrongKind, 404, reason)):
+        return json_answer(broker.machine.partitioned_internal_stats(topic))
+
+
+def last_message_id(broker: Administrator, request: Request) -> Answer:
+    topic = request.topic
+    if request.text("domain") != "persistent":
+        raise Refused(405, "Get last message id on a non-persistent topic is not allowed")
+    with answering(_not_found(topic), _no_single_topic(topic)):
+        return json_answer(message_id_json(broker.machine.last_message_id(topic)))
+
+
+# --- where it is --------------------------------------------------------------------------------------
+
+
+def lookup(broker: Administrator, request: Request) -> Answer:
+    """LookupData. The last two fields are always there: old C++ clients fail without them."""
+    _namespace_of(broker, request)
+    config = broker.machine.config
+    found: dict[str, Any] = {"brokerUrl": config.service_url}
+    if config.service_url_tls is not None:
+        found["brokerUrlTls"] = config.service_url_tls
+    found |= {"httpUrl": config.web_service_url, "nativeUrl": config.service_url}
+    return json_answer(found | {"brokerUrlSsl": config.service_url_tls or ""})
+
+
+def lookup_bundle(broker: Administrator, request: Request) -> Answer:
+    """One broker has no need to divide a namespace: there is one bundle."""
+    _namespace_of(broker, request)
+    return Answer(200, WHOLE_BUNDLE.encode())
+
+
+WHOLE_BUNDLE = "0x00000000_0xffffffff"
+
+
+def _namespace_of(broker: Administrator, request: Request) -> None:
+    topic = request.topic
+    with answering((NoSuchThing, 404, "Namespace not found")):
+        broker.machine.topics(TopicName.parse(topic).namespace_name)
+
+
+ROUTES: list[Route] = both_domains(
+    [
+        ("GET", "/admin/v2/{domain}/{tenant}/{namespace}", list_topics),
+        ("GET", "/admin/v2/{domain}/{tenant}/{namespace}/partitioned", list_partitioned),
+        ("PUT", TOPIC, create),
+        ("DELETE", TOPIC, delete),
+        ("GET", f"{TOPIC}/properties", read_properties),
+        ("GET", f"{TOPIC}/partitions", read_partitions),
+        ("PUT", f"{TOPIC}/partitions", create_partitioned),
+        ("POST", f"{TOPIC}/partitions", grow),
+        ("DELETE", f"{TOPIC}/partitions", delete_partitioned),
+        ("PUT", f"{TOPIC}/unload", unload),
+        ("POST", f"{TOPIC}/terminate", terminate),
+        ("POST", f"{TOPIC}/terminate/partitions", terminate_partitions),
+        ("GET", f"{TOPIC}/stats", stats),
+        ("GET", f"{TOPIC}/partitioned-stats", partitioned_stats),
+        ("GET", f"{TOPIC}/internalStats", internal_stats),
+        ("GET", f"{TOPIC}/partitioned-internalStats", partitioned_internal_stats),
+        ("GET", f"{TOPIC}/lastMessageId", last_message_id),
+        ("GET", "/lookup/v2/topic/{domain}/{tenant}/{namespace}/{topic}", lookup),
+        ("GET", "/lookup/v2/topic/{domain}/{tenant}/{namespace}/{topic}/bundle", lookup_bundle),
+    ]
+)
