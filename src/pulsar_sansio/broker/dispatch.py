@@ -66,9 +66,6 @@ class Dispatcher(Protocol):
     def reset(self) -> None:
         """The cursor was moved; there are no consumers."""
 
-    def granted(self, consumer: Consumer) -> None:
-        """A FLOW was added to the consumer's permits."""
-
     def unacked(self, consumer: Consumer) -> int: ...
     def close(self) -> None:
         """Stop timers."""
@@ -233,9 +230,6 @@ class SingleActive:
 
     def reset(self) -> None:
         self.rewind()
-
-    def granted(self, consumer: Consumer) -> None:
-        self.dispatch()
 
     def unacked(self, consumer: Consumer) -> int:
         if consumer is not self.active:

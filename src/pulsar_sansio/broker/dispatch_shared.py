@@ -247,9 +247,6 @@ class Shared:
         self._replaying.clear()
         self.redeliveries.clear()
 
-    def granted(self, consumer: Consumer) -> None:
-        self.dispatch()
-
     def unacked(self, consumer: Consumer) -> int:
         return consumer.unacked
 

@@ -156,7 +156,7 @@ class Subscription:
         else:
             consumer.permits += permits
             assert self.dispatcher is not None
-            self.dispatcher.granted(consumer)
+            self.dispatcher.dispatch()
 
     # --- acknowledgements -----------------------------------------------------------------------------
 
