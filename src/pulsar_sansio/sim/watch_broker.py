@@ -355,7 +355,7 @@ class BrokerWatch:
             return False
         left = ((1 << len(entry.messages)) - 1) & ~state.memory_bits.get(position, 0)
         for ledger, entry_id, bits in command.message_ids:
-            if (ledger, entry_id) == position and (self.batch_index or not bits):
+            if (ledger, entry_id) == position and (self.batch_index or bits is None):
                 left &= bits or 0
         return left == 0
 
@@ -389,8 +389,8 @@ class BrokerWatch:
         entry = state.record.topic.log.get(position)
         if entry is None:
             return
-        if bits and not self.batch_index:
-            return  # nothing is acknowledged until an id without a set comes
+        if bits is not None and not self.batch_index:
+            return  # nothing is acknowledged until an id without a set comes, not even by a set of no bits
         done = ((1 << len(entry.messages)) - 1) & ~(bits or 0)
         if durable:
             state.durable_bits[position] = state.durable_bits.get(position, 0) | done

@@ -26,7 +26,7 @@ def negative_acknowledgement_by_id_acknowledges(patches: Patches) -> None:
     patches.around(Verdicts, "negative_acknowledge", negative_acknowledge)
 
 
-@bug("BUG-035", caught_by=("INV-N5",), needs=[needs.batches, needs.kept])
+@bug("BUG-035", caught_by=("INV-N5", "INV-C4"), needs=[needs.batches, needs.kept])
 def acknowledgements_of_a_batch_overwrite_each_other(patches: Patches) -> None:
     """Of two acknowledgements in one batch at about the same time, one is lost."""
 
@@ -89,7 +89,7 @@ def set_of_what_is_left_upside_down(patches: Patches) -> None:
     patches.replace(BatchAcknowledgement, "open_bits", property(open_bits))
 
 
-@bug("BUG-039", caught_by=("INV-C6", "INV-N5"), needs=[needs.index_acknowledgement_of_batches])
+@bug("BUG-039", caught_by=("INV-N5", "CHECK-73"), needs=[needs.index_acknowledgement_of_batches])
 def parts_of_a_batch_lost_when_it_comes_again(patches: Patches) -> None:
     """Of a batch that is delivered again, what was left out counts as not acknowledged."""
 
@@ -274,7 +274,7 @@ def an_acknowledgement_that_fails_ends_the_connection(patches: Patches) -> None:
     patches.around(Acknowledger, "_answered", answered)
 
 
-@bug("BUG-043", caught_by=("INV-N5", "INV-N1"), needs=[needs.receipts, needs.detaches])
+@bug("own", caught_by=("INV-N5", "INV-N1"), needs=[needs.receipts, needs.detaches])
 def confirmation_never_comes(patches: Patches) -> None:
     """Who waits for a confirmation that was lost with its connection waits for ever."""
 

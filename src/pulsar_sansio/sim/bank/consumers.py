@@ -199,7 +199,8 @@ def first_message_of_an_attachment_lost(patches: Patches) -> None:
 
 @bug("BUG-015", caught_by=("INV-N5", "INV-P2"))
 def nobody_told_of_what_came_first(patches: Patches) -> None:
-    """Messages that come before the application has attached its listener are never announced."""
+    """Messages that come before the application has attached its listener are never announced. Nor are they
+    to the reader that checks the log, to whom it seems empty."""
 
     def on_message(original: Any, self: Any, connection: Any, command: Any) -> None:
         if not getattr(self, "listening", False):
@@ -209,7 +210,7 @@ def nobody_told_of_what_came_first(patches: Patches) -> None:
     patches.around(Consumer, "on_message", on_message)
 
 
-@bug("BUG-044", caught_by=("INV-N5", "INV-P2"), needs=[needs.redeliver_all])
+@bug("own", caught_by=("INV-N5", "INV-P2"), needs=[needs.redeliver_all])
 def nobody_told_after_the_queue_was_cleared(patches: Patches) -> None:
     """Once the queue was emptied by a redelivery, nobody is told that messages are there."""
 
@@ -279,7 +280,7 @@ def lz4_of_the_wrong_format(patches: Patches) -> None:
     patches.around(arrival_module, "decompress", decompress)
 
 
-@bug("BUG-059", caught_by=("INV-C2",), needs=[needs.rich])
+@bug("own", caught_by=("INV-C2",), needs=[needs.rich])
 def keys_lost(patches: Patches) -> None:
     """Messages arrive without their keys."""
     patches.replace(Message, "key", property(lambda self: None))
@@ -296,7 +297,7 @@ def outdated_messages_delivered(patches: Patches) -> None:
     patches.around(Arrival, "receive", receive)
 
 
-@bug("BUG-053", caught_by=("INV-N5",), needs=[needs.redeliver_all, needs.in_order])
+@bug("BUG-053", caught_by=("INV-C8", "INV-N5"), needs=[needs.redeliver_all, needs.in_order])
 def epoch_ahead_of_the_broker(patches: Patches) -> None:
     """The broker is not told of a new epoch, so that everything it sends looks outdated."""
 

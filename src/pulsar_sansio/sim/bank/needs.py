@@ -156,6 +156,14 @@ def shared_by_several(profile: Profile) -> bool:
     return len(subscriptions) > len(set(subscriptions))
 
 
+def round_robin(profile: Profile) -> bool:
+    """A Shared subscription with several consumers, of which some refuse messages."""
+    plans = _consumers(profile, (SubscriptionType.SHARED,))
+    subscriptions = [plan.subscription for plan in plans]
+    refusing = {plan.subscription for plan in plans if plan.nack_permille}
+    return any(subscriptions.count(each) > 1 for each in refusing)
+
+
 def key_shared(profile: Profile) -> bool:
     subscriptions = [plan.subscription for plan in _consumers(profile, (SubscriptionType.KEY_SHARED,))]
     return len(subscriptions) > len(set(subscriptions))
