@@ -54,14 +54,18 @@ from .client.outputs import (
     Undecryptable,
     Writable,
 )
+from .client.partition import PartitionStatistics
 from .model.config import (
     BatchingPolicy,
     ClientConfig,
     CompressionType,
     ConsumerSpec,
+    CustomRouter,
+    HashingScheme,
     InitialPosition,
     OutgoingMessage,
     ProducerSpec,
+    RoutingMode,
     SubscriptionType,
     seconds_to_ns,
 )
@@ -162,9 +166,12 @@ __all__ = [
     "ClientConfig",
     "CompressionType",
     "ConsumerSpec",
+    "CustomRouter",
+    "HashingScheme",
     "InitialPosition",
     "OutgoingMessage",
     "ProducerSpec",
+    "RoutingMode",
     "SubscriptionType",
     "seconds_to_ns",
     # what people hold
@@ -174,6 +181,7 @@ __all__ = [
     "Message",
     "Messages",
     "MessageId",
+    "PartitionStatistics",
     "ServiceUrl",
     "TopicName",
     "decode_message_id",

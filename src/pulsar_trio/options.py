@@ -49,8 +49,8 @@ class ClientOptions(TypedDict, total=False):
 
 
 class ProducerOptions(TypedDict, total=False):
-    """Keywords of `create_producer`, as in `ProducerSpec`. `compression`, `routing` and `hashing` may be words:
-    "lz4", "single_partition", "murmur3_32"."""
+    """Keywords of `create_producer`, as in `ProducerSpec`. `compression`, `routing` and `hashing` may be
+    words: "lz4", "single_partition", "murmur3_32"."""
 
     name: str | None
     send_timeout: float

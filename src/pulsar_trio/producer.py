@@ -18,6 +18,7 @@ from pulsar_sansio import (
     InvalidMessage,
     MessageId,
     OutgoingMessage,
+    PartitionStatistics,
     ProducerQueueIsFull,
     ProducerSpec,
     PulsarError,
@@ -41,7 +42,7 @@ CHUNK_BYTES = 1024 * 1024
 class MessageFields(TypedDict, total=False):
     """Keywords of `send` and `enqueue`, as in `OutgoingMessage`. Times are milliseconds since 1970."""
 
-    key: str | None
+    key: str | bytes | None
     properties: Mapping[str, str] | None
     ordering_key: bytes | None
     event_time: int
@@ -337,6 +338,7 @@ class Producer(Endpoint):
             case outputs.ProducerReady(_, name, last_sequence_id, topic):
                 self.name, self.last_sequence_id, self.topic = name, last_sequence_id, topic
                 self.connected = True
+                self._append = self._machine.appender(self._handle)  # another one where there are partitions
                 self._ready.set(None)
             case outputs.ProducerFailed(_, error):
                 self._ready.set(None, error)
@@ -358,6 +360,19 @@ class Producer(Endpoint):
 
     def statistics(self) -> ProducerStatistics:
         return ProducerStatistics(self._confirmed, self._failed, self._pending(), self._in_line)
+
+    @property
+    def partitions(self) -> int:
+        """How many partitions messages are spread over; 0 where the topic is not partitioned. It grows with
+        the topic. Raises `ResourceClosed` or `ResourceBroken` after the end."""
+        return len(self.partition_statistics())
+
+    def partition_statistics(self) -> Sequence[PartitionStatistics]:
+        """What became of the messages by partition, in their order; empty where the topic is not partitioned.
+        Raises as `partitions`."""
+        if self._ended is not None:
+            self._refuse()
+        return self._machine.partition_statistics(self._handle)
 
     def __repr__(self) -> str:
         state = "closed" if self._ended else "connected" if self.connected else "not connected"

@@ -19,6 +19,7 @@ from pulsar_sansio.client.outputs import (
     RequestDone,
     SendFailed,
 )
+from pulsar_sansio.client.producer import Producer
 from pulsar_sansio.client.refusals import REFUSALS, Decision
 from pulsar_sansio.core.transitions import IllegalMove
 from pulsar_sansio.model.config import ProducerSpec
@@ -55,7 +56,9 @@ def opening(**config: Any) -> tuple[Script, int, int, Any]:
 
 
 def attachment_of(script: Script, handle: int) -> Attachment:
-    return script.client._producers[handle].attachment
+    producer = script.client._producers[handle]
+    assert isinstance(producer, Producer)
+    return producer.attachment
 
 
 # --- opening ---------------------------------------------------------------------------------------
@@ -435,7 +438,7 @@ def test_close_is_legal_in_every_state(state: type) -> None:
     """At once where no broker knows of it, else when the broker has answered; the shared link stays."""
     script = Script()
     handle = REACH[state](script)
-    was_ready = script.client._producers[handle]._was_ready
+    was_ready = attachment_of(script, handle).was_attached
     request = script.client.close(script.now, handle)
     if state in (module.Opening, module.Attached):
         close = script.sent(1, Command.CLOSE_PRODUCER)

@@ -19,6 +19,7 @@ from pulsar_sansio.client.outputs import (
     SendFailed,
     Transmit,
 )
+from pulsar_sansio.client.producer import Producer
 from pulsar_sansio.model.config import ProducerSpec
 from pulsar_sansio.model.errors import (
     ClosedError,
@@ -56,8 +57,11 @@ def test_producers_consumers_and_requests_have_different_ids_and_wire_ids_of_the
         client.partitions(now, "demo"),
     ]
     assert len(set(ids)) == 4
-    assert client._producers[ids[0]].wire_id == client._consumers[ids[1]].wire_id == 0
-    assert client._producers[ids[2]].wire_id == 1
+    first, second = client._producers[ids[0]], client._producers[ids[2]]
+    assert isinstance(first, Producer)
+    assert isinstance(second, Producer)
+    assert first.wire_id == client._consumers[ids[1]].wire_id == 0
+    assert second.wire_id == 1
 
 
 def test_the_same_seed_and_inputs_give_the_same_outputs_and_bytes() -> None:

@@ -18,6 +18,7 @@ from pulsar_sansio.client.outputs import (
     SendFailed,
     Writable,
 )
+from pulsar_sansio.client.producer import Producer
 from pulsar_sansio.model.config import BatchingPolicy, CompressionType, OutgoingMessage, ProducerSpec
 from pulsar_sansio.model.errors import (
     ChecksumMismatch,
@@ -526,7 +527,9 @@ def test_a_checksum_error_of_a_message_damaged_in_memory_fails_it() -> None:
     sender.send(b"first")
     sender.send(b"second")
     sender.sent()
-    head = sender.script.client._producers[sender.handle]._window.entries[0]
+    producer = sender.script.client._producers[sender.handle]
+    assert isinstance(producer, Producer)
+    head = producer._window.entries[0]
     assert isinstance(head.frame, bytes)
     head.frame = head.frame.replace(b"first", b"fir5t")
     sender.script.feed(sender.link, frame_send_error(0, proto.ChecksumError))

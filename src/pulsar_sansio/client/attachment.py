@@ -14,6 +14,7 @@ From everywhere there is a way to `Closed` (the user's) and, while something may
 `Failed`. Until it was attached once there is a deadline (rule PROD-07); afterwards it tries for ever.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any, ClassVar, Literal, Protocol
@@ -160,6 +161,8 @@ class Input(Enum):
 
     START = auto()
     NOT_PARTITIONED = auto()
+    PARTITIONED = auto()
+    """Somebody else goes on, with a way for each partition."""
     FOUND = auto()
     CONNECTED = auto()
     OPENED = auto()
@@ -182,8 +185,10 @@ TRANSITIONS = Transitions(
     "attachment",
     {
         (Idle, Input.START): CheckingPartitions,
+        (Idle, Input.NOT_PARTITIONED): LookingUp,
         (Idle, Input.CLOSE): Closed,
         (CheckingPartitions, Input.NOT_PARTITIONED): LookingUp,
+        (CheckingPartitions, Input.PARTITIONED): Closed,
         (CheckingPartitions, Input.RETRY): BackingOff,
         (CheckingPartitions, Input.GIVE_UP): Failed,
         (CheckingPartitions, Input.CLOSE): Closed,
@@ -219,7 +224,7 @@ class Attachment:
     """One producer's or consumer's way to its broker.
 
     `mandatory_stop`: nanoseconds after the first wait at which one attempt is made in any case; 0 for none
-    (rule HAND-07).
+    (rule HAND-07). `ended`: told of the end instead of the root.
     """
 
     def __init__(
@@ -230,11 +235,16 @@ class Attachment:
         owner: Attachable,
         *,
         mandatory_stop: int = 0,
+        ended: Callable[[int, PulsarError | None], None] | None = None,
     ) -> None:
         self.state: State = Idle()
         self.connection: Connection | None = None
         """The connection, only while attached."""
         self.was_attached = False
+        self.on_partitioned: Callable[[int], None] | None = None
+        """Told the number of partitions where the topic turns out to have any, as the last thing that happens
+        here. Without it the attachment fails then."""
+        self._ended = ended or services.ended
         self._context = context
         self._services = services
         self._topic = topic
@@ -255,6 +265,17 @@ class Attachment:
         self._give_up_at.set(self._context.now + self._services.durations.operation_timeout)
         self._check_partitions(Input.START)
 
+    def start_as_partition(self, give_up_at: int | None) -> None:
+        """Begin; once. The topic is known to be a partition, and whoever waits for it does so until the
+        moment `give_up_at`, or from now on."""
+        self._give_up_at.set(give_up_at or self._context.now + self._services.durations.operation_timeout)
+        self._partitions_known(0)
+
+    @property
+    def gives_up_at(self) -> int | None:
+        """The moment at which opening fails; None where it is not opening for the first time."""
+        return self._give_up_at.when
+
     def close(self) -> None:
         """The user's close. The owner's `on_closed` follows, now or when the broker has answered."""
         match self.state:
@@ -273,7 +294,7 @@ class Attachment:
         self._depart(Input.CLOSE, Closed())
         self._over()
         self._owner.on_closed()
-        self._services.ended(self._owner.handle, None)
+        self._ended(self._owner.handle, None)
 
     def fail(self, error: PulsarError) -> None:
         """Ended for good by what the broker said of a message (terminated, fenced). While closing, the close
@@ -291,11 +312,17 @@ class Attachment:
         )
 
     def _partitions_known(self, partitions: int) -> None:
+        if partitions > 0 and self.on_partitioned is not None:
+            self._depart(Input.PARTITIONED, Closed())
+            self.on_partitioned(partitions)
+            self._over()
+            return
         if partitions > 0:
             self._give_up(
                 NotSupported(
-                    f"topic {self._topic} has {partitions} partitions: partitioned topics are not supported "
-                    f"yet; use one partition by its name, {self._topic.partition_name(0)} for the first"
+                    f"topic {self._topic} has {partitions} partitions: consumers of partitioned topics are "
+                    f"not supported yet; use one partition by its name, {self._topic.partition_name(0)} for "
+                    "the first"
                 )
             )
             return
@@ -398,7 +425,7 @@ class Attachment:
         self._depart(Input.GIVE_UP, Failed(error))
         self._over()
         self._owner.on_failed(error)
-        self._services.ended(self._owner.handle, error)
+        self._ended(self._owner.handle, error)
 
     def lost(self, connection: Connection, cause: PulsarError) -> None:
         """The connection died. Of no interest unless it is the one in use (HAND-08). Opening and closing
@@ -452,7 +479,7 @@ class Attachment:
         """Any answer, a timeout or the loss of the connection: it is closed (PROD-53, CONS-51)."""
         self._depart(Input.ANSWERED, Closed())
         self._owner.on_closed()
-        self._services.ended(self._owner.handle, None)
+        self._ended(self._owner.handle, None)
 
     def _close_without_waiting(self, connection: Connection) -> None:
         """The broker may have opened it after all: tell it not to."""

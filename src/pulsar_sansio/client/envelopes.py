@@ -121,7 +121,7 @@ class Sealer:
         if not isinstance(first, bytes):
             if first.key is not None:
                 metadata.partition_key = first.key
-                metadata.partition_key_b64_encoded = False
+                metadata.partition_key_b64_encoded = first.has_base64_key
             if first.ordering_key is not None:
                 metadata.ordering_key = first.ordering_key
             if first.replicate_to:
@@ -173,7 +173,7 @@ def _describe(metadata: MessageMetadata, message: OutgoingMessage) -> None:
         metadata.properties = tuple(message.properties.items())
     if message.key is not None:
         metadata.partition_key = message.key
-        metadata.partition_key_b64_encoded = False
+        metadata.partition_key_b64_encoded = message.has_base64_key
     if message.replicate_to:
         metadata.replicate_to = message.replicate_to
     if message.event_time:
@@ -194,7 +194,7 @@ def encode_member(message: OutgoingMessage, sequence_id: int) -> bytes:
         single.properties = tuple(message.properties.items())
     if message.key is not None:
         single.partition_key = message.key
-        single.partition_key_b64_encoded = False
+        single.partition_key_b64_encoded = message.has_base64_key
     if message.event_time:
         single.event_time = message.event_time
     if message.ordering_key is not None:

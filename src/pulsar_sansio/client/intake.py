@@ -10,8 +10,9 @@ is done.
 """
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import accumulate
+from typing import TypeAlias
 
 from ..model.config import BatchingPolicy, CompressionType, OutgoingMessage, ProducerSpec, seconds_to_ns
 from ..model.errors import (
@@ -24,18 +25,29 @@ from ..model.errors import (
 from .batching import MEMBER_ALLOWANCE, OpenBatch
 from .connection import Connection
 from .envelopes import Frame, Sealer, encode_member
-from .outputs import Writable
+from .outputs import Output, Writable
 from .services import ClientContext
 from .window import Window
 
 MAX_PUBLISH_TIME = 2**63 - 1
 
 
+Early: TypeAlias = tuple[int, bytes | OutgoingMessage, int]
+"""Ticket, message and publish time of a message that cannot be sealed yet."""
+
+
 class Intake:
-    """One producer's. `max_message_size` counts until a broker has said its own."""
+    """One producer's. `max_message_size` counts until a broker has said its own; `emit` is where it says that
+    there is room again."""
 
     def __init__(
-        self, context: ClientContext, handle: int, spec: ProducerSpec, window: Window, max_message_size: int
+        self,
+        context: ClientContext,
+        handle: int,
+        spec: ProducerSpec,
+        window: Window,
+        max_message_size: int,
+        emit: Callable[[Output], None],
     ) -> None:
         self.connection: Connection | None = None
         """Where sealed messages go at once; None while detached."""
@@ -47,6 +59,7 @@ class Intake:
         self._plain_sealer: Sealer | None = None
         """The same, while bare payloads go out by themselves: nothing to join, nothing to wait for."""
         self._context = context
+        self._emit = emit
         self._handle = handle
         self._spec = spec
         self._window = window
@@ -56,7 +69,7 @@ class Intake:
         """For the next message that has none of its own; messages in the batch's run come before it."""
         self._limit = spec.max_pending_messages
         self._next_ticket = 0
-        self._early: deque[tuple[bytes | OutgoingMessage, int]] = deque()
+        self._early: deque[Early] = deque()
         policy = spec.batching or BatchingPolicy()
         self._batch = OpenBatch(policy, max_message_size)
         """Stays empty where the producer does not batch."""
@@ -97,7 +110,7 @@ class Intake:
         first = self._next_ticket
         room = self._room()
         if len(messages) > room:
-            self.was_full = self._window.watched = True
+            self.wait_for_room()
             messages = messages[:room]
         if set(map(type, messages)) <= {bytes}:
             payloads: Sequence[bytes] = messages  # type: ignore[assignment]
@@ -106,7 +119,7 @@ class Intake:
             self._send_payloads(payloads, publish_time)
         else:
             for message in messages:
-                self._check(message, publish_time)
+                self.check(message, publish_time)
             for message in messages:
                 self._send_or_fail(message, publish_time, first)
         return range(first, self._next_ticket)
@@ -130,17 +143,16 @@ class Intake:
             return ticket
         self.check_open()
         if self._room() <= 0:
-            self.was_full = self._window.watched = True
+            self.wait_for_room()
             raise ProducerQueueIsFull(
                 f"producer {self._handle}: {self._limit} messages are unconfirmed (max_pending_messages)"
             )
-        self._check(message, publish_time)
+        self.check(message, publish_time)
         ticket = self._next_ticket
         if self.sealer is None:
             if not isinstance(message, bytes):
                 encode_member(message, 0)  # raises for text that cannot be sent, while somebody hears it
-            self._early.append((message, publish_time))
-            self._next_ticket = ticket + 1
+            self.take_early(message, publish_time)
         else:
             self._take(self.sealer, message, publish_time)
         return ticket
@@ -195,10 +207,20 @@ class Intake:
 
     def _room(self) -> int:
         """Messages that may still be taken (rules PROD-02, PROD-33)."""
-        return self._limit - self._window.messages - self._batch.count - len(self._early)
+        return self._limit - self.pending
 
-    def _check(self, message: object, publish_time: int) -> None:
-        """Whether it can be sent as far as can be said without sealing it (rules PROD-35, BATCH-13)."""
+    @property
+    def pending(self) -> int:
+        """Messages taken and not settled."""
+        return self._window.messages + self._batch.count + len(self._early)
+
+    def wait_for_room(self) -> None:
+        """Somebody was told that there is no room: `Writable` follows when there is."""
+        self.was_full = self._window.watched = True
+
+    def check(self, message: object, publish_time: int) -> None:
+        """Raises `InvalidMessage` where it cannot be sent, as far as can be said without sealing it (rules
+        PROD-35, BATCH-13)."""
         if type(publish_time) is not int or not 0 <= publish_time <= MAX_PUBLISH_TIME:
             raise InvalidMessage(f"publish_time: milliseconds since 1970, not {publish_time!r}")
         if isinstance(message, bytes):
@@ -299,6 +321,19 @@ class Intake:
         if self.connection is not None:
             self.connection.write(frame)
 
+    # --- before it was attached ---
+
+    def take_early(self, message: bytes | OutgoingMessage, publish_time: int) -> None:
+        """Keep a message, which is known to be right, until there is a name to seal it with."""
+        ticket = self._next_ticket
+        self._early.append((ticket, message, publish_time))
+        self._next_ticket = ticket + 1
+
+    def hand_over(self) -> deque[Early]:
+        """Give away what is early: it is for somebody else to send."""
+        early, self._early = self._early, deque()
+        return early
+
     # --- what the producer tells it ---
 
     def attached(self, connection: Connection, name: str, producer_id: int, last_sequence_id: int) -> None:
@@ -321,13 +356,15 @@ class Intake:
     def _take_early(self, sealer: Sealer) -> None:
         """What was sent before there was a name: now, in order, with the tickets it has."""
         early, self._early = self._early, deque()
-        self._next_ticket -= len(early)
-        for message, publish_time in early:
+        next_ticket = self._next_ticket
+        for ticket, message, publish_time in early:
+            self._next_ticket = ticket
             try:
-                self._check(message, publish_time)
+                self.check(message, publish_time)
                 self._take(sealer, message, publish_time)
             except InvalidMessage as error:  # too large for this broker
                 self._fail_untaken(error)
+        self._next_ticket = next_ticket
 
     def end(self, error: PulsarError) -> None:
         """Nothing is taken from now on; the first reason given stays."""
@@ -345,10 +382,14 @@ class Intake:
             ticket = batch.first_ticket
             batch.clear()
             self._window.fail(ticket, count, error)
-        count = len(self._early)
-        if count:
-            self._early.clear()
-            self._window.fail(self._next_ticket - count, count, error)
+        early, self._early = self._early, deque()
+        while early:
+            ticket = early.popleft()[0]
+            count = 1
+            while early and early[0][0] == ticket + count:
+                early.popleft()
+                count += 1
+            self._window.fail(ticket, count, error)
 
     # --- when tickets are settled ---
 
@@ -361,13 +402,14 @@ class Intake:
         """Some tickets are settled: there may be room again, and flushes may be done."""
         if self.was_full and self.ended is None and self._room() > 0:
             self.was_full = False
-            self._context.emit(Writable(self._handle))
-        waiting = self._window.settle_flushes(self._oldest_unsettled())
+            self._emit(Writable(self._handle))
+        waiting = self._window.settle_flushes(self.oldest_unsettled())
         self._window.watched = waiting or self.was_full
 
-    def _oldest_unsettled(self) -> int:
+    def oldest_unsettled(self) -> int:
+        """Every ticket below this one is settled."""
         if self._window.entries:
             return self._window.entries[0].first_ticket
         if self._batch.count:
             return self._batch.first_ticket
-        return self._next_ticket - len(self._early)
+        return self._early[0][0] if self._early else self._next_ticket

@@ -6,6 +6,8 @@ about a message leads to, and the ends: timeout, refusal, close. A ticket is set
 `Receipts` or `SendFailed`, whatever happens.
 """
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from ..model.config import ProducerSpec, seconds_to_ns
@@ -25,7 +27,7 @@ from ..wire import encode_command, proto
 from .attachment import Attachment, Decision
 from .connection import Connection
 from .envelopes import is_intact
-from .intake import Intake
+from .intake import Early, Intake
 from .outputs import (
     Attached,
     Closed,
@@ -34,40 +36,95 @@ from .outputs import (
     ProducerReady,
 )
 from .services import ClientContext, Services
-from .window import Window
+from .window import Flush, Listener, Window
 
 Command = proto.BaseCommand
 
 
+@dataclass(slots=True)
+class Taken:
+    """What a producer took before it was known that its topic has partitions."""
+
+    early: Sequence[Early]
+    next_ticket: int
+    flushes: Sequence[Flush]
+    was_full: bool
+    """Somebody waits for `Writable`."""
+    give_up_at: int | None
+    """When the application stops waiting for the producer."""
+
+
 class Producer:
-    """One producer of one topic. Methods are called by the root with `context.now` set."""
+    """One producer of one topic. Methods are called by the root with `context.now` set.
+
+    `listener`: who is told everything in place of the application.
+    """
 
     kind: Literal["producer"] = "producer"
     open_reply: ClassVar[int] = Command.PRODUCER_SUCCESS
 
     def __init__(
-        self, context: ClientContext, services: Services, handle: int, wire_id: int, spec: ProducerSpec
+        self,
+        context: ClientContext,
+        services: Services,
+        handle: int,
+        wire_id: int,
+        spec: ProducerSpec,
+        listener: Listener | None = None,
     ) -> None:
         self.handle = handle
         self.wire_id = wire_id
         self.spec = spec
         self.topic = TopicName.parse(spec.topic)
         self._context = context
+        self._emit = emit = context.emit if listener is None else listener.hear
         self._services = services
         send_timeout = seconds_to_ns(spec.send_timeout)
         # One attempt to reconnect is made just before messages begin to time out (rule HAND-07).
         mandatory_stop = max(100_000_000, send_timeout - 100_000_000) if send_timeout else 0
-        self.attachment = Attachment(context, services, self.topic, self, mandatory_stop=mandatory_stop)
+        self.attachment = Attachment(
+            context,
+            services,
+            self.topic,
+            self,
+            mandatory_stop=mandatory_stop,
+            ended=services.ended if listener is None else listener.ended,
+        )
         self._epoch = 0
         self._name = spec.name
         self._was_ready = False
-        self._window = Window(context, handle, wire_id, self.topic.partition, send_timeout, self._timed_out)
-        self._intake = Intake(context, handle, spec, self._window, services.config.max_message_size)
+        self._reason: PulsarError | None = None
+        """Why it is being closed, where it is not the application that wants it."""
+        self._window = Window(
+            context, handle, wire_id, self.topic.partition, send_timeout, self._timed_out, listener
+        )
+        self._intake = Intake(context, handle, spec, self._window, services.config.max_message_size, emit)
         self.on_receipt = self._window.on_receipt
         self.send = self._intake.send
         self.append = self._intake.append
         self.send_many = self._intake.send_many
         self.forget_flush = self._window.forget_flush
+
+    @property
+    def intake(self) -> Intake:
+        """Where its messages go: a partitioned producer puts them there itself."""
+        return self._intake
+
+    # --- where it is one of several, or turns out to be ---
+
+    def take_name(self, name: str) -> None:
+        """The broker is asked for this name, which it gave to another partition's producer."""
+        self._name = name
+
+    def hand_over(self) -> Taken:
+        """The topic has partitions: everything goes to a producer that knows them."""
+        return Taken(
+            self._intake.hand_over(),
+            self._intake.next_ticket,
+            self._window.hand_over_flushes(),
+            self._intake.was_full,
+            self.attachment.gives_up_at,
+        )
 
     # --- what the application asks for ---
 
@@ -82,12 +139,13 @@ class Producer:
         self._window.flush(request, self._intake.next_ticket)
         self._intake.settled()
 
-    def close(self) -> None:
+    def close(self, reason: PulsarError | None = None) -> None:
         """Nothing more is taken. What was sent may still be confirmed until the broker has answered; what was
-        not sent yet fails now (rules PROD-50 to PROD-52)."""
+        not sent yet fails now, with `reason` or a `ClosedError` (rules PROD-50 to PROD-52)."""
         if self._intake.ended is not None:
             return
-        error = ClosedError(f"producer {self.handle} on {self.topic} is closed")
+        self._reason = reason
+        error = reason or ClosedError(f"producer {self.handle} on {self.topic} is closed")
         self._intake.end(error)
         self._intake.fail(error)
         self._intake.settled()
@@ -187,10 +245,10 @@ class Producer:
         if self._was_ready:
             self._intake.attached(connection, name, self.wire_id, last_sequence_id)
             self._send_again(connection)
-            self._context.emit(Attached(self.handle))
+            self._emit(Attached(self.handle))
         else:
             self._was_ready = True
-            self._context.emit(ProducerReady(self.handle, name, last_sequence_id, str(self.topic)))
+            self._emit(ProducerReady(self.handle, name, last_sequence_id, str(self.topic)))
             self._intake.attached(connection, name, self.wire_id, last_sequence_id)
 
     def _send_again(self, connection: Connection) -> None:
@@ -214,21 +272,21 @@ class Producer:
     def on_detached(self, cause: PulsarError) -> None:
         self._intake.connection = None
         if self._was_ready and self._intake.ended is None:
-            self._context.emit(Detached(self.handle, cause))
+            self._emit(Detached(self.handle, cause))
 
     def on_failed(self, error: PulsarError) -> None:
         self._end(error)
-        self._context.emit(
-            Closed(self.handle, error) if self._was_ready else ProducerFailed(self.handle, error)
-        )
+        self._emit(Closed(self.handle, error) if self._was_ready else ProducerFailed(self.handle, error))
 
     def on_closed(self) -> None:
-        closed = ClosedError(f"producer {self.handle} on {self.topic} was closed before it was confirmed")
+        closed = self._reason or ClosedError(
+            f"producer {self.handle} on {self.topic} was closed before it was confirmed"
+        )
         self._end(closed)
         if self._was_ready:
-            self._context.emit(Closed(self.handle, None))
+            self._emit(Closed(self.handle, None))
         else:  # somebody may wait for it to be ready
-            self._context.emit(ProducerFailed(self.handle, closed))
+            self._emit(ProducerFailed(self.handle, closed))
 
     def _end(self, error: PulsarError) -> None:
         """No ticket and no flush is left unsettled (rules PROD-51, PROD-52)."""

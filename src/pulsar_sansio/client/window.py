@@ -7,18 +7,36 @@ sealed yet, or of how a connection is found.
 """
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Protocol
 
 from ..model.errors import PulsarError, RemoteProtocolError
 from ..wire import SendReceipt
 from .connection import Connection
 from .envelopes import Frame
-from .outputs import Receipts, RequestDone, RequestFailed, SendFailed
+from .outputs import Output, Receipts, RequestDone, RequestFailed, SendFailed
 from .receipts import ReceiptIds
 from .services import ClientContext
 
 UNSET_UINT64 = 2**63
 """A receipt's highest_sequence_id from here on is the broker's "none" (2^64-1)."""
+
+
+class Listener(Protocol):
+    """Who hears what a producer says, in place of the application: see `partitions`."""
+
+    def hear(self, output: Output) -> None:
+        """Anything but receipts."""
+        ...
+
+    def confirmed(self, ticket: int, count: int, ledger_id: int, entry_id: int) -> int:
+        """Tickets `ticket` to `ticket + count - 1` are confirmed: the messages of one entry. Returns what the
+        application calls the first of them, or -1 where it was told already."""
+        ...
+
+    def ended(self, handle: int, error: PulsarError | None) -> None:
+        """The producer is gone for good; `hear` was told of it before."""
+        ...
 
 
 class Entry:
@@ -60,7 +78,8 @@ def _nobody() -> None:
 
 
 class Window:
-    """One producer's. `send_timeout`: nanoseconds, 0 for never.
+    """One producer's. `send_timeout`: nanoseconds, 0 for never. `listener`: where it is not the application
+    that is told.
 
     `on_timeout` is called when the oldest entry has run out of time; `on_settled`, after entries were
     settled, while `watched`.
@@ -68,8 +87,10 @@ class Window:
 
     __slots__ = (
         "_context",
+        "_emit",
         "_flushes",
         "_handle",
+        "_listener",
         "_newest_end",
         "_newest_ids",
         "_newest_receipts",
@@ -92,6 +113,7 @@ class Window:
         partition: int,
         send_timeout: int,
         on_timeout: Callable[[], None],
+        listener: Listener | None = None,
     ) -> None:
         self.entries: deque[Entry] = deque()
         self.messages = 0
@@ -99,6 +121,8 @@ class Window:
         self.watched = False
         self.on_settled: Callable[[], None] = _nobody
         self._context = context
+        self._listener = listener
+        self._emit = context.emit if listener is None else listener.hear
         self._handle = handle
         self._wire_id = wire_id
         self._partition = partition
@@ -154,17 +178,20 @@ class Window:
         self.entries.popleft()
         ticket, count = entry.first_ticket, entry.count
         self.messages -= count
-        # A run of receipts that nobody has taken yet goes on growing: one output for all of it.
-        outputs = self._context.outputs
-        if ticket != self._newest_end or not outputs or outputs[-1] is not self._newest_receipts:
-            self._newest_ids = ReceiptIds(self._partition)
-            self._newest_receipts = Receipts(self._handle, ticket, self._newest_ids)
-            self._context.emit(self._newest_receipts)
-        self._newest_end = ticket + count
         ledger_id, entry_id = receipt.ledger_id, receipt.entry_id
         if ledger_id is None or entry_id is None:
             ledger_id = entry_id = -1  # rule CONN-08
-        self._newest_ids.add(ledger_id, entry_id, count)
+        if self._listener is not None:
+            ticket = self._listener.confirmed(ticket, count, ledger_id, entry_id)
+        if ticket >= 0:
+            # A run of receipts that nobody has taken yet goes on growing: one output for all of it.
+            outputs = self._context.outputs
+            if ticket != self._newest_end or not outputs or outputs[-1] is not self._newest_receipts:
+                self._newest_ids = ReceiptIds(self._partition)
+                self._newest_receipts = Receipts(self._handle, ticket, self._newest_ids)
+                self._context.emit(self._newest_receipts)
+            self._newest_end = ticket + count
+            self._newest_ids.add(ledger_id, entry_id, count)
         if self.watched:
             self.on_settled()
 
@@ -179,7 +206,7 @@ class Window:
 
     def fail(self, ticket: int, count: int, error: PulsarError) -> None:
         """Say that these tickets failed, wherever their messages were."""
-        self._context.emit(SendFailed(self._handle, ticket, count, error))
+        self._emit(SendFailed(self._handle, ticket, count, error))
         for flush in self._flushes:
             if flush.end > ticket and flush.error is None:
                 flush.error = error
@@ -225,13 +252,18 @@ class Window:
         """Nobody waits for this flush any more, if it is one of this producer's."""
         self._flushes = deque(flush for flush in self._flushes if flush.request != request)
 
+    def hand_over_flushes(self) -> Sequence[Flush]:
+        """Those that wait: they are for somebody else to answer."""
+        flushes, self._flushes = self._flushes, deque()
+        return flushes
+
     def settle_flushes(self, oldest_unsettled: int) -> bool:
         """Answer the flushes that are done; whether others go on waiting."""
         flushes = self._flushes
         while flushes and flushes[0].end <= oldest_unsettled:
             flush = flushes.popleft()
             if flush.error is None:
-                self._context.emit(RequestDone(flush.request, None))
+                self._emit(RequestDone(flush.request, None))
             else:
-                self._context.emit(RequestFailed(flush.request, flush.error))
+                self._emit(RequestFailed(flush.request, flush.error))
         return bool(flushes)

@@ -6,10 +6,11 @@ naming the option, what was given and what is allowed. Defaults are those of the
 CFG-001 to CFG-232) unless the option says otherwise.
 """
 
-from collections.abc import Mapping
+from base64 import b64encode
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum, IntEnum
-from typing import Any
+from typing import Any, TypeAlias
 
 from .errors import InvalidConfiguration, InvalidMessage
 from .message_id import MessageId
@@ -51,6 +52,28 @@ class InitialPosition(Enum):
 
     LATEST = "latest"
     EARLIEST = "earliest"
+
+
+class RoutingMode(Enum):
+    """Where a message of a partitioned topic goes (rules ROUTE-01 to ROUTE-05). In both modes a message with
+    a key goes where its key's hash says."""
+
+    ROUND_ROBIN = "round_robin"
+    """Without a key: all partitions in turn. A producer that batches stays with one for ten times the
+    batching delay, so that batches fill; one that does not goes on with every message."""
+    SINGLE_PARTITION = "single_partition"
+    """Without a key: one partition, drawn when the producer is made."""
+
+
+class HashingScheme(Enum):
+    """How a key becomes a number; its remainder by the number of partitions is the partition (ROUTE-08)."""
+
+    JAVA_STRING = "java_string"
+    """The default of the Java client: `String.hashCode`, over UTF-16."""
+    MURMUR3_32 = "murmur3_32"
+    """The same in every client that has it."""
+    BOOST = "boost"
+    """What the official C++ and Python clients do when nothing else is said, in 64-bit builds."""
 
 
 def seconds_to_ns(seconds: float) -> int:
@@ -187,6 +210,10 @@ class ClientConfig:
             _host_names("broker_hosts", self.broker_hosts)
 
 
+CustomRouter: TypeAlias = Callable[["OutgoingMessage", int], int]
+"""Given a message and the number of partitions, the index of one of them."""
+
+
 @dataclass(frozen=True, slots=True)
 class ProducerSpec:
     """Options of one producer.
@@ -200,6 +227,18 @@ class ProducerSpec:
     (rule PROD-04). None continues from what the broker knows.
     `compression`: codec of every payload; a batch is compressed as a whole (rule BATCH-06).
     `properties`: what the broker shows of the producer beside its name (rule PROD-09).
+
+    What counts for partitioned topics only:
+
+    `routing`: a `RoutingMode`, or a function that is given the message, as an `OutgoingMessage`, and the
+    number of partitions, and gives the partition's index; it may be asked about one message more than once.
+    `hashing`: where keys go. Producers that share keys should share it.
+    `lazy_start`: open the producer of a partition when its first message comes; one of them, where a message
+    without a key would go now, is opened at once.
+    `max_pending_messages_across_partitions`: divided by the number of partitions it limits
+    `max_pending_messages` of each (rule PART-02), 1 to 10 000 000.
+    `partitions_update_interval`: seconds between two questions whether there are more partitions, 0.001 and
+    more; None never asks.
     """
 
     topic: str
@@ -210,6 +249,11 @@ class ProducerSpec:
     compression: CompressionType = CompressionType.NONE
     initial_sequence_id: int | None = None
     properties: Mapping[str, str] = field(default_factory=dict)
+    routing: RoutingMode | CustomRouter = RoutingMode.ROUND_ROBIN
+    hashing: HashingScheme = HashingScheme.JAVA_STRING
+    lazy_start: bool = False
+    max_pending_messages_across_partitions: int = 50_000
+    partitions_update_interval: float | None = 60.0
 
     def __post_init__(self) -> None:
         TopicName.parse(self.topic)
@@ -221,6 +265,23 @@ class ProducerSpec:
         if self.initial_sequence_id is not None:
             _integer("initial_sequence_id", self.initial_sequence_id, -1, MAX_UINT63)
         _text_mapping("properties", self.properties)
+        if isinstance(self.routing, type) or not (
+            isinstance(self.routing, RoutingMode) or callable(self.routing)
+        ):
+            raise InvalidConfiguration(
+                f"routing: a RoutingMode or a function of message and number of partitions, "
+                f"not {self.routing!r}"
+            )
+        _instance("hashing", self.hashing, HashingScheme, "a HashingScheme")
+        _instance("lazy_start", self.lazy_start, bool, "True or False")
+        _integer(
+            "max_pending_messages_across_partitions",
+            self.max_pending_messages_across_partitions,
+            1,
+            10_000_000,
+        )
+        if self.partitions_update_interval is not None:
+            _duration("partitions_update_interval", self.partitions_update_interval, minimum=0.001)
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,7 +351,8 @@ class ConsumerSpec:
 class OutgoingMessage:
     """A message to send: payload and what goes with it.
 
-    `key`: text for routing, compaction and key-shared dispatch. `ordering_key`: bytes that replace the key
+    `key`: text for routing, compaction and key-shared dispatch; bytes travel, and are routed, as their Base64
+    text, and `has_base64_key` tells them from text. `ordering_key`: bytes that replace the key
     for key-shared dispatch. `event_time`: milliseconds since 1970, the application's own. `sequence_id`: the
     application's own id; it is sent as given and does not move the producer's counter (rule PROD-38).
     `deliver_at`: milliseconds since 1970 before which a shared subscription does not get it.
@@ -302,6 +364,7 @@ class OutgoingMessage:
     __slots__ = (
         "deliver_at",
         "event_time",
+        "has_base64_key",
         "key",
         "ordering_key",
         "payload",
@@ -314,7 +377,7 @@ class OutgoingMessage:
         self,
         payload: bytes | bytearray | memoryview | None,
         *,
-        key: str | None = None,
+        key: str | bytes | None = None,
         properties: Mapping[str, str] | None = None,
         ordering_key: bytes | None = None,
         event_time: int = 0,
@@ -326,8 +389,12 @@ class OutgoingMessage:
             if not isinstance(payload, (bytes, bytearray, memoryview)):
                 raise InvalidMessage(f"payload: bytes or None, not {type(payload).__name__}")
             payload = bytes(payload)
+        self.has_base64_key = False
         if key is not None and not isinstance(key, str):
-            raise InvalidMessage(f"key: text or None, not {type(key).__name__}")
+            if not isinstance(key, bytes):
+                raise InvalidMessage(f"key: text, bytes or None, not {type(key).__name__}")
+            key = b64encode(key).decode("ascii")
+            self.has_base64_key = True
         if properties:
             for name, value in properties.items():
                 if not isinstance(name, str) or not isinstance(value, str):
@@ -345,7 +412,8 @@ class OutgoingMessage:
             if number is not None and (type(number) is not int or not 0 <= number <= MAX_UINT63):
                 raise InvalidMessage(f"{what}: a whole number from 0 to {MAX_UINT63}, not {number!r}")
         self.payload: bytes | None = payload
-        self.key = key
+        self.key: str | None = key
+        """As text: Base64 of a key of bytes."""
         self.properties = properties
         self.ordering_key = ordering_key
         self.event_time = event_time

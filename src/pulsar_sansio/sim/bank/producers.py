@@ -376,7 +376,7 @@ def flush_forgets_the_open_batch(patches: Patches) -> None:
     """A flush sends the open batch, and waits only for what was sent before it."""
 
     def push(original: Any, self: Any) -> None:
-        self._intake.unflushed = self._intake._oldest_unsettled()
+        self._intake.unflushed = self._intake.oldest_unsettled()
         if self._window.entries:
             last = self._window.entries[-1]
             self._intake.unflushed = last.first_ticket + last.count

@@ -1,0 +1,221 @@
+"""`Spread`: the messages of one producer, spread over the partitions of a topic (rules ROUTE, PART-06).
+
+It owns the one row of tickets that the application knows, which partition the next message goes to, and how
+many may be taken. What comes after the routing is the partition's. It knows nothing of how partitions are
+opened, closed or lost.
+
+Most messages have no key and follow one another to the same partition, as long as a batch is open there:
+`append` is the short path for these. A producer that batches is routed by time when a batch begins, not for
+each message, so that the clock cuts no batch in two.
+"""
+
+from collections.abc import Callable, Sequence
+
+from ..model.config import OutgoingMessage
+from ..model.errors import InvalidMessage, PulsarError
+from .outputs import SendFailed
+from .partition import Partition
+from .routing import Router
+from .services import ClientContext
+
+
+def _decline(_: bytes | OutgoingMessage) -> int:
+    """`append` where there is no batch to append to."""
+    return -1
+
+
+class Spread:
+    """One partitioned producer's. `window`: unconfirmed messages of one partition; `begin(index)` gives the
+    partition that has to be begun."""
+
+    __slots__ = (
+        "_append",
+        "_batching",
+        "_context",
+        "_current",
+        "_handle",
+        "_next_ticket",
+        "_offset",
+        "_router",
+        "_window",
+        "begin",
+        "partitions",
+    )
+
+    def __init__(
+        self,
+        context: ClientContext,
+        handle: int,
+        router: Router,
+        partitions: int,
+        window: int,
+        begin: Callable[[int], Partition],
+    ) -> None:
+        self.partitions: list[Partition | None] = [None] * partitions
+        """What routing knows. None: not begun yet, or it failed to open after all was ready; the next message
+        begins it."""
+        self.begin = begin
+        self._context = context
+        self._handle = handle
+        self._router = router
+        self._window = window
+        self._next_ticket = 0
+        """The next ticket, while no partition is current."""
+        self._current: Partition | None = None
+        """The partition of the last message, whose own count tells the next ticket."""
+        self._append: Callable[[bytes | OutgoingMessage], int] = _decline
+        """The short path into the current partition's batch, while messages without a key go there."""
+        self._offset = 0
+        """The current partition's."""
+        self._batching: dict[Partition, None] = {}
+        """Those that may have an open batch."""
+
+    # --- taking messages ---
+
+    def append(self, message: bytes | OutgoingMessage) -> int:
+        """See `Intake.append`."""
+        ticket = self._append(message)
+        return ticket + self._offset if ticket >= 0 else -1
+
+    def send(self, message: bytes | OutgoingMessage, publish_time: int) -> int:
+        """See `Intake.send`; also raises `InvalidMessage` where the application's router gives no partition.
+        A message for a partition that has ended is taken, and fails."""
+        ticket = self.append(message)
+        if ticket >= 0:
+            return ticket
+        router = self._router
+        index = router.choose(self._context.now, message, len(self.partitions))
+        ticket = self._send_to(self._partition(index), message, publish_time)
+        router.advance(message)
+        return ticket
+
+    def _send_to(self, partition: Partition, message: bytes | OutgoingMessage, publish_time: int) -> int:
+        intake = partition.intake
+        if partition.end is not None:
+            intake.check(message, publish_time)
+            return self.fail_untaken(partition.end)
+        self._turn_to(partition)
+        ticket = intake.send(message, publish_time) + self._offset
+        if type(message) is bytes and self._router.stays:
+            self._append = intake.append
+        return ticket
+
+    def send_many(self, messages: Sequence[bytes | OutgoingMessage], publish_time: int) -> range:
+        """See `Intake.send_many`: as many as the partitions they go to have room for."""
+        if self._router.stays and set(map(type, messages)) <= {bytes}:
+            partition = self._partition(self._router.keyless(self._context.now, len(self.partitions)))
+            if partition.end is None:
+                self._turn_to(partition)
+                tickets = partition.intake.send_many(messages, publish_time)
+                self._append = partition.intake.append
+                return range(tickets.start + self._offset, tickets.stop + self._offset)
+        first = self.next_ticket
+        for message, index in self._plan(messages, publish_time):
+            try:
+                self._send_to(self._partition(index), message, publish_time)
+            except InvalidMessage as error:  # found when it was sealed
+                if self.next_ticket == first:
+                    raise
+                self.fail_untaken(error)
+            self._router.advance(message)
+        return range(first, self.next_ticket)
+
+    def _plan(
+        self, messages: Sequence[bytes | OutgoingMessage], publish_time: int
+    ) -> list[tuple[bytes | OutgoingMessage, int]]:
+        """The messages that there is room for, each with its partition; when it raises, nothing has
+        changed."""
+        router, partitions, now = self._router, self.partitions, self._context.now
+        before = router.state
+        rooms: dict[int, int] = {}
+        plan: list[tuple[bytes | OutgoingMessage, int]] = []
+        full: Partition | None = None
+        try:
+            for message in messages:
+                index = router.choose(now, message, len(partitions))
+                partition = partitions[index]
+                room = rooms.get(index)
+                if room is None:
+                    room = self._window
+                    if partition is not None and partition.end is None:
+                        room -= partition.intake.pending
+                if room <= 0:
+                    full = partition
+                    break
+                if partition is not None:
+                    partition.intake.check(message, publish_time)
+                rooms[index] = room - 1
+                plan.append((message, index))
+                router.advance(message)
+        finally:
+            router.state = before
+        if full is not None:
+            full.intake.wait_for_room()
+        return plan
+
+    def take_early(self, ticket: int, message: bytes | OutgoingMessage, publish_time: int) -> None:
+        """A message that has its ticket, from the time before partitions were known."""
+        self._leave(ticket)
+        try:
+            index = self._router.choose(self._context.now, message, len(self.partitions))
+        except InvalidMessage as error:
+            self.fail_untaken(error)
+            return
+        partition = self._partition(index)
+        self._turn_to(partition)
+        partition.intake.take_early(message, publish_time)
+        self._router.advance(message)
+
+    def _partition(self, index: int) -> Partition:
+        return self.partitions[index] or self.begin(index)
+
+    def push(self) -> None:
+        """Send the open batches now (rule PROD-28)."""
+        for partition in self._batching:
+            partition.intake.close_batch()
+        self._batching = {} if self._current is None else {self._current: None}
+
+    # --- tickets ---
+
+    @property
+    def next_ticket(self) -> int:
+        """Every ticket below this one was given."""
+        return self._next_ticket if self._current is None else self._current.next_ticket
+
+    def continue_at(self, ticket: int) -> None:
+        """The next message gets this ticket."""
+        self._leave(ticket)
+
+    def fail_untaken(self, error: PulsarError) -> int:
+        """A message that went nowhere gets its ticket, and fails."""
+        ticket = self.next_ticket
+        self._leave(ticket + 1)
+        self._context.emit(SendFailed(self._handle, ticket, 1, error))
+        return ticket
+
+    def _turn_to(self, partition: Partition) -> None:
+        """The next message goes there."""
+        self._append = _decline
+        current = self._current
+        if partition is not current:
+            partition.continue_at(self._next_ticket if current is None else current.next_ticket)
+            self._current = partition
+            self._offset = partition.offset
+            self._batching[partition] = None
+
+    def _leave(self, next_ticket: int) -> None:
+        self._current = None
+        self._append = _decline
+        self._next_ticket = next_ticket
+
+    # --- partitions that go ---
+
+    def forget(self, partition: Partition) -> None:
+        """It has ended."""
+        self._batching.pop(partition, None)
+        if partition is self._current:
+            self._leave(partition.next_ticket)
+
+    def close(self) -> None:
+        """Nothing more is taken."""
+        self._append = _decline

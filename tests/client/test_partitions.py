@@ -1,0 +1,760 @@
+"""One producer over several partitions: opening, tickets, growth, ends (rules PART-01 to PART-15)."""
+
+from random import Random
+from typing import Any
+
+import pytest
+
+from pulsar_sansio.client import partitions as module
+from pulsar_sansio.client.outputs import (
+    Attached,
+    Closed,
+    Detached,
+    ProducerFailed,
+    ProducerReady,
+    Receipts,
+    RequestDone,
+    RequestFailed,
+    SendFailed,
+    Writable,
+)
+from pulsar_sansio.client.partition import PartitionStatistics
+from pulsar_sansio.client.partitions import TRANSITIONS, PartitionedProducer
+from pulsar_sansio.core.transitions import IllegalMove
+from pulsar_sansio.model.config import BatchingPolicy, OutgoingMessage, RoutingMode
+from pulsar_sansio.model.errors import (
+    BrokerError,
+    ClosedError,
+    InvalidMessage,
+    MessageTooLarge,
+    ProducerQueueIsFull,
+    ServerError,
+    TimedOut,
+    TopicTerminated,
+)
+from pulsar_sansio.model.message_id import MessageId
+from pulsar_sansio.wire import proto
+
+from .partitioned_script import TOPIC, PartitionedScript
+from .script import Script
+
+BATCHED = BatchingPolicy(max_messages=100, max_delay=0.001)
+SWITCH = 0.010
+"""Ten times the batching delay."""
+
+
+def by_property(message: OutgoingMessage, partitions: int) -> int:
+    """A custom router: the partition is the message's first byte."""
+    payload = message.payload
+    assert payload is not None
+    return payload[0] - ord("0")
+
+
+def ready(partitions: int = 3, **spec: Any) -> PartitionedScript:
+    """A producer that is open, nothing of its opening left to look at."""
+    world = PartitionedScript(partitions, **spec).answer()
+    assert isinstance(world.outputs[-1], ProducerReady)
+    world.outputs.clear()
+    return world
+
+
+# --- opening ---------------------------------------------------------------------------------------
+
+
+def test_the_first_partition_is_opened_and_gives_the_others_its_name() -> None:
+    """java-partitioned: PRODUCER of partition 0 without a name; when it has one, the others with that name,
+    which counts as the broker's."""
+    world = PartitionedScript(3)
+    assert world.told() == [ProducerReady(world.handle, "p-1", 1, TOPIC)]
+    assert [command.topic for command in world.asked] == [f"{TOPIC}-partition-{n}" for n in range(3)]
+    assert [command.producer_id for command in world.asked] == [1, 2, 3]
+    assert [command.producer_name for command in world.asked] == ["", "p-1", "p-1"]
+    assert not any(command.user_provided_producer_name for command in world.asked)
+    assert world.metadata_questions == 1
+
+
+def test_a_name_of_the_applications_own_is_every_partitions() -> None:
+    world = PartitionedScript(2, name="mine")
+    (opened,) = world.told()
+    assert isinstance(opened, ProducerReady)
+    assert [command.producer_name for command in world.asked] == ["mine", "mine"]
+    assert all(command.user_provided_producer_name for command in world.asked)
+
+
+def test_nothing_is_ready_until_all_are() -> None:
+    """Rule PART-05."""
+    world = PartitionedScript(3)
+    world.ignore = {2}
+    assert world.told() == []
+    assert len(world.asked) == 3
+
+
+@pytest.mark.parametrize("refused", [0, 1, 2])
+def test_one_that_cannot_be_opened_closes_the_others_and_fails_the_whole(refused: int) -> None:
+    """Rules PART-04, PART-05: with that one's error, when the others are closed."""
+    world = PartitionedScript(3)
+    world.refuse = {refused: proto.TopicTerminatedError}
+    ticket = world.send(b"early")
+    failed, end = world.told()
+    assert isinstance(failed, SendFailed)
+    assert (failed.first, failed.count) == (ticket, 1)
+    assert isinstance(failed.error, TopicTerminated)
+    assert isinstance(end, ProducerFailed)
+    assert end.producer == world.handle
+    assert isinstance(end.error, TopicTerminated)
+    assert sorted(world.closed) == [n for n in range(3) if n != refused and refused != 0]
+    with pytest.raises(ClosedError):
+        world.send()
+    world.pass_time(300.0)
+    assert world.told() == []
+
+
+def test_opening_gives_up_when_the_application_stops_waiting() -> None:
+    """One operation timeout for all, the question about partitions included."""
+    world = PartitionedScript(2, script=Script(operation_timeout=5.0))
+    world.ignore = {1}
+    world.answer()
+    world.pass_time(4.9)
+    assert world.told() == []
+    world.pass_time(0.2)
+    (end,) = world.told()
+    assert isinstance(end, ProducerFailed)
+    assert isinstance(end.error, TimedOut)
+    assert world.closed == [1, 0] or world.closed == [0, 1]
+
+
+def test_closed_before_it_is_ready() -> None:
+    world = PartitionedScript(2)
+    world.ignore = {1}
+    world.answer()
+    request = world.script.client.close(world.script.now, world.handle)
+    end, done = world.told()
+    assert isinstance(end, ProducerFailed)
+    assert isinstance(end.error, ClosedError)
+    assert done == RequestDone(request, None)
+
+
+def test_what_was_sent_before_the_partitions_were_known_goes_to_them_in_order() -> None:
+    world = PartitionedScript(3, routing=by_property)
+    client, now = world.script.client, world.script.now
+    tickets = [world.send(payload) for payload in (b"0a", b"2b", b"0c")]
+    flush = client.flush(now, world.handle)
+    tickets += [world.send(payload) for payload in (b"1d", b"0e", b"7no")]
+    opened, refused = world.told()[::-1]
+    assert isinstance(opened, ProducerReady)
+    assert isinstance(refused, SendFailed)
+    assert (refused.first, refused.count) == (5, 1)
+    assert world.stored == {0: [b"0a", b"0c", b"0e"], 2: [b"2b"], 1: [b"1d"]}
+    assert tickets == [0, 1, 2, 3, 4, 5]
+    world.confirm(0, 2)
+    assert list(world.settled()) == [0, 2]
+    world.confirm(2)
+    receipt, done = world.told()
+    assert receipt == Receipts(world.handle, 1, receipt.message_ids)  # type: ignore[union-attr]
+    assert done == RequestDone(flush, None)
+    assert world.send(b"1f") == 6
+
+
+# --- tickets and ids ---------------------------------------------------------------------------------
+
+
+def test_tickets_are_one_row_whatever_order_the_partitions_answer_in() -> None:
+    world = ready(3, routing=by_property)
+    tickets = [world.send(b"%d" % index) for index in (0, 1, 2, 2, 1, 0, 0)]
+    assert tickets == list(range(7))
+    world.answer()
+    for index in (2, 0, 1):
+        world.confirm(index)
+    assert world.settled() == {
+        2: MessageId(102, 0, 2),
+        3: MessageId(102, 1, 2),
+        0: MessageId(100, 0, 0),
+        5: MessageId(100, 1, 0),
+        6: MessageId(100, 2, 0),
+        1: MessageId(101, 0, 1),
+        4: MessageId(101, 1, 1),
+    }
+
+
+def test_a_batch_whose_messages_did_not_come_in_a_row() -> None:
+    """Two batches filled in turn: each receipt names its own tickets, ids count within the batch."""
+    world = ready(2, routing=by_property, batching=BATCHED)
+    assert [world.send(b"%d" % index) for index in (0, 1, 1, 0, 0)] == [0, 1, 2, 3, 4]
+    world.script.client.push(world.script.now, world.handle)
+    world.answer()
+    assert {index: len(sends) for index, sends in world.sends.items()} == {0: 1, 1: 1}
+    world.confirm(0)
+    world.confirm(1)
+    assert world.settled() == {
+        0: MessageId(100, 0, 0, 0, 3),
+        3: MessageId(100, 0, 0, 1, 3),
+        4: MessageId(100, 0, 0, 2, 3),
+        1: MessageId(101, 0, 1, 0, 2),
+        2: MessageId(101, 0, 1, 1, 2),
+    }
+
+
+def test_a_run_of_receipts_is_one_output() -> None:
+    world = ready(2, routing=RoutingMode.SINGLE_PARTITION)
+    for _ in range(5):
+        world.send()
+    world.answer()
+    (index,) = world.sends
+    world.confirm(index)
+    (receipts,) = world.told()
+    assert isinstance(receipts, Receipts)
+    assert (receipts.first, len(receipts.message_ids)) == (0, 5)
+
+
+@pytest.mark.parametrize("seeds", range(6))
+def test_random_traffic_settles_every_ticket_once_with_its_own_id(seeds: int) -> None:
+    """Single messages, many at a time, batches and appended payloads, confirmed bit by bit."""
+    for seed in (2 * seeds, 2 * seeds + 1):
+        draw = Random(seed)
+        batching = draw.choice([None, BatchingPolicy(max_messages=draw.randint(2, 9), max_delay=0.001)])
+        routing = draw.choice([RoutingMode.ROUND_ROBIN, RoutingMode.SINGLE_PARTITION, by_property])
+        world = ready(3, batching=batching, routing=routing, max_pending_messages=25)
+        client = world.script.client
+        append = client.appender(world.handle)
+        expected: dict[int, bytes] = {}
+        settled: dict[int, Any] = {}
+        for number in range(100):
+            payloads = [b"%d-%d-%d" % (draw.randrange(3), number, n) for n in range(draw.randint(1, 6))]
+            messages: list[Any] = [
+                payload if draw.random() < 0.8 else OutgoingMessage(payload, key=f"k{draw.randrange(9)}")
+                for payload in payloads
+            ]
+            how = draw.randrange(8)
+            if how < 2:
+                tickets = world.send_many(messages)
+                expected.update(zip(tickets, payloads, strict=False))
+            elif how < 5:
+                for message, payload in zip(messages, payloads, strict=True):
+                    ticket = append(message)
+                    if ticket < 0:
+                        try:
+                            ticket = world.send(message)
+                        except ProducerQueueIsFull:
+                            break
+                    assert ticket not in expected
+                    expected[ticket] = payload
+            elif how == 5:
+                world.pass_time(draw.choice([0.0005, 0.002, 0.02]))
+            elif how == 6:
+                world.answer()
+                world.confirm(draw.randrange(3), draw.randint(1, 5))
+            else:
+                client.push(world.script.now, world.handle)
+            _settle(world, settled)
+        client.push(world.script.now, world.handle)
+        world.answer()
+        for index in range(3):
+            world.confirm(index)
+        _settle(world, settled)
+        assert sorted(settled) == list(range(len(expected))) == sorted(expected)
+        for ticket, payload in expected.items():
+            message_id = settled[ticket]
+            stored = world.stored[message_id.partition]
+            assert payload in stored
+            if routing is by_property:
+                assert message_id.partition == payload[0] - ord("0")
+        for index in range(3):  # ids ascend as the messages were stored, and as they were sent
+            here = [ticket for ticket in sorted(settled) if settled[ticket].partition == index]
+            assert [expected[ticket] for ticket in here] == world.stored.get(index, [])
+            assert sorted(settled[ticket] for ticket in here) == [settled[ticket] for ticket in here]
+        assert [each.pending for each in client.partition_statistics(world.handle)] == [0, 0, 0]
+
+
+def _settle(world: PartitionedScript, settled: dict[int, Any]) -> None:
+    for output in world.told():
+        if isinstance(output, Receipts):
+            for ticket, message_id in enumerate(output.message_ids, output.first):
+                assert ticket not in settled
+                settled[ticket] = message_id
+        else:
+            assert isinstance(output, Writable), output
+
+
+# --- the window ---------------------------------------------------------------------------------------
+
+
+def test_each_partition_has_its_own_window() -> None:
+    """Rule PART-02: 10 divided by 3 is less than 5."""
+    world = ready(3, routing=by_property, max_pending_messages=5, max_pending_messages_across_partitions=10)
+    for _ in range(3):
+        world.send(b"0")
+    with pytest.raises(ProducerQueueIsFull):
+        world.send(b"0")
+    assert world.send(b"1") == 3  # what was refused got no ticket
+    world.answer()
+    world.confirm(1)
+    world.told()
+    world.confirm(0, 1)
+    assert [type(output) for output in world.told()] == [Receipts, Writable]
+    assert world.send(b"0") == 4
+
+
+def test_a_window_is_never_smaller_than_one_message() -> None:
+    world = ready(3, max_pending_messages_across_partitions=2, routing=by_property)
+    assert world.send(b"0") == 0
+    with pytest.raises(ProducerQueueIsFull):
+        world.send(b"0")
+
+
+def test_send_many_takes_up_to_the_first_that_has_no_room() -> None:
+    world = ready(2, routing=by_property, max_pending_messages=2)
+    assert world.send_many([b"0", b"1", b"0", b"0", b"1"]) == range(3)
+    assert world.send_many([b"0", b"1"]) == range(3, 3)
+    world.answer()
+    world.confirm(0)
+    assert Writable(world.handle) in world.told()
+    assert world.send_many([b"0", b"1"]) == range(3, 5)
+
+
+def test_send_many_of_a_wrong_message_takes_none() -> None:
+    world = ready(2, routing=by_property)
+    for wrong in (b"0" * (6 * 1024 * 1024), b"9", "text"):
+        with pytest.raises(InvalidMessage):
+            world.send_many([b"0", wrong])
+    with pytest.raises(MessageTooLarge):
+        world.send(b"0" * (6 * 1024 * 1024))
+    assert world.told() == []
+    assert world.send(b"0") == 0
+    world.answer()
+    assert world.stored == {0: [b"0"]}
+
+
+def test_text_that_cannot_be_sent_fails_alone_among_many() -> None:
+    world = ready(2)
+    wrong = OutgoingMessage(b"x", properties={"a": "\ud800"})
+    assert world.send_many([b"0", wrong, b"1"]) == range(3)
+    world.answer()
+    for index in range(2):
+        world.confirm(index)
+    settled = world.settled()
+    assert isinstance(settled.pop(1), InvalidMessage)
+    assert sorted(settled) == [0, 2]
+
+
+# --- flush --------------------------------------------------------------------------------------------
+
+
+def test_a_flush_waits_for_all_partitions() -> None:
+    """Rule PART-14."""
+    world = ready(2, routing=by_property, batching=BATCHED)
+    client, now = world.script.client, world.script.now
+    world.send(b"0")
+    world.send(b"1")
+    request = client.flush(now, world.handle)
+    assert world.told() == []
+    assert sorted(world.sends) == [0, 1]
+    world.confirm(1)
+    assert [type(output) for output in world.told()] == [Receipts]
+    world.confirm(0)
+    assert world.told()[-1] == RequestDone(request, None)
+    request = client.flush(now, world.handle)
+    world.script.expect(RequestDone(request, None))
+
+
+def test_a_flush_fails_with_what_failed() -> None:
+    world = ready(2, routing=by_property, send_timeout=1.0)
+    world.send(b"0")
+    request = world.script.client.flush(world.script.now, world.handle)
+    world.pass_time(1.1)
+    failed, done = world.told()
+    assert isinstance(failed, SendFailed)
+    assert isinstance(done, RequestFailed)
+    assert (done.request, done.error) == (request, failed.error)
+
+
+def test_a_flush_that_is_abandoned_is_not_answered() -> None:
+    world = ready(2, routing=by_property)
+    world.send(b"0")
+    request = world.script.client.flush(world.script.now, world.handle)
+    world.script.client.abandon(world.script.now, request)
+    world.answer()
+    world.confirm(0)
+    assert [type(output) for output in world.told()] == [Receipts]
+
+
+# --- lost and back ------------------------------------------------------------------------------------
+
+
+def test_detached_with_the_first_and_attached_with_the_last() -> None:
+    world = ready(3, routing=by_property)
+    world.close_by_broker(0)
+    (detached,) = world.told()
+    assert isinstance(detached, Detached)
+    assert detached.id == world.handle
+    world.close_by_broker(1)
+    assert world.told() == []
+    world.send(b"0")
+    world.pass_time(1.0)
+    assert world.told() == [Attached(world.handle)]
+    assert world.stored == {0: [b"0"]}
+
+
+def test_after_a_lost_connection_each_partition_sends_its_own_again() -> None:
+    world = ready(2, routing=by_property)
+    for payload in (b"0a", b"1b", b"0c"):
+        world.send(payload)
+    world.answer()
+    (link,) = world.script.client.links
+    world.sends.clear()
+    world.script.lose(link)
+    world.pass_time(1.0)
+    assert [type(output) for output in world.told()] == [Detached, Attached]
+    assert world.stored == {0: [b"0a", b"0c", b"0a", b"0c"], 1: [b"1b", b"1b"]}
+    world.confirm(1)
+    world.confirm(0)
+    assert sorted(world.settled()) == [0, 1, 2]
+
+
+def test_a_send_timeout_is_each_partitions_own() -> None:
+    world = ready(2, routing=by_property, send_timeout=1.0)
+    world.send(b"0")
+    world.pass_time(0.5)
+    for payload in (b"1", b"0", b"1"):
+        world.send(payload)
+    world.pass_time(0.6)
+    first, second = world.told()
+    assert isinstance(first, SendFailed)
+    assert isinstance(second, SendFailed)
+    assert [(failed.first, failed.count) for failed in (first, second)] == [(0, 1), (2, 1)]
+    world.confirm(1)
+    assert sorted(world.settled()) == [1, 3]
+    assert world.send(b"0") == 4
+    world.answer()
+    world.confirm(0)  # the receipts of what timed out name no message any more
+    assert list(world.settled()) == [4]
+
+
+# --- lazy start ---------------------------------------------------------------------------------------
+
+
+def test_lazily_only_what_is_sent_to_is_opened() -> None:
+    world = PartitionedScript(3, routing=by_property, lazy_start=True).answer()
+    assert [command.topic for command in world.asked] == [f"{TOPIC}-partition-0"]
+    assert world.told() == [ProducerReady(world.handle, "p-1", -1, TOPIC)]
+    assert world.send(b"2a") == 0
+    assert world.send(b"2b") == 1
+    assert world.told() == []
+    assert [(command.topic, command.producer_name) for command in world.asked[1:]] == [
+        (f"{TOPIC}-partition-2", "p-1")
+    ]
+    assert world.stored == {2: [b"2a", b"2b"]}
+    world.confirm(2)
+    assert sorted(world.settled()) == [0, 1]
+    statistics = world.script.client.partition_statistics(world.handle)
+    assert [each.connected for each in statistics] == [True, False, True]
+    request = world.script.client.flush(world.script.now, world.handle)
+    assert world.told() == [RequestDone(request, None)]
+
+
+def test_lazily_what_was_sent_before_there_is_a_name_waits_for_it() -> None:
+    world = PartitionedScript(3, routing=by_property, lazy_start=True)
+    world.send(b"2")
+    world.answer()
+    assert [command.producer_name for command in world.asked] == ["", "p-1"]
+    assert world.stored == {2: [b"2"]}
+
+
+def test_lazily_one_that_cannot_be_opened_fails_its_messages_and_is_tried_again() -> None:
+    world = PartitionedScript(2, routing=by_property, lazy_start=True).answer()
+    world.outputs.clear()
+    world.refuse = {1: proto.NotAllowedError}
+    world.send(b"0")
+    world.send(b"1")
+    (failed,) = world.told()
+    assert isinstance(failed, SendFailed)
+    assert (failed.first, failed.count) == (1, 1)
+    world.refuse.clear()
+    assert world.send(b"1") == 2
+    world.answer()
+    assert world.stored[1] == [b"1"]
+    world.confirm(1)
+    world.confirm(0)
+    assert sorted(world.settled()) == [0, 2]
+
+
+# --- growth -------------------------------------------------------------------------------------------
+
+
+def test_new_partitions_are_used_when_all_of_them_are_open() -> None:
+    """Rules PART-07, PART-10, PART-13."""
+    world = ready(2, routing=lambda message, partitions: partitions - 1, max_pending_messages=2)
+    world.partitions = 4
+    world.ignore = {3}
+    world.pass_time(59.9)
+    assert world.metadata_questions == 1
+    world.pass_time(0.2)
+    assert world.metadata_questions == 2
+    assert [command.topic[-1] for command in world.asked] == ["0", "1", "2", "3"]
+    assert [command.producer_name for command in world.asked[2:]] == ["p-1", "p-1"]
+    world.send(b"a")
+    world.answer()
+    assert world.stored == {1: [b"a"]}
+    world.open_after_all()
+    world.send(b"b")
+    world.answer()
+    assert world.stored == {1: [b"a"], 3: [b"b"]}
+    world.send(b"c")
+    with pytest.raises(ProducerQueueIsFull):
+        world.send(b"d")
+
+
+def test_a_new_partition_that_cannot_be_opened_changes_nothing_until_the_next_time() -> None:
+    """Rule PART-11."""
+    world = ready(1, routing=lambda message, partitions: partitions - 1)
+    world.partitions = 3
+    world.refuse = {2: proto.NotAllowedError}
+    world.pass_time(60.1)
+    assert world.told() == []
+    assert world.closed == [1]
+    world.send(b"a")
+    world.answer()
+    assert world.stored == {0: [b"a"]}
+    world.confirm(0)
+    world.told()
+    world.refuse.clear()
+    world.pass_time(60.0)
+    world.send(b"b")
+    assert world.told() == []
+    assert world.stored == {0: [b"a"], 2: [b"b"]}
+
+
+def test_a_smaller_number_and_a_failed_question_change_nothing() -> None:
+    """Rule PART-12: partitions are never given up, whatever the metadata say."""
+    world = ready(3, routing=by_property)
+    world.partitions = 0
+    world.pass_time(60.1)
+    world.metadata_error = proto.ServiceNotReady
+    world.pass_time(60.0)
+    assert world.metadata_questions == 3
+    world.send(b"2")
+    assert world.told() == []
+    assert world.closed == []
+    world.metadata_error = None
+    world.partitions = 4
+    world.pass_time(60.0)
+    world.send(b"3")
+    world.answer()
+    assert sorted(world.stored) == [2, 3]
+
+
+def test_updates_can_be_switched_off() -> None:
+    world = ready(2, partitions_update_interval=None)
+    world.pass_time(600.0)
+    assert world.metadata_questions == 1
+
+
+def test_no_question_is_asked_while_the_last_is_open_or_after_the_end() -> None:
+    """Rules PART-08, PART-09."""
+    world = PartitionedScript(2, partitions_update_interval=1.0)
+    world.ignore = {1}
+    world.answer()
+    world.pass_time(2.5)  # not ready yet: the timer goes on
+    assert world.metadata_questions == 1
+    world.open_after_all()
+    world.partitions = 3
+    world.ignore = {2}
+    world.pass_time(1.0)
+    assert world.metadata_questions == 2
+    world.pass_time(5.0)
+    assert world.metadata_questions == 2
+    world.script.client.close(world.script.now, world.handle)
+    world.answer()
+    world.pass_time(60.0)
+    assert world.metadata_questions == 2
+
+
+def test_lazily_growth_opens_nothing() -> None:
+    world = PartitionedScript(1, routing=lambda _, partitions: partitions - 1, lazy_start=True).answer()
+    world.partitions = 1000
+    world.pass_time(60.1)
+    assert len(world.asked) == 1
+    world.send(b"x")
+    world.answer()
+    assert world.stored == {999: [b"x"]}
+
+
+# --- ends ---------------------------------------------------------------------------------------------
+
+
+def test_a_partition_that_ends_takes_only_its_own_messages_with_it() -> None:
+    world = ready(2, routing=by_property)
+    world.send(b"0")
+    world.send(b"1")
+    world.answer()
+    world.terminate(0)
+    (failed,) = world.told()
+    assert isinstance(failed, SendFailed)
+    assert (failed.first, failed.count) == (0, 1)
+    assert isinstance(failed.error, TopicTerminated)
+    assert world.send(b"0") == 2
+    assert list(world.send_many([b"1", b"0", b"1"])) == [3, 4, 5]
+    world.answer()
+    world.confirm(1)
+    settled = world.settled()
+    assert [ticket for ticket, result in settled.items() if isinstance(result, TopicTerminated)] == [2, 4]
+    assert sorted(settled) == [1, 2, 3, 4, 5]
+    with pytest.raises(InvalidMessage):
+        world.send("text")
+
+
+def test_when_the_last_partition_has_ended_the_whole_has() -> None:
+    world = ready(2, routing=by_property)
+    world.terminate(0)
+    assert world.told() == []
+    world.terminate(1)
+    (end,) = world.told()
+    assert isinstance(end, Closed)
+    assert isinstance(end.error, TopicTerminated)
+    with pytest.raises(ClosedError):
+        world.send(b"0")
+    assert world.script.client.next_deadline() is None or world.metadata_questions == 1
+
+
+def test_a_partition_that_ends_while_detached_is_not_waited_for() -> None:
+    world = ready(2, routing=by_property)
+    world.close_by_broker(0)
+    assert [type(output) for output in world.told()] == [Detached]
+    world.refuse = {0: proto.TopicTerminatedError}
+    world.pass_time(1.0)
+    assert world.told() == [Attached(world.handle)]
+
+
+def test_close_closes_all_and_says_so_once() -> None:
+    """Rule PART-14."""
+    world = ready(3, routing=by_property, batching=BATCHED)
+    for payload in (b"0", b"1", b"0"):
+        world.send(payload)
+    request = world.script.client.close(world.script.now, world.handle)
+    with pytest.raises(ClosedError):
+        world.send(b"0")
+    with pytest.raises(ClosedError):
+        world.send_many([b"0"])
+    assert world.script.client.appender(world.handle)(b"0") == -1
+    *failed, closed, done = world.told()
+    assert sorted(
+        ticket
+        for output in failed
+        if isinstance(output, SendFailed)
+        for ticket in range(output.first, output.first + output.count)
+    ) == [0, 1, 2]
+    assert closed == Closed(world.handle, None)
+    assert done == RequestDone(request, None)
+    assert sorted(world.closed) == [0, 1, 2]
+
+
+def test_closing_the_client_closes_it() -> None:
+    world = ready(2)
+    request = world.script.client.close(world.script.now)
+    assert Closed(world.handle, None) in world.told()
+    assert RequestDone(request, None) in world.script.history
+
+
+def test_statistics_by_partition() -> None:
+    world = ready(2, routing=by_property)
+    for payload in (b"0", b"1", b"1"):
+        world.send(payload)
+    world.answer()
+    world.confirm(1, 1)
+    assert world.script.client.partition_statistics(world.handle) == [
+        PartitionStatistics(f"{TOPIC}-partition-0", True, 0, 0, 1),
+        PartitionStatistics(f"{TOPIC}-partition-1", True, 1, 0, 1),
+    ]
+
+
+# --- routing in a producer ------------------------------------------------------------------------------
+
+
+def test_round_robin_without_batching_takes_turns() -> None:
+    """Rule ROUTE-04."""
+    world = ready(3)
+    world.send_many([b"0", b"1"])
+    for number in range(2, 6):
+        world.send(b"%d" % number)
+    world.answer()
+    first = next(index for index, stored in world.stored.items() if stored[0] == b"0")
+    assert [world.stored[(first + n) % 3] for n in range(3)] == [[b"0", b"3"], [b"1", b"4"], [b"2", b"5"]]
+
+
+def test_a_message_that_is_refused_moves_no_turn() -> None:
+    world = ready(2)
+    first = world.send(b"a")
+    with pytest.raises(MessageTooLarge):
+        world.send(b"x" * (6 * 1024 * 1024))
+    world.send(b"b")
+    world.answer()
+    assert first == 0
+    assert sorted(world.stored) == [0, 1]
+
+
+def test_round_robin_with_batching_stays_for_a_window_and_cuts_no_batch() -> None:
+    """Rule ROUTE-03; the clock counts when a batch begins."""
+    world = ready(4, batching=BatchingPolicy(max_messages=4, max_delay=0.001))
+    append = world.script.client.appender(world.handle)
+    window = round(SWITCH * 1e9)
+    world.script.now += window - world.script.now % window  # a window begins
+    world.send(b"a")
+    world.script.now += window  # the next one has begun, and the batch is still open
+    assert append(b"b") == 1
+    world.answer()
+    world.pass_time(0.001)
+    world.send(b"c")
+    world.pass_time(0.002)
+    (first,) = [index for index, stored in world.stored.items() if stored == [b"a", b"b"]]
+    assert world.stored[(first + 1) % 4] == [b"c"]
+
+
+def test_keys_leave_the_open_batch_of_the_others_alone() -> None:
+    world = ready(2, routing=RoutingMode.SINGLE_PARTITION, batching=BATCHED)
+    append = world.script.client.appender(world.handle)
+    world.send(b"plain")
+    assert append(b"plain") == 1
+    keys = [world.send(OutgoingMessage(b"%d" % n, key=f"key-{n}")) for n in range(8)]
+    assert keys == list(range(2, 10))
+    assert append(b"declined: the last message went by its key") == -1
+    world.pass_time(0.01)
+    assert sorted(len(stored) for stored in world.stored.values()) != [0, 10]
+    for index in range(2):
+        world.confirm(index)
+    settled = world.settled()
+    assert settled[0].partition == settled[1].partition
+
+
+# --- the table ------------------------------------------------------------------------------------------
+
+
+STATES = [
+    module.Opening(None),
+    module.Ready(),
+    module.Failing(TimedOut("")),
+    module.Closing(True),
+    module.Over(),
+]
+
+
+@pytest.mark.parametrize("state", STATES, ids=lambda state: type(state).__name__)
+def test_what_is_not_in_the_table_is_not_possible(state: module.State) -> None:
+    for event in module.Input:
+        for following in STATES:
+            if TRANSITIONS.table.get((type(state), event)) is not type(following):
+                with pytest.raises(IllegalMove):
+                    TRANSITIONS.check(state, event, following)
+
+
+def test_the_first_error_is_a_brokers() -> None:
+    """A refusal that is worth trying again is tried again until the time is over, and then told."""
+    world = PartitionedScript(2, script=Script(operation_timeout=3.0))
+    world.refuse = {1: proto.ServiceNotReady}
+    for _ in range(40):
+        world.answer()
+        world.pass_time(0.1)
+    (end,) = world.told()
+    assert isinstance(end, ProducerFailed)
+    assert isinstance(end.error, BrokerError)
+    assert end.error.code is ServerError.ServiceNotReady
+    assert world.closed == [0]
+    assert not isinstance(world.script.client._producers.get(world.handle), PartitionedProducer)
