@@ -241,7 +241,7 @@ class Consumer:
             request_id=request_id,
             consumer_name=self.name,
             priority_level=spec.priority_level,
-            durable=spec.durable,
+            durable=spec.durable and self.topic.persistent,
             metadata=[proto.KeyValue(key=key, value=value) for key, value in spec.properties.items()],
             read_compacted=False,
             initialPosition=_INITIAL_POSITIONS[spec.initial_position],

@@ -1,0 +1,195 @@
+"""The producers' scenarios: every step of the recorded programs, by our client, against our broker."""
+
+from collections.abc import Callable
+
+import pytest
+
+from pulsar_sansio.model.config import (
+    BatchingPolicy,
+    CompressionType,
+    InitialPosition,
+    OutgoingMessage,
+    SubscriptionType,
+)
+from pulsar_sansio.model.errors import PulsarError
+
+from .recorded import Comparison, allowed
+from .stage import Stage
+
+PUBLIC = "persistent://public/default/"
+SHARED = SubscriptionType.SHARED
+CONSUMER = {
+    "initial_position": InitialPosition.EARLIEST,
+    "receiver_queue_size": 10,
+    "acknowledgement_group_time": 0.0,
+}
+
+Scenario = Callable[[Stage, str], None]
+SCENARIOS: dict[str, Scenario] = {}
+
+
+def scenario(play: Scenario) -> Scenario:
+    SCENARIOS[play.__name__.replace("_", "-")] = play
+    return play
+
+
+@scenario
+def produce_single(stage: Stage, topic: str) -> None:
+    producer = stage.producer(topic, batching=None)
+    producer.send_all(0, 3)
+    producer.send(
+        OutgoingMessage(
+            b"full", key="k", properties={"a": "1", "b": "2"}, event_time=1_700_000_000_000, ordering_key=b"o"
+        )
+    )
+    producer.send(OutgoingMessage(None))
+    producer.close()
+
+
+@scenario
+def produce_batch(stage: Stage, topic: str) -> None:
+    producer = stage.producer(topic, batching=BatchingPolicy(5, 128 * 1024, 1.0))
+    tickets = [
+        producer.enqueue(OutgoingMessage(b"m%d" % i, key=f"k{i % 3}", properties={"n": f"{i}"}))
+        for i in range(10)
+    ]
+    for ticket in tickets:
+        producer.result(ticket)
+    producer.close()
+
+
+def codec(compression: CompressionType) -> Scenario:
+    def play(stage: Stage, topic: str) -> None:
+        consumer = stage.consumer(topic, **CONSUMER)
+        producer = stage.producer(topic, compression=compression, batching=BatchingPolicy(4, 128 * 1024, 1.0))
+        tickets = [producer.enqueue(b"message %d " % i + b"abc" * 40) for i in range(4)]
+        for ticket in tickets:
+            producer.result(ticket)
+        consumer.take_and_acknowledge(4)
+        producer.close()
+        consumer.close()
+
+    return play
+
+
+SCENARIOS.update({f"codec-{each.name.lower()}": codec(each) for each in CompressionType})
+
+
+@scenario
+def delayed(stage: Stage, topic: str) -> None:
+    consumer = stage.consumer(topic, subscription_type=SHARED, **CONSUMER)
+    producer = stage.producer(topic, batching=None)
+    producer.send(OutgoingMessage(b"later", deliver_at=stage.wall_time() + 1000))
+    producer.send(b"now")
+    consumer.take_and_acknowledge(2)
+    consumer.close()
+    producer.close()
+
+
+@scenario
+def deduplication(stage: Stage, topic: str) -> None:
+    stage.broker.create_namespace(stage.now, "public/dedup")
+    stage.broker.set_policy(stage.now, "public/dedup", "deduplication", True)
+    topic = topic.replace("public/default", "public/dedup")
+    producer = stage.producer(topic, name="dd", batching=None, send_timeout=0)
+    producer.send(OutgoingMessage(b"0", sequence_id=0))
+    producer.send(OutgoingMessage(b"1", sequence_id=1))
+    producer.send(OutgoingMessage(b"0 again", sequence_id=0))
+    producer.close()
+    producer = stage.producer(topic, name="dd", batching=None)
+    assert producer.last_sequence_id == 1
+    producer.close()
+
+
+@scenario
+def producer_name_conflict(stage: Stage, topic: str) -> None:
+    producer = stage.producer(topic, name="n")
+    with pytest.raises(PulsarError):
+        stage.producer(topic, name="n")
+    producer.close()
+
+
+@scenario
+def unknown_namespace(stage: Stage, topic: str) -> None:
+    with pytest.raises(PulsarError):
+        stage.producer("persistent://no-such/tenant/t")
+    with pytest.raises(PulsarError):
+        stage.consumer("persistent://public/no-such-ns/t", subscription="s")
+
+
+@scenario
+def message_too_large(stage: Stage, topic: str) -> None:
+    producer = stage.producer(topic, batching=None)
+    with pytest.raises(PulsarError):
+        producer.send(bytes(6 * 1024 * 1024))
+    producer.send(b"fits")
+    producer.close()
+
+
+@scenario
+def terminate(stage: Stage, topic: str) -> None:
+    producer = stage.producer(topic, batching=None)
+    consumer = stage.consumer(topic, **CONSUMER)
+    producer.send_all(0, 2)
+    stage.broker.terminate(stage.now, topic)
+    stage.pump()
+    with pytest.raises(PulsarError):
+        producer.send(b"x")
+    consumer.take_and_acknowledge(2)
+    stage.sleep(0.2)
+    consumer.close()
+    producer.close()
+
+
+@scenario
+def unload(stage: Stage, topic: str) -> None:
+    producer = stage.producer(topic, batching=None)
+    consumer = stage.consumer(topic, **CONSUMER)
+    producer.send_all(0, 2)
+    consumer.take_and_acknowledge(1)
+    stage.broker.unload(stage.now, topic)
+    stage.sleep(0.5)  # the recorded program came back before it sent again
+    producer.send_all(2, 2)
+    consumer.take_and_acknowledge(3)
+    consumer.close()
+    producer.close()
+
+
+@scenario
+def delete_topic_forced(stage: Stage, topic: str) -> None:
+    producer = stage.producer(topic, batching=None)
+    consumer = stage.consumer(topic, **CONSUMER)
+    producer.send_all(0, 1)
+    stage.broker.delete_topic(stage.now, topic, force=True)
+    stage.sleep(1.5)
+    consumer.close()
+    producer.close()
+
+
+@scenario
+def non_persistent(stage: Stage, topic: str) -> None:
+    topic = topic.replace("persistent://", "non-persistent://")
+    consumer = stage.consumer(topic, subscription_type=SHARED, **CONSUMER)
+    producer = stage.producer(topic, batching=None)
+    producer.send_all(0, 3)
+    consumer.take_and_acknowledge(3)
+    consumer.close()
+    producer.close()
+
+
+def play(name: str) -> Comparison:
+    stage = Stage()
+    SCENARIOS[name](stage, PUBLIC + name)
+    stage.close()
+    return Comparison(f"java-{name}", stage.frames)
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_our_side_speaks_as_the_recorded_one(name: str) -> None:
+    comparison = play(name)
+    assert not comparison.differences, "\n".join(comparison.differences)
+
+
+def test_every_row_of_the_table_is_needed() -> None:
+    used = set().union(*(play(name).used for name in SCENARIOS))
+    assert used == {row.row for row in allowed()}
