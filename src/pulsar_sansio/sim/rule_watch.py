@@ -36,7 +36,8 @@ class RuleWatch:
         if session is None:
             session = self._sessions[end, process] = Session(topics=self._topics)
         self.frames += 1
-        for violation in session.frame(number, by, kind, command):
+        judge = session.frame if by is end else session.heard
+        for violation in judge(number, by, kind, command):
             if violation.side is end:
                 raise ViolationError(violation.rule_id, f"{process} on wire {number}: {violation.text}")
 

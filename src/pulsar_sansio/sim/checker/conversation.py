@@ -13,17 +13,19 @@ Owns the cutting into frames and the order of judging: first the rules see a fra
 It knows no rule by name but those about frames themselves.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ...model.errors import FrameError
 from ...wire import decode_frame, max_frame_size
+from .commands import SENT_BY
 from .findings import Blame, Finding, Side, Violation
 from .memory import Memory
 from .registry import RULES, Selection
 from .rules import framing, handshake, versions
 from .state import State
 from .tracking import PREPARE, TRACK
+from .traits import ALL_TRAITS, TRAITS
 
 _ALL = Selection()
 
@@ -45,10 +47,8 @@ class Conversation:
             selection = checks if isinstance(checks, Selection) else Selection(checks)
         self.number = number
         self.state = State(memory or Memory())
+        self._selection = selection
         self._ids = selection.ids
-        self._routes = selection.routes
-        self._of_client = selection.routes[Side.CLIENT]
-        self._of_broker = selection.routes[Side.BROKER]
         self._buffers = {Side.CLIENT: b"", Side.BROKER: b""}
         self._unreadable: set[Side] = set()
         self._frames = 0
@@ -94,30 +94,59 @@ class Conversation:
         self._frames += 1
         state.side = side
         state.kind = kind
-        from_client = side is Side.CLIENT
-        route = (self._of_client if from_client else self._of_broker).get(kind)
-        if route is None or command is None:
-            if not from_client:
+        violations: list[Violation] = []
+        if kind not in SENT_BY[side] or command is None:
+            if side is Side.BROKER:
                 state.quiet_since_ping = False  # a frame of an unknown kind is a sign of life, too (INV-N7)
-            violations: list[Violation] = []
             self._report(framing.each_side_has_its_commands, "WIRE-22", kind, violations)
             self._report(framing.commands_are_known, "CHECK-78", kind, violations)
             return violations
-        violations = []
         if not state.connected or state.version < 20:
             self._of_any_kind(kind, violations)
         state.producer = state.consumer = state.request = None
         prepare = PREPARE.get(kind)
         if prepare is not None:
             prepare(state, command)
-        for rule_id, check in route:
+        traits_of = TRAITS.get(kind)
+        traits = ALL_TRAITS if traits_of is None else traits_of(state, command)
+        for rule_id, check in self._selection.route(side, kind, traits):
             finding = check(state, command)
             if finding is not None:
                 violations.append(self._violation(rule_id, finding))
         step = TRACK.get(kind)
         if step is not None:
             step(state, command)
-        if not from_client:
+        if side is Side.BROKER:
+            state.quiet_since_ping = False
+        return violations
+
+    def heard(self, side: Side, kind: int, command: Any) -> Sequence[Violation]:
+        """As `frame`, where `side` is not to be judged: gives only what the frame shows about the other side.
+
+        For those who look at one end of a connection, and believe nothing of what arrives there.
+        """
+        state = self.state
+        state.frame = self._frames
+        self._frames += 1
+        state.side = side
+        state.kind = kind
+        route = self._selection.heard[side].get(kind)
+        violations: Sequence[Violation] = ()
+        if route is not None and command is not None:
+            state.producer = state.consumer = state.request = None
+            prepare = PREPARE.get(kind)
+            if prepare is not None:
+                prepare(state, command)
+            if route:
+                found = [(rule_id, check(state, command)) for rule_id, check in route]
+                said = [
+                    self._violation(rule_id, finding) for rule_id, finding in found if finding is not None
+                ]
+                violations = [violation for violation in said if violation.side is not side]
+            step = TRACK.get(kind)
+            if step is not None:
+                step(state, command)
+        if side is Side.BROKER:
             state.quiet_since_ping = False
         return violations
 

@@ -18,6 +18,20 @@ from ...wire import (
     unpack_payload,
 )
 from ...wire.payload_frame import BROKER_ENTRY_METADATA_MAGIC, CHECKSUM_MAGIC
+from .traits import (
+    BATCH,
+    BROKER_BLOCK,
+    CHUNK,
+    COMPRESSED,
+    DELAYED,
+    ENCRYPTED,
+    MARKER,
+    NULL,
+    SCHEMA,
+    SIZED,
+    TRANSACTION,
+    UNREADABLE,
+)
 
 _KEPT = 1024
 """Entries remembered."""
@@ -32,7 +46,7 @@ class Entry:
 
     __slots__ = (
         "_looked_inside", "_members", "_size_wrong", "batch_wrong", "broker_block", "checksum_wrong", "count",
-        "digest", "metadata", "payload", "sequences_wrong", "wrong",
+        "digest", "metadata", "payload", "sequences_wrong", "traits", "wrong",
     )  # fmt: skip
 
     def __init__(self, data: bytes) -> None:
@@ -64,6 +78,8 @@ class Entry:
             self.payload = unpacked.payload
             if unpacked.metadata.num_messages_in_batch is not None:
                 self.count = max(1, unpacked.metadata.num_messages_in_batch)
+        self.traits = _traits(self.metadata, self.broker_block)
+        """What sets it apart from a plain one, see `traits`."""
 
     @property
     def batch(self) -> bool:
@@ -131,6 +147,33 @@ class Entry:
             and not metadata.encryption_keys
             and (bool(self.payload) and not metadata.compression)
         )
+
+
+def _traits(metadata: MessageMetadata | None, broker_block: bool) -> int:
+    traits = BROKER_BLOCK if broker_block else 0
+    if metadata is None:
+        return traits | UNREADABLE
+    if metadata.num_messages_in_batch is not None:
+        traits |= BATCH
+    if metadata.compression:
+        traits |= COMPRESSED
+    if metadata.uncompressed_size:
+        traits |= SIZED
+    if metadata.encryption_keys:
+        traits |= ENCRYPTED
+    if metadata.chunk_id is not None or (metadata.num_chunks_from_msg or 0) > 1:
+        traits |= CHUNK
+    if metadata.marker_type is not None:
+        traits |= MARKER
+    if metadata.schema_version:
+        traits |= SCHEMA
+    if metadata.deliver_at_time is not None:
+        traits |= DELAYED
+    if metadata.null_value:
+        traits |= NULL
+    if metadata.txnid_most_bits is not None or metadata.txnid_least_bits is not None:
+        traits |= TRANSACTION
+    return traits
 
 
 def _digest(data: bytes) -> int:

@@ -27,20 +27,26 @@ class Rule(NamedTuple):
     side: Side | None
     """Whose frames it looks at; None is both sides'."""
     check: Check
+    traits: int = 0
+    """See `traits`: it can find something only in a frame that has one of them. 0: in any."""
+    blames: bool = False
+    """It may find fault with an earlier frame, the other side's, see `Blame`."""
 
 
 RULES: dict[str, Rule] = {}
 """Every rule by its id."""
 
 
-def rule(id: str, *kinds: int, side: Side | None = None) -> Callable[[Check], Check]:
-    """Registers a function as the rule `id`, asked about every frame of `kinds` (sent by `side`, where
-    given)."""
+def rule(
+    id: str, *kinds: int, side: Side | None = None, traits: int = 0, blames: bool = False
+) -> Callable[[Check], Check]:
+    """Registers a function as the rule `id`, asked about every frame of `kinds` (sent by `side`, and with one
+    of `traits`, where given)."""
 
     def register(check: Check) -> Check:
         assert id not in RULES, id
         assert check.__doc__, id
-        RULES[id] = Rule(id, check.__doc__.strip().splitlines()[0], kinds, side, check)
+        RULES[id] = Rule(id, check.__doc__.strip().splitlines()[0], kinds, side, check, traits, blames)
         return check
 
     return register
@@ -59,14 +65,26 @@ class Selection:
         if unknown := chosen - RULES.keys():
             raise ValueError(f"checks: not rules of the checker: {', '.join(sorted(unknown))}")
         self.ids = frozenset(chosen)
-        self.routes: dict[Side, dict[int, Route]] = {side: dict.fromkeys(SENT_BY[side], ()) for side in Side}
-        for known in RULES.values():
-            if known.id in chosen:
-                self._add(known)
+        self._routes: dict[tuple[Side, int, int], Route] = {}
+        self.heard: dict[Side, dict[int, Route]] = {
+            side: {kind: self._rules(side, kind, blames=True) for kind in SENT_BY[side]} for side in Side
+        }
+        """By sender and kind: what is asked where only the receiver is to be judged."""
 
-    def _add(self, known: Rule) -> None:
-        for side, routes in self.routes.items():
-            if known.side in (None, side):
-                for kind in known.kinds:
-                    if kind in routes:
-                        routes[kind] += ((known.id, known.check),)
+    def route(self, side: Side, kind: int, traits: int) -> Route:
+        """The rules that look at such a frame of `side`, in the order of their registration."""
+        route = self._routes.get((side, kind, traits))
+        if route is None:
+            route = self._routes[side, kind, traits] = self._rules(side, kind, traits)
+        return route
+
+    def _rules(self, side: Side, kind: int, traits: int = ~0, blames: bool = False) -> Route:
+        return tuple(
+            (known.id, known.check)
+            for known in RULES.values()
+            if known.id in self.ids
+            and kind in known.kinds
+            and known.side in (None, side)
+            and (not known.traits or known.traits & traits)
+            and (known.blames or not blames)
+        )

@@ -5,7 +5,7 @@ confirmed; a consumer may acknowledge what it got before; a redirect on one conn
 Each connection is a `Conversation` of its own over one `Memory`.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from .conversation import Conversation
@@ -32,6 +32,10 @@ class Session:
     def frame(self, connection: int, side: Side, kind: int, command: Any) -> list[Violation]:
         """A decoded frame on one connection, see `Conversation.frame`."""
         return self._conversation(connection).frame(side, kind, command)
+
+    def heard(self, connection: int, side: Side, kind: int, command: Any) -> Sequence[Violation]:
+        """The same where `side` is not to be judged, see `Conversation.heard`."""
+        return self._conversation(connection).heard(side, kind, command)
 
     def end(self, connection: int) -> None:
         """The connection is over, and its number may be given to another. What the client remembers stays."""

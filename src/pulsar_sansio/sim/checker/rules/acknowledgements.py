@@ -9,6 +9,7 @@ from ..memory import Position, Transaction
 from ..registry import rule
 from ..state import Consumer, State
 from ..track_consumers import signed
+from ..traits import ACK_SET, DISCARD, TRANSACTION
 
 MAX_REDELIVER_IDS = 1000
 
@@ -33,7 +34,7 @@ def cumulative_is_for_single_consumers(state: State, ack: Any) -> Finding:
     return "a cumulative ACK on a shared subscription"
 
 
-@rule("CONS-29", c.ACK)
+@rule("CONS-29", c.ACK, traits=DISCARD)
 def discarding_is_individual(state: State, ack: Any) -> Finding:
     """Discarding an entry is an individual ACK with the validation error, of the whole entry."""
     if ack.validation_error is None:
@@ -87,7 +88,7 @@ def _batch_size(consumer: Consumer, position: Position) -> int | None:
     return consumer.memory.earlier.get(position) if delivery is None else delivery.count
 
 
-@rule("CHECK-72", c.ACK)
+@rule("CHECK-72", c.ACK, traits=ACK_SET)
 def sets_fit_their_batch(state: State, ack: Any) -> Finding:
     """An ack_set belongs to a batch and has no bit beyond it."""
     consumer = state.consumer
@@ -103,7 +104,7 @@ def sets_fit_their_batch(state: State, ack: Any) -> Finding:
     return None
 
 
-@rule("CHECK-73", c.ACK)
+@rule("CHECK-73", c.ACK, traits=ACK_SET)
 def sets_acknowledge_something(state: State, ack: Any) -> Finding:
     """An ack_set acknowledges at least one message: some bit of the batch is clear."""
     consumer = state.consumer
@@ -174,7 +175,7 @@ def _transaction(state: State, command: Any) -> Transaction | None:
     return state.memory.transactions.get((command.txnid_most_bits, command.txnid_least_bits))
 
 
-@rule("CHECK-74", c.SEND, c.ACK)
+@rule("CHECK-74", c.SEND, c.ACK, traits=TRANSACTION)
 def transaction_ids_are_whole(state: State, command: Any) -> Finding:
     """A transaction's id has both halves, in SEND and metadata alike."""
     most, least = command.txnid_most_bits, command.txnid_least_bits
@@ -189,7 +190,15 @@ def transaction_ids_are_whole(state: State, command: Any) -> Finding:
     return f"SEND has transaction {most}:{least}, the metadata {inner}"
 
 
-@rule("CHECK-75", c.SEND, c.ACK, c.ADD_PARTITION_TO_TXN, c.ADD_SUBSCRIPTION_TO_TXN, c.END_TXN)
+@rule(
+    "CHECK-75",
+    c.SEND,
+    c.ACK,
+    c.ADD_PARTITION_TO_TXN,
+    c.ADD_SUBSCRIPTION_TO_TXN,
+    c.END_TXN,
+    traits=TRANSACTION,
+)
 def transactions_were_begun(state: State, command: Any) -> Finding:
     """A transaction that is used was given by NEW_TXN_RESPONSE."""
     if not _of_transaction(command) or _transaction(state, command) is not None:
@@ -199,7 +208,7 @@ def transactions_were_begun(state: State, command: Any) -> Finding:
     return f"transaction {command.txnid_most_bits}:{command.txnid_least_bits} is unknown"
 
 
-@rule("INV-T1", c.SEND, c.ACK, c.ADD_PARTITION_TO_TXN, c.ADD_SUBSCRIPTION_TO_TXN)
+@rule("INV-T1", c.SEND, c.ACK, c.ADD_PARTITION_TO_TXN, c.ADD_SUBSCRIPTION_TO_TXN, traits=TRANSACTION)
 def nothing_after_the_end(state: State, command: Any) -> Finding:
     """The end of a transaction follows all of its operations: nothing joins it afterwards."""
     if not _of_transaction(command):
@@ -210,7 +219,7 @@ def nothing_after_the_end(state: State, command: Any) -> Finding:
     return f"transaction {command.txnid_most_bits}:{command.txnid_least_bits} has ended"
 
 
-@rule("GAP-40", c.SEND, c.ACK)
+@rule("GAP-40", c.SEND, c.ACK, traits=TRANSACTION)
 def registered_before_use(state: State, command: Any) -> Finding:
     """Partitions and subscriptions are registered with a transaction before it uses them first."""
     if not _of_transaction(command):
@@ -233,7 +242,7 @@ def registered_before_use(state: State, command: Any) -> Finding:
     return f"{consumer.topic} ({consumer.memory.subscription}) is not registered with the transaction"
 
 
-@rule("CHECK-76", c.ACK)
+@rule("CHECK-76", c.ACK, traits=TRANSACTION)
 def transactional_acknowledgements_are_confirmed(state: State, ack: Any) -> Finding:
     """An ACK of a transaction has a request id: it is always answered."""
     return (

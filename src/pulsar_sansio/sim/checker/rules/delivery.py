@@ -7,6 +7,7 @@ from ..findings import Finding
 from ..registry import rule
 from ..state import State
 from ..track_consumers import may_come_again
+from ..traits import ACK_SET, EPOCH, MARKER, REDELIVERED
 
 # --- permits ---------------------------------------------------------------------------------------
 
@@ -132,7 +133,7 @@ def positions_ascend(state: State, message: Any) -> Finding:
 # --- repetition ------------------------------------------------------------------------------------
 
 
-@rule("BROKER-31", c.MESSAGE)
+@rule("BROKER-31", c.MESSAGE, traits=REDELIVERED)
 def only_shared_types_count(state: State, message: Any) -> Finding:
     """Redeliveries are counted on Shared and Key_Shared only."""
     if not message.redelivery_count or state.consumer is None or not state.consumer.single_active:
@@ -180,7 +181,7 @@ def confirmed_entries_stay_away(state: State, message: Any) -> Finding:
 # --- epochs ----------------------------------------------------------------------------------------
 
 
-@rule("CHECK-68", c.MESSAGE)
+@rule("CHECK-68", c.MESSAGE, traits=EPOCH)
 def epochs_are_for_who_has_them(state: State, message: Any) -> Finding:
     """MESSAGE has an epoch on Exclusive and Failover alone, for clients that have one, never above it."""
     consumer = state.consumer
@@ -198,7 +199,7 @@ def epochs_are_for_who_has_them(state: State, message: Any) -> Finding:
     )
 
 
-@rule("CHECK-69", c.MESSAGE)
+@rule("CHECK-69", c.MESSAGE, traits=EPOCH)
 def epochs_do_not_go_back(state: State, message: Any) -> Finding:
     """Once an entry came for an epoch, none comes for an older one."""
     consumer = state.consumer
@@ -211,7 +212,7 @@ def epochs_do_not_go_back(state: State, message: Any) -> Finding:
 # --- contents --------------------------------------------------------------------------------------
 
 
-@rule("CHECK-70", c.MESSAGE)
+@rule("CHECK-70", c.MESSAGE, traits=ACK_SET)
 def sets_fit_their_batch(state: State, message: Any) -> Finding:
     """The set of a MESSAGE names messages of its batch, at least one."""
     if message.ack_set is None or state.entry.metadata is None:
@@ -227,7 +228,7 @@ def sets_fit_their_batch(state: State, message: Any) -> Finding:
     return None
 
 
-@rule("CHECK-71", c.MESSAGE)
+@rule("CHECK-71", c.MESSAGE, traits=MARKER)
 def markers_stay_inside(state: State, message: Any) -> Finding:
     """Markers are never delivered."""
     metadata = state.entry.metadata

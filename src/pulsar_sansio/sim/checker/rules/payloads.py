@@ -11,6 +11,19 @@ from .. import commands as c
 from ..findings import Finding
 from ..registry import rule
 from ..state import State
+from ..traits import (
+    BATCH,
+    BROKER_BLOCK,
+    CHUNK,
+    COMPRESSED,
+    DELAYED,
+    ENCRYPTED,
+    MARKER,
+    NULL,
+    SCHEMA,
+    SIZED,
+    UNREADABLE,
+)
 
 NONCE_SIZE = 12
 """Bytes of the initialisation vector of AES-GCM."""
@@ -21,7 +34,7 @@ _CODECS = frozenset(int(codec) for codec in CompressionType)
 # --- headers ---------------------------------------------------------------------------------------
 
 
-@rule("GAP-02", c.SEND, c.MESSAGE)
+@rule("GAP-02", c.SEND, c.MESSAGE, traits=UNREADABLE)
 def checksums_are_right(state: State, command: Any) -> Finding:
     """The checksum is CRC-32C over metadata size, metadata and payload as sent.
 
@@ -30,13 +43,13 @@ def checksums_are_right(state: State, command: Any) -> Finding:
     return state.entry.checksum_wrong or None
 
 
-@rule("CHECK-38", c.SEND, c.MESSAGE)
+@rule("CHECK-38", c.SEND, c.MESSAGE, traits=UNREADABLE)
 def headers_can_be_read(state: State, command: Any) -> Finding:
     """Behind SEND and MESSAGE stand the headers, whole, with metadata that has its required fields."""
     return state.entry.wrong or None
 
 
-@rule("CHECK-39", c.SEND)
+@rule("CHECK-39", c.SEND, traits=BROKER_BLOCK)
 def no_broker_entry_metadata(state: State, send: Any) -> Finding:
     """Broker entry metadata is the broker's: SEND has none."""
     return "SEND with broker entry metadata" if state.entry.broker_block else None
@@ -84,7 +97,7 @@ def metadata_has_the_name(state: State, send: Any) -> Finding:
     return f"the metadata says {metadata.producer_name!r}, the producer is {producer.name!r}"
 
 
-@rule("CHECK-44", c.SEND)
+@rule("CHECK-44", c.SEND, traits=MARKER)
 def markers_are_marked(state: State, send: Any) -> Finding:
     """A marker is marked in SEND and in the metadata; nothing else is."""
     metadata = state.entry.metadata
@@ -102,7 +115,7 @@ def payloads_fit(state: State, send: Any) -> Finding:
     return f"a payload of {size} bytes, allowed are {state.max_message_size}"
 
 
-@rule("PROD-37", c.SEND)
+@rule("PROD-37", c.SEND, traits=SCHEMA)
 def schema_versions_were_given(state: State, send: Any) -> Finding:
     """The schema version in the metadata is one the broker has given for the topic.
 
@@ -122,7 +135,7 @@ def schema_versions_were_given(state: State, send: Any) -> Finding:
 # --- batches ---------------------------------------------------------------------------------------
 
 
-@rule("BATCH-06", c.SEND)
+@rule("BATCH-06", c.SEND, traits=BATCH)
 def batches_are_not_empty(state: State, send: Any) -> Finding:
     """An empty batch is never sent."""
     metadata = state.entry.metadata
@@ -131,14 +144,14 @@ def batches_are_not_empty(state: State, send: Any) -> Finding:
     return f"a batch of {metadata.num_messages_in_batch} messages"
 
 
-@rule("CHECK-45", c.SEND)
+@rule("CHECK-45", c.SEND, traits=BATCH)
 def batches_hold_what_they_count(state: State, send: Any) -> Finding:
     """A batch's payload is exactly as many messages as its metadata counts."""
     state.entry.look_inside()
     return state.entry.batch_wrong or None
 
 
-@rule("CHECK-46", c.SEND)
+@rule("CHECK-46", c.SEND, traits=BATCH)
 def members_have_their_ids(state: State, send: Any) -> Finding:
     """The sequence ids of a batch's messages ascend, from the batch's own to its highest.
 
@@ -148,7 +161,7 @@ def members_have_their_ids(state: State, send: Any) -> Finding:
     return state.entry.sequences_wrong or None
 
 
-@rule("BATCH-11", c.SEND)
+@rule("BATCH-11", c.SEND, traits=BATCH)
 def members_keep_their_own(state: State, send: Any) -> Finding:
     """Properties and event times of a batch's messages live in the single metadata."""
     metadata = state.entry.metadata
@@ -161,7 +174,7 @@ def members_keep_their_own(state: State, send: Any) -> Finding:
     )
 
 
-@rule("DELAY-03", c.SEND)
+@rule("DELAY-03", c.SEND, traits=DELAYED)
 def delayed_messages_travel_alone(state: State, send: Any) -> Finding:
     """A message with a delivery time is never batched."""
     metadata = state.entry.metadata
@@ -173,7 +186,7 @@ def delayed_messages_travel_alone(state: State, send: Any) -> Finding:
 # --- compression, null values ----------------------------------------------------------------------
 
 
-@rule("CHECK-47", c.SEND)
+@rule("CHECK-47", c.SEND, traits=COMPRESSED)
 def codecs_are_known(state: State, send: Any) -> Finding:
     """The codec is one of the five."""
     metadata = state.entry.metadata
@@ -182,7 +195,7 @@ def codecs_are_known(state: State, send: Any) -> Finding:
     return f"compression {metadata.compression}"
 
 
-@rule("CHECK-48", c.SEND)
+@rule("CHECK-48", c.SEND, traits=COMPRESSED | SIZED)
 def sizes_are_kept(state: State, send: Any) -> Finding:
     """The payload decompresses to uncompressed_size bytes; without codec it has that size, where given."""
     metadata = state.entry.metadata
@@ -191,7 +204,7 @@ def sizes_are_kept(state: State, send: Any) -> Finding:
     return state.entry.size_wrong or None
 
 
-@rule("CHECK-49", c.SEND)
+@rule("CHECK-49", c.SEND, traits=BATCH | NULL)
 def null_is_empty(state: State, send: Any) -> Finding:
     """A message whose value is null has no payload."""
     return "a null value with a payload" if state.entry.null_with_payload() else None
@@ -200,7 +213,7 @@ def null_is_empty(state: State, send: Any) -> Finding:
 # --- encryption ------------------------------------------------------------------------------------
 
 
-@rule("CHECK-50", c.SEND)
+@rule("CHECK-50", c.SEND, traits=ENCRYPTED)
 def encrypted_payloads_are_whole(state: State, send: Any) -> Finding:
     """An encrypted payload has a nonce of 12 bytes in its metadata and room for the tag of 16."""
     metadata = state.entry.metadata
@@ -212,7 +225,7 @@ def encrypted_payloads_are_whole(state: State, send: Any) -> Finding:
     return None if size >= TAG_SIZE else f"an encrypted payload of {size} bytes"
 
 
-@rule("CHECK-51", c.SEND)
+@rule("CHECK-51", c.SEND, traits=ENCRYPTED)
 def encryption_was_announced(state: State, send: Any) -> Finding:
     """A producer that encrypts has said so in PRODUCER."""
     if state.producer is None or state.producer.encrypted or not state.entry.encrypted:
@@ -220,7 +233,7 @@ def encryption_was_announced(state: State, send: Any) -> Finding:
     return "an encrypted message of a producer that announced none"
 
 
-@rule("INV-X3", c.SEND)
+@rule("INV-X3", c.SEND, traits=ENCRYPTED)
 def nonces_are_used_once(state: State, send: Any) -> Finding:
     """A pair of key and nonce is never used for two payloads."""
     metadata, producer = state.entry.metadata, state.producer
@@ -237,7 +250,7 @@ def nonces_are_used_once(state: State, send: Any) -> Finding:
 # --- chunks ----------------------------------------------------------------------------------------
 
 
-@rule("CHECK-52", c.SEND)
+@rule("CHECK-52", c.SEND, traits=CHUNK)
 def chunks_are_complete(state: State, send: Any) -> Finding:
     """A chunk has uuid, number, count above 1 and total size, and its number is below the count."""
     metadata = state.entry.metadata
@@ -251,7 +264,7 @@ def chunks_are_complete(state: State, send: Any) -> Finding:
     return None if count > 1 and 0 <= chunk < count else f"chunk {chunk} of {count}"
 
 
-@rule("CHECK-53", c.SEND)
+@rule("CHECK-53", c.SEND, traits=CHUNK)
 def chunks_are_marked(state: State, send: Any) -> Finding:
     """SEND says of chunks, and of nothing else, that they are chunks."""
     metadata = state.entry.metadata
@@ -260,7 +273,7 @@ def chunks_are_marked(state: State, send: Any) -> Finding:
     return f"is_chunk is {send.is_chunk}, chunk_id {metadata.chunk_id}"
 
 
-@rule("CHUNK-01", c.SEND)
+@rule("CHUNK-01", c.SEND, traits=CHUNK)
 def chunks_are_no_batches(state: State, send: Any) -> Finding:
     """Chunking excludes batching: a chunk is no batch."""
     metadata = state.entry.metadata
@@ -269,7 +282,7 @@ def chunks_are_no_batches(state: State, send: Any) -> Finding:
     return f"chunk {metadata.chunk_id} is a batch of {metadata.num_messages_in_batch}"
 
 
-@rule("GAP-11", c.SEND)
+@rule("GAP-11", c.SEND, traits=CHUNK)
 def chunks_come_in_order(state: State, send: Any) -> Finding:
     """The chunks of a message are sent one after the other, from 0, with the same count and total size."""
     metadata, producer = state.entry.metadata, state.producer
@@ -290,7 +303,7 @@ def chunks_come_in_order(state: State, send: Any) -> Finding:
     )
 
 
-@rule("CHECK-54", c.SEND)
+@rule("CHECK-54", c.SEND, traits=CHUNK)
 def chunks_add_up(state: State, send: Any) -> Finding:
     """The chunks' payloads, where they are not encrypted, add up to the total size."""
     metadata, producer = state.entry.metadata, state.producer

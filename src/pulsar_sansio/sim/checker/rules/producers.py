@@ -363,7 +363,7 @@ def duplicates_are_dropped(state: State, receipt: Any) -> Finding:
     return f"sequence id {receipt.sequence_id} is stored again, the last one was {producer.stored_up_to}"
 
 
-@rule("INV-P6", c.SEND_RECEIPT)
+@rule("INV-P6", c.SEND_RECEIPT, blames=True)
 def sequence_ids_increase(state: State, receipt: Any) -> Finding:
     """Sequence ids strictly increase on one connection; one that does not is right only for a duplicate.
 

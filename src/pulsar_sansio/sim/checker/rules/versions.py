@@ -7,6 +7,7 @@ from .. import commands as c
 from ..findings import Finding, Side
 from ..registry import rule
 from ..state import State
+from ..traits import BROKER_BLOCK
 
 _JSON = proto.Schema.Json
 _AUTO_CONSUME = proto.Schema.AutoConsume
@@ -65,7 +66,7 @@ def no_creation_was_offered(state: State, query: Any) -> Finding:
     return "metadata_auto_creation_enabled=false to a broker that does not honour it"
 
 
-@rule("CHECK-12", c.MESSAGE)
+@rule("CHECK-12", c.MESSAGE, traits=BROKER_BLOCK)
 def broker_entry_metadata_was_offered(state: State, message: Any) -> Finding:
     """Broker entry metadata goes only to clients that can read it (version 18, feature flag 2)."""
     if not state.entry.broker_block:
