@@ -172,11 +172,19 @@ def a_batch_costs_one_permit(patches: Patches) -> None:
     patches.around(Consumer, "deliver", deliver)
 
 
-@bug("own", caught_by=("INV-N5",))
+@bug("own", caught_by=("INV-N5", "INV-P2"))
 def new_permits_wake_nobody(patches: Patches) -> None:
-    """New permits do not start the dispatch again."""
-    patches.replace(Shared, "granted", nothing)
-    patches.replace(SingleActive, "granted", nothing)
+    """New permits do not start the dispatch again, also not for the reader that checks the log."""
+
+    class Asleep:
+        dispatch = nothing
+
+    def grant(original: Any, self: Any, consumer: Any, permits: int) -> None:
+        dispatcher, self.dispatcher = self.dispatcher, Asleep()
+        original(self, consumer, permits)
+        self.dispatcher = dispatcher
+
+    patches.around(Subscription, "grant", grant)
 
 
 @bug("own", caught_by=("INV-N5",), needs=[needs.shared_by_several, needs.detaches])
@@ -262,9 +270,9 @@ def two_consumers_are_active(patches: Patches) -> None:
 def an_unload_dispatches(patches: Patches) -> None:
     """While consumers are sent away one by one, what the first had goes to the next."""
 
-    def disconnect_all(original: Any, self: Any) -> None:
+    def disconnect_all(original: Any, self: Any, *moved_to: Any) -> None:
         fenced, self.fenced = self.fenced, False
-        original(self)
+        original(self, *moved_to)
         self.fenced = fenced
 
     patches.around(Subscription, "disconnect_all", disconnect_all)
