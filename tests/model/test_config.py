@@ -75,7 +75,7 @@ def test_specs_are_frozen_and_picklable() -> None:
 BAD_MESSAGES: list[tuple[dict[str, Any], str]] = [
     ({"payload": "text"}, "payload"),
     ({"payload": 7}, "payload"),
-    ({"payload": b"", "key": b"k"}, "key"),
+    ({"payload": b"", "key": 7}, "key"),
     ({"payload": b"", "properties": {"a": 1}}, "properties"),
     ({"payload": b"", "properties": {1: "a"}}, "properties"),
     ({"payload": b"", "ordering_key": "k"}, "ordering_key"),
