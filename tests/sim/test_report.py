@@ -78,6 +78,7 @@ def test_what_was_reached_and_what_was_not(campaign: Campaign) -> None:
         "CLOSE, Closed: not legal; came 2 times and was ignored",
         "CLOSE, Ready: legal, never happened",
         "mark send timeout",
+        "7",  # the first seed of the mark
         "move connection: CONNECTED in Handshaking",
         "fault half_open",
     ):

@@ -71,6 +71,8 @@ class Campaign:
     fault_pairs: dict[tuple[str, str], int] = field(default_factory=dict)
     """Two kinds, in the order of the alphabet -> in how many seeds both."""
     coverage: Coverage = field(default_factory=Coverage)
+    first_reached: dict[str, int] = field(default_factory=dict)
+    """Mark -> the first seed that reached it: one to replay."""
     failures: list[SeedReport] = field(default_factory=list)
     first_seed: int | None = None
     last_seed: int | None = None
@@ -89,6 +91,8 @@ class Campaign:
             self.fault_pairs[pair] = self.fault_pairs.get(pair, 0) + 1
         if coverage is not None:
             self.coverage.add(coverage)
+            for name in coverage.marks:
+                self.first_reached.setdefault(name, report.seed)
         if self.first_seed is None:
             self.first_seed = report.seed
         self.last_seed = report.seed
@@ -140,6 +144,7 @@ class Campaign:
             "fault_kinds": len(self.faults),
             "coverage": {
                 **self.coverage.as_json(),
+                "first_seeds": dict(sorted(self.first_reached.items())),
                 "fault_pairs": {"seen": len(self.fault_pairs), "possible": comb(len(self.fault_kinds), 2)},
                 "gaps": self.gaps,
             },

@@ -200,12 +200,14 @@ def _marks(main: Element, campaign: Campaign) -> None:
         f"{len(MARKS) - len(coverage.missing_marks)} of {len(MARKS)} situations were reached that a "
         "simulator worth trusting gets into.",
     )
-    table = _table(main, "mark", "what happened", "seeds", "times")
+    table = _table(main, "mark", "what happened", "first seed", "seeds", "times")
     for mark in MARKS.values():
         times = coverage.marks.get(mark.name, 0)
         row = SubElement(table, "tr", {"class": "reached" if times else "never"})
         SubElement(row, "td", {"class": "name"}).text = mark.name
         SubElement(row, "td").text = mark.text
+        first = SubElement(row, "td", {"class": "number"})
+        first.text = str(campaign.first_reached.get(mark.name, ""))
         _numbers(row, (coverage.seeds.get(mark.name, 0), times))
 
 
@@ -236,7 +238,7 @@ def _table(main: Element, *titles: str) -> Element:
     table = SubElement(card, "table")
     row = SubElement(table, "tr")
     for title in titles:
-        attributes = {"class": "number"} if title in ("seeds", "times") else {}
+        attributes = {"class": "number"} if title in ("first seed", "seeds", "times") else {}
         SubElement(row, "th", attributes).text = title
     return table
 
