@@ -85,8 +85,8 @@ def test_the_same_seed_and_inputs_give_the_same_outputs_and_bytes() -> None:
 def test_several_connections_to_one_broker_are_shared_out() -> None:
     """Rules POOL-01, POOL-02."""
     script = Script(connections_per_broker=3)
-    for _ in range(30):
-        script.client.open_producer(script.now, SPEC)
+    for number in range(30):
+        script.client.open_producer(script.now, ProducerSpec(topic=f"demo-{number}"))
     assert len([output for output in script.said() if isinstance(output, Connect)]) == 3
 
 

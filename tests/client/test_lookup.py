@@ -177,10 +177,38 @@ def test_equal_questions_share_one_lookup() -> None:
     client.open_producer(script.now, SPEC)
     client.open_producer(script.now, SPEC)
     link = script.ready_link()
-    first, second = script.sent(link, Command.PARTITIONED_METADATA, Command.PARTITIONED_METADATA)
-    script.feed(link, frame_partitions(first.request_id), frame_partitions(second.request_id))
+    script.check_partitions(link)
     script.find_topic(link)
     script.sent(link, Command.PRODUCER, Command.PRODUCER)
+
+
+def test_who_joins_a_question_may_leave_it() -> None:
+    script = Script()
+    first = script.client.partitions(script.now, "demo")
+    second = script.client.partitions(script.now, "demo")
+    other = script.client.partitions(script.now, "other")
+    link = script.ready_link()
+    asked, about_other = script.sent(link, Command.PARTITIONED_METADATA, Command.PARTITIONED_METADATA)
+    script.client.abandon(script.now, first)
+    script.feed(link, frame_partitions(about_other.request_id, 1), frame_partitions(asked.request_id, 2))
+    script.expect(RequestDone(other, 1), RequestDone(second, 2))
+    third = script.client.partitions(script.now, "demo")
+    script.check_partitions(link, 3)  # the question before is over
+    script.expect(RequestDone(third, 3))
+
+
+def test_who_joins_late_asks_again_when_the_others_have_waited_for_too_long() -> None:
+    script = Script(operation_timeout=10.0)
+    script.client.partitions(script.now, "demo")
+    link = script.ready_link()
+    script.sent(link, Command.PARTITIONED_METADATA)
+    script.advance(9)
+    late = script.client.partitions(script.now, "demo")
+    assert script.commands(link) == []
+    script.advance(1.5)
+    script.expect_one(RequestFailed)
+    script.check_partitions(link, 4)
+    script.expect(RequestDone(late, 4))
 
 
 # --- what goes wrong -------------------------------------------------------------------------------

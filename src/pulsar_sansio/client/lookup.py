@@ -8,7 +8,7 @@ and the sharing of equal questions that are under way. It never tries again by i
 from collections import deque
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 from ..core.deadlines import Slot
 from ..model.errors import (
@@ -90,16 +90,22 @@ class Query:
 
 
 class _Question:
-    """One question under way, and everybody who asked it."""
+    """One question under way, and everybody who asked it.
 
-    __slots__ = ("asked", "authoritative", "deadline", "over", "queries", "redirects", "topic")
+    Who joins late is answered no later than the others, and may hear of a timeout before his own time is up:
+    he asks again, as after any failure (LOOKUP-08).
+    """
+
+    __slots__ = ("among", "asked", "authoritative", "deadline", "over", "queries", "redirects", "topic")
 
     deadline: Slot
     """When it fails: one limit for all connections, turns, requests and redirects that it takes."""
 
-    def __init__(self, topic: TopicName, query: Query) -> None:
+    def __init__(self, among: "_Questions", topic: TopicName) -> None:
+        self.among = among
+        """Where those who ask the same find it, until it is over."""
         self.topic = topic
-        self.queries = [query]
+        self.queries: list[Query] = []
         self.redirects = 0
         self.authoritative = False
         self.asked: tuple[Connection, int] | None = None
@@ -118,12 +124,16 @@ class _Question:
                 query.on_failed(error)
 
 
+_Questions: TypeAlias = dict[TopicName, _Question]
+
+
 class Lookup:
     """The lookups of one client."""
 
     def __init__(self, services: Services, service_url: ServiceUrl) -> None:
         self._services = services
-        self._finding: dict[TopicName, _Question] = {}
+        self._finding: _Questions = {}
+        self._counting: _Questions = {}
         self.set_service_url(service_url)
 
     # --- service URL ---
@@ -169,12 +179,9 @@ class Lookup:
     ) -> Query:
         """The broker of `topic` as (logical address, physical address). Equal questions share one LOOKUP."""
         query = Query(on_found, on_failed)
-        question = self._finding.get(topic)
+        question = self._join(self._finding, topic, query)
         if question is not None:
-            question.queries.append(query)
-            return query
-        question = self._finding[topic] = self._begin(topic, query)
-        self._step(question, self.service_address)
+            self._step(question, self.service_address)
         return query
 
     def partitions(
@@ -183,13 +190,18 @@ class Lookup:
         on_known: Callable[[int], None],
         on_failed: Callable[[PulsarError], None],
     ) -> Query:
-        """The number of partitions of `topic`, 0 where it is not partitioned."""
+        """The number of partitions of `topic`, 0 where it is not partitioned. Equal questions share one
+        PARTITIONED_METADATA."""
         query = Query(on_known, on_failed)
-        question = self._begin(topic, query)
+        question = self._join(self._counting, topic, query)
+        if question is not None:
+            self._count(question)
+        return query
 
+    def _count(self, question: _Question) -> None:
         def encode(request_id: int) -> bytes:
             command = proto.CommandPartitionedTopicMetadata(
-                topic=str(topic), request_id=request_id, metadata_auto_creation_enabled=True
+                topic=str(question.topic), request_id=request_id, metadata_auto_creation_enabled=True
             )
             return encode_command(Command.PARTITIONED_METADATA, command)
 
@@ -201,7 +213,6 @@ class Lookup:
                 self._fail(question, self._refusal(connection, response))
 
         self._ask(question, self.service_address, encode, known, Command.PARTITIONED_METADATA_RESPONSE)
-        return query
 
     def _count_known(self, question: _Question, partitions: int) -> None:
         """A count is a number of connections, producers, consumers to come: it has a limit."""
@@ -212,8 +223,14 @@ class Lookup:
         else:
             question.answer(partitions)
 
-    def _begin(self, topic: TopicName, query: Query) -> _Question:
-        question = _Question(topic, query)
+    def _join(self, among: _Questions, topic: TopicName, query: Query) -> _Question | None:
+        """Wait for the answer to a question; gives it where it has to be asked, nobody having done so."""
+        question = among.get(topic)
+        if question is not None:
+            question.queries.append(query)
+            return None
+        question = among[topic] = _Question(among, topic)
+        question.queries.append(query)
         context = self._services.context
         question.deadline = context.deadlines.slot(partial(self._timed_out, question))
         question.deadline.set(context.now + self._services.durations.operation_timeout)
@@ -236,8 +253,7 @@ class Lookup:
     def _end(self, question: _Question) -> None:
         question.over = True
         question.deadline.clear()
-        if self._finding.get(question.topic) is question:
-            del self._finding[question.topic]
+        del question.among[question.topic]
 
     # --- one step of a lookup ---
 
