@@ -20,6 +20,7 @@ from pulsar_sansio import (
     InvalidConfiguration,
     InvalidServiceUrl,
     MessageId,
+    ProducerAccessMode,
     ProducerSpec,
     RoutingMode,
     ServiceUrl,
@@ -49,8 +50,8 @@ class ClientOptions(TypedDict, total=False):
 
 
 class ProducerOptions(TypedDict, total=False):
-    """Keywords of `create_producer`, as in `ProducerSpec`. `compression`, `routing` and `hashing` may be
-    words: "lz4", "single_partition", "murmur3_32"."""
+    """Keywords of `create_producer`, as in `ProducerSpec`. `compression`, `access_mode`, `routing` and
+    `hashing` may be words: "lz4", "exclusive", "single_partition", "murmur3_32"."""
 
     name: str | None
     send_timeout: float
@@ -59,6 +60,7 @@ class ProducerOptions(TypedDict, total=False):
     compression: CompressionType | str
     initial_sequence_id: int | None
     properties: Mapping[str, str]
+    access_mode: ProducerAccessMode | str
     routing: RoutingMode | CustomRouter | str
     hashing: HashingScheme | str
     lazy_start: bool
@@ -97,6 +99,8 @@ def producer_spec(topic: str, options: Mapping[str, Any]) -> ProducerSpec:
     given = _known("create_producer", ProducerOptions, options)
     if "compression" in given:
         given["compression"] = word("compression", given["compression"], CompressionType)
+    if "access_mode" in given:
+        given["access_mode"] = word("access_mode", given["access_mode"], ProducerAccessMode)
     if "hashing" in given:
         given["hashing"] = word("hashing", given["hashing"], HashingScheme)
     if "routing" in given and not callable(given["routing"]):
@@ -143,6 +147,8 @@ class BrokerOptions(TypedDict, total=False):
     cluster: str
     server_version: str
     proxy_through_service_url: bool
+    protocol_version: int
+    feature_flags: bool
     keepalive_interval: float
     liveness_timeout: float
     max_connections: int

@@ -232,7 +232,13 @@ def frame_partitions_failed(request_id: int, error: int, message: str = "no") ->
     )
 
 
-def frame_producer_success(request_id: int, name: str = "p-1", last_sequence_id: int = -1) -> bytes:
+def frame_producer_success(
+    request_id: int,
+    name: str = "p-1",
+    last_sequence_id: int = -1,
+    ready: bool = True,
+    topic_epoch: int | None = None,
+) -> bytes:
     return encode_command(
         Command.PRODUCER_SUCCESS,
         proto.CommandProducerSuccess(
@@ -240,7 +246,8 @@ def frame_producer_success(request_id: int, name: str = "p-1", last_sequence_id:
             producer_name=name,
             last_sequence_id=last_sequence_id,
             schema_version=b"",
-            producer_ready=True,
+            producer_ready=ready,
+            topic_epoch=topic_epoch,
         ),
     )
 

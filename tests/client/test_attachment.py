@@ -1,6 +1,7 @@
 """Finding, opening, losing, coming back, closing (rules HAND-01 to HAND-14)."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -22,7 +23,7 @@ from pulsar_sansio.client.outputs import (
 from pulsar_sansio.client.producer import Producer
 from pulsar_sansio.client.refusals import REFUSALS, Decision
 from pulsar_sansio.core.transitions import IllegalMove
-from pulsar_sansio.model.config import ProducerSpec
+from pulsar_sansio.model.config import ProducerAccessMode, ProducerSpec
 from pulsar_sansio.model.errors import BrokerError, ConnectionLost, ServerError, TimedOut
 from pulsar_sansio.wire import proto
 
@@ -364,6 +365,17 @@ def reach_opening(script: Script) -> int:
     return handle
 
 
+def reach_queued(script: Script) -> int:
+    spec = replace(SPEC, access_mode=ProducerAccessMode.WAIT_FOR_EXCLUSIVE)
+    handle = script.client.open_producer(script.now, spec)
+    link = script.ready_link()
+    script.check_partitions(link)
+    script.find_topic(link)
+    asked = script.sent(link, Command.PRODUCER)
+    script.feed(link, frame_producer_success(asked.request_id, ready=False))
+    return handle
+
+
 def reach_attached(script: Script) -> int:
     return script.ready_producer()[0]
 
@@ -387,6 +399,7 @@ REACH: dict[type, Callable[[Script], int]] = {
     module.LookingUp: reach_looking_up,
     module.Connecting: reach_connecting,
     module.Opening: reach_opening,
+    module.Queued: reach_queued,
     module.Attached: reach_attached,
     module.BackingOff: reach_backing_off,
     module.Closing: reach_closing,
@@ -398,6 +411,7 @@ SAMPLES: dict[type, Callable[[], Any]] = {
     module.LookingUp: module.LookingUp,
     module.Connecting: module.Connecting,
     module.Opening: lambda: module.Opening(None, 0),  # type: ignore[arg-type]
+    module.Queued: lambda: module.Queued(None, 0),  # type: ignore[arg-type]
     module.Attached: lambda: module.Attached(None),  # type: ignore[arg-type]
     module.BackingOff: lambda: module.BackingOff(ConnectionLost("x")),
     module.Closing: lambda: module.Closing(None, 0),  # type: ignore[arg-type]
@@ -440,7 +454,7 @@ def test_close_is_legal_in_every_state(state: type) -> None:
     handle = REACH[state](script)
     was_ready = attachment_of(script, handle).was_attached
     request = script.client.close(script.now, handle)
-    if state in (module.Opening, module.Attached):
+    if state in (module.Opening, module.Queued, module.Attached):
         close = script.sent(1, Command.CLOSE_PRODUCER)
         assert script.said() == []
         script.feed(1, frame_success(close.request_id))

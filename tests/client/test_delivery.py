@@ -1,10 +1,13 @@
 """The queue between arrival and application (rules CONS-16, CONS-20 to CONS-22, CONS-37)."""
 
+from collections.abc import Callable
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pulsar_sansio.client.delivery import BatchItem, DeliveryQueue
+from pulsar_sansio.client.delivery import DeliveryQueue
+from pulsar_sansio.client.items import BatchItem
 from pulsar_sansio.client.permits import Permits
 from pulsar_sansio.model.message import Entry, Message, Source
 from pulsar_sansio.model.message_id import MessageId
@@ -136,11 +139,12 @@ def test_remove_everything_that_was_announced() -> None:
 @pytest.mark.parametrize("size", [0, 6])
 def test_what_is_ready_ends_when_its_messages_are_taken_back(size: int) -> None:
     """Who holds `ready` gets nothing out of it that comes again (rules CONS-09, REDEL-02)."""
-    for take_back in (
+    ways: list[Callable[[Queue], None]] = [
         lambda q: q.queue.clear(),
         lambda q: q.queue.remove({(1, number) for number in range(6)}),
         lambda q: q.queue.close("closed"),
-    ):
+    ]
+    for take_back in ways:
         q = Queue(100)
         for number in range(1 if size else 6):
             q.add(number, size)

@@ -154,6 +154,12 @@ class Matching:
         self._ours: dict[tuple[Any, ...], Any] = {}
         self._theirs: dict[tuple[Any, ...], Any] = {}
 
+    def copy(self) -> "Matching":
+        other = Matching()
+        other._ours = self._ours.copy()
+        other._theirs = self._theirs.copy()
+        return other
+
     def same(self, theirs: Chosen, ours: Chosen, connection: int) -> bool:
         if theirs.kind == "free":
             return True

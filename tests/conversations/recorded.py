@@ -33,7 +33,9 @@ def allowed() -> list[Allowed]:
     for line in DOCUMENT.read_text().splitlines():
         cells = [cell.strip().strip("`") for cell in line.strip().strip("|").split("|")]
         if len(cells) == 6 and re.fullmatch(r"[A-Z]\d+", cells[0]):
-            pattern = "|".join(re.escape(each.strip(" `")).replace(r"\*", ".*") for each in cells[1].split(","))
+            pattern = "|".join(
+                re.escape(each.strip(" `")).replace(r"\*", ".*") for each in cells[1].split(",")
+            )
             for command in cells[2].split(","):
                 for what in cells[3].split(","):
                     rows.append(Allowed(cells[0], re.compile(pattern), command.strip(" `"), what.strip(" `")))
@@ -86,7 +88,13 @@ class Comparison:
     def _compare(self, where: str, matching: Matching, theirs: list[Frame], ours: list[Frame]) -> None:
         waiting = list(ours)
         for number, frame in enumerate(theirs):
-            place = next((i for i, each in enumerate(waiting) if each.name == frame.name), None)
+            same = [i for i, each in enumerate(waiting) if each.name == frame.name]
+            equal = (
+                i
+                for i in same
+                if not matching.copy().differences(frame.facts, waiting[i].facts, frame.connection)
+            )
+            place = next(equal, same[0] if same else None)
             if place is None:
                 if not self._allowed(frame.name, "missing"):
                     self.differences.append(f"{where} {number} {frame.name}: ours is missing")

@@ -9,9 +9,10 @@ from pulsar_sansio.model.config import (
     CompressionType,
     InitialPosition,
     OutgoingMessage,
+    ProducerAccessMode,
     SubscriptionType,
 )
-from pulsar_sansio.model.errors import PulsarError
+from pulsar_sansio.model.errors import ProducerBusy, ProducerFenced, PulsarError
 
 from .recorded import Comparison, allowed
 from .stage import Stage
@@ -175,6 +176,40 @@ def non_persistent(stage: Stage, topic: str) -> None:
     consumer.take_and_acknowledge(3)
     consumer.close()
     producer.close()
+
+
+@scenario
+def access_exclusive(stage: Stage, topic: str) -> None:
+    producer = stage.producer(topic, access_mode=ProducerAccessMode.EXCLUSIVE)
+    producer.send(b"1")
+    with pytest.raises(ProducerFenced):
+        stage.producer(topic, access_mode=ProducerAccessMode.EXCLUSIVE)
+    with pytest.raises(ProducerBusy):
+        stage.producer(topic)
+    producer.close()
+
+
+@scenario
+def access_wait(stage: Stage, topic: str) -> None:
+    producer = stage.producer(topic, access_mode=ProducerAccessMode.EXCLUSIVE)
+    waiting = stage.begin_producer(topic, access_mode=ProducerAccessMode.WAIT_FOR_EXCLUSIVE)
+    stage.sleep(0.5)
+    producer.close()
+    waiting.opened()
+    waiting.send(b"2")
+    waiting.close()
+
+
+@scenario
+def access_fencing(stage: Stage, topic: str) -> None:
+    producer = stage.producer(topic, access_mode=ProducerAccessMode.EXCLUSIVE)
+    producer.send(b"1")
+    fencing = stage.producer(topic, access_mode=ProducerAccessMode.EXCLUSIVE_WITH_FENCING)
+    fencing.send(b"2")
+    with pytest.raises(ProducerFenced):
+        producer.send(b"3")
+    stage.sleep(0.5)  # both have come back, one of them in vain
+    fencing.close()
 
 
 def play(name: str) -> Comparison:

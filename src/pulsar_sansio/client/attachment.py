@@ -58,6 +58,10 @@ class Attachable(Protocol):
         """The PRODUCER or SUBSCRIBE frame."""
         ...
 
+    def has_to_wait(self, reply: Any) -> bool:
+        """Whether the broker accepted, but not yet: the same request will be answered once more."""
+        ...
+
     def on_opened(self, connection: Connection, reply: Any) -> None:
         """The broker accepted: send again what is pending, or grant permits."""
         ...
@@ -115,6 +119,11 @@ class Opening:
 
 
 @dataclass(slots=True)
+class Queued(Opening):
+    """Opened by the broker, which lets it wait for its turn and will answer the same request once more."""
+
+
+@dataclass(slots=True)
 class Attached:
     connection: Connection
 
@@ -148,6 +157,7 @@ State = (
     | LookingUp
     | Connecting
     | Opening
+    | Queued
     | Attached
     | BackingOff
     | Closing
@@ -166,6 +176,7 @@ class Input(Enum):
     FOUND = auto()
     CONNECTED = auto()
     OPENED = auto()
+    QUEUED = auto()
     RETRY = auto()
     """The attempt failed or the attachment was lost; another attempt follows after a wait."""
     ASSIGNED = auto()
@@ -201,10 +212,16 @@ TRANSITIONS = Transitions(
         (Connecting, Input.GIVE_UP): Failed,
         (Connecting, Input.CLOSE): Closed,
         (Opening, Input.OPENED): Attached,
+        (Opening, Input.QUEUED): Queued,
         (Opening, Input.RETRY): BackingOff,
         (Opening, Input.ASSIGNED): Connecting,
         (Opening, Input.GIVE_UP): Failed,
         (Opening, Input.TELL_BROKER): Closing,
+        (Queued, Input.OPENED): Attached,
+        (Queued, Input.RETRY): BackingOff,
+        (Queued, Input.ASSIGNED): Connecting,
+        (Queued, Input.GIVE_UP): Failed,
+        (Queued, Input.TELL_BROKER): Closing,
         (Attached, Input.RETRY): BackingOff,
         (Attached, Input.ASSIGNED): Connecting,
         (Attached, Input.GIVE_UP): Failed,
@@ -360,6 +377,9 @@ class Attachment:
         state = self.state
         assert isinstance(state, Opening)
         connection = state.connection
+        if self._owner.has_to_wait(reply):
+            self._queue(state)
+            return
         attached = Attached(connection)
         self._move(Input.OPENED, attached)
         self.connection = connection
@@ -369,6 +389,15 @@ class Attachment:
             self._backoff.reset()
             self._give_up_at.clear()
             self._last_error = None
+
+    def _queue(self, state: Opening) -> None:
+        """It is opened when it is its turn, which may take any time."""
+        if not isinstance(state, Queued):
+            self._move(Input.QUEUED, Queued(state.connection, state.request_id))
+            self._give_up_at.clear()
+        self._services.requests.wait_on(
+            state.connection, state.request_id, self._opened, self._refused, reply=self._owner.open_reply
+        )
 
     # --- what goes wrong ---
 

@@ -259,6 +259,9 @@ class Consumer:
             )
         return encode_command(_Command.SUBSCRIBE, command)
 
+    def has_to_wait(self, reply: Any) -> bool:
+        return False
+
     def on_opened(self, connection: Connection, _reply: Any) -> None:
         """Subscribed: first the acknowledgements that wait, then permits for a full queue (FLOW-02)."""
         self._connection = connection

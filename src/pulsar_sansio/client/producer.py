@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-from ..model.config import ProducerSpec, seconds_to_ns
+from ..model.config import ProducerAccessMode, ProducerSpec, seconds_to_ns
 from ..model.errors import (
     ChecksumMismatch,
     ClosedError,
@@ -39,6 +39,13 @@ from .services import ClientContext, Services
 from .window import Flush, Listener, Window
 
 Command = proto.BaseCommand
+
+_ACCESS_MODES = {
+    ProducerAccessMode.SHARED: proto.Shared,
+    ProducerAccessMode.EXCLUSIVE: proto.Exclusive,
+    ProducerAccessMode.WAIT_FOR_EXCLUSIVE: proto.WaitForExclusive,
+    ProducerAccessMode.EXCLUSIVE_WITH_FENCING: proto.ExclusiveWithFencing,
+}
 
 
 @dataclass(slots=True)
@@ -91,6 +98,9 @@ class Producer:
             ended=services.ended if listener is None else listener.ended,
         )
         self._epoch = 0
+        self._topic_epoch: int | None = None
+        """What the broker said of the topic's exclusive access, to be told on every reconnect: it tells who
+        lost it meanwhile."""
         self._name = spec.name
         self._was_ready = False
         self._reason: PulsarError | None = None
@@ -215,10 +225,12 @@ class Producer:
             encrypted=False,
             epoch=self._epoch,
             user_provided_producer_name=self.spec.name is not None,
-            producer_access_mode=proto.Shared,
+            producer_access_mode=_ACCESS_MODES[self.spec.access_mode],
             txn_enabled=False,
         )
         self._epoch += 1
+        if self._topic_epoch is not None:
+            command.topic_epoch = self._topic_epoch
         if self._name is not None:
             command.producer_name = self._name
         for key, value in self.spec.properties.items():
@@ -229,6 +241,17 @@ class Producer:
         command = proto.CommandCloseProducer(producer_id=self.wire_id, request_id=request_id)
         return encode_command(Command.CLOSE_PRODUCER, command)
 
+    def has_to_wait(self, reply: Any) -> bool:
+        """Somebody else has exclusive access. The name is final all the same."""
+        if (
+            self.spec.access_mode is not ProducerAccessMode.WAIT_FOR_EXCLUSIVE
+            or not reply.HasField("producer_ready")
+            or reply.producer_ready
+        ):
+            return False
+        self._name = self._name or reply.producer_name or None
+        return True
+
     def on_opened(self, connection: Connection, reply: Any) -> None:
         """PRODUCER_SUCCESS (rules PROD-13 to PROD-19, PROD-46)."""
         name = self._name or reply.producer_name
@@ -236,11 +259,13 @@ class Producer:
             what = (
                 "gave the producer no name"
                 if not name
-                else "made a shared producer wait for exclusive access"
+                else "made a producer wait for exclusive access that does not wait for it"
             )
             connection.close(RemoteProtocolError(f"the broker {what}"))
             return
         self._name = name
+        if reply.HasField("topic_epoch"):
+            self._topic_epoch = reply.topic_epoch
         last_sequence_id = max(reply.last_sequence_id, -1)
         if self._was_ready:
             self._intake.attached(connection, name, self.wire_id, last_sequence_id)

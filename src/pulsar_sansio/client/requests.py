@@ -40,6 +40,10 @@ MAX_DONE = 1000
 """Requests that are done and kept in the queue of timeouts; from here on at most as many as are not done."""
 
 
+_NEVER = 1 << 63
+"""The deadline of a request that may take any time; it is not in the queue of timeouts."""
+
+
 class Pending:
     """One request that has no answer yet."""
 
@@ -124,6 +128,19 @@ class Requests:
         connection.write(encode(request_id))
         return request_id
 
+    def wait_on(
+        self,
+        connection: "Connection",
+        request_id: int,
+        on_done: Callable[[Any], None],
+        on_failed: Callable[[PulsarError], None],
+        *,
+        reply: int,
+    ) -> None:
+        """The request was answered, and is to be answered once more, whenever that may be: there is no limit
+        of time."""
+        connection.pending[request_id] = Pending(connection, request_id, reply, _NEVER, on_done, on_failed)
+
     def cancel(self, connection: "Connection", request_id: int) -> None:
         """Nobody wants the answer any more; a late one is ignored. An id that is not pending is too."""
         pending = connection.pending.get(request_id)
@@ -159,8 +176,9 @@ class Requests:
 
     def _settle(self, pending: Pending) -> Pending:
         del pending.connection.pending[pending.request_id]
-        pending.done = True
-        self._timeouts.tidy()
+        if pending.deadline != _NEVER:
+            pending.done = True
+            self._timeouts.tidy()
         return pending
 
     def _expire(self) -> None:

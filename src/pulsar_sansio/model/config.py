@@ -54,6 +54,20 @@ class InitialPosition(Enum):
     EARLIEST = "earliest"
 
 
+class ProducerAccessMode(Enum):
+    """Who else may send to the topic while this producer does (exchanges of PRODUCER; rules BROKER-33 to
+    BROKER-36)."""
+
+    SHARED = "shared"
+    EXCLUSIVE = "exclusive"
+    """Nobody; opening fails with `ProducerFenced` where somebody is there already."""
+    WAIT_FOR_EXCLUSIVE = "wait_for_exclusive"
+    """Nobody; opening waits, for ever, until it is this producer's turn. Messages given early wait with it:
+    `send_timeout` counts from then on."""
+    EXCLUSIVE_WITH_FENCING = "exclusive_with_fencing"
+    """Nobody; whoever is there already or waits is sent away for good. Brokers since 2.11."""
+
+
 class RoutingMode(Enum):
     """Where a message of a partitioned topic goes (rules ROUTE-01 to ROUTE-05). In both modes a message with
     a key goes where its key's hash says."""
@@ -227,6 +241,8 @@ class ProducerSpec:
     (rule PROD-04). None continues from what the broker knows.
     `compression`: codec of every payload; a batch is compressed as a whole (rule BATCH-06).
     `properties`: what the broker shows of the producer beside its name (rule PROD-09).
+    `access_mode`: whether others may send to the topic. A producer that loses exclusive access, to one that
+    fences it or while it was away, ends for good with `ProducerFenced`.
 
     What counts for partitioned topics only:
 
@@ -234,7 +250,7 @@ class ProducerSpec:
     number of partitions, and gives the partition's index; it may be asked about one message more than once.
     `hashing`: where keys go. Producers that share keys should share it.
     `lazy_start`: open the producer of a partition when its first message comes; one of them, where a message
-    without a key would go now, is opened at once.
+    without a key would go now, is opened at once. Only with shared access.
     `max_pending_messages_across_partitions`: divided by the number of partitions it limits
     `max_pending_messages` of each (rule PART-02), 1 to 10 000 000.
     `partitions_update_interval`: seconds between two questions whether there are more partitions, 0.001 and
@@ -249,6 +265,7 @@ class ProducerSpec:
     compression: CompressionType = CompressionType.NONE
     initial_sequence_id: int | None = None
     properties: Mapping[str, str] = field(default_factory=dict)
+    access_mode: ProducerAccessMode = ProducerAccessMode.SHARED
     routing: RoutingMode | CustomRouter = RoutingMode.ROUND_ROBIN
     hashing: HashingScheme = HashingScheme.JAVA_STRING
     lazy_start: bool = False
@@ -273,7 +290,13 @@ class ProducerSpec:
                 f"not {self.routing!r}"
             )
         _instance("hashing", self.hashing, HashingScheme, "a HashingScheme")
+        _instance("access_mode", self.access_mode, ProducerAccessMode, "a ProducerAccessMode")
         _instance("lazy_start", self.lazy_start, bool, "True or False")
+        if self.lazy_start and self.access_mode is not ProducerAccessMode.SHARED:
+            raise InvalidConfiguration(
+                f"lazy_start: False with access_mode {self.access_mode.value}, which is had on all partitions "
+                "or on none"
+            )
         _integer(
             "max_pending_messages_across_partitions",
             self.max_pending_messages_across_partitions,
