@@ -9,8 +9,8 @@ import pytest
 from pulsar_sansio.client.client import Client
 from pulsar_sansio.client.producer import Producer
 from pulsar_sansio.sim import SCENARIOS, Outcome
+from pulsar_sansio.sim.broker_node import BrokerNode
 from pulsar_sansio.sim.clock import SECOND
-from pulsar_sansio.sim.nodes import BrokerNode
 from pulsar_sansio.sim.scenarios import Scenario, ScenarioWorld
 from pulsar_sansio.sim.sweep import (
     EARLY,

@@ -1,26 +1,83 @@
-"""The brokers of a world, and what befalls them.
+"""The brokers of a world: one store, a table of who serves which topic, and what befalls them.
 
-Owns the processes: who is killed when, and for how long it stays down; what an administrator asks them to do.
+Owns the ownership table, which no broker has but each may ask. It may be asked at a bad moment: while a topic
+is on its way, while its broker is dead and nobody knows yet, or in a cache that is out of date. A topic moves
+in good order (the old broker writes what it took, and says when it is done) or is stolen: somebody serves it
+already while the old one still believes to do so. The store knows better; it takes records of a topic from
+nobody but the broker that serves it.
 """
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
-from .nodes import BrokerNode
+from ..broker.broker import Broker
+from ..broker.ownership import Elsewhere
+from ..broker.store import OF_ITS_OWNER, MemoryStore, Record, StoredState
+from ..model.errors import ServiceNotReady
+from .broker_node import BrokerNode
+from .profile import BrokerPlan
 from .streams import Stream
 
 if TYPE_CHECKING:
     from .world import World
 
 
+RECEIPT_VERSION = 17
+"""Protocol version from which a broker answers an ACK."""
+
+
+def address(name: str) -> str:
+    return f"pulsar://{name}:6650"
+
+
 class Cluster:
-    """All brokers."""
+    """All brokers, and what they share."""
 
     def __init__(self, world: "World") -> None:
         self.world = world
-        self.nodes = [BrokerNode(world, "broker-0", world.profile.broker)]
+        self.store = MemoryStore()
+        self._stream = world.streams.stream("cluster")
+        plans = world.profile.brokers or [BrokerPlan()]
+        self.nodes = [self._node(f"broker-{index}", plan) for index, plan in enumerate(plans)]
+        self._by_name = {node.name: node for node in self.nodes}
+        self.owners = {topic: self._stream.choice(self.nodes).name for topic in world.topics}
+        """Topic -> the broker whose records of it the store takes."""
+        self._before: dict[str, str] = {}
+        """Topic -> who served it before; what is in caches that are out of date."""
+        self._moving: dict[str, str] = {}
+        """Topic that is being released -> who is to have it."""
+        self._incarnations = 0
+
+    def _node(self, name: str, plan: BrokerPlan) -> BrokerNode:
+        config = replace(
+            self.world.profile.broker,
+            service_url=address(name),
+            protocol_version=plan.protocol_version,
+            feature_flags=plan.feature_flags,
+        )
+        return BrokerNode(self.world, name, config, plan.slowness)
+
+    @property
+    def several(self) -> bool:
+        return len(self.nodes) > 1
+
+    @property
+    def confirms(self) -> bool:
+        """Whether every broker is of a kind that answers acknowledgements."""
+        return all(node.config.protocol_version >= RECEIPT_VERSION for node in self.nodes)
 
     def any(self, stream: Stream) -> BrokerNode:
         return stream.choice(self.nodes)
+
+    def node_of(self, topic: str) -> BrokerNode:
+        """The process whose records of a topic the store takes."""
+        return self._by_name[self.owners[topic]]
+
+    def serving(self, topic: str) -> Broker | None:
+        """The broker that holds a topic by right; None while there is none."""
+        broker = self.node_of(topic).broker
+        return broker if broker is not None and topic in broker.all_topics else None
 
     def boot(self) -> None:
         """Start those that are not running."""
@@ -28,21 +85,94 @@ class Cluster:
             self._boot(node)
 
     def heal(self) -> None:
-        """Everybody runs, and nobody is to be killed."""
+        """Everybody runs and knows what it serves, and nobody is to be killed."""
         for node in self.nodes:
             node.doomed = None
             if node.broker is None:
                 node.boot()
             elif node.frozen_until:
                 self.world.clock.after(0, node.thaw)
+            self.world.clock.after(0, node.face_the_truth)
 
-    # --- what faults do ---
+    # --- the store, as the brokers see it -------------------------------------------------------------------
+
+    def load(self, node: BrokerNode) -> StoredState:
+        """What a broker begins with: of the topics, those that it serves."""
+        state = self.store.load()
+        if self.several:
+            state.incarnation = self._incarnations
+            self._incarnations += 1
+            state.topics = {
+                name: topic for name, topic in state.topics.items() if self.owners[name] == node.name
+            }
+        return state
+
+    def write(self, node: BrokerNode, records: Sequence[Record]) -> set[str]:
+        """Make durable what the broker may write; the topics of which it may not."""
+        refused = {
+            record.topic
+            for record in records
+            if isinstance(record, OF_ITS_OWNER) and self.owners[record.topic] != node.name
+        }
+        self.store.write(without(records, refused) if refused else records)
+        return refused
+
+    def who_serves(self, node: BrokerNode, topic: str, authoritative: bool) -> Elsewhere | None:
+        """The answer to a broker that does not hold the topic."""
+        if topic not in self.owners:
+            return None
+        name = self.owners[topic]
+        stream = self._stream
+        rash = not self.world.healed
+        if rash and topic in self._before and stream.chance(self.world.profile.stale_lookup_permille):
+            name = self._before[topic]
+            self.world.count_fault("lookup_out_of_date")
+        if name == node.name:
+            if topic in self._moving or name != self.owners[topic]:
+                raise ServiceNotReady(f"{topic} is on its way")
+            return None
+        if self._by_name[name].broker is None and stream.chance(500):
+            raise ServiceNotReady("nobody serves the topic")
+        redirect = stream.chance(self.world.profile.redirect_permille)
+        return Elsewhere(address(name), None, redirect, stream.chance(500))
+
+    # --- topics move ----------------------------------------------------------------------------------------
+
+    def released(self, node: BrokerNode, topic: str) -> None:
+        """A broker is done with a topic."""
+        target = self._by_name[self._moving.pop(topic)]
+        self._assign(topic, target if target.up else node, orderly=True)
+
+    def _assign(self, topic: str, node: BrokerNode, orderly: bool) -> None:
+        """From now on `node` serves the topic, beginning with what is durable. `orderly`: nothing that the
+        broker before had in its memory is lost."""
+        world = self.world
+        self._before[topic] = self.owners[topic]
+        self.owners[topic] = node.name
+        world.trace.add(world.clock.now, node.name, f"serves {topic}")
+        world.broker_watch.moved(topic, orderly)
+        if node.broker is not None:
+            node.face_the_truth()
+            stored = self.store.load().topics.get(topic)
+            if stored is not None:
+                node.command(node.broker.adopt, topic, stored)
+
+    def _others(self, node: BrokerNode) -> list[BrokerNode]:
+        """Those that run."""
+        return [each for each in self.nodes if each is not node and each.up]
+
+    # --- what faults do -------------------------------------------------------------------------------------
 
     def kill(self, broker: BrokerNode, keep: bool, silently: bool, down_time: int) -> bool:
+        """The process dies. If it stays away for long its topics go to others."""
         if broker.broker is None or self.world.healed:
             return False
         broker.kill(keep, silently)
-        self.world.clock.after(down_time, self._boot, broker)
+        clock = self.world.clock
+        clock.after(down_time, self._boot, broker)
+        if self.several:
+            patience = self._stream.spread(1_000_000, 2_000_000_000)
+            clock.after(patience, self._take_over, broker, broker.incarnation)
         return True
 
     def kill_while_writing(self, broker: BrokerNode, keep: bool, down_time: int) -> bool:
@@ -58,13 +188,73 @@ class Cluster:
         if broker.broker is None:
             broker.boot()
 
-    def unload(self, topic: str) -> bool:
-        broker = self.nodes[0]
-        if broker.broker is None or broker.frozen_until or self.world.closing:
+    def _take_over(self, dead: BrokerNode, incarnation: int) -> None:
+        """Others serve what a dead broker served."""
+        if dead.broker is not None or dead.incarnation != incarnation:
+            return
+        for topic in [topic for topic, name in self.owners.items() if name == dead.name]:
+            others = self._others(dead)
+            if others:
+                self.world.count_fault("topic_taken_over")
+                self._assign(topic, self._stream.choice(others), orderly=False)
+            else:
+                self.world.clock.after(100_000_000, self._take_over, dead, incarnation)
+                return
+
+    def forget_moves(self, dead: BrokerNode) -> None:
+        """What a broker was about to release it will not release any more."""
+        for topic in [each for each in self._moving if self.owners[each] == dead.name]:
+            del self._moving[topic]
+
+    def _moves(self, topic: str) -> BrokerNode | None:
+        """Who could give a topic away, if anybody."""
+        node = self.node_of(topic)
+        if not self._others(node) or topic in self._moving or self.world.healed:
+            return None
+        return node if self.serving(topic) is not None else None
+
+    def move(self, topic: str, stream: Stream, tell: str) -> bool:
+        """Another broker is to serve the topic. Clients are told "where", "nothing", or something "wrong"."""
+        node = self._moves(topic)
+        if node is None or node.broker is None or not node.up:
             return False
-        self.world.trace.add(self.world.clock.now, broker.name, f"unload {topic}")
-        broker.command(broker.broker.unload, topic)
+        others = self._others(node)
+        target = stream.choice(others)
+        self._moving[topic] = target.name
+        told = {"where": target, "nothing": None, "wrong": stream.choice(self.nodes)}[tell]
+        world = self.world
+        world.trace.add(
+            world.clock.now, node.name, f"releases {topic} for {target.name}, tells {told and told.name}"
+        )
+        node.command(node.broker.release, topic, told and Elsewhere(address(told.name)))
+        return True
+
+    def steal(self, topic: str, stream: Stream) -> bool:
+        """Another broker serves the topic, and the one that does finds out later."""
+        node = self._moves(topic)
+        if node is None:
+            return False
+        target = stream.choice(self._others(node))
+        told = target.name if stream.chance(500) else None
+        node.stale[topic] = Elsewhere(address(told)) if told else None
+        node.purge(topic)
+        self._assign(topic, target, orderly=False)
+        self.world.clock.after(stream.spread(1_000_000, 3_000_000_000), node.face_the_truth)
+        return True
+
+    def unload(self, topic: str) -> bool:
+        node = self.node_of(topic)
+        broker = self.serving(topic)
+        if broker is None or node.frozen_until or self.world.closing:
+            return False
+        self.world.trace.add(self.world.clock.now, node.name, f"unload {topic}")
+        node.command(broker.unload, topic)
         return True
 
     def unload_later(self, topic: str) -> None:
         self.unload(topic)
+
+
+def without(records: Sequence[Any], topics: set[str]) -> list[Any]:
+    """The records that are not of these topics."""
+    return [record for record in records if not (isinstance(record, OF_ITS_OWNER) and record.topic in topics)]

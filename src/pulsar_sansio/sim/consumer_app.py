@@ -46,6 +46,8 @@ class ConsumerApp:
         self.handle = 0
         self.state = "idle"
         self.attached = False
+        self.told_end = False
+        """That the topic has ended and everything is acknowledged."""
         self.kept: dict[Place, Message] = {}
         """Taken, neither acknowledged nor refused yet."""
         self.confirmations: dict[int, list[Place]] = {}
@@ -90,6 +92,7 @@ class ConsumerApp:
         )
         self.record = world.model.consumers[name] = ConsumerRecord(name, subscription, spec)
         self.state = "opening"
+        self.told_end = False
         self.kept.clear()
         self._acknowledged = []
         node = self.host.node
@@ -339,10 +342,25 @@ class ConsumerApp:
         elif isinstance(output, (RequestDone, RequestFailed)):
             places = self.confirmations.pop(output.request, None)
             # Without receipts nothing is known of what was sent over a connection that was lost since.
-            if kind is RequestDone and places and self.plan.receipts:
+            if kind is RequestDone and places and self.plan.receipts and self.world.cluster.confirms:
                 self.world.broker_watch.check_acknowledged(record, places)
-        elif kind is not EndOfTopic:
+        elif kind is EndOfTopic:
+            self._check_end()
+        else:
             raise ViolationError("INV-N2", f"{record.name} is told {kind.__name__}")
+
+    def _check_end(self) -> None:
+        """BROKER-43: the topic has ended, and the subscription has acknowledged all of it."""
+        record = self.record
+        assert record is not None
+        topic = record.subscription.topic
+        if not topic.ended:
+            raise ViolationError(
+                "BROKER-43", f"{record.name} is told of the end of {topic.name}, which goes on"
+            )
+        if topic.name in self.world.administrator.ends and not record.subscription.everything_acknowledged():
+            raise ViolationError("BROKER-43", f"{record.name} is at the end of {topic.name} too early")
+        self.told_end = True
 
     def _gone(self) -> None:
         record = self.record

@@ -5,9 +5,9 @@ Owns the order of the two, and who is one process to whom.
 
 from typing import TYPE_CHECKING, Any
 
+from .broker_node import BrokerNode
 from .checker import Side
 from .network import Wire
-from .nodes import BrokerNode
 from .watch_broker import BrokerWatch
 from .watch_client import ClientWatch
 

@@ -316,6 +316,30 @@ def unload_twice(world: "World", stream: Stream) -> bool:
 
 
 @fault
+def topic_moved(world: "World", stream: Stream) -> bool:
+    """Another broker is to serve it; clients have to ask who."""
+    return world.cluster.move(stream.choice(world.topics), stream, "nothing")
+
+
+@fault
+def topic_moved_with_address(world: "World", stream: Stream) -> bool:
+    """Another broker is to serve it, and clients are told which."""
+    return world.cluster.move(stream.choice(world.topics), stream, "where")
+
+
+@fault
+def topic_moved_with_wrong_address(world: "World", stream: Stream) -> bool:
+    """What clients are told is true no more when they come there, or never was."""
+    return world.cluster.move(stream.choice(world.topics), stream, "wrong")
+
+
+@fault
+def topic_stolen(world: "World", stream: Stream) -> bool:
+    """A broker still believes to serve a topic that another one serves."""
+    return world.cluster.steal(stream.choice(world.topics), stream)
+
+
+@fault
 def slow_store(world: "World", stream: Stream) -> bool:
     world.weather.slow_store_until = world.clock.now + stream.spread(100 * MILLISECOND, 5 * SECOND)
     return True

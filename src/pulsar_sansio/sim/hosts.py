@@ -4,7 +4,7 @@ Owns a process's life: it is started, closed in good order or lost, and started 
 applications. A client that says that it is closed must be quiet from then on, and must have told everybody.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ..client.outputs import (
     ActiveChanged,
@@ -27,8 +27,6 @@ from .nodes import Application, ClientNode
 from .violations import ViolationError
 
 if TYPE_CHECKING:
-    from .consumer_app import ConsumerApp
-    from .producer_app import ProducerApp
     from .world import World
 
 REOPEN_DELAY = 50 * MILLISECOND
@@ -41,6 +39,18 @@ CLOSED = -2
 
 LOST = -1
 """In place of a request: the process is gone."""
+
+
+class User(Application, Protocol):
+    """An application, as its process sees it."""
+
+    state: str
+    handle: int
+
+    @property
+    def host(self) -> "Host": ...
+    def start(self) -> None: ...
+    def lose(self) -> None: ...
 
 
 class Host:
@@ -66,8 +76,8 @@ class Host:
         )
 
     @property
-    def apps(self) -> "list[ProducerApp | ConsumerApp]":
-        return [app for app in self.world.apps if app.host is self]
+    def apps(self) -> "list[User]":
+        return [app for app in self.world.users if app.host is self]
 
     def on_output(self, output: Output) -> None:
         kind = type(output)

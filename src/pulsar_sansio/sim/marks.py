@@ -33,7 +33,7 @@ from ..client.requests import Requests
 from ..client.window import Window
 from ..core.buffers import ReceiveBuffer
 from ..model.errors import BrokerError, ConnectionLost, FrameError, TimedOut
-from .nodes import BrokerNode
+from .broker_node import BrokerNode
 from .world import World
 
 Condition: TypeAlias = "Callable[..., object]"

@@ -21,7 +21,7 @@ from ..client.outputs import (
     Writable,
 )
 from ..model.config import OutgoingMessage, ProducerSpec
-from ..model.errors import ClosedError, ProducerQueueIsFull, TimedOut
+from ..model.errors import ClosedError, ProducerQueueIsFull, PulsarError, TimedOut, TopicTerminated
 from .clock import SECOND
 from .hosts import HURRY, REOPEN_DELAY, Host
 from .model import ProducerRecord, Sent
@@ -53,6 +53,8 @@ class ProducerApp:
         self.number_healed = plan.messages
         """The first message that was sent in good weather."""
         self.full = False
+        self.ended = False
+        """The topic has ended: nothing more can be sent."""
         self._generation = 0
 
     @property
@@ -69,7 +71,7 @@ class ProducerApp:
         self.world.clock.after(self.stream.below(self.plan.pause), self.open)
 
     def open(self) -> None:
-        if self.state != "idle" or self.world.closing or self.host.closing is not None:
+        if self.state != "idle" or self.ended or self.world.closing or self.host.closing is not None:
             return
         world, plan = self.world, self.plan
         self.incarnation += 1
@@ -246,7 +248,8 @@ class ProducerApp:
 
     def _reopen_later(self) -> None:
         self.state = "idle"
-        self.world.clock.after(REOPEN_DELAY + self.stream.below(SECOND), self.open)
+        if not self.ended:
+            self.world.clock.after(REOPEN_DELAY + self.stream.below(SECOND), self.open)
 
     def on_output(self, output: Output) -> None:
         record, model = self.record, self.world.model
@@ -271,10 +274,12 @@ class ProducerApp:
             record.ready_at = self.attached_at = self.world.clock.now
             self._generation += 1
             self._later(self._generation)
-        elif kind is ProducerFailed:
+        elif isinstance(output, ProducerFailed):
+            self._look_at(output.error)
             self._gone(ready=False)
         elif isinstance(output, Closed):
-            if output.error is not None:
+            self._look_at(output.error)
+            if output.error is not None and not self.ended:
                 raise ViolationError("INV-N9", f"{record.tag} ends by itself: {output.error}")
             self._gone(ready=True)
         elif isinstance(output, (RequestDone, RequestFailed)):
@@ -288,6 +293,15 @@ class ProducerApp:
             self.attached_at = self.world.clock.now
         else:
             raise ViolationError("INV-N2", f"{record.tag} is told {kind.__name__}")
+
+    def _look_at(self, error: PulsarError | None) -> None:
+        """The topic may have ended: then so does the work."""
+        if isinstance(error, TopicTerminated):
+            assert self.record is not None
+            if not self.record.topic.ended:
+                raise ViolationError("BROKER-43", f"{self.record.tag} is told {error}, and nobody ended it")
+            self.ended = True
+            self.left = 0
 
     def _check_excuse(self, failed: SendFailed) -> None:
         """INV-P1: once everything is healed, a message does not time out while its producer is attached to a

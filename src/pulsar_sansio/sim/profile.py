@@ -74,6 +74,37 @@ class SubscriptionPlan:
 
 
 @dataclass(slots=True)
+class VisitorPlan:
+    """One who subscribes for a while and leaves nothing behind."""
+
+    client: int
+    topic: int
+    durable: bool
+    """Makes a subscription and removes it; else reads without one."""
+    stay: int
+    """Nanoseconds of a visit, and between two of them, at most."""
+    queue: int
+
+
+@dataclass(slots=True)
+class EndPlan:
+    """A topic that is terminated so many nanoseconds after applications begin."""
+
+    topic: int
+    after: int
+
+
+@dataclass(slots=True)
+class BrokerPlan:
+    """What one broker is like. All share the options of `Profile.broker`."""
+
+    protocol_version: int = 21
+    feature_flags: bool = True
+    slowness: int = 0
+    """Nanoseconds that bytes wait, at most, until the broker reads them."""
+
+
+@dataclass(slots=True)
 class Profile:
     """Everything drawn for one seed."""
 
@@ -106,6 +137,17 @@ class Profile:
     """Nanoseconds after healing at which all wires are reset once more, 0 for never: what is lost then is
     not made good by anything that follows."""
     store_delay: int = MILLISECOND
+    brokers: list[BrokerPlan] = field(default_factory=list)
+    """None named is one of the latest kind."""
+    all_addresses: bool = False
+    """The service URL names every broker, not the first alone."""
+    redirect_permille: int = 0
+    """Of the lookups that meet a broker that does not serve the topic, how many are redirected; the others
+    are told at once where to connect."""
+    stale_lookup_permille: int = 0
+    """Of the same, how many hear who served the topic before."""
+    visitors: list[VisitorPlan] = field(default_factory=list)
+    ends: list[EndPlan] = field(default_factory=list)
 
     @property
     def messages(self) -> int:
@@ -129,7 +171,7 @@ class Profile:
 def draw(streams: Streams, faults: bool = True, messages: int | None = None) -> Profile:
     """The profile of a seed. `messages`: about how many are sent, in place of what would be drawn."""
     draw = streams.stream("profile")
-    clients = draw.between(1, 4)
+    clients = draw.between(1, 8)
     topics = draw.weighted([(1, 5), (2, 3), (3, 1)])
     subscriptions = [
         SubscriptionPlan(topic, draw.choice(list(SubscriptionType)))
@@ -179,7 +221,40 @@ def draw(streams: Streams, faults: bool = True, messages: int | None = None) -> 
             profile.consumers.append(_consumer(draw, profile, index))
     if faults:
         _draw_faults(draw, profile)
+    _draw_brokers(streams.stream("brokers"), profile)
+    _draw_visitors(streams.stream("visitors"), profile)
+    ends = streams.stream("ends")
+    if ends.chance(80):
+        profile.ends.append(EndPlan(ends.below(topics), ends.spread(10 * MILLISECOND, 10 * SECOND)))
     return profile
+
+
+def _draw_visitors(draw: Stream, profile: Profile) -> None:
+    for _ in range(draw.weighted([(0, 7), (1, 2), (2, 1)])):
+        profile.visitors.append(
+            VisitorPlan(
+                client=draw.below(profile.clients),
+                topic=draw.below(profile.topics),
+                durable=draw.chance(500),
+                stay=draw.spread(20 * MILLISECOND, 3 * SECOND),
+                queue=draw.choice([1, 3, 100]),
+            )
+        )
+
+
+def _draw_brokers(draw: Stream, profile: Profile) -> None:
+    """How many there are, and what each is like."""
+    for _ in range(draw.weighted([(1, 5), (2, 3), (3, 2)])):
+        plan = BrokerPlan()
+        if draw.chance(400):
+            plan.protocol_version = draw.choice([20, 19, 17, 16, 15, 12])
+        plan.feature_flags = plan.protocol_version >= 19 and draw.chance(800)
+        if draw.chance(100):
+            plan.slowness = draw.spread(100 * MICROSECOND, 20 * MILLISECOND)
+        profile.brokers.append(plan)
+    profile.all_addresses = draw.chance(500)
+    profile.redirect_permille = draw.choice([0, 500, 1000])
+    profile.stale_lookup_permille = draw.choice([0, 0, 200])
 
 
 def _producer(draw: Stream, profile: Profile, messages: int) -> ProducerPlan:

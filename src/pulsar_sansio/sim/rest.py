@@ -10,10 +10,15 @@ from ..model.config import SubscriptionType
 from .model import AUDIT
 from .nodes import ClientNode
 from .violations import ViolationError
+from .visitor import Visited
 from .watch_client import held_back
 
 if TYPE_CHECKING:
     from .world import World
+
+
+END_OF_TOPIC_VERSION = 21
+"""Protocol version from which our broker says that a topic has ended: a client of 20 drops its connection."""
 
 
 def all_sent(world: "World") -> bool:
@@ -27,24 +32,45 @@ def drained(world: "World") -> bool:
         for subscription in topic.subscriptions.values():
             if subscription.name != AUDIT and not subscription.everything_acknowledged():
                 return False
-    broker = world.brokers[0].broker
-    assert broker is not None
     for name, topic in world.model.topics.items():
+        broker = world.cluster.serving(name)
+        if broker is None:
+            return False
         found = broker.stats(name)["subscriptions"]
         for subscription in topic.subscriptions.values():
-            if (
+            if isinstance(subscription, Visited):
+                # Without faults no SUBSCRIBE arrives after the UNSUBSCRIBE that ended the visit.
+                if subscription.durable and subscription.name in found and not world.profile.fault_gap:
+                    return False
+            elif (
                 subscription.name in found
                 and subscription.name != AUDIT
                 and found[subscription.name]["backlog"]
             ):
                 return False
-    return all_attached(world)
+    visits = all(visitor.done for visitor in world.visitors)
+    return visits and world.administrator.done and all_attached(world) and all_told(world)
+
+
+def all_told(world: "World") -> bool:
+    """BROKER-43: who has acknowledged everything of a topic that has ended is told so, if its version knows
+    the command."""
+    for consumer in world.consumers:
+        topic = world.topics[consumer.plan.topic]
+        if (
+            topic in world.administrator.ends
+            and consumer.state == "open"
+            and not consumer.told_end
+            and world.cluster.node_of(topic).config.protocol_version >= END_OF_TOPIC_VERSION
+        ):
+            return False
+    return True
 
 
 def all_attached(world: "World") -> bool:
     """INV-N5; of several consumers of an exclusive subscription one. What they asked for is answered."""
     for app in world.producers:
-        if app.state != "open" or not app.attached:
+        if not app.ended and (app.state != "open" or not app.attached):
             return False
     exclusive: dict[str, bool] = {}
     for consumer in world.consumers:
@@ -78,15 +104,17 @@ def what_is_left(world: "World") -> str:
                     f"not acknowledged, first {missing[0]}"
                 )
     if not left:
-        broker = world.brokers[0].broker
-        assert broker is not None
         left = [
             f"{name}/{subscription}: backlog {found['backlog']} at the broker"
             for name in world.model.topics
+            if (broker := world.cluster.serving(name)) is not None
             for subscription, found in broker.stats(name)["subscriptions"].items()
             if subscription != AUDIT and found["backlog"]
         ]
     left += [f"{app.handle} is {app.state} and not attached" for app in world.apps if not app.attached]
+    left += [f"visitor {each.handle} is {each.state}" for each in world.visitors if not each.done]
+    if not all_told(world):
+        left.append("somebody is not told that a topic has ended")
     return "not done in time: " + ("; ".join(left) or "acknowledgements are not confirmed")
 
 
@@ -128,15 +156,16 @@ def check_permits(world: "World") -> None:
 def check_attachments(world: "World") -> None:
     """INV-N4: the broker has nobody on a sound wire whom no application has."""
     tags = {app.record.tag for app in world.producers if app.record is not None}
-    names = {app.record.name for app in world.consumers if app.record is not None}
+    records = [app.record for app in world.consumers] + [visitor.record for visitor in world.visitors]
+    names = {record.name for record in records if record is not None}
     sound = {
         f"{wire.client.name}:{wire.number}"
         for wire in world.network.wires.values()
         if wire.client_open and wire.broker_open and not wire.to_broker.lost and not wire.to_client.lost
     }
-    broker = world.brokers[0].broker
-    assert broker is not None
     for topic in world.model.topics:
+        broker = world.cluster.serving(topic)
+        assert broker is not None, "somebody serves every topic at rest"
         stats = broker.stats(topic)
         for producer in stats["publishers"]:
             if producer["address"] in sound and producer["metadata"].get("tag") not in tags:
@@ -152,11 +181,10 @@ def check_attachments(world: "World") -> None:
 def brokers_are_alone(world: "World") -> bool:
     if world.network.wires:
         return False
-    for node in world.brokers:
-        broker = node.broker
-        assert broker is not None
-        for name in world.model.topics:
-            stats = broker.stats(name)
-            if stats["publishers"] or any(each["consumers"] for each in stats["subscriptions"].values()):
-                return False
+    for name in world.model.topics:
+        broker = world.cluster.serving(name)
+        assert broker is not None, "somebody serves every topic at rest"
+        stats = broker.stats(name)
+        if stats["publishers"] or any(each["consumers"] for each in stats["subscriptions"].values()):
+            return False
     return True

@@ -7,24 +7,23 @@ worlds like any other, with the same invariants and the same liveness.
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
-from ..client.outputs import Closed, ConsumerFailed, ConsumerReady, Deliverable, Output, RequestDone
-from ..client.outputs import RequestFailed as RequestRefused
-from ..model.config import (
-    BatchingPolicy,
-    CompressionType,
-    ConsumerSpec,
-    InitialPosition,
-    SubscriptionType,
-)
-from ..model.errors import ClosedError
+from ..model.config import BatchingPolicy, CompressionType, SubscriptionType
 from ..wire import proto
 from .clock import MILLISECOND, SECOND
-from .hosts import Host
-from .model import ConsumerRecord, Place, SubscriptionRecord
 from .network import Wire
-from .profile import ConsumerPlan, ProducerPlan, Profile, SubscriptionPlan, draw
+from .profile import (
+    BrokerPlan,
+    ConsumerPlan,
+    EndPlan,
+    ProducerPlan,
+    Profile,
+    SubscriptionPlan,
+    VisitorPlan,
+    draw,
+)
 from .streams import Streams
 from .world import World
 
@@ -53,6 +52,9 @@ def quiet_profile(
         cursor_flush_interval=0.01,
         failover_delay=0.05,
     )
+    profile.brokers, profile.all_addresses = [], False
+    profile.redirect_permille = profile.stale_lookup_permille = 0
+    profile.visitors, profile.ends = [], []
     profile.deduplication = False
     profile.keepalive, profile.operation_timeout, profile.max_backoff = 1.0, 2.0, 0.2
     profile.connections_per_broker = 1
@@ -210,8 +212,14 @@ def _reset_at_acknowledgement(world: ScenarioWorld) -> None:
     world.when_written(T.ACK, 1, world.reset_everything)
 
 
-def _visit(world: ScenarioWorld) -> None:
-    Visitor(world, world.hosts[0])
+def _move(world: ScenarioWorld, tell: str) -> None:
+    stream = world.streams.stream("move")
+    world.when_written(T.SEND, 2, lambda: world.cluster.move(world.topics[0], stream, tell))
+
+
+def _steal(world: ScenarioWorld) -> None:
+    stream = world.streams.stream("steal")
+    world.when_written(T.SEND, 2, lambda: world.cluster.steal(world.topics[0], stream))
 
 
 # --- the scenarios ------------------------------------------------------------------------------------------
@@ -385,82 +393,52 @@ def reset_while_acknowledging() -> Profile:
     return quiet_profile(consumers=1, kind=SubscriptionType.SHARED, messages=2)
 
 
-@scenario(_visit)
+@scenario()
 def unsubscribe() -> Profile:
     """A subscription is made, read from, and removed by its consumer."""
-    return quiet_profile(messages=3)
+    profile = quiet_profile(messages=3)
+    profile.visitors = [VisitorPlan(client=0, topic=0, durable=True, stay=20 * MILLISECOND, queue=2)]
+    return profile
 
 
-class Visited(SubscriptionRecord):
-    """A subscription that goes away: nothing has to be left in order when it does."""
-
-    def everything_acknowledged(self) -> bool:
-        return True
-
-    def missing(self) -> list[Place]:
-        return []
+@scenario()
+def read_without_a_subscription() -> Profile:
+    """A consumer reads everything, and nothing is kept of it."""
+    profile = quiet_profile(messages=4)
+    profile.visitors = [VisitorPlan(client=0, topic=0, durable=False, stay=SECOND, queue=2)]
+    return profile
 
 
-class Visitor:
-    """Subscribes, takes what comes, unsubscribes; begins again until that was confirmed once. It acknowledges
-    nothing, so whether the broker forgot the subscription can be seen by its backlog."""
+@scenario()
+def terminate() -> Profile:
+    """A topic is ended between two messages: the producer is refused, the consumer reads to the end."""
+    profile = quiet_profile(consumers=1, messages=6)
+    profile.ends = [EndPlan(0, 15 * MILLISECOND)]
+    return profile
 
-    def __init__(self, world: ScenarioWorld, host: Host) -> None:
-        self.world = world
-        self.host = host
-        self.number = 0
-        self.handle = 0
-        topic = world.model.topics[world.topics[0]]
-        self.record = Visited(topic, "visitor", SubscriptionType.EXCLUSIVE)
-        topic.subscriptions["visitor"] = self.record
-        self.open()
 
-    def open(self) -> None:
-        world, now = self.world, self.world.clock.now
-        if world.closing or self.host.closing is not None:
-            return
-        self.number += 1
-        name = f"visitor.{self.number}"
-        spec = ConsumerSpec(
-            topic=self.record.topic.name,
-            subscription=self.record.name,
-            consumer_name=name,
-            receiver_queue_size=2,
-            initial_position=InitialPosition.EARLIEST,
-        )
-        self.consumer = world.model.consumers[name] = ConsumerRecord(name, self.record, spec)
-        self.handle = self.host.node.client.subscribe(now, spec)
-        self.host.routes[self.handle] = self
-        world.client_watch.handles[name] = self.handle
-        world.trace.add(now, self.host.node.name, f"subscribe {name} is {self.handle}")
-        self.host.node.pump()
+def _two_brokers(**shape: Any) -> Profile:
+    profile = quiet_profile(**shape)
+    profile.brokers = [BrokerPlan(), BrokerPlan()]
+    profile.redirect_permille = 1000
+    return profile
 
-    def _unsubscribe(self) -> None:
-        world = self.world
-        if self.consumer.closed or world.closing or self.host.closing is not None:
-            return
-        try:
-            request = self.host.node.client.unsubscribe(world.clock.now, self.handle)
-        except ClosedError:
-            return
-        self.host.routes[request] = self
-        world.trace.add(world.clock.now, self.host.node.name, f"unsubscribe {self.handle}")
-        self.host.node.pump()
 
-    def on_output(self, output: Output) -> None:
-        world = self.world
-        if isinstance(output, Deliverable):
-            client = self.host.node.client
-            while (message := client.receive(world.clock.now, self.handle)) is not None:
-                world.model.deliver(self.consumer, message)
-        elif isinstance(output, ConsumerReady):
-            world.clock.after(20 * MILLISECOND, self._unsubscribe)
-        elif isinstance(output, RequestRefused):
-            world.clock.after(100 * MILLISECOND, self._unsubscribe)
-        elif isinstance(output, (Closed, ConsumerFailed)):
-            self.consumer.closed = True
-            self.host.routes.pop(self.handle, None)
-            if not isinstance(output, Closed):
-                world.clock.after(100 * MILLISECOND, self.open)
-        elif not isinstance(output, RequestDone):
-            self.consumer.rewinds += 1  # detached, or made active
+@scenario(partial(_move, tell="where"))
+def move_to_a_given_address() -> Profile:
+    """A topic goes to another broker in the middle of a burst; its clients are told which."""
+    profile = _two_brokers(consumers=1, messages=5)
+    profile.producers[0] = replace(profile.producers[0], burst=5)
+    return profile
+
+
+@scenario(partial(_move, tell="nothing"))
+def move_without_an_address() -> Profile:
+    """The same, and the clients have to find out; their lookups are redirected."""
+    return _two_brokers(consumers=1, kind=SubscriptionType.SHARED, messages=4)
+
+
+@scenario(_steal)
+def stale_owner() -> Profile:
+    """A broker goes on with a topic that another one serves, until the store refuses its records."""
+    return _two_brokers(consumers=1, messages=5)

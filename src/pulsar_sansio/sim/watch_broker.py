@@ -55,7 +55,16 @@ class ConsumerSeat:
 class SubscriptionState:
     """What a broker knows to be acknowledged."""
 
-    __slots__ = ("durable_bits", "durable_upto", "holders", "keys", "memory_bits", "memory_upto", "record")
+    __slots__ = (
+        "before",
+        "durable_bits",
+        "durable_upto",
+        "holders",
+        "keys",
+        "memory_bits",
+        "memory_upto",
+        "record",
+    )
 
     def __init__(self, record: SubscriptionRecord) -> None:
         self.record = record
@@ -67,6 +76,8 @@ class SubscriptionState:
         """The same, as far as confirmed to a client: a restart may not forget it."""
         self.holders: dict[Position, ConsumerSeat] = {}
         """Shared types: who has an entry that is neither acknowledged nor given back."""
+        self.before: SubscriptionState | None = None
+        """What a broker knew that served the topic before, and perhaps still believes to."""
         self.keys: dict[str, dict[Position, None]] = {}
         """Key_Shared: the entries of a key that somebody has, or had."""
 
@@ -74,6 +85,12 @@ class SubscriptionState:
         if position <= self.memory_upto:
             return -1
         return self.memory_bits.get(position, 0)
+
+    def ever_acknowledged(self, position: Position) -> int:
+        """The same, at any broker that ever served the topic."""
+        return self.acknowledged(position) | (
+            self.before.ever_acknowledged(position) if self.before is not None else 0
+        )
 
     def forget_unconfirmed(self) -> None:
         self.memory_bits = dict(self.durable_bits)
@@ -171,12 +188,25 @@ class BrokerWatch:
             for consumer in end.consumers.values():
                 self._release(consumer)
 
-    def died(self, wires: list[Wire]) -> None:
-        """A broker was killed: what it had not confirmed may be forgotten."""
+    def died(self, wires: list[Wire], topics: list[str]) -> None:
+        """A broker was killed: what it had not confirmed of its topics may be forgotten."""
         for wire in wires:
             self.ends.pop(wire.number, None)
-        for state in self.subscriptions.values():
-            state.forget_unconfirmed()
+        for (topic, _), state in self.subscriptions.items():
+            if topic in topics:
+                state.forget_unconfirmed()
+
+    def moved(self, topic: str, orderly: bool) -> None:
+        """Another broker serves the topic. Unless that was `orderly`, it knows what was confirmed, and the
+        one before goes on with what it knows until it learns of it."""
+        if orderly:
+            return
+        for key, state in self.subscriptions.items():
+            if key[0] == topic:
+                successor = self.subscriptions[key] = SubscriptionState(state.record)
+                successor.durable_bits, successor.durable_upto = dict(state.durable_bits), state.durable_upto
+                successor.forget_unconfirmed()
+                successor.before = state
 
     def check_acknowledged(self, consumer: ConsumerRecord, places: list[Place]) -> None:
         """INV-C4: the broker has these acknowledgements, as far as the client can know; then it must have
@@ -191,12 +221,12 @@ class BrokerWatch:
             return
         for place in places:
             position = place[:2]
-            if position in consumer.nacked or position <= state.memory_upto:
+            if position in consumer.nacked:
                 continue
             by_index = self.batch_index and consumer.spec.batch_index_acknowledgement
             if not by_index and len(record.topic.log[position].messages) > 1:
                 continue
-            if not state.acknowledged(position) >> place[2] & 1:
+            if not state.ever_acknowledged(position) >> place[2] & 1:
                 raise ViolationError(
                     "INV-C4", f"{consumer.name}: {place} is acknowledged, and the broker was not told"
                 )

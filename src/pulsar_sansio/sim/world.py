@@ -14,18 +14,20 @@ from typing import Any
 
 from ..client.outputs import Output
 from ..model.config import ClientConfig, SubscriptionType
+from .administrator import Administrator
 from .auditor import Auditor
+from .broker_node import BrokerNode
 from .checker import Side
 from .clock import MILLISECOND, SECOND, Clock
 from .cluster import Cluster
 from .consumer_app import ConsumerApp
 from .ends import BrokerEnds, ClientEnds, process
 from .faults import Injector, Weather
-from .hosts import CLOSED, Host, check_quiet
+from .hosts import CLOSED, Host, User, check_quiet
 from .mischief import Mischief
 from .model import AUDIT, ReferenceModel, SubscriptionRecord, TopicRecord
 from .network import Conditions, Network, Pipe, Wire
-from .nodes import BrokerNode, LivelockError
+from .nodes import LivelockError
 from .producer_app import ProducerApp
 from .profile import Profile, draw
 from .rest import all_sent, brokers_are_alone, check_attachments, check_permits, drained, still, what_is_left
@@ -34,6 +36,7 @@ from .streams import Streams
 from .trace import Trace
 from .transcript import describe
 from .violations import LivenessError, Outcome, ViolationError
+from .visitor import Visitor
 
 WALL_CLOCK_AT_START = 1_700_000_000_000
 """Milliseconds since 1970."""
@@ -98,7 +101,7 @@ class World:
         """One reset is still to come."""
         self.closing = False
         self.client_config = ClientConfig(
-            service_url="pulsar://broker-0:6650",
+            service_url=self._service_url(),
             operation_timeout=self.profile.operation_timeout,
             keepalive_interval=self.profile.keepalive,
             connect_timeout=self.profile.operation_timeout,
@@ -118,6 +121,8 @@ class World:
         self.hosts: list[Host] = []
         self.producers: list[ProducerApp] = []
         self.consumers: list[ConsumerApp] = []
+        self.visitors: list[Visitor] = []
+        self.administrator = Administrator(self)
 
     # --- what the parts use ---
 
@@ -128,6 +133,16 @@ class World:
     @property
     def apps(self) -> "list[ProducerApp | ConsumerApp]":
         return [*self.producers, *self.consumers]
+
+    def _service_url(self) -> str:
+        """One broker's address, or everybody's."""
+        count = len(self.profile.brokers) if self.profile.all_addresses else 1
+        return "pulsar://" + ",".join(f"broker-{index}:6650" for index in range(max(1, count)))
+
+    @property
+    def users(self) -> list[User]:
+        """Everybody who uses a client."""
+        return [*self.producers, *self.consumers, *self.visitors]
 
     def wall_time(self) -> int:
         """Milliseconds since 1970, as the machines' hosts believe."""
@@ -210,8 +225,10 @@ class World:
         self.hosts = [Host(self, index) for index in range(profile.clients)]
         self.producers = [ProducerApp(self, index, plan) for index, plan in enumerate(profile.producers)]
         self.consumers = [ConsumerApp(self, index, plan) for index, plan in enumerate(profile.consumers)]
-        for app in self.apps:
-            app.start()
+        self.visitors = [Visitor(self, index, plan) for index, plan in enumerate(profile.visitors)]
+        for user in self.users:
+            user.start()
+        self.administrator.start()
         self.injector.start()
         end = self.clock.now + profile.run_time
         self._until(
@@ -279,8 +296,11 @@ class World:
         self.rash = False
         self.healed = True
         self.cluster.heal()
-        for app in self.consumers:
-            app.wake()
+        for consumer in self.consumers:
+            consumer.wake()
+        for visitor in self.visitors:
+            visitor.wake()
+        self.administrator.heal()
         if "acknowledgement_refused" in self.faults:
             self.clock.after(3 * SECOND, self._ask_again)
         if self.profile.last_reset:
@@ -316,6 +336,7 @@ class World:
             if auditor.is_ready:
                 for name, topic in self.model.topics.items():
                     self.model.check_log(topic, auditor.found[name])
+                    self.administrator.check(name, auditor.found[name])
         auditor.close()
         self._until(auditor.closed, 60 * SECOND, "the last client does not close")
         check_quiet(auditor.node)

@@ -1,0 +1,76 @@
+"""The administrator of a world: ends topics for good.
+
+Owns what was asked of which topic and what was answered. A topic that is terminated takes nothing more:
+producers are told so, and every consumer is told when it has acknowledged all there is. The command is given
+again when the weather is good, because a broker that died may have forgotten it.
+"""
+
+from typing import TYPE_CHECKING
+
+from .clock import MILLISECOND
+from .profile import EndPlan
+from .violations import ViolationError
+
+if TYPE_CHECKING:
+    from .model import Place, Position
+    from .world import World
+
+
+class Administrator:
+    """One, for all topics."""
+
+    def __init__(self, world: "World") -> None:
+        self.world = world
+        self._plans: list[EndPlan] = world.profile.ends
+        self._asked: set[str] = set()
+        self.ends: dict[str, Position] = {}
+        """Topics that have ended and stay so: the last entry's position."""
+
+    def start(self) -> None:
+        for plan in self._plans:
+            self.world.clock.after(plan.after, self._end, self.world.topics[plan.topic])
+
+    def heal(self) -> None:
+        """Whatever was ended is ended now, for good."""
+        for topic in self._asked:
+            self.world.clock.after(0, self._end_for_good, topic)
+
+    def has_ended(self, topic: str) -> bool:
+        """Whether anybody may be told that it has."""
+        return topic in self._asked
+
+    def check(self, topic: str, found: "list[Place]") -> None:
+        """BROKER-43: nothing was stored behind the end."""
+        end = self.ends.get(topic)
+        if end is not None and found and found[-1][:2] > end:
+            raise ViolationError("BROKER-43", f"{topic} was ended at {end} and holds {found[-1]}")
+
+    @property
+    def done(self) -> bool:
+        return self._asked == set(self.ends)
+
+    def _terminate(self, topic: str) -> "Position | None":
+        cluster = self.world.cluster
+        broker, node = cluster.serving(topic), cluster.node_of(topic)
+        if broker is None or not node.up:
+            return None
+        self.world.trace.add(self.world.clock.now, node.name, f"terminate {topic}")
+        self._asked.add(topic)
+        self.world.model.topics[topic].ended = True
+        last = node.command(broker.terminate, topic)
+        return last.ledger_id, last.entry_id
+
+    def _end(self, topic: str) -> None:
+        if self.world.healed or topic in self._asked:
+            return
+        if self._terminate(topic) is None:
+            self.world.clock.after(100 * MILLISECOND, self._end, topic)
+        else:
+            self.world.count_fault("topic_terminated")
+
+    def _end_for_good(self, topic: str) -> None:
+        end = self._terminate(topic)
+        if end is None:
+            self.world.clock.after(10 * MILLISECOND, self._end_for_good, topic)
+        else:
+            self.ends[topic] = end

@@ -1,0 +1,207 @@
+"""Visitors: who subscribes for a while and leaves nothing behind.
+
+Owns two kinds of users. One makes a durable subscription, looks at what comes, and removes it again
+(UNSUBSCRIBE), over and over. The other reads without a durable subscription: nothing is acknowledged for it,
+so the client itself has to remember where to go on after a connection is lost, and no message may come twice
+or be left out in the life of one consumer.
+"""
+
+from typing import TYPE_CHECKING
+
+from ..client.outputs import (
+    Attached,
+    Closed,
+    ConsumerFailed,
+    ConsumerReady,
+    Deliverable,
+    Detached,
+    EndOfTopic,
+    Output,
+    RequestDone,
+    RequestFailed,
+)
+from ..model.config import ConsumerSpec, InitialPosition, SubscriptionType
+from ..model.errors import ClosedError
+from .clock import MILLISECOND
+from .hosts import REOPEN_DELAY, Host
+from .model import BEFORE_ALL, ConsumerRecord, Place, SubscriptionRecord, TopicRecord
+from .profile import VisitorPlan
+from .violations import ViolationError
+
+if TYPE_CHECKING:
+    from .world import World
+
+
+class Visited(SubscriptionRecord):
+    """A subscription that goes away: nothing has to be left in order when it does."""
+
+    def __init__(self, topic: TopicRecord, name: str, durable: bool) -> None:
+        super().__init__(topic, name, SubscriptionType.EXCLUSIVE)
+        self.durable = durable
+
+    def everything_acknowledged(self) -> bool:
+        return True
+
+    def missing(self) -> list[Place]:
+        return []
+
+
+class Visitor:
+    """One visitor, through as many consumers as it takes."""
+
+    def __init__(self, world: "World", index: int, plan: VisitorPlan) -> None:
+        self.world = world
+        self.index = index
+        self.plan = plan
+        self.stream = world.streams.stream(f"visitor {index}")
+        self.incarnation = 0
+        self.handle = 0
+        self.state = "idle"
+        """"idle", "opening", "open" or "closing"."""
+        self.attached = False
+        topic = world.model.topics[world.topics[plan.topic]]
+        self.subscription = Visited(topic, f"visit-{index}", plan.durable)
+        topic.subscriptions[self.subscription.name] = self.subscription
+        self.record: ConsumerRecord | None = None
+        self._waiting: int | None = None
+        """The request that ends the visit."""
+        self._leaves_something = False
+        """There may be a durable subscription."""
+
+    @property
+    def host(self) -> Host:
+        return self.world.hosts[self.plan.client]
+
+    @property
+    def done(self) -> bool:
+        """In good weather: who makes a subscription has removed it for the last time, who reads has read
+        everything."""
+        if self.plan.durable:
+            return self.state == "idle" and not self._leaves_something
+        order = self.subscription.topic.order
+        record = self.record
+        return (
+            self.state == "open"
+            and self.attached
+            and record is not None
+            and record.floor[:2] >= (order[-1] if order else BEFORE_ALL[:2])
+        )
+
+    # --- a visit --------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        self.world.clock.after(self.stream.below(self.plan.stay), self.open)
+
+    def open(self) -> None:
+        world, plan = self.world, self.plan
+        if self.state != "idle" or world.closing or self.host.closing is not None:
+            return
+        if world.healed and plan.durable and not self._leaves_something:
+            return
+        self._leaves_something = plan.durable
+        self.incarnation += 1
+        name = f"v{self.index}.{self.incarnation}"
+        spec = ConsumerSpec(
+            topic=self.subscription.topic.name,
+            subscription=self.subscription.name,
+            consumer_name=name,
+            receiver_queue_size=plan.queue,
+            initial_position=InitialPosition.EARLIEST,
+            durable=plan.durable,
+        )
+        self.record = world.model.consumers[name] = ConsumerRecord(name, self.subscription, spec)
+        self.state = "opening"
+        node = self.host.node
+        self.handle = node.client.subscribe(world.clock.now, spec)
+        self.host.routes[self.handle] = self
+        world.client_watch.handles[name] = self.handle
+        world.trace.add(world.clock.now, node.name, f"subscribe {name} is {self.handle}")
+        node.pump()
+
+    def leave(self, incarnation: int) -> None:
+        """End the visit: by UNSUBSCRIBE, or without it where closing is enough."""
+        world = self.world
+        if self.state != "open" or incarnation != self.incarnation or self.host.closing is not None:
+            return
+        if self._waiting is not None or world.closing or (world.healed and not self.plan.durable):
+            return
+        client, now = self.host.node.client, world.clock.now
+        unsubscribe = self.plan.durable or self.stream.chance(500)
+        try:
+            if unsubscribe:
+                self._waiting = client.unsubscribe(now, self.handle)
+            else:
+                self._waiting = client.close(now, self.handle)
+                self.state = "closing"
+        except ClosedError:
+            return
+        self.host.routes[self._waiting] = self
+        what = "unsubscribe" if unsubscribe else "close"
+        world.trace.add(now, self.host.node.name, f"{what} {self.handle}")
+        self.host.node.pump()
+
+    def _leave_later(self) -> None:
+        stay = self.stream.below(self.plan.stay)
+        if self.world.healed:
+            stay = min(stay, 100 * MILLISECOND)
+        self.world.clock.after(1 + stay, self.leave, self.incarnation)
+
+    def wake(self) -> None:
+        """The weather is good: go soon."""
+        self._leave_later()
+
+    def lose(self) -> None:
+        """The process is gone."""
+        if self.record is not None:
+            self.record.closed = True
+        self.state = "idle"
+        self.attached = False
+        self._waiting = None
+
+    def _take(self) -> None:
+        client, record = self.host.node.client, self.record
+        assert record is not None
+        try:
+            while (message := client.receive(self.world.clock.now, self.handle)) is not None:
+                self.world.model.deliver(record, message)
+        except ClosedError:
+            return
+
+    def on_output(self, output: Output) -> None:
+        record = self.record
+        assert record is not None
+        kind = type(output)
+        if kind is Deliverable:
+            self._take()
+        elif kind is ConsumerReady:
+            if self.state != "opening":
+                raise ViolationError("INV-N1", f"{record.name} is ready in state {self.state}")
+            self.state = "open"
+            self.attached = True
+            self._leave_later()
+        elif isinstance(output, RequestFailed):
+            self._waiting = None  # refused: it is as if it had not been asked for
+            self._leave_later()
+        elif isinstance(output, (Closed, ConsumerFailed)):
+            if isinstance(output, Closed) and output.error is not None:
+                raise ViolationError("INV-N9", f"{record.name} ends by itself: {output.error}")
+            self.host.routes.pop(self.handle, None)
+            self.lose()
+            self.world.clock.after(REOPEN_DELAY + self.stream.below(self.plan.stay), self.open)
+        elif kind is Detached:
+            self.attached = False
+            if self.plan.durable:
+                record.rewinds += 1  # nothing is acknowledged: all of it comes again
+        elif kind is Attached:
+            self.attached = True
+        elif kind is EndOfTopic:
+            self._check_end()
+        elif isinstance(output, RequestDone):
+            self._leaves_something = False
+        else:
+            raise ViolationError("INV-N2", f"{record.name} is told {kind.__name__}")
+
+    def _check_end(self) -> None:
+        topic = self.subscription.topic
+        if not self.world.administrator.has_ended(topic.name):
+            raise ViolationError("BROKER-43", f"{topic.name} is said to be at its end, and nobody ended it")
