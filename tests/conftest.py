@@ -2,7 +2,13 @@
 
 import pytest
 
+from tests.sim.checker import everywhere
+
 _not_run = pytest.StashKey[int]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(everywhere)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

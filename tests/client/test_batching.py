@@ -340,6 +340,7 @@ MESSAGES = st.lists(
     st.sampled_from([CompressionType.NONE, CompressionType.ZSTD]),
     st.integers(0, 2**32),
 )
+@pytest.mark.breaks("INV-P6", why="sequence ids of the application, in any order")
 def test_however_they_are_batched_every_message_is_sent_once_in_order(
     messages: list[bytes | OutgoingMessage],
     max_messages: int,

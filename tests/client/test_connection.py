@@ -410,6 +410,7 @@ def test_random_bytes_never_raise_and_memory_is_bounded(pieces: list[bytes], rea
     st.integers(0, 255),
     st.booleans(),
 )
+@pytest.mark.breaks("WIRE-21", why="the version in CONNECTED is what was damaged")
 def test_damaged_frames_never_raise(kind: int, position: int, value: int, ready: bool) -> None:
     script, link = opened()
     if ready:
@@ -453,6 +454,7 @@ def test_facts_about_unknown_links_are_ignored() -> None:
     assert not client.has_output
 
 
+@pytest.mark.breaks("CHECK-01", why="received by a link that is not connected, so not received")
 def test_a_link_cannot_be_connected_twice_nor_receive_before() -> None:
     script = Script()
     script.client.open_producer(script.now, SPEC)

@@ -63,6 +63,8 @@ from .script import (
     frame_success,
 )
 
+pytestmark = pytest.mark.breaks("WIRE-21", why="the version in CONNECTED is a lie")
+
 CODES = st.sampled_from([int(code) for code in ServerError])
 REQUESTS = st.integers(0, 12)
 SEQUENCES = st.integers(0, 12) | st.just(2**64 - 1)

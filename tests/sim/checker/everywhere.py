@@ -1,13 +1,15 @@
-"""A pytest plugin: the checker over every test that drives a client or a broker machine.
-
-    pytest -p tests.sim.checker.everywhere tests/client tests/broker tests/trio tests/sim
+"""The checker over every test that drives a client or a broker: a plugin that `tests/conftest.py` adds.
 
 Listens at the machines themselves: a client answers for what it writes, given what it was given, and a broker
-likewise; what the test plays for the other side may break any rule. A test that passes and shows a violation
-fails. `EXPECTED` lists what tests do on purpose behind the machine's back.
+likewise; what a test plays for the other side by hand may break any rule. Where the other side is a real
+broker or the official client, it answers for itself too.
+
+A test that passes and shows a violation fails. What a test does on purpose, behind the machine's back, it
+says: `@pytest.mark.breaks("WIRE-21", why="the version in CONNECTED is a lie")`. One that measures what the
+checker would change says `@pytest.mark.unwatched(why="memory is measured")`.
 """
 
-from collections.abc import Generator, Sequence
+from collections.abc import Collection, Generator, Sequence
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -17,25 +19,20 @@ from pulsar_sansio.broker import Broker
 from pulsar_sansio.client.client import Client
 from pulsar_sansio.sim.checker import Session, Side, Violation
 
-EXPECTED: dict[str, tuple[str, ...]] = {
-    # Received by a link that is not connected, so not received.
-    "CHECK-01": ("test_connection.py::test_a_link_cannot_be_connected_twice_nor_receive_before",),
-    # Requests made by hand, without their consumers.
-    "CHECK-57": ("test_requests.py::",),
-    # An application may acknowledge any id it has.
-    "INV-C4": ("test_verdicts.py::test_a_message_of_another_consumer_of_the_topic",),
-    # Sequence ids of the application, in any order.
-    "INV-P6": (
-        "test_batching.py::test_however_they_are_batched",
-        "test_producer.py::test_an_id_of_ones_own_is_sent_as_given_and_does_not_move_the_counter",
-        "trio/test_producer.py::test_everything_said_of_a_message_arrives",
-    ),
-    # The version in CONNECTED is what was damaged, or a lie.
-    "WIRE-21": ("test_connection.py::test_damaged_frames_never_raise", "client/test_hostile.py::"),
+NOT_HERE = {
+    "tests/sim/": "every world has a checker at both ends of every wire",
+    "tests/triosim/": "every run has a checker at both ends of every wire",
+    "tests/fuzz/": "peers break the rules there, applications too, and memory and time are measured",
+    "tests/bench/": "what is measured is speed",
 }
-"""Rule -> the tests that break it, or seem to, with good reason."""
+"""Folders whose tests are left alone, and why."""
 
-_violations: list[Violation] = []
+REAL_PEERS = {"real", "official"}
+"""Marks of tests whose other side is a program of its own."""
+
+_violations: list[tuple[Side, Violation]] = []
+"""With the side whose machine was listened at."""
+_listening = False
 
 
 def _listen(machine: type[Any], me: Side, one_peer: bool) -> None:
@@ -46,17 +43,18 @@ def _listen(machine: type[Any], me: Side, one_peer: bool) -> None:
         """A client has one for all of its links; of a broker's links nobody knows whose they are."""
         return sessions.setdefault(root, {}).setdefault(0 if one_peer else link, Session())
 
-    def note(root: Any, link: int, side: Side, data: bytes) -> None:
-        found = session(root, link).feed(link, side, data)
-        _violations.extend(violation for violation in found if violation.side is me)
+    def hear(root: Any, link: int, author: Side, data: bytes) -> None:
+        _violations.extend((me, violation) for violation in session(root, link).feed(link, author, data))
 
     def received(self: Any, now: int, link: int, data: bytes) -> None:
-        note(self, link, me.other, bytes(data))
+        if _listening:
+            hear(self, link, me.other, bytes(data))
         receive_data(self, now, link, data)
 
     def to_send(self: Any, link: int) -> Sequence[bytes]:
         chunks: Sequence[bytes] = data_to_send(self, link)
-        note(self, link, me, b"".join(chunks))
+        if _listening and chunks:
+            hear(self, link, me, b"".join(chunks))
         return chunks
 
     machine.receive_data, machine.data_to_send = received, to_send
@@ -68,12 +66,24 @@ _listen(Broker, Side.BROKER, one_peer=False)
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
+    global _listening
     _violations.clear()
-    result = yield
-    unexpected = [
-        violation
-        for violation in _violations
-        if not any(test in item.nodeid for test in EXPECTED.get(violation.rule_id, ()))
-    ]
+    _listening = not (item.nodeid.startswith(tuple(NOT_HERE)) or item.get_closest_marker("unwatched"))
+    try:
+        result = yield
+    finally:
+        _listening = False
+    excused = {rule for mark in item.iter_markers("breaks") for rule in mark.args}
+    both_sides = any(item.get_closest_marker(name) for name in REAL_PEERS)
+    unexpected = found(excused, both_sides)
     assert not unexpected, "\n".join(map(str, unexpected[:20]))
     return result
+
+
+def found(excused: Collection[str], both_sides: bool) -> list[Violation]:
+    """Violations since the test began, of the machines alone or of both sides, but for `excused` rules."""
+    return [
+        violation
+        for me, violation in _violations
+        if (both_sides or violation.side is me) and violation.rule_id not in excused
+    ]
