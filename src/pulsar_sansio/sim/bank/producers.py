@@ -355,8 +355,9 @@ def sends_time_out_too_early(patches: Patches) -> None:
     """A tenth of the send timeout is enough, and there is one where none was asked for."""
 
     def init(original: Any, self: Any, *arguments: Any) -> None:
-        *others, send_timeout, on_timeout = arguments
-        original(self, *others, send_timeout // 10 or 1_000_000_000, on_timeout)
+        context, handle, wire_id, partition, send_timeout, *others = arguments
+        shorter = send_timeout // 10 or 1_000_000_000
+        original(self, context, handle, wire_id, partition, shorter, *others)
 
     patches.around(Window, "__init__", init)
 
