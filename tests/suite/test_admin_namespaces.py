@@ -65,7 +65,7 @@ async def test_a_tenant_from_making_to_deleting(broker: BrokerUnderTest, local_n
     ("body", "status", "reason"),
     [
         (None, 412, "TenantInfo is null"),
-        ({"adminRoles": []}, 412, "Clusters cannot be empty or blank"),
+        ({"adminRoles": []}, 412, "Clusters cannot be null"),
         ({"allowedClusters": []}, 412, "Clusters cannot be empty or blank"),
         ({"allowedClusters": ["nowhere"]}, 412, "Clusters do not exist"),
         ([1], 400, None),
@@ -153,7 +153,7 @@ async def test_the_record_of_a_namespace_has_what_pulsars_has(
     assert (bundles["boundaries"][0], bundles["boundaries"][-1]) == ("0x00000000", "0xffffffff")
 
 
-POLICIES = {
+POLICIES: dict[str, list[object]] = {
     "deduplication": [True, False],
     "messageTTL": [30, 0],
     "retention": [

@@ -185,6 +185,7 @@ def _subscription_stats(subscription: AnySubscription, rates: Rates, options: St
         "unackedMessages": unacked if shared is not None else 0,
         "type": "None" if subscription.kind is None else SubType.Name(subscription.kind),
         "totalMsgExpired": subscription.expired,
+        "lastExpireTimestamp": _moment(broker, subscription.expired_at),
         "lastConsumedFlowTimestamp": _moment(broker, subscription.flowed_at),
         "lastConsumedTimestamp": max((_moment(broker, each.delivered_at) for each in consumers), default=0),
         "lastAckedTimestamp": max((_moment(broker, each.acknowledged_at) for each in consumers), default=0),
@@ -195,6 +196,7 @@ def _subscription_stats(subscription: AnySubscription, rates: Rates, options: St
         "isDurable": subscription.durable,
         "isReplicated": False,
         "allowOutOfOrderDelivery": isinstance(dispatcher, KeyShared) and dispatcher.allow_out_of_order,
+        "consumersAfterMarkDeletePosition": {},
         "nonContiguousDeletedMessagesRanges": ranges,
         "delayedMessageIndexSizeInBytes": 0,
         "subscriptionProperties": dict(subscription.properties),
@@ -245,7 +247,7 @@ def _consumer_stats(subscription: AnySubscription, consumer: Consumer, rates: Ra
         "consumerName": consumer.name,
         "availablePermits": consumer.permits,
         "available_permits": consumer.permits,
-        "unackedMessages": unacked,
+        "unackedMessages": unacked if isinstance(dispatcher, Shared) else 0,
         "unacked": unacked,
         "blockedConsumerOnUnackedMsgs": consumer.blocked,
         "priorityLevel": consumer.priority,
@@ -440,5 +442,6 @@ def _moment(broker: "Broker", at: int) -> int:
 
 
 def _date(broker: "Broker", wall_time: int) -> str:
-    """With milliseconds, where `wall_text` has seconds."""
-    return f"{broker.wall_text(wall_time)[:-1]}.{wall_time % 1000:03}Z"
+    """With the milliseconds that `wall_text` leaves out, written as Java writes them."""
+    fraction = f".{wall_time % 1000:03}".rstrip("0").rstrip(".")
+    return f"{broker.wall_text(wall_time)[:-1]}{fraction}Z"

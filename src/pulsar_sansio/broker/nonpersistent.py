@@ -29,6 +29,7 @@ class VolatileSubscription:
     durable = False
     backlog = 0
     expired = 0
+    expired_at = -1
     advanced_at = -1
     properties = ()
 

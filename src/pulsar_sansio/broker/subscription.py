@@ -54,7 +54,9 @@ class Subscription:
         """Messages and bytes delivered to consumers that are gone."""
         self.flowed_at = -1
         self.advanced_at = -1
-        """When the last FLOW came and when the mark-delete position moved last (ns); -1 is never."""
+        self.expired_at = -1
+        """When the last FLOW came, when the mark-delete position moved last, and when expiry was looked for
+        last (ns); -1 is never."""
         self.orphaned_at = self.context.now
         """Non-durable: when a seek sent its last consumer away; it is expected back soon."""
         self.read_limits()

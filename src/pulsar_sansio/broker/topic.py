@@ -267,6 +267,7 @@ class Topic:
                 before = subscription.backlog
                 moved = subscription.skip_up_to(mark_delete)
                 subscription.expired += before - subscription.backlog
+                subscription.expired_at = self.context.now
                 if moved and subscription.dispatcher is not None:
                     subscription.dispatcher.dispatch()
 

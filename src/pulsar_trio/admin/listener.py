@@ -73,6 +73,9 @@ def _options(request: Request) -> Answer:
     raise AssertionError("no route has the method OPTIONS")
 
 
+_CONTINUE = h11.InformationalResponse(status_code=100, headers=[], reason=b"Continue")
+
+
 class AdminListener:
     """Serves the administration of one broker on accepted connections."""
 
@@ -109,7 +112,7 @@ class _Connection:
                 with trio.move_on_after(REQUEST_TIME) as time:
                     request = await self._next_request()
                 if time.cancelled_caught:
-                    if self._http.their_state is h11.IDLE:
+                    if self._http.their_state is h11.IDLE and not self._http.trailing_data[0]:
                         return
                     await self.refuse(408, f"the request did not arrive in {REQUEST_TIME:g} s")
                     return
@@ -140,6 +143,8 @@ class _Connection:
         head = await self._next_event()
         if not isinstance(head, h11.Request):
             return None
+        if len(head.target) + sum(len(name) + len(value) for name, value in head.headers) > MAX_HEADER_BYTES:
+            raise Refused(431, f"the head of a request may have at most {MAX_HEADER_BYTES} bytes")
         content_type = b""
         for name, value in head.headers:
             if name == b"content-length" and (len(value) > 15 or int(value) > MAX_BODY_BYTES):
@@ -152,7 +157,7 @@ class _Connection:
         body = bytearray()
         while True:
             if self._http.they_are_waiting_for_100_continue:
-                await self._send(h11.InformationalResponse(status_code=100, headers=[]))
+                await self._send(_CONTINUE)
             event = await self._next_event()
             if not isinstance(event, h11.Data):
                 break

@@ -61,6 +61,8 @@ def _roles(broker: Administrator, request: Request) -> list[str]:
         raise Refused(412, "TenantInfo is null")
     given = request.json_object()
     clusters, roles = given.get("allowedClusters"), given.get("adminRoles") or []
+    if clusters is None:
+        raise Refused(412, "Clusters cannot be null")
     if (
         not isinstance(clusters, list)
         or not clusters

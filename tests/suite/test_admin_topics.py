@@ -1,0 +1,328 @@
+"""Topics over HTTP: made, grown, listed, unloaded, ended and deleted as a real Pulsar does it."""
+
+import trio
+
+from pulsar_sansio import TopicTerminated
+from pulsar_trio import Client
+from tests.real_pulsar.admin import topic_path
+
+from .brokers import BrokerUnderTest
+from .helpers import numbers, payloads, receive, receive_and_acknowledge, rest
+
+IDS = {"ledgerId", "entryId", "partitionIndex", "batchIndex", "batchSize"}
+
+
+async def test_a_topic_from_making_to_deleting(broker: BrokerUnderTest, topic: str) -> None:
+    path = topic_path(topic)
+    not_found = (404, f"Topic {topic} not found")
+    assert await broker.request("GET", f"{path}/stats") == not_found
+    assert await broker.request("GET", f"{path}/partitions") == not_found
+    assert await broker.request("DELETE", path) == not_found
+    assert await broker.request("PUT", path) == (204, None)
+    assert await broker.request("PUT", path) == (409, "This topic already exists")
+    assert await broker.request("PUT", f"{path}/partitions", 2) == (409, "This topic already exists")
+    assert await broker.request("GET", f"{path}/partitions") == (200, {"partitions": 0, "deleted": False})
+    _, listed = await broker.request("GET", "/admin/v2/persistent/public/default")
+    assert topic in listed
+    _, listed = await broker.request("GET", "/admin/v2/namespaces/public/default/topics")
+    assert topic in listed
+    assert (await broker.request("DELETE", f"{path}/partitions"))[0] == 409
+    assert await broker.request("DELETE", path) == (204, None)
+    assert await broker.request("GET", f"{path}/stats") == not_found
+
+
+async def test_a_topic_with_properties(broker: BrokerUnderTest, topic: str) -> None:
+    assert await broker.request("PUT", topic_path(topic), {"colour": "blue"}) == (204, None)
+    assert await broker.request("GET", f"{topic_path(topic)}/properties") == (200, {"colour": "blue"})
+
+
+async def test_names_with_letters_that_paths_escape(broker: BrokerUnderTest, topic: str) -> None:
+    name = f"{topic} ü?#%&+"
+    assert await broker.request("PUT", topic_path(name)) == (204, None)
+    _, listed = await broker.request("GET", "/admin/v2/persistent/public/default")
+    assert name in listed
+    assert await broker.request("DELETE", topic_path(name)) == (204, None)
+
+
+async def test_a_partitioned_topic_from_making_to_deleting(broker: BrokerUnderTest, topic: str) -> None:
+    path = topic_path(topic)
+    assert await broker.request("PUT", f"{path}/partitions", 2) == (204, None)
+    assert await broker.request("PUT", f"{path}/partitions", 2) == (409, "This topic already exists")
+    assert await broker.request("PUT", path) == (409, "This topic already exists")
+    assert await broker.request("GET", f"{path}/partitions") == (200, {"partitions": 2, "deleted": False})
+    _, partitioned = await broker.request("GET", "/admin/v2/persistent/public/default/partitioned")
+    assert topic in partitioned
+    _, listed = await broker.request("GET", "/admin/v2/persistent/public/default")
+    assert {f"{topic}-partition-0", f"{topic}-partition-1"} <= set(listed)
+    assert topic not in listed
+    assert (await broker.request("DELETE", path))[0] == 409
+    assert await broker.request("PUT", f"{path}/unload") == (204, None)
+    assert await broker.request("DELETE", f"{path}/partitions") == (204, None)
+    gone = await broker.request("DELETE", f"{path}/partitions")
+    assert gone == (404, f"Topic {topic} not found.")
+    _, listed = await broker.request("GET", "/admin/v2/persistent/public/default")
+    assert f"{topic}-partition-0" not in listed
+
+
+async def test_numbers_of_partitions_that_cannot_be(broker: BrokerUnderTest, topic: str) -> None:
+    path = f"{topic_path(topic)}/partitions"
+    for number in (0, -1):
+        refused = await broker.request("PUT", path, number)
+        assert refused == (406, "Number of partitions should be more than 0")
+    assert (await broker.request("PUT", path, "x"))[0] == 400
+    assert (await broker.request("PUT", path, [3]))[0] == 400
+    assert await broker.request("PUT", path) == (400, "The request entity cannot be empty.")
+    one_of_them = topic_path(f"{topic}-partition-1")
+    named_like_one = await broker.request("PUT", f"{one_of_them}/partitions", 2)
+    assert named_like_one == (412, "Partitioned Topic Name should not contain '-partition-'")
+    assert (await broker.request("PUT", one_of_them))[0] == 412, "of which topic?"
+
+
+async def test_partitions_grow_and_keep_what_is_in_the_old_ones(
+    broker: BrokerUnderTest, client: Client, topic: str
+) -> None:
+    path = f"{topic_path(topic)}/partitions"
+    assert await broker.request("PUT", path, 1) == (204, None)
+    assert await client.partitions(topic) == 1
+    async with client.subscribe(f"{topic}-partition-0", "sub"):
+        pass
+    async with client.create_producer(f"{topic}-partition-0") as producer:
+        await producer.send_many(payloads(5))
+    assert await broker.request("POST", path, 3) == (204, None)
+    assert await broker.request("POST", path, 3) == (204, None), "as many as there are"
+    assert await client.partitions(topic) == 3
+    fewer = await broker.request("POST", path, 2)
+    assert fewer == (422, "Desired partitions 2 can't be less than the current partitions 3.")
+    assert await client.partitions(topic) == 3
+    async with client.create_producer(f"{topic}-partition-2") as producer:
+        await producer.send_many(payloads(2))
+    for partition, count in ((0, 5), (2, 2)):
+        async with client.subscribe(f"{topic}-partition-{partition}", "sub") as consumer:
+            assert numbers(await receive_and_acknowledge(consumer, count)) == list(range(count))
+
+
+async def test_only_partitioned_topics_grow(broker: BrokerUnderTest, topic: str) -> None:
+    path = f"{topic_path(topic)}/partitions"
+    refused = (409, f"Topic {topic} is not the partitioned topic.")
+    assert await broker.request("POST", path, 3) == refused
+    assert await broker.request("PUT", topic_path(topic)) == (204, None)
+    assert await broker.request("POST", path, 3) == refused
+
+
+async def test_topics_need_a_namespace(broker: BrokerUnderTest, local_name: str) -> None:
+    path = f"/admin/v2/persistent/public/{local_name}"
+    assert await broker.request("PUT", f"{path}/t") == (404, "Namespace not found")
+    assert await broker.request("PUT", f"{path}/t/partitions", 2) == (404, "Namespace not found")
+    assert await broker.request("GET", f"{path}/t/partitions") == (404, "Namespace not found")
+    assert await broker.request("GET", path) == (404, "Namespace does not exist")
+    assert await broker.request("GET", f"{path}/partitioned") == (404, "Namespace does not exist")
+    assert (await broker.request("GET", f"/lookup/v2/topic/persistent/public/{local_name}/t"))[0] == 404
+
+
+async def test_partitions_asked_for_by_who_is_going_to_use_the_topic(
+    broker: BrokerUnderTest, topic: str
+) -> None:
+    """As a client with an http:// service URL asks: 0 for a topic that may come into being."""
+    found = await broker.request("GET", f"{topic_path(topic)}/partitions?checkAllowAutoCreation=true")
+    assert found == (200, {"partitions": 0, "deleted": False})
+
+
+async def test_lookup(broker: BrokerUnderTest, topic: str) -> None:
+    path = f"/lookup/v2/topic/persistent/public/default/{topic.rpartition('/')[2]}"
+    status, found = await broker.request("GET", path)
+    assert status == 200
+    assert found["brokerUrl"] == found["nativeUrl"]
+    assert found["brokerUrl"].endswith(broker.url.rpartition(":")[2])
+    assert found["brokerUrlSsl"] == ""
+    assert found["httpUrl"].endswith(broker.admin.url.rpartition(":")[2])
+    status, bundle = await broker.request("GET", f"{path}/bundle")
+    assert status == 200
+    assert bundle.startswith("0x")
+
+
+async def test_unloading_sends_everybody_away_and_they_come_back(
+    broker: BrokerUnderTest, client: Client, topic: str
+) -> None:
+    async with client.subscribe(topic, "sub", "exclusive") as consumer:
+        async with client.create_producer(topic) as producer:
+            await producer.send_many(payloads(5))
+            await receive_and_acknowledge(consumer, 5)
+            await consumer.flush()
+            before = (await broker.request("GET", f"{topic_path(topic)}/stats"))[1]["publishers"][0]
+            assert await broker.request("PUT", f"{topic_path(topic)}/unload") == (204, None)
+            await producer.send_many(payloads(5, start=5))
+            after = (await broker.request("GET", f"{topic_path(topic)}/stats"))[1]["publishers"][0]
+            assert numbers(await receive_and_acknowledge(consumer, 5)) == list(range(5, 10))
+            assert await rest(consumer) == []
+            assert before["producerName"] == after["producerName"]
+            assert before["connectedSince"] != after["connectedSince"], "it is a new one"
+
+
+async def test_unloading_a_namespace(broker: BrokerUnderTest, client: Client, local_name: str) -> None:
+    assert await broker.request("PUT", f"/admin/v2/namespaces/public/{local_name}") == (204, None)
+    topic = f"persistent://public/{local_name}/t"
+    async with client.create_producer(topic) as producer:
+        await producer.send(b"0")
+        before = (await broker.request("GET", f"{topic_path(topic)}/stats"))[1]["publishers"][0]
+        assert await broker.request("PUT", f"/admin/v2/namespaces/public/{local_name}/unload") == (204, None)
+        await producer.send(b"1")
+        after = (await broker.request("GET", f"{topic_path(topic)}/stats"))[1]["publishers"][0]
+        assert before["connectedSince"] != after["connectedSince"]
+
+
+async def test_a_terminated_topic_takes_no_more(broker: BrokerUnderTest, client: Client, topic: str) -> None:
+    path = topic_path(topic)
+    async with client.create_producer(topic, batching=None) as producer:
+        last = await producer.send(b"0")
+        status, message_id = await broker.request("POST", f"{path}/terminate")
+        assert (status, set(message_id)) == (200, IDS)
+        assert (message_id["ledgerId"], message_id["entryId"]) == (last.ledger_id, last.entry_id)
+        assert await broker.request("POST", f"{path}/terminate") == (200, message_id), "twice is once"
+        assert await broker.request("GET", f"{path}/lastMessageId") == (200, message_id)
+        try:
+            await producer.send(b"1")
+        except TopicTerminated:
+            pass
+        else:
+            raise AssertionError("a terminated topic took a message")
+
+
+async def test_terminating_what_is_empty_or_partitioned(broker: BrokerUnderTest, topic: str) -> None:
+    path = topic_path(topic)
+    assert await broker.request("PUT", f"{path}/partitions", 2) == (204, None)
+    refused = await broker.request("POST", f"{path}/terminate")
+    assert refused == (405, "Termination of a partitioned topic is not allowed")
+    status, each = await broker.request("POST", f"{path}/terminate/partitions")
+    assert (status, set(each)) == (200, {"0", "1"})
+    assert all(set(one) == IDS and one["entryId"] == -1 for one in each.values())
+    volatile = path.replace("/persistent/", "/non-persistent/")
+    refused = await broker.request("POST", f"{volatile}/terminate")
+    assert refused == (406, "Need to provide a persistent topic name")
+
+
+async def test_a_topic_in_use_is_deleted_only_by_force(
+    broker: BrokerUnderTest, client: Client, topic: str
+) -> None:
+    path = topic_path(topic)
+    async with client.create_producer(topic) as producer, client.subscribe(topic, "sub"):
+        await producer.send(b"0")
+        refused = await broker.request("DELETE", path)
+        assert refused == (412, "Topic has 2 connected producers/consumers")
+    await trio.sleep(0.1)
+    assert await broker.request("DELETE", path) == (204, None), "subscriptions without consumers go with it"
+    async with client.create_producer(topic) as producer:
+        await producer.send(b"1")
+        assert await broker.request("DELETE", f"{path}?force=true") == (204, None)
+
+
+async def test_deduplication_is_switched_on_and_off(
+    broker: BrokerUnderTest, client: Client, local_name: str
+) -> None:
+    """Of a namespace in use: what has been sent already is stored again without it, and not with it."""
+    namespace = f"/admin/v2/namespaces/public/{local_name}"
+    assert await broker.request("PUT", namespace) == (204, None)
+    topic = f"persistent://public/{local_name}/t"
+    path = topic_path(topic)
+
+    async def send_twice() -> None:
+        for _ in range(2):
+            async with client.create_producer(
+                topic, name="p", batching=None, initial_sequence_id=-1
+            ) as producer:
+                await producer.send(b"0")
+
+    async def stored() -> int:
+        count: int = (await broker.request("GET", f"{path}/internalStats"))[1]["numberOfEntries"]
+        return count
+
+    async def status_is(wanted: str) -> None:
+        """A real Pulsar applies policies a little later."""
+        while (await broker.request("GET", f"{path}/stats"))[1]["deduplicationStatus"] != wanted:  # noqa: ASYNC110
+            await trio.sleep(0.02)
+
+    await send_twice()
+    assert await stored() == 2
+    assert await broker.request("POST", f"{namespace}/deduplication", True) == (204, None)
+    await status_is("Enabled")
+    await send_twice()
+    assert await stored() == 3, "the first is new to it"
+    assert await broker.request("POST", f"{path}/deduplicationEnabled", False) == (204, None)
+    await status_is("Disabled")
+    await send_twice()
+    assert await stored() == 5
+    while (await broker.request("GET", f"{path}/deduplicationEnabled")) != (200, False):  # noqa: ASYNC110
+        await trio.sleep(0.02)
+    assert await broker.request("DELETE", f"{path}/deduplicationEnabled") == (204, None)
+    await status_is("Enabled")
+
+
+async def test_topics_come_into_being_with_the_partitions_a_namespace_says(
+    broker: BrokerUnderTest, client: Client, local_name: str
+) -> None:
+    namespace = f"/admin/v2/namespaces/public/{local_name}"
+    assert await broker.request("PUT", namespace) == (204, None)
+    policy = {"allowAutoTopicCreation": True, "topicType": "partitioned", "defaultNumPartitions": 3}
+    assert await broker.request("POST", f"{namespace}/autoTopicCreation", policy) == (204, None)
+    path = f"/admin/v2/persistent/public/{local_name}/t/partitions?checkAllowAutoCreation=true"
+    assert await broker.request("GET", path) == (200, {"partitions": 3, "deleted": False})
+    assert await client.partitions(f"persistent://public/{local_name}/t") == 3
+
+
+async def test_a_subscription_from_making_to_deleting(
+    broker: BrokerUnderTest, client: Client, topic: str
+) -> None:
+    path = topic_path(topic)
+    async with client.create_producer(topic, batching=None) as producer:
+        ids = [await producer.send(payload) for payload in payloads(4)]
+    assert await broker.request("PUT", f"{path}/subscription/all", "earliest") == (204, None)
+    assert await broker.request("PUT", f"{path}/subscription/none", "latest") == (204, None)
+    exists = await broker.request("PUT", f"{path}/subscription/all", "latest")
+    assert exists == (409, "Subscription already exists for topic")
+    _, names = await broker.request("GET", f"{path}/subscriptions")
+    assert sorted(names) == ["all", "none"]
+
+    async def backlogs() -> tuple[int, int]:
+        subscriptions = (await broker.request("GET", f"{path}/stats"))[1]["subscriptions"]
+        return subscriptions["all"]["msgBacklog"], subscriptions["none"]["msgBacklog"]
+
+    assert await backlogs() == (4, 0)
+    assert await broker.request("POST", f"{path}/subscription/all/skip/1") == (204, None)
+    assert await backlogs() == (3, 0)
+    assert await broker.request("POST", f"{path}/subscription/all/skip_all") == (204, None)
+    assert await backlogs() == (0, 0)
+    position = {"ledgerId": ids[2].ledger_id, "entryId": ids[2].entry_id, "partitionIndex": -1}
+    assert await broker.request("POST", f"{path}/subscription/none/resetcursor", position) == (204, None)
+    assert await backlogs() == (0, 2)
+    async with client.subscribe(topic, "none") as consumer:
+        assert numbers(await receive(consumer, 2)) == [2, 3]
+        busy = await broker.request("DELETE", f"{path}/subscription/none")
+        assert busy == (412, "Subscription has active connected consumers")
+    await trio.sleep(0.1)
+    assert await broker.request("DELETE", f"{path}/subscription/none") == (204, None)
+    missing = f"Subscription none not found for topic {topic}"
+    assert await broker.request("DELETE", f"{path}/subscription/none") == (404, missing)
+    assert await broker.request("POST", f"{path}/subscription/none/skip_all") == (404, missing)
+
+
+async def test_non_persistent_topics(broker: BrokerUnderTest, client: Client, topic: str) -> None:
+    volatile = topic.replace("persistent://", "non-persistent://")
+    path = topic_path(volatile)
+    async with client.subscribe(volatile, "sub") as consumer, client.create_producer(volatile) as producer:
+        await producer.send(b"0")
+        assert numbers(await receive(consumer, 1)) == [0]
+        _, listed = await broker.request("GET", "/admin/v2/non-persistent/public/default")
+        assert volatile in listed
+        _, listed = await broker.request("GET", "/admin/v2/persistent/public/default")
+        assert volatile not in listed
+        _, listed = await broker.request("GET", "/admin/v2/namespaces/public/default/topics?mode=ALL")
+        assert volatile in listed
+        assert await broker.request("GET", f"{path}/subscriptions") == (200, ["sub"])
+        refused = await broker.request("DELETE", path)
+        assert refused == (412, "Topic has 2 connected producers/consumers")
+        assert await broker.request("PUT", f"{path}/unload") == (204, None)
+        with trio.fail_after(10):
+            while not (consumer.connected and producer.connected):  # noqa: ASYNC110
+                await trio.sleep(0.02)
+        await producer.send(b"1")
+        assert numbers(await receive(consumer, 1)) == [1]
+    await trio.sleep(0.1)
