@@ -79,7 +79,7 @@ class BrokerDriver(Pump):
         self.write_now()
         admin = AdminListener(self)
         for listener in listeners:
-            self.start_task(partial(_accept, listener, self._open_link), "pulsar listener")
+            self.start_task(partial(_accept, listener, self._serve_pulsar), "pulsar listener")
         for listener in http_listeners:
             serve_http = partial(self._serve_http, admin)
             self.start_task(partial(_accept, listener, serve_http), "pulsar HTTP listener")
@@ -105,9 +105,12 @@ class BrokerDriver(Pump):
             raise self.crash(error) from error
         return result
 
-    def _open_link(self, accepted: trio.socket.SocketType, peer: str) -> None:
+    def _serve_pulsar(self, accepted: trio.socket.SocketType, peer: str) -> None:
         sock = socket.socket(fileno=accepted.detach())
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._open_link(sock, peer)
+
+    def _open_link(self, sock: socket.socket, peer: str) -> None:
         number = self._next_link
         self._next_link += 1
         machine = self.machine
