@@ -20,6 +20,7 @@ from ..model.errors import FrameError
 from .checksum import crc32c
 from .command_frame import MESSAGE, command_tag
 from .delivery_commands import Facts, likeness_of
+from .likeness import cut, make_room
 from .metadata import PUBLISH_TIME_SIZE, MessageMetadata, decode_metadata_range, known_name, known_time
 from .varint import VALUE_OF_CONTINUED, VALUE_OF_SMALL
 
@@ -32,7 +33,6 @@ _VIEW_FROM = 4096
 """Bytes from which a view is cheaper for the checksum than a copy."""
 
 _TAIL_LIMIT = 24
-_MEMORY_LIMIT = 1024
 _plain_tails: set[bytes] = set()
 """Metadata behind publish_time that is known to be that of a plain entry: a pure function of the bytes, so
 forgetting all of it changes nothing."""
@@ -72,10 +72,10 @@ class _Layout(NamedTuple):
 def _reader(front: int, entry: int, back: int, name: int, sequence: int) -> Struct:
     """Reads: total size, front, entry's number (two lower bytes if it has more than two, the others), back,
     checksum, size of the metadata, producer_name, sequence_id (likewise), publish_time."""
-    low, sequence_low = (2 if length > 2 else 0 for length in (entry, sequence))
+    low, entry_rest = cut(entry)
+    sequence_low, sequence_rest = cut(sequence)
     return Struct(
-        f">I{front}s{low}s{entry - low}s{back}sII"
-        f"{name}s{sequence_low}s{sequence - sequence_low}s{PUBLISH_TIME_SIZE}s"
+        f">I{front}s{low}s{entry_rest}s{back}sII{name}s{sequence_low}s{sequence_rest}s{PUBLISH_TIME_SIZE}s"
     )
 
 
@@ -176,8 +176,7 @@ def _plain_metadata(data: bytes, start: int, end: int, tail: bytes) -> MessageMe
     ):
         return None
     if len(tail) <= _TAIL_LIMIT:
-        if len(_plain_tails) >= _MEMORY_LIMIT:
-            _plain_tails.clear()
+        make_room(_plain_tails)
         _plain_tails.add(tail)
     return metadata
 

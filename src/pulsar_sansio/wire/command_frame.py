@@ -13,11 +13,6 @@ JOIN_LIMIT = 16 * 1024
 """Bytes up to which copying a payload behind its command is cheaper than handing on two chunks."""
 
 
-LONGEST_REMEMBERED = 64
-"""Bytes of a command up to which decoders remember what it looked like: more than any real one has. A
-stranger may repeat fields to any length, and must not fill the memory with that."""
-
-
 def command_tag(number: int) -> bytes:
     """What precedes a command in its BaseCommand: the type, and the tag of its field."""
     return b"\x08" + encode_varint(number) + encode_varint(number << 3 | 2)

@@ -10,7 +10,6 @@ Fields a record has no attribute for are kept as bytes in `rest`, those of the p
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from struct import Struct
 from typing import Any, NamedTuple
 
 from ..model.errors import FrameError
@@ -19,13 +18,13 @@ from .command_frame import (
     ACK,
     FLOW,
     JOIN_LIMIT,
-    LONGEST_REMEMBERED,
     MESSAGE,
     build_frame,
     check_no_payload,
     command_tag,
 )
 from .fields import BYTES, ENUM, INT64, TEXT, UINT32, UINT64, Field, Layout, message_kind, signed_64
+from .likeness import LONGEST_NUMBER, LONGEST_REMEMBERED, cut, make_room, reader
 from .positions import MINUS_ONE, take_position, write_words
 from .varint import (
     CONTINUED_VARINTS,
@@ -148,12 +147,8 @@ def encode_message(
     return [head + stored] if len(stored) <= JOIN_LIMIT else [head, stored]
 
 
-# Entries for one consumer from one ledger differ in the entry's number alone. So the last command of that
-# kind is remembered as what stands before the number and behind it: when both are there again, with a
-# number between them, nothing else has to be read. An entry of this memory is a pure function of the
-# bytes compared, so forgetting all of it changes nothing.
-
-_MEMORY_LIMIT = 1024
+# Entries for one consumer from one ledger differ in the entry's number alone: what stands before it and
+# behind it is remembered (see `likeness`).
 
 
 class Facts(NamedTuple):
@@ -220,14 +215,12 @@ def decode_message(data: bytes, position: int, end: int, frame_end: int) -> Mess
 def _remember(data: bytes, start: int, entry_start: int, end: int, command: MessageCommand) -> None:
     entry_end = read_varint(data, entry_start)[1]
     length = entry_end - entry_start
-    if length > 4 or end - start > LONGEST_REMEMBERED:
+    if length > LONGEST_NUMBER or end - start > LONGEST_REMEMBERED:
         return
-    if len(_likenesses) >= _MEMORY_LIMIT:
-        _likenesses.clear()
-    low = 2 if length > 2 else 0
+    make_room(_likenesses)
     _likenesses[data[start : start + 6]] = Likeness(
         end - start,
-        Struct(f"{entry_start - start}s{low}s{length - low}s{end - entry_end}s").unpack_from,
+        reader(entry_start - start, *cut(length), end - entry_end),
         data[start:entry_start],
         data[entry_end:end],
         Facts(

@@ -28,6 +28,7 @@ from .fields import (
     encode_text,
     message_kind,
 )
+from .likeness import make_room
 from .varint import encode_varint, read_varint
 
 # --- values inside ---------------------------------------------------------------------------------
@@ -364,7 +365,6 @@ def encode_single_metadata(single: SingleMessageMetadata) -> bytes:
 # messages, the same few bytes again and again. So three bounded memories turn those bytes into values.
 # Each entry is a pure function of the bytes it is found by: forgetting all of them changes nothing.
 
-_MEMORY_LIMIT = 1024
 _LONGEST_TAIL = 24
 """Bytes behind publish_time up to which remembering them is worth it: no keys, no properties."""
 
@@ -432,8 +432,7 @@ def _learn_name(prefix: bytes) -> str | None:
     size = len(prefix) - 3
     if not 0 < size < 0x80 or prefix[0] != 0x0A or prefix[1] != size or prefix[-1] != 0x10:
         return None
-    if len(_names) >= _MEMORY_LIMIT:
-        _names.clear()
+    make_room(_names)
     name = _names[prefix] = decode_text(prefix[2:-1])
     return name
 
@@ -442,8 +441,7 @@ def _learn_time(field: bytes) -> int | None:
     """The number in `field`, when that is the field publish_time with a varint of six bytes."""
     if field[0] != 0x18 or field[-1] > 0x7F or min(field[1:-1]) < 0x80:
         return None
-    if len(_times) >= _MEMORY_LIMIT:
-        _times.clear()
+    make_room(_times)
     value = _times[field] = read_varint(field, 1)[0]
     return value
 
@@ -456,7 +454,6 @@ def _learn_tail(tail: bytes) -> tuple[tuple[str, Any], ...]:
     fields = tuple(values.items())
     # A list would be shared by all messages with this tail, and somebody might change it.
     if len(tail) <= _LONGEST_TAIL and not any(isinstance(value, list) for value in values.values()):
-        if len(_tails) >= _MEMORY_LIMIT:
-            _tails.clear()
+        make_room(_tails)
         _tails[tail] = fields
     return fields

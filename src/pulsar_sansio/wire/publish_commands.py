@@ -10,12 +10,10 @@ Fields a record has no attribute for are kept as bytes in `rest`, those of the p
 """
 
 from collections.abc import Callable, Sequence
-from struct import Struct
 from typing import Any, NamedTuple
 
 from .command_frame import (
     JOIN_LIMIT,
-    LONGEST_REMEMBERED,
     SEND,
     SEND_RECEIPT,
     build_frame,
@@ -23,6 +21,7 @@ from .command_frame import (
     command_tag,
 )
 from .fields import BOOL, BYTES, INT32, UINT64, Field, Layout, signed_64
+from .likeness import LONGEST_NUMBER, LONGEST_REMEMBERED, cut, make_room, reader
 from .positions import MINUS_ONE, decode_position, take_position
 from .varint import VALUE_OF_CONTINUED, VALUE_OF_SMALL, encode_varint, read_varint
 
@@ -192,11 +191,9 @@ def encode_send_receipt(
     return build_frame(_SEND_RECEIPT_TAG, body + rest)
 
 
-# Receipts of one producer from one ledger differ in the sequence id and the entry's number. So the last one
-# of that kind is remembered as what stands before, between and behind these two: when all of it is there
-# again, nothing else has to be read. An entry of this memory is a pure function of the bytes compared.
+# Receipts of one producer from one ledger differ in the sequence id and the entry's number: what stands
+# before, between and behind these two is remembered (see `likeness`).
 
-_MEMORY_LIMIT = 1024
 _Likeness = tuple[Callable[[bytes, int], tuple[Any, ...]], bytes, bytes, bytes, int, int, int | None]
 """Reader of: front, sequence id in two parts, middle, entry in two parts, back; front; middle; back;
 producer, ledger, highest sequence id."""
@@ -232,27 +229,15 @@ def _remember(data: bytes, start: int, sequence: int, entry: int, end: int, rece
     if (
         end - start > LONGEST_REMEMBERED
         or sequence != start + 3
-        or middle - sequence > 4
-        or back - entry > 4
+        or middle - sequence > LONGEST_NUMBER
+        or back - entry > LONGEST_NUMBER
         or middle > entry
     ):
         return
-    if len(_likenesses) >= _MEMORY_LIMIT:
-        _likenesses.clear()
-    low = 2 if middle - sequence > 2 else 0
-    entry_low = 2 if back - entry > 2 else 0
-    lengths = (
-        3,
-        low,
-        middle - sequence - low,
-        entry - middle,
-        entry_low,
-        back - entry - entry_low,
-        end - back,
-    )
     assert receipt.ledger_id is not None
+    make_room(_likenesses)
     _likenesses[data[start:sequence], end - start] = (
-        Struct("".join(f"{length}s" for length in lengths)).unpack_from,
+        reader(3, *cut(middle - sequence), entry - middle, *cut(back - entry), end - back),
         data[start:sequence],
         data[middle:entry],
         data[back:end],
