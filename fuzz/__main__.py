@@ -1,6 +1,6 @@
 """`python -m fuzz`: hostile peers, and the targets under hypothesis or atheris.
 
-    python -m fuzz hostile [--seconds 60] [--jobs 2] [--seed 1] [--side client|broker] [--json]
+    python -m fuzz hostile [--seconds 60] [--frames N] [--jobs 2] [--seed 1] [--side client|broker] [--json]
     python -m fuzz hostile --replay client:17
     python -m fuzz hypothesis TARGET|all [--seconds 10]
     python -m fuzz atheris TARGET|all [--seconds 60] [--keep]
@@ -25,6 +25,7 @@ def main(arguments: list[str] | None = None) -> int:
 
     peers = commands.add_parser("hostile", help="hostile brokers and clients against the machines")
     peers.add_argument("--seconds", type=float, default=60.0)
+    peers.add_argument("--frames", type=int, help="end after so many, if the time is not over before")
     peers.add_argument("--jobs", type=int, default=1, help="processes")
     peers.add_argument("--seed", type=int, default=1, help="of the first round; the others follow")
     peers.add_argument("--side", choices=sorted(hostile.SIDES), help="only this side under attack")
@@ -78,6 +79,7 @@ def _hostile(options: argparse.Namespace) -> int:
             jobs=options.jobs,
             seed=options.seed,
             sides=(options.side,) if options.side else ("client", "broker"),
+            frames=None if options.frames is None else -(-options.frames // options.jobs),
         )
     seconds = time.monotonic() - begun
     if options.json:
@@ -90,6 +92,12 @@ def _hostile(options: argparse.Namespace) -> int:
 def _print(report: Report, seconds: float) -> None:
     rate = report.frames / seconds if seconds else 0.0
     print(f"{report.frames} hostile frames ({report.bytes / 1e6:.1f} MB) in {seconds:.0f} s: {rate:.0f}/s")
+    if report.processor:
+        rate = report.frames / report.processor
+        print(
+            f"{report.processor:.0f} s of processor time: {rate:.0f} frames a second of it; "
+            f"processes of at most {report.resident / 1e6:.0f} MB"
+        )
     print(
         f"{report.rounds} rounds, {report.links} links; {report.attached} of the frames met somebody, "
         f"{report.cases} were single cases"
@@ -107,6 +115,7 @@ def _print(report: Report, seconds: float) -> None:
     print(f"{sum(report.killed.values())} links killed, by cause:")
     for cause, count in report.killed.most_common(40):
         print(f"{count:8}  {cause}")
+    print(f"{len(report.failures)} violations")
     for failure in report.failures:
         print(f"\nFAILED: {failure}")
 

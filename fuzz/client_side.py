@@ -411,7 +411,9 @@ class ClientRound:
                     self.accounts.requests.add(client.flush_acknowledgements(now, consumer))
                 case _:
                     if draws.chance(20):
-                        self.accounts.requests.add(client.close(now, draws.choice((producer, consumer))))
+                        closing = draws.choice((producer, consumer))
+                        self.accounts.requests.add(client.close(now, closing))
+                        self.deliverable.discard(closing)
                     elif draws.chance(20):
                         self.accounts.requests.add(client.unsubscribe(now, consumer))
                     else:

@@ -150,7 +150,7 @@ def _failure(output: str, crashes: Path, code: int) -> str:
     if not code:
         return ""
     inputs = [path.read_bytes().hex() for path in sorted(crashes.iterdir())]
-    return f"{' '.join(inputs)}\n{output[-2000:]}"
+    return f"exit code {code}, {len(inputs)} inputs {' '.join(inputs)}\n{output[-2000:]}"
 
 
 def _merge(target: str, found: Path, folder: Path) -> int:

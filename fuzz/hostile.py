@@ -12,6 +12,7 @@ import warnings
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
+from resource import RUSAGE_SELF, getrusage
 
 from fuzz.bounds import broker_bound, client_bound, fed_bound
 from fuzz.broker_side import BrokerRound
@@ -82,16 +83,19 @@ def _configured(machine: ClientRound | BrokerRound) -> int:
     return client_bound(config(HOME), [spec] * CONSUMERS, machine.most_links)
 
 
-def _work(seeds: "range", sides: tuple[str, ...], until: float, rounds: int) -> Report:
-    """The rounds of one process: until the time is over, or so many."""
+def _work(seeds: range, sides: tuple[str, ...], until: float, rounds: int, frames: int | None) -> Report:
+    """The rounds of one process: until the time is over, or so many rounds, or frames."""
     warnings.simplefilter("error")
     total = Report()
+    begun = time.process_time()
     for done, seed in enumerate(seeds):
         if time.monotonic() >= until or done >= rounds:
             break
         total.add(play(sides[done % len(sides)], seed, traced=done % TRACED_EVERY == 1))
-        if len(total.failures) >= 10:
+        if len(total.failures) >= 10 or (frames is not None and total.frames >= frames):
             break
+    total.processor = time.process_time() - begun
+    total.resident = getrusage(RUSAGE_SELF).ru_maxrss * 1024
     return total
 
 
@@ -102,17 +106,18 @@ def run(
     seed: int = 1,
     sides: tuple[str, ...] = ("client", "broker"),
     rounds: int = 2**31,
+    frames: int | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> Report:
-    """Rounds of both sides in turn, for `seconds`, or `rounds` in each of `jobs` processes."""
+    """Rounds of both sides in turn, for `seconds`, or `rounds` or `frames` in each of `jobs` processes."""
     until = time.monotonic() + seconds
     parts = [range(seed + job, seed + 2**40, jobs) for job in range(jobs)]
     if jobs == 1:
-        return _work(parts[0], sides, until, rounds)
+        return _work(parts[0], sides, until, rounds, frames)
     total = Report()
     # Fresh processes: what this one has loaded and holds is nothing to them.
     with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
-        for future in [pool.submit(_work, part, sides, until, rounds) for part in parts]:
+        for future in [pool.submit(_work, part, sides, until, rounds, frames) for part in parts]:
             total.add(future.result())
             if progress is not None:
                 progress(f"{total.frames} frames so far")

@@ -49,6 +49,10 @@ class Report:
     """Messages of hostile brokers that an application took and looked at."""
     innocent: int = 0
     """How often somebody on another link was seen to go on."""
+    processor: float = 0.0
+    """Seconds of processor time, which are what a busy machine does not change."""
+    resident: int = 0
+    """Bytes: the most that one process had in memory, interpreter and harness included."""
     failures: list[str] = field(default_factory=list)
 
     def add(self, other: "Report") -> None:
@@ -62,11 +66,12 @@ class Report:
             "traced",
             "delivered",
             "innocent",
+            "processor",
         ):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.killed += other.killed
         self.kinds += other.kinds
-        for name in ("outputs", "answer", "peak", "bound"):
+        for name in ("outputs", "answer", "peak", "bound", "resident"):
             setattr(self, name, max(getattr(self, name), getattr(other, name)))
         if other.slowest > self.slowest:
             self.slowest, self.slowest_label = other.slowest, other.slowest_label

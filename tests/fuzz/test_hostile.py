@@ -277,6 +277,12 @@ def test_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:
     figures = json.loads(capsys.readouterr().out)
     assert {"frames", "killed", "peak", "bound", "cases", "innocent", "failures", "seconds"} <= set(figures)
     assert figures["frames"] > 0
+    assert figures["processor"] > 0
+    assert figures["resident"] > figures["peak"]
+    assert main(["hostile", "--seconds", "60", "--frames", "500", "--side", "broker"]) == 0
+    said = capsys.readouterr().out
+    assert "0 violations" in said
+    assert 500 <= int(said.split()[0]) < 1000, "rounds are whole"
     assert main(["hostile", "--replay", "broker:1"]) == 0
     assert "links killed, by cause" in capsys.readouterr().out
     assert main(["hostile", "--replay", "nobody:1"]) == 2
