@@ -169,7 +169,11 @@ class Profile:
 
 
 def draw(streams: Streams, faults: bool = True, messages: int | None = None) -> Profile:
-    """The profile of a seed. `messages`: about how many are sent, in place of what would be drawn."""
+    """The profile of a seed. `messages`: about how many are sent, in place of what would be drawn.
+
+    What is drawn is about how many entries a producer makes, because an entry is what costs time, whatever it
+    holds: who makes large batches sends more messages.
+    """
     draw = streams.stream("profile")
     clients = draw.between(1, 8)
     topics = draw.weighted([(1, 5), (2, 3), (3, 1)])
@@ -211,10 +215,13 @@ def draw(streams: Streams, faults: bool = True, messages: int | None = None) -> 
         fault_gap=0,
         store_delay=draw.spread(50, 20_000) * MICROSECOND,
     )
-    total = messages if messages is not None else draw.spread(80, 800)
+    total = messages if messages is not None else draw.spread(12, 96)
     count = draw.between(1, 3)
     for _ in range(count):
-        profile.producers.append(_producer(draw, profile, max(1, total // count)))
+        plan = _producer(draw, profile, max(1, total // count))
+        if messages is None:
+            plan.messages *= _usual_batch(plan)
+        profile.producers.append(plan)
     for index, plan in enumerate(subscriptions):
         several = plan.kind is not SubscriptionType.EXCLUSIVE
         for _ in range(draw.between(1, 3) if several else draw.weighted([(1, 5), (2, 1)])):
@@ -289,6 +296,15 @@ def _producer(draw: Stream, profile: Profile, messages: int) -> ProducerPlan:
         close_permille=draw.choice([0, 0, 10, 50]),
         flush_permille=draw.choice([0, 50, 300]),
     )
+
+
+def _usual_batch(plan: ProducerPlan) -> int:
+    """About how many messages will be in an entry."""
+    batching = plan.batching
+    if batching is None:
+        return 1
+    fitting = batching.max_bytes // (plan.largest // 2 + 10)
+    return max(1, min(batching.max_messages, (plan.burst + 1) // 2, plan.window, fitting))
 
 
 def _consumer(draw: Stream, profile: Profile, subscription: int) -> ConsumerPlan:
