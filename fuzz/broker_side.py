@@ -9,14 +9,14 @@ The checks are those of any server that is not to be brought down: `receive_data
 brings a bounded number of outputs; what waits to be written to one peer is bounded; timers do not spin.
 """
 
-import time
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 from fuzz.draws import Draws
 from fuzz.mischief import CLIENT_SAYS, Mischief
 from fuzz.reports import Report, Violation, cause_of
+from fuzz.rounds import SECOND, WALL, Round, name_of
 from pulsar_sansio import Broker, BrokerConfig, MemoryStore, broker_outputs
 from pulsar_sansio.broker.topic import Topic
 from pulsar_sansio.wire import (
@@ -34,9 +34,6 @@ from pulsar_sansio.wire import (
 
 Command = proto.BaseCommand
 SubType = proto.CommandSubscribe.SubType
-
-SECOND = 1_000_000_000
-WALL = 1_700_000_000_000
 
 LIMIT = 8 * 1024
 """Bytes of one message in these rounds."""
@@ -62,14 +59,6 @@ CONFIG = BrokerConfig(
     key_shared_look_ahead=30,
 )
 
-MAX_OUTPUTS = 60
-"""Outputs that one input may bring, besides `OUTPUTS_PER_FRAME` for each frame in it."""
-
-OUTPUTS_PER_FRAME = 3
-
-SLOW = 5.0
-"""Seconds of processor time that no input may take, on any machine."""
-
 MINE = "persistent://public/default/mine"
 TOPICS = (
     "persistent://public/default/theirs",
@@ -92,21 +81,21 @@ class Peer:
         self.inbox: list[tuple[int, Any]] = []
 
 
-class BrokerRound:
+class BrokerRound(Round):
     """One broker and its clients. `run` raises `Violation`, or whatever comes out of the broker that should
     not."""
 
+    side: ClassVar[str] = "broker"
+    frames_when_due: ClassVar[int] = 50
+
     def __init__(self, draws: Draws, report: Report, first_case: int | None = None) -> None:
-        self.draws = draws
-        self.report = report
-        self.now = 1_000 * SECOND
+        super().__init__(draws, report)
         self.config = replace(
             CONFIG, deduplication=draws.chance(30), auto_topic_partitions=draws.below(2) * 2
         )
         self.store = MemoryStore()
         self.peers: dict[int, Peer] = {}
         self.links = 0
-        self.label = "opening"
         self.most_stored = 0
         self.most_entries = 0
         self.hostile: list[Peer] = []
@@ -145,6 +134,10 @@ class BrokerRound:
         self.innocent = self._connect()
         self._open_innocent()
 
+    @property
+    def machine(self) -> Broker:
+        return self.broker
+
     def _start(self) -> Broker:
         state = self.store.load()
         broker = Broker(
@@ -156,25 +149,14 @@ class BrokerRound:
 
     # --- the broker's outputs ------------------------------------------------------------------------
 
-    def _step(self, label: str, act: Callable[..., object], *arguments: Any, frames: int = 0) -> None:
-        """One input, and what its outputs lead to: writing, storing, confirming."""
-        self.label = label
-        before = time.process_time()
-        act(*arguments)
-        count = self._drain()
-        took = time.process_time() - before
-        self.report.took(took, label)
-        if took > SLOW:
-            raise Violation(f"{label}: one input took {took:.1f} s")
-        self.report.outputs = max(self.report.outputs, count)
-        if count > MAX_OUTPUTS + OUTPUTS_PER_FRAME * frames:
-            raise Violation(f"{label}: one input of {frames} frames brought {count} outputs")
+    def _follow(self, outputs: Sequence[Any], frames: int) -> None:
+        """What they lead to (writing, storing, confirming) is part of the input, and done by `_drain`."""
 
-    def _drain(self) -> int:
-        count = 0
+    def _drain(self) -> list[broker_outputs.Output]:
+        outputs: list[broker_outputs.Output] = []
         broker = self.broker
         while (output := broker.next_output()) is not None:
-            count += 1
+            outputs.append(output)
             match output:
                 case broker_outputs.Transmit(link):
                     peer = self.peers[link]
@@ -190,7 +172,7 @@ class BrokerRound:
                     broker.persisted(self.now, write)
                 case _:
                     pass
-        return count
+        return outputs
 
     def _read(self, peer: Peer) -> None:
         data = b"".join(self.broker.data_to_send(peer.link))
@@ -307,27 +289,14 @@ class BrokerRound:
                 break
         self._check_innocent()
         self._end()
-        report.kinds += self.mischief.kinds
-        report.cases += self.mischief.cases
-        report.rounds += 1
+        self._count_round()
 
     def _attack(self, peer: Peer) -> None:
-        """One to three frames, whole or in pieces; a new one now and then before CONNECT."""
-        draws, report = self.draws, self.report
-        count = 1 if draws.chance(80) else 3
-        made = [self.mischief.next() for _ in range(count)]
-        data = b"".join(hostile.data for hostile in made)
-        label = " + ".join(hostile.label for hostile in made)
-        report.frames += count
-        report.bytes += len(data)
-        report.attached += count
-        pieces = [data]
-        if draws.chance(15) and len(data) > 1:
-            cut = draws.below(len(data))
-            pieces = [data[:cut], data[cut:]]
-        for piece in pieces:
-            if peer.closed is None and (self.broker.wants_read(peer.link) or draws.chance(10)):
-                self._feed(peer, label, piece, count + len(piece) // 12)
+        attack = self._draw_attack()
+        self.report.attached += attack.frames
+        for piece in attack.pieces:
+            if peer.closed is None and (self.broker.wants_read(peer.link) or self.draws.chance(10)):
+                self._feed(peer, attack.label, piece, attack.frames_in(piece))
 
     def _rarely(self, peer: Peer) -> None:
         match self.draws.below(8):
@@ -379,17 +348,7 @@ class BrokerRound:
         return stored
 
     def _advance(self, seconds: float) -> None:
-        end = self.now + round(seconds * SECOND)
-        while (due := self.broker.next_deadline()) is not None and due <= end:
-            self.now = max(self.now, due)
-            for _ in range(20):
-                self._step("time", self.broker.handle_deadline, self.now, frames=50)
-                due = self.broker.next_deadline()
-                if due is None or due > self.now:
-                    break
-            else:
-                raise Violation("the broker is due again and again without time passing")
-        self.now = end
+        super()._advance(seconds)
         # The innocent is alive, and says so.
         self._say(self.innocent, Command.PONG, proto.CommandPong())
 
@@ -421,18 +380,8 @@ class BrokerRound:
             self._step("leaving", self.broker.disconnected, self.now, peer.link, "over")
         if self.broker.links:
             raise Violation(f"everybody left, and {len(self.broker.links)} links are there")
-        self._advance_alone(70.0)
+        super()._advance(70.0)
         self._step("stats", self._administer, "stats")
         again = self._start()
         for name in again.all_topics:
             again.stats(name)
-
-    def _advance_alone(self, seconds: float) -> None:
-        end = self.now + round(seconds * SECOND)
-        while (due := self.broker.next_deadline()) is not None and due <= end:
-            self.now = max(self.now, due)
-            self._step("time", self.broker.handle_deadline, self.now, frames=50)
-
-
-def name_of(kind: int) -> str:
-    return Command.Type.Name(Command.Type.ValueType(kind))

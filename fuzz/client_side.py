@@ -10,10 +10,9 @@ The checks are those of any adapter that is not to be brought down: `receive_dat
 brings a bounded number of outputs and of bytes to write; timers do not spin.
 """
 
-import time
 from collections import deque
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, ClassVar
 
 from fuzz.accounts import Accounts, read_everything
 from fuzz.answers import answer, delivery
@@ -21,6 +20,7 @@ from fuzz.client_options import EVIL, HOME, LIMIT, QUEUE, config, consumer_spec,
 from fuzz.draws import Draws
 from fuzz.mischief import BROKER_SAYS, Mischief
 from fuzz.reports import Report, Violation, cause_of
+from fuzz.rounds import WALL, Round, name_of
 from pulsar_sansio import (
     Client,
     Connect,
@@ -37,22 +37,11 @@ from pulsar_sansio.wire import decode_frame, max_frame_size, proto
 
 Command = proto.BaseCommand
 
-SECOND = 1_000_000_000
-WALL = 1_700_000_000_000
-
-MAX_OUTPUTS = 60
-"""Outputs that one input may bring, besides `OUTPUTS_PER_FRAME` for each frame in it."""
-
-OUTPUTS_PER_FRAME = 3
-
 MAX_ANSWER = 64 * 1024
 """Bytes to write that one input may bring (a producer that is attached again sends its whole window), besides
 `ANSWER_PER_FRAME` for each frame in it."""
 
 ANSWER_PER_FRAME = 400
-
-SLOW = 5.0
-"""Seconds of processor time that no input may take, on any machine."""
 
 MAX_HANDLES = 24
 """Producers and consumers that one round opens, one after the other."""
@@ -71,14 +60,15 @@ class Wire:
         """Requests of PRODUCER and SUBSCRIBE that were answered honestly."""
 
 
-class ClientRound:
+class ClientRound(Round):
     """One client, its brokers and its application. `feed` and `run` raise `Violation`, or whatever comes out
     of the client that should not."""
 
+    side: ClassVar[str] = "client"
+    frames_when_due: ClassVar[int] = 0
+
     def __init__(self, draws: Draws, report: Report, first_case: int | None = None) -> None:
-        self.draws = draws
-        self.report = report
-        self.now = 1_000 * SECOND
+        super().__init__(draws, report)
         alone = draws.chance(25)
         self.client = Client(self.now, config(EVIL if alone else HOME), seed=draws.bits(16))
         self.wires: dict[int, Wire] = {}
@@ -112,9 +102,12 @@ class ClientRound:
         self.deliverable: set[int] = set()
         """Consumers that have said so."""
         self.accounts = Accounts()
-        self.label = "opening"
         self.most_links = 1
         self._step("open", self._open_all, alone)
+
+    @property
+    def machine(self) -> Client:
+        return self.client
 
     # --- opening -------------------------------------------------------------------------------------
 
@@ -144,28 +137,13 @@ class ClientRound:
 
     # --- the client's outputs ------------------------------------------------------------------------
 
-    def _step(self, label: str, act: Callable[..., object], *arguments: Any, frames: int = 0) -> None:
-        """One input, checked; then what its outputs lead to, until nothing more comes."""
-        self.label = label
-        before = time.process_time()
-        act(*arguments)
-        outputs = self._drain()
-        took = time.process_time() - before
-        self.report.took(took, label)
-        if took > SLOW:
-            raise Violation(f"{label}: one input took {took:.1f} s")
-        self.report.outputs = max(self.report.outputs, len(outputs))
-        if len(outputs) > MAX_OUTPUTS + OUTPUTS_PER_FRAME * frames:
-            raise Violation(f"{label}: one input of {frames} frames brought {len(outputs)} outputs")
-        self._follow(outputs, frames)
-
     def _drain(self) -> list[client_outputs.Output]:
         outputs: list[client_outputs.Output] = []
         while (output := self.client.next_output()) is not None:
             outputs.append(output)
         return outputs
 
-    def _follow(self, outputs: list[client_outputs.Output], frames: int = 0) -> None:
+    def _follow(self, outputs: Sequence[client_outputs.Output], frames: int) -> None:
         self.most_links = max(self.most_links, len(self.client.links))
         answers: list[tuple[int, bytes]] = []
         for output in outputs:
@@ -282,9 +260,7 @@ class ClientRound:
                 self._rarely(wire)
         self._check_honest()
         self._end()
-        report.kinds += self.mischief.kinds
-        report.cases += self.mischief.cases
-        report.rounds += 1
+        self._count_round()
 
     def _opened(self, wire: Wire) -> bool:
         """Mostly honest until somebody is attached."""
@@ -296,29 +272,18 @@ class ClientRound:
         if data:
             if kind in (Command.PRODUCER, Command.SUBSCRIBE):
                 wire.attached.add(command.request_id)
-            name = f"honest {Command.Type.Name(Command.Type.ValueType(kind))}"
+            name = f"honest {name_of(kind)}"
             self._step(name, self.client.receive_data, self.now, wire.link, data, frames=1)
 
     def _attack(self, wire: Wire) -> None:
-        """One to three frames, whole or in pieces."""
-        draws, report = self.draws, self.report
-        count = 1 if draws.chance(80) else 3
-        made = [self.mischief.next() for _ in range(count)]
-        data = b"".join(hostile.data for hostile in made)
-        label = " + ".join(hostile.label for hostile in made)
-        report.frames += count
-        report.bytes += len(data)
+        attack = self._draw_attack()
         if wire.attached:
-            report.attached += count
-        pieces = [data]
-        if draws.chance(15) and len(data) > 1:
-            cut = draws.below(len(data))
-            pieces = [data[:cut], data[cut:]]
-        for piece in pieces:
+            self.report.attached += attack.frames
+        receive = self.client.receive_data
+        for piece in attack.pieces:
             if wire.link in self.wires:
-                # More frames than were meant may be in it: a wrong length makes others of the rest.
-                frames = count + len(piece) // 12
-                self._step(label, self.client.receive_data, self.now, wire.link, piece, frames=frames)
+                frames = attack.frames_in(piece)
+                self._step(attack.label, receive, self.now, wire.link, piece, frames=frames)
 
     def _rarely(self, wire: Wire) -> None:
         match self.draws.below(6):
@@ -345,7 +310,7 @@ class ClientRound:
                 self.producers.append(self._open_producer("theirs", self.draws.chance(50)))
             if len(self.consumers) < 2:
                 self.consumers.append(self._open_consumer("theirs", self._kind(), self.draws.chance(50)))
-            self._follow(self._drain())
+            self._follow(self._drain(), 0)
 
     def _wait(self) -> None:
         """Until the next thing that is due."""
@@ -353,22 +318,6 @@ class ClientRound:
         if due is not None:
             self.now = max(self.now, due)
             self._tick()
-
-    def _advance(self, seconds: float) -> None:
-        end = self.now + round(seconds * SECOND)
-        while (due := self.client.next_deadline()) is not None and due <= end:
-            self.now = max(self.now, due)
-            self._tick()
-        self.now = end
-
-    def _tick(self) -> None:
-        """What is due now; it may bring more that is due at once, but not without end."""
-        for _ in range(20):
-            self._step("time", self.client.handle_deadline, self.now)
-            due = self.client.next_deadline()
-            if due is None or due > self.now:
-                return
-        raise Violation("the client is due again and again without time passing")
 
     # --- the application -----------------------------------------------------------------------------
 
@@ -463,7 +412,7 @@ class ClientRound:
         """The client closes. No broker can keep it open for longer than its timeouts."""
         self.accounts.undisturbed = set()
         self.accounts.requests.add(self.client.close(self.now))
-        self._follow(self._drain())
+        self._follow(self._drain(), 0)
         for _ in range(4):
             self._advance(5.0)
         if self.client.links or self.client.next_deadline() is not None:
