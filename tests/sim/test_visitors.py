@@ -9,6 +9,7 @@ from pulsar_sansio.broker import subscribing
 from pulsar_sansio.broker.subscription import Subscription
 from pulsar_sansio.broker.topic import Topic
 from pulsar_sansio.sim import Outcome
+from pulsar_sansio.sim.administrator import Administrator
 from pulsar_sansio.sim.profile import EndPlan, Profile
 from pulsar_sansio.sim.scenarios import SCENARIOS, Scenario, ScenarioWorld
 from pulsar_sansio.sim.visitor import Visitor
@@ -120,3 +121,37 @@ def test_a_broker_that_does_not_say_that_a_topic_has_ended_is_noticed(
     report = ScenarioWorld(ENDING).run()
     assert report.outcome is Outcome.LIVENESS
     assert "not told that a topic has ended" in report.text
+
+
+def deleting() -> Profile:
+    profile = SCENARIOS["consume-exclusive"].profile()
+    profile.producers[0].messages = 12
+    profile.ends = [EndPlan(0, 20_000_000, deleted=True)]
+    return profile
+
+
+DELETING = Scenario("delete", "", deleting)
+
+
+def test_a_topic_is_deleted_and_begins_anew() -> None:
+    """What it held is gone, and demanded of nobody; what comes after is all there."""
+    world = ScenarioWorld(DELETING, keep_trace=True)
+    report = passed(world)
+    assert report.faults["topic_deleted"] == 1
+    assert report.sent == 12
+    topic = world.model.topics[world.topics[0]]
+    assert 0 < topic.expected < 12
+    broker = world.cluster.serving(topic.name)
+    assert broker is not None
+    assert broker.internal_stats(topic.name)["numberOfEntries"] == topic.expected
+
+
+def test_a_broker_that_loses_what_came_after_the_deletion_is_noticed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The new topic does not keep its log."""
+    monkeypatch.setattr(Administrator, "booted", lambda self, node: None)
+    profile = deleting()
+    profile.broker = replace(profile.broker, ledger_max_entries=1)
+    report = ScenarioWorld(Scenario("delete", "", lambda: profile)).run()
+    assert (report.outcome, report.phase) in ((Outcome.LIVENESS, "check"), (Outcome.INVARIANT, "check"))

@@ -1,6 +1,7 @@
-"""The administrator of a world: ends topics for good.
+"""The administrator of a world: ends topics for good, or deletes them under everybody's feet.
 
-Owns what was asked of which topic and what was answered. A topic that is terminated takes nothing more:
+Owns what was asked of which topic and what was answered. What a deleted topic held may be gone: nobody can
+demand it any more, and who comes back finds an empty one. A topic that is terminated takes nothing more:
 producers are told so, and every consumer is told when it has acknowledged all there is. The command is given
 again when the weather is good, because a broker that died may have forgotten it.
 """
@@ -12,6 +13,7 @@ from .profile import EndPlan
 from .violations import ViolationError
 
 if TYPE_CHECKING:
+    from .broker_node import BrokerNode
     from .model import Place, Position
     from .world import World
 
@@ -28,7 +30,14 @@ class Administrator:
 
     def start(self) -> None:
         for plan in self._plans:
-            self.world.clock.after(plan.after, self._end, self.world.topics[plan.topic])
+            act = self._delete if plan.deleted else self._end
+            self.world.clock.after(plan.after, act, self.world.topics[plan.topic])
+
+    def booted(self, node: "BrokerNode") -> None:
+        """Where topics are deleted, so is the subscription that keeps a log whole: everything is retained."""
+        if any(plan.deleted for plan in self._plans):
+            assert node.broker is not None
+            node.command(node.broker.set_policy, "public/default", "retention_time", -1.0)
 
     def heal(self) -> None:
         """Whatever was ended is ended now, for good."""
@@ -67,6 +76,20 @@ class Administrator:
             self.world.clock.after(100 * MILLISECOND, self._end, topic)
         else:
             self.world.count_fault("topic_terminated")
+
+    def _delete(self, topic: str) -> None:
+        cluster = self.world.cluster
+        broker, node = cluster.serving(topic), cluster.node_of(topic)
+        if self.world.healed:
+            return
+        if broker is None or not node.up:
+            self.world.clock.after(100 * MILLISECOND, self._delete, topic)
+            return
+        last = broker.internal_stats(topic)["ledgers"][-1]["ledgerId"]
+        self.world.model.topics[topic].gone = last
+        self.world.count_fault("topic_deleted")
+        self.world.trace.add(self.world.clock.now, node.name, f"delete {topic}")
+        node.command(broker.delete_topic, topic, True)
 
     def _end_for_good(self, topic: str) -> None:
         end = self._terminate(topic)

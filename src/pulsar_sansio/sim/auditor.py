@@ -64,7 +64,7 @@ class Auditor:
         if self._waiting or self.world.clock.now < self._last_news + 2 * SECOND:
             return False
         topics = self.world.model.topics
-        return all(len(found) >= topics[name].messages for name, found in self.found.items())
+        return all(len(found) >= topics[name].expected for name, found in self.found.items())
 
     def close(self) -> None:
         self._closing = self.node.client.close(self.world.clock.now, None)

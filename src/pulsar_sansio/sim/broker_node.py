@@ -75,6 +75,7 @@ class BrokerNode:
         self._timer = Timer(world, self.name, self.broker.next_deadline, self.wake)
         world.trace.add(now, self.name, f"boots {self.incarnation}")
         self.pump()
+        world.administrator.booted(self)
 
     def kill(self, keep_unsynced: bool, silently: bool) -> None:
         """The process dies between two instructions. What was being written is kept or lost as a whole.
@@ -86,7 +87,9 @@ class BrokerNode:
         cluster = world.cluster
         cluster.forget_moves(self)
         world.broker_watch.died(
-            list(self.wires.values()), [topic for topic, name in cluster.owners.items() if name == self.name]
+            self.name,
+            list(self.wires.values()),
+            [topic for topic, name in cluster.owners.items() if name == self.name],
         )
         self.stale.clear()
         if self._writing is not None:
@@ -201,6 +204,7 @@ class BrokerNode:
             if topic in self.broker.all_topics:
                 self.world.trace.add(self.world.clock.now, self.name, f"loses {topic}")
                 self.broker.lose(self.world.clock.now, topic, moved_to)
+            self.world.broker_watch.learned(self.name, topic)
         self.pump()
 
     # --- the network's side ---

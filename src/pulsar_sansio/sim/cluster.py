@@ -150,7 +150,7 @@ class Cluster:
         self._before[topic] = self.owners[topic]
         self.owners[topic] = node.name
         world.trace.add(world.clock.now, node.name, f"serves {topic}")
-        world.broker_watch.moved(topic, orderly)
+        world.broker_watch.moved(topic, self._before[topic], node.name, orderly)
         if node.broker is not None:
             node.face_the_truth()
             stored = self.store.load().topics.get(topic)

@@ -102,6 +102,8 @@ class TopicRecord:
         self.deduplication = deduplication
         self.ended = False
         """An administrator has terminated it, perhaps."""
+        self.gone = -1
+        """It was deleted, perhaps, and with it everything up to this ledger."""
         self.sends: dict[bytes, Entry] = {}
         """Every payload ever written in a SEND for this topic."""
         self.log: dict[Position, Entry] = {}
@@ -111,6 +113,13 @@ class TopicRecord:
         self.late = 0
         """Entries that became known after a later one."""
         self.subscriptions: dict[str, SubscriptionRecord] = {}
+
+    @property
+    def expected(self) -> int:
+        """Messages that are in the log for sure, duplicates counted."""
+        if self.gone < 0:
+            return self.messages
+        return sum(len(entry.messages) for position, entry in self.log.items() if position[0] > self.gone)
 
     def stored(self, position: Position, entry: Entry) -> None:
         """The broker says, by a receipt or a delivery, that the entry lies there."""
@@ -171,6 +180,8 @@ class SubscriptionRecord:
         for position in self.topic.order:
             if position > place[:2]:
                 break
+            if position[0] <= self.topic.gone:
+                continue
             for index in range(len(log[position].messages)):
                 if (*position, index) <= place and not self.is_acknowledged((*position, index)):
                     return False
@@ -184,9 +195,10 @@ class SubscriptionRecord:
         order, log = topic.order, topic.log
         while self._acknowledged < len(order):
             position = order[self._acknowledged]
-            for index in range(len(log[position].messages)):
-                if not self.is_acknowledged((*position, index)):
-                    return False
+            if position[0] > topic.gone:
+                for index in range(len(log[position].messages)):
+                    if not self.is_acknowledged((*position, index)):
+                        return False
             self._acknowledged += 1
         return True
 
@@ -197,7 +209,9 @@ class SubscriptionRecord:
             (*position, index)
             for position, entry in self.topic.log.items()
             for index in range(len(entry.messages))
-            if (*position, index) not in acknowledged and (*position, index) > cumulative
+            if (*position, index) not in acknowledged
+            and (*position, index) > cumulative
+            and position[0] > self.topic.gone
         ]
 
     def check_no_gap(self, position: Position) -> None:
@@ -208,7 +222,11 @@ class SubscriptionRecord:
             before = order[self._complete]
             for index in range(len(log[before].messages)):
                 place = (*before, index)
-                if place not in self.delivered and not self.is_acknowledged(place):
+                if (
+                    place not in self.delivered
+                    and not self.is_acknowledged(place)
+                    and place[0] > self.topic.gone
+                ):
                     raise ViolationError(
                         "INV-C3", f"{self.topic.name}/{self.name}: {position} is delivered, {place} never was"
                     )
@@ -476,7 +494,7 @@ class ReferenceModel:
             raise ViolationError("INV-C3", f"{topic.name}: a fresh reader got messages out of order")
         for position, entry in topic.log.items():
             for index in range(len(entry.messages)):
-                if (*position, index) not in found:
+                if (*position, index) not in found and position[0] > topic.gone:
                     raise ViolationError("INV-P2", f"{topic.name}: {(*position, index)} is gone from the log")
         for record in self.producers.values():
             if record.topic is topic:
@@ -492,7 +510,7 @@ class ReferenceModel:
             if subscription.kind.cumulative:
                 continue
             for place in audited:
-                if place not in subscription.delivered:
+                if place not in subscription.delivered and place[0] > topic.gone:
                     raise ViolationError(
                         "INV-C1", f"{topic.name}/{subscription.name}: {place} never delivered"
                     )
@@ -514,7 +532,8 @@ class ReferenceModel:
                     "INV-P3", f"{sent} lies at {first}, behind a later message of its producer"
                 )
             last = first
-            if len(places) > 1 and record.topic.deduplication:
+            there = [place for place in places if place[0] > record.topic.gone]
+            if len(there) > 1 and record.topic.deduplication:
                 raise ViolationError("INV-P4", f"{sent} lies at {places}, with deduplication")
             if len(places) > sent.wires:
                 raise ViolationError(

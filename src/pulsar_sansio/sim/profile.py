@@ -88,10 +88,12 @@ class VisitorPlan:
 
 @dataclass(slots=True)
 class EndPlan:
-    """A topic that is terminated so many nanoseconds after applications begin."""
+    """A topic that is terminated, or deleted by force, so many nanoseconds after applications begin."""
 
     topic: int
     after: int
+    deleted: bool = False
+    """It comes into being again when somebody comes back to it, and is empty."""
 
 
 @dataclass(slots=True)
@@ -233,6 +235,10 @@ def draw(streams: Streams, faults: bool = True, messages: int | None = None) -> 
     ends = streams.stream("ends")
     if ends.chance(80):
         profile.ends.append(EndPlan(ends.below(topics), ends.spread(10 * MILLISECOND, 10 * SECOND)))
+    elif len(profile.brokers) == 1 and ends.chance(80):
+        # Ledger ids are unique over one broker's restarts only. Somebody has to come back to the topic.
+        topic = profile.producers[0].topic
+        profile.ends.append(EndPlan(topic, ends.spread(10 * MILLISECOND, 10 * SECOND), deleted=True))
     return profile
 
 

@@ -78,7 +78,8 @@ class Visitor:
         everything."""
         if self.plan.durable:
             return self.state == "idle" and not self._leaves_something
-        order = self.subscription.topic.order
+        topic = self.subscription.topic
+        order = topic.order[-1:] if topic.order and topic.order[-1][0] > topic.gone else []
         record = self.record
         return (
             self.state == "open"

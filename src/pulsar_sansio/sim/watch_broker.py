@@ -122,6 +122,8 @@ class BrokerWatch:
         self.batch_index = batch_index
         self.ends: dict[int, BrokerEnd] = {}
         self.subscriptions: dict[tuple[str, str], SubscriptionState] = {}
+        self._strays: dict[tuple[str, str], dict[tuple[str, str], SubscriptionState]] = {}
+        """(broker, topic) that it believes to serve, and another one does -> its subscriptions."""
         self._later: list[tuple[Handler, Wire, BrokerEnd, Any]] = []
         """What the frames of the input being handled forbid from its end on."""
         self._loose: dict[Position, None] = {}
@@ -188,25 +190,35 @@ class BrokerWatch:
             for consumer in end.consumers.values():
                 self._release(consumer)
 
-    def died(self, wires: list[Wire], topics: list[str]) -> None:
+    def died(self, broker: str, wires: list[Wire], topics: list[str]) -> None:
         """A broker was killed: what it had not confirmed of its topics may be forgotten."""
+        for stray in [each for each in self._strays if each[0] == broker]:
+            del self._strays[stray]
         for wire in wires:
             self.ends.pop(wire.number, None)
         for (topic, _), state in self.subscriptions.items():
             if topic in topics:
                 state.forget_unconfirmed()
 
-    def moved(self, topic: str, orderly: bool) -> None:
+    def moved(self, topic: str, before: str, now: str, orderly: bool) -> None:
         """Another broker serves the topic. Unless that was `orderly`, it knows what was confirmed, and the
-        one before goes on with what it knows until it learns of it."""
+        one before goes on with what it knows until it learns of it (`learned`)."""
+        self._strays.pop((now, topic), None)
         if orderly:
             return
+        self._strays[before, topic] = {
+            key: state for key, state in self.subscriptions.items() if key[0] == topic
+        }
         for key, state in self.subscriptions.items():
             if key[0] == topic:
                 successor = self.subscriptions[key] = SubscriptionState(state.record)
                 successor.durable_bits, successor.durable_upto = dict(state.durable_bits), state.durable_upto
                 successor.forget_unconfirmed()
                 successor.before = state
+
+    def learned(self, broker: str, topic: str) -> None:
+        """A broker knows now that it does not serve the topic."""
+        self._strays.pop((broker, topic), None)
 
     def check_acknowledged(self, consumer: ConsumerRecord, places: list[Place]) -> None:
         """INV-C4: the broker has these acknowledgements, as far as the client can know; then it must have
@@ -268,9 +280,10 @@ class BrokerWatch:
         if record is None or command.consumer_id in end.consumers:
             return
         key = (command.topic, command.subscription)
-        state = self.subscriptions.get(key)
-        if state is None:
-            state = self.subscriptions[key] = SubscriptionState(record)
+        known = self._strays.get((wire.broker.name, command.topic), self.subscriptions)
+        state = known.get(key)
+        if state is None or not command.durable:  # what is not durable begins anew with each consumer
+            state = known[key] = SubscriptionState(record)
         seat = ConsumerSeat(command.consumer_name, state)
         end.opening[command.request_id] = (command.consumer_id, seat)
 

@@ -187,12 +187,13 @@ def closed_things_were_opened(state: State, close: Any) -> Finding:
 
 @rule("CHECK-62", c.CLOSE_PRODUCER, c.CLOSE_CONSUMER, c.UNSUBSCRIBE, side=Side.CLIENT)
 def closed_once(state: State, close: Any) -> Finding:
-    """A close is asked for once; while it lasts not again, unless it was unsubscribing that began."""
+    """A close is asked for once; while it lasts not again, unless it was unsubscribing that began: who got no
+    answer to that in time may try again."""
     consumer = state.consumer
     thing = state.producer if state.kind == c.CLOSE_PRODUCER else consumer
     if thing is None or thing.closing < 0:
         return None
-    if state.kind == c.CLOSE_CONSUMER and consumer is not None and consumer.unsubscribing:
+    if state.kind != c.CLOSE_PRODUCER and consumer is not None and consumer.unsubscribing:
         return None
     return f"it is being closed since frame {thing.closing}"
 
