@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pulsar_sansio.broker import AlreadyThere, Broker, BrokerConfig, NoSuchThing
+from pulsar_sansio.broker import AlreadyThere, Broker, BrokerConfig, NoSuchThing, Policies, StillInUse
 from pulsar_sansio.model.errors import InvalidConfiguration, InvalidTopicName, LocalProtocolError
 from pulsar_sansio.model.message_id import MessageId
 from tests.broker.peer import TOPIC, WALL, SubType, Type, World
@@ -226,3 +226,96 @@ def test_wall_text() -> None:
 def test_options_are_checked(options: dict[str, object]) -> None:
     with pytest.raises(InvalidConfiguration):
         BrokerConfig(**options)  # type: ignore[arg-type]
+
+
+def test_tenants_come_and_go() -> None:
+    world = World()
+    world.broker.create_tenant(0, "a", ["y", "x", "x"])
+    assert world.broker.tenants["a"] == ("x", "y")
+    world.broker.update_tenant(0, "a", ["z"])
+    world.pump()
+    world.start()
+    assert world.broker.tenants["a"] == ("z",)
+    world.broker.create_namespace(0, "a/b")
+    with pytest.raises(StillInUse):
+        world.broker.delete_tenant(0, "a")
+    world.broker.delete_namespace(0, "a/b")
+    world.broker.delete_tenant(0, "a")
+    world.pump()
+    world.start()
+    assert "a" not in world.broker.tenants
+    for command in (
+        lambda: world.broker.delete_tenant(0, "a"),
+        lambda: world.broker.update_tenant(0, "a", []),
+        lambda: world.broker.namespaces("a"),
+    ):
+        with pytest.raises(NoSuchThing):
+            command()
+    with pytest.raises(InvalidConfiguration):
+        world.broker.create_tenant(0, "c", [1])  # type: ignore[list-item]
+
+
+def test_namespaces_come_and_go() -> None:
+    world = World()
+    world.broker.create_namespace(0, "public/n", {"deduplication": True, "message_ttl": 5})
+    assert world.broker.namespaces("public") == ["public/default", "public/n"]
+    assert world.broker.policies_of("public/n").deduplication is True
+    with pytest.raises(InvalidConfiguration):
+        world.broker.create_namespace(0, "public/m", {"colour": 1})
+    assert world.broker.namespaces("public") == ["public/default", "public/n"]
+    world.broker.create_partitioned_topic(0, "non-persistent://public/n/p", 1)
+    with pytest.raises(StillInUse):
+        world.broker.delete_namespace(0, "public/n")
+    world.broker.delete_topic(0, "non-persistent://public/n/p")
+    world.broker.delete_namespace(0, "public/n")
+    world.pump()
+    world.start()
+    assert world.broker.namespaces("public") == ["public/default"]
+    with pytest.raises(NoSuchThing):
+        world.broker.delete_namespace(0, "public/n")
+
+
+def test_a_name_of_a_topic_is_none_of_a_namespace() -> None:
+    world = World()
+    world.broker.create_topic(0, TOPIC)
+    world.broker.set_policy(0, TOPIC, "deduplication", True)
+    with pytest.raises(NoSuchThing):
+        world.broker.topics(TOPIC)
+    with pytest.raises(NoSuchThing):
+        world.broker.unload_namespace(0, TOPIC)
+    assert world.broker.namespaces("public") == ["public/default"]
+
+
+def test_unloading_a_namespace() -> None:
+    world = World()
+    peer = world.connect()
+    peer.producer()
+    peer.subscribe()
+    peer.inbox.clear()
+    world.broker.unload_namespace(0, "pulsar/system")
+    world.pump()
+    assert not peer.inbox
+    world.broker.unload_namespace(0, "public/default")
+    world.pump()
+    assert {number for number, _ in peer.inbox} == {Type.CLOSE_PRODUCER, Type.CLOSE_CONSUMER}
+
+
+def test_several_policies_are_set_together_or_not_at_all() -> None:
+    world = World()
+    world.broker.set_policies(0, "public/default", {"retention_time": 60, "retention_size": 1000})
+    with pytest.raises(InvalidConfiguration):
+        world.broker.set_policies(0, "public/default", {"retention_time": 70, "retention_size": "much"})
+    set_ = world.broker.policies_of("public/default")
+    assert (set_.retention_time, set_.retention_size) == (60, 1000)
+
+
+def test_policies_that_are_set_and_policies_that_count() -> None:
+    world = World(BrokerConfig(deduplication=True))
+    world.broker.create_topic(0, TOPIC)
+    world.broker.set_policy(0, "public/default", "max_producers", 3)
+    assert world.broker.policies_of(TOPIC) == Policies()
+    applied = world.broker.policies_of(TOPIC, applied=True)
+    assert (applied.deduplication, applied.max_producers) == (True, 3)
+    assert world.broker.policies_of("public/default", applied=True).deduplication is True
+    with pytest.raises(NoSuchThing):
+        world.broker.policies_of("public/none")

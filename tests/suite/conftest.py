@@ -39,7 +39,9 @@ def real_or_none(request: pytest.FixtureRequest) -> RealPulsar | None:
 
 
 @pytest.fixture
-async def broker(real_or_none: RealPulsar | None, nursery: trio.Nursery) -> BrokerUnderTest:
+async def broker(
+    request: pytest.FixtureRequest, real_or_none: RealPulsar | None, nursery: trio.Nursery
+) -> BrokerUnderTest:
     under_test: BrokerUnderTest
     if real_or_none is not None:
         under_test = RealBroker(real_or_none)
@@ -47,7 +49,8 @@ async def broker(real_or_none: RealPulsar | None, nursery: trio.Nursery) -> Brok
         under_test = OurBroker(nursery)
         await under_test.start()
         under_test.prepare()
-    nursery.start_soon(_give_up, DEADLINES[under_test.name])
+    slow = request.node.get_closest_marker("slow") is not None
+    nursery.start_soon(_give_up, DEADLINES["real" if slow else under_test.name])
     return under_test
 
 

@@ -278,31 +278,26 @@ def sum_of_stats(each: Sequence[dict[str, Any]]) -> dict[str, Any]:
     summed: dict[str, Any] = {}
     for stats in each:
         for name, value in stats.items():
-            if name in _NOT_SUMMED:
-                continue
-            present = summed.get(name)
-            if name in _BY_NAME:
-                summed[name] = _joined(_BY_NAME[name], present or [], value)
-            elif name in _ONE_FOR_ALL:
-                summed[name] = max(present, value) if present is not None else value
-            elif isinstance(value, dict):
-                summed[name] = (
-                    sum_of_stats([present or {}, value])
-                    if name != "subscriptions"
-                    else {
-                        key: sum_of_stats(
-                            [found for part in (present or {}, value) if (found := part.get(key))]
-                        )
-                        for key in {**(present or {}), **value}
-                    }
-                )
-            elif isinstance(value, bool) or not isinstance(value, (int, float)):
-                summed.setdefault(name, value)
-            else:
-                summed[name] = value if present is None else present + value
-    if summed.get("msgRateIn"):
+            if name not in _NOT_SUMMED:
+                summed[name] = _sum(name, summed[name], value) if name in summed else value
+    if summed.get("msgRateIn") and "msgThroughputIn" in summed:
         summed["averageMsgSize"] = summed["msgThroughputIn"] / summed["msgRateIn"]
     return summed
+
+
+def _sum(name: str, one: Any, other: Any) -> Any:
+    if name in _BY_NAME:
+        return _joined(_BY_NAME[name], one, other)
+    if name == "subscriptions":
+        both = {**one, **other}
+        return {key: sum_of_stats([part[key] for part in (one, other) if key in part]) for key in both}
+    if isinstance(one, dict):
+        return sum_of_stats([one, other])
+    if name in _ONE_FOR_ALL:
+        return max(one, other)
+    if isinstance(one, bool) or not isinstance(one, (int, float)):
+        return one
+    return one + other
 
 
 _NOT_SUMMED = frozenset(("deduplicationStatus", "ownerBroker", "topicEpoch"))

@@ -1,0 +1,210 @@
+"""The administrator's commands on topics: partitions, properties, subscriptions, who is in the way."""
+
+import pytest
+
+from pulsar_sansio.broker import AlreadyThere, NoSuchThing, StatsOptions, StillInUse, WrongKind
+from pulsar_sansio.model.errors import InvalidConfiguration, InvalidTopicName
+from pulsar_sansio.model.message_id import EARLIEST, MessageId
+from tests.broker.peer import TOPIC, Type, World
+
+P = "persistent://public/default/p"
+
+
+def test_properties_survive_and_go_with_the_topic() -> None:
+    world = World()
+    world.broker.create_topic(0, TOPIC, {"a": "b"})
+    world.broker.create_partitioned_topic(0, P, 2, {"c": "d"})
+    world.pump()
+    world.start()
+    assert world.broker.topic_properties(TOPIC) == {"a": "b"}
+    assert world.broker.partitions_metadata(P) == {
+        "partitions": 2,
+        "deleted": False,
+        "properties": {"c": "d"},
+    }
+    for topic in (TOPIC, P):
+        world.broker.delete_topic(0, topic)
+        world.pump()
+        world.start()
+        with pytest.raises(NoSuchThing):
+            world.broker.topic_properties(topic)
+        world.broker.create_topic(0, topic)
+        assert world.broker.topic_properties(topic) == {}
+
+
+@pytest.mark.parametrize("properties", [{"a": 1}, {1: "a"}, {"a": "b" * 70_000}])
+def test_properties_that_cannot_be(properties: dict[str, str]) -> None:
+    world = World()
+    with pytest.raises(InvalidConfiguration):
+        world.broker.create_topic(0, TOPIC, properties)
+    with pytest.raises(InvalidConfiguration):
+        world.broker.create_partitioned_topic(0, TOPIC, 2, properties)
+    assert world.broker.topics("public/default") == []
+
+
+def test_names_of_partitions_belong_to_a_partitioned_topic() -> None:
+    world = World()
+    with pytest.raises(InvalidConfiguration):
+        world.broker.create_topic(0, P + "-partition-0")
+    world.broker.create_partitioned_topic(0, P, 2)
+    with pytest.raises(AlreadyThere):
+        world.broker.create_topic(0, P + "-partition-0")
+    with pytest.raises(InvalidConfiguration):
+        world.broker.create_topic(0, P + "-partition-2")
+    world.broker.delete_topic(0, P + "-partition-1")
+    world.broker.create_topic(0, P + "-partition-1")
+    assert len(world.broker.topics("public/default")) == 2
+
+
+@pytest.mark.parametrize(
+    "name", ["persistent://public/default/a\nb", "persistent://public/default/" + "a" * 5000]
+)
+def test_names_that_clients_could_not_use(name: str) -> None:
+    world = World()
+    with pytest.raises(InvalidTopicName):
+        world.broker.create_topic(0, name)
+
+
+def test_partitions_of_a_topic_are_there_for_clients_also_where_topics_are_not_made_by_use() -> None:
+    world = World()
+    world.broker.set_policy(0, "public/default", "auto_topic_creation", False)
+    world.broker.create_partitioned_topic(0, P, 2)
+    world.broker.delete_topic(0, P + "-partition-1")
+    world.pump()
+    peer = world.connect()
+    peer.producer(P + "-partition-1")
+    assert P + "-partition-1" in world.broker.topics("public/default")
+
+
+def test_how_many_partitions_for_who_is_going_to_use_it() -> None:
+    world = World()
+    world.broker.create_namespace(0, "public/n", {"auto_topic_partitions": 3, "auto_topic_creation": True})
+    assert world.broker.partitions_for_use(0, "public/n/t")["partitions"] == 3
+    assert len(world.broker.topics("public/n")) == 3
+    assert world.broker.partitions_for_use(0, "public/default/t") == {"partitions": 0, "deleted": False}
+    assert world.broker.topics("public/default") == [], "it is made when it is used"
+    world.broker.set_policy(0, "public/n", "auto_topic_creation", False)
+    with pytest.raises(NoSuchThing):
+        world.broker.partitions_for_use(0, "public/n/other")
+    with pytest.raises(NoSuchThing):
+        world.broker.partitions_for_use(0, "public/none/t")
+
+
+def test_what_a_partitioned_topic_has_not() -> None:
+    world = World()
+    world.broker.create_partitioned_topic(0, P, 2)
+    for command in (world.broker.stats, world.broker.internal_stats, world.broker.last_message_id):
+        with pytest.raises(WrongKind):
+            command(P)
+    with pytest.raises(WrongKind):
+        world.broker.terminate(0, P)
+    world.broker.create_topic(0, TOPIC)
+    for command in (world.broker.partitioned_stats, world.broker.partitioned_internal_stats):
+        with pytest.raises(WrongKind):
+            command(TOPIC)
+
+
+def test_stats_of_all_partitions() -> None:
+    world = World()
+    world.broker.create_partitioned_topic(0, P, 2)
+    peer = world.connect()
+    for index in range(2):
+        peer.producer(f"{P}-partition-{index}", producer_id=index, name="p")
+        peer.publish(b"x", producer_id=index)
+        peer.inbox.clear()
+    stats = world.broker.partitioned_stats(P)
+    assert stats["msgInCounter"] == 2
+    assert [each["producerName"] for each in stats["publishers"]] == ["p"], "one, with two attachments"
+    assert set(stats["partitions"]) == {f"{P}-partition-0", f"{P}-partition-1"}
+    alone = world.broker.partitioned_stats(P, StatsOptions(publishers=False), per_partition=False)
+    assert (alone["partitions"], alone["publishers"], alone["msgInCounter"]) == ({}, [], 2)
+
+
+def test_only_the_connected_are_in_the_way() -> None:
+    world = World()
+    peer = world.connect()
+    peer.producer()
+    peer.subscribe()
+    with pytest.raises(StillInUse, match="2 connected"):
+        world.broker.delete_topic(0, TOPIC)
+    peer.close_consumer()
+    with pytest.raises(StillInUse, match="1 connected"):
+        world.broker.delete_topic(0, TOPIC)
+    peer.close_producer()
+    world.broker.delete_topic(0, TOPIC)
+    assert world.broker.topics("public/default") == []
+
+
+def test_a_subscription_made_and_deleted() -> None:
+    world = World()
+    peer = world.connect()
+    peer.producer()
+    for number in range(4):
+        peer.publish(b"x", number)
+    world.broker.create_subscription(0, TOPIC, "early", EARLIEST)
+    world.broker.create_subscription(0, TOPIC, "middle", MessageId(0, 3))
+    world.broker.create_subscription(0, TOPIC, "late")
+    backlogs = {name: each["msgBacklog"] for name, each in world.broker.stats(TOPIC)["subscriptions"].items()}
+    assert backlogs == {"early": 4, "middle": 1, "late": 0}
+    with pytest.raises(AlreadyThere):
+        world.broker.create_subscription(0, TOPIC, "early")
+    for name in ("", " ", "a" * 5000):
+        with pytest.raises(InvalidConfiguration):
+            world.broker.create_subscription(0, TOPIC, name)
+    world.pump()
+    world.start()
+    assert world.broker.subscriptions(TOPIC) == ["early", "late", "middle"]
+    peer = world.connect()
+    peer.subscribe(subscription="late")
+    with pytest.raises(StillInUse):
+        world.broker.delete_subscription(0, TOPIC, "late")
+    peer.inbox.clear()
+    world.broker.delete_subscription(0, TOPIC, "late", force=True)
+    world.pump()
+    peer.expect(Type.CLOSE_CONSUMER)
+    with pytest.raises(NoSuchThing):
+        world.broker.delete_subscription(0, TOPIC, "late")
+    world.start()
+    assert world.broker.subscriptions(TOPIC) == ["early", "middle"]
+
+
+def test_a_subscription_makes_its_topic_where_that_is_allowed() -> None:
+    world = World()
+    world.broker.create_subscription(0, TOPIC, "s")
+    assert world.broker.subscriptions(TOPIC) == ["s"]
+    world.broker.set_policy(0, "public/default", "auto_topic_creation", False)
+    with pytest.raises(NoSuchThing):
+        world.broker.create_subscription(0, P, "s")
+    volatile = "non-persistent://public/default/v"
+    world.broker.create_topic(0, volatile)
+    with pytest.raises(WrongKind):
+        world.broker.create_subscription(0, volatile, "s")
+
+
+def test_skipping_counts_what_is_not_acknowledged() -> None:
+    world = World()
+    peer = world.connect()
+    peer.producer()
+    peer.subscribe()
+    for number in range(6):
+        peer.publish(b"x", number)
+    peer.ack((0, 1, None))
+    world.broker.skip_messages(0, TOPIC, "s", 2)
+    assert world.broker.internal_stats(TOPIC)["cursors"]["s"]["markDeletePosition"] == "0:2", "0 and 2"
+    assert world.broker.stats(TOPIC)["subscriptions"]["s"]["msgBacklog"] == 3
+    world.broker.skip_messages(0, TOPIC, "s", 10**18)
+    assert world.broker.stats(TOPIC)["subscriptions"]["s"]["msgBacklog"] == 0
+    world.broker.skip_messages(0, TOPIC, "s")
+    with pytest.raises(NoSuchThing):
+        world.broker.skip_messages(0, TOPIC, "other")
+
+
+def test_the_last_message() -> None:
+    world = World()
+    peer = world.connect()
+    peer.producer()
+    assert world.broker.last_message_id(TOPIC) == MessageId(0, -1)
+    peer.publish(b"x")
+    assert world.broker.last_message_id(TOPIC) == MessageId(0, 0)
+    with pytest.raises(NoSuchThing):
+        world.broker.last_message_id(P)

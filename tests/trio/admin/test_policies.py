@@ -1,0 +1,124 @@
+"""Policies as JSON: what is written is read back, what cannot be is refused, topics go before namespaces."""
+
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from pulsar_sansio import Policies
+from pulsar_trio import EmbeddedBroker, open_broker
+from pulsar_trio.admin.listener import perform
+from pulsar_trio.admin.messages import Refused, Request
+from pulsar_trio.admin.policies import NAMES_IN_POLICIES, OF_NAMESPACES, OF_TOPICS
+from pulsar_trio.admin.routes import Administrator
+
+TOPIC = "/admin/v2/persistent/public/default/t"
+NAMESPACES = "/admin/v2/namespaces/public"
+
+
+@pytest.fixture
+async def broker() -> AsyncIterator[EmbeddedBroker]:
+    async with open_broker(http_port=0) as running:
+        running.create_topic("t")
+        yield running
+
+
+def ask(broker: EmbeddedBroker, method: str, target: str, body: object = None) -> tuple[int, Any]:
+    """One request, without a socket."""
+    request = Request.parse(method, target, "application/json")
+    request.body = b"" if body is None else json.dumps(body).encode()
+    administrator: Administrator = broker._driver
+    answer = perform(administrator, request)
+    value = json.loads(answer.body) if answer.body else None
+    return answer.status, value.get("reason", value) if isinstance(value, dict) else value
+
+
+@pytest.mark.parametrize(
+    "resource", [*OF_NAMESPACES.values(), *OF_TOPICS.values(), *NAMES_IN_POLICIES.values()]
+)
+def test_what_is_written_is_read(resource: Any) -> None:
+    values = [True, 7, {"retentionTimeInMinutes": 3, "retentionSizeInMB": 4}]
+    values += [
+        {"allowAutoTopicCreation": True, "topicType": "partitioned", "defaultNumPartitions": 2},
+        {"allowAutoTopicCreation": False, "topicType": "non-partitioned"},
+        {"allowAutoSubscriptionCreation": True},
+    ]
+    taken = 0
+    for value in values:
+        try:
+            fields = resource.write(value)
+        except Refused:
+            continue
+        written = Policies().with_policies(fields)
+        assert set(fields) == set(resource.fields)
+        if resource.read(written) == value:
+            taken += 1
+    assert taken >= 1
+    assert Policies().with_policies(dict.fromkeys(resource.fields)) == Policies()
+
+
+WRONG = {"retentionSizeInMB": "x", "allowAutoTopicCreation": 1, "allowAutoSubscriptionCreation": "x"}
+
+
+@pytest.mark.parametrize("resource", [*OF_NAMESPACES.values(), *OF_TOPICS.values()])
+@pytest.mark.parametrize("value", ["x", [], None, 1.5, -1, 2**40, WRONG])
+def test_nonsense_is_refused(resource: Any, value: object) -> None:
+    with pytest.raises(Refused):
+        resource.write(value)
+
+
+def test_values_a_java_client_may_send_for_nothing() -> None:
+    assert OF_NAMESPACES["retention"].write({}) == {"retention_time": 0, "retention_size": 0}
+    assert OF_NAMESPACES["autoSubscriptionCreation"].write({}) == {"auto_subscription_creation": False}
+
+
+async def test_a_topics_policy_goes_before_its_namespaces(broker: EmbeddedBroker) -> None:
+    assert ask(broker, "POST", f"{NAMESPACES}/default/maxProducersPerTopic", 5) == (204, None)
+    assert ask(broker, "GET", f"{TOPIC}/maxProducers") == (200, None)
+    assert ask(broker, "GET", f"{TOPIC}/maxProducers?applied=true") == (200, 5)
+    assert ask(broker, "POST", f"{TOPIC}/maxProducers", 7) == (204, None)
+    assert ask(broker, "GET", f"{TOPIC}/maxProducers?applied=true") == (200, 7)
+    assert ask(broker, "DELETE", f"{TOPIC}/maxProducers") == (204, None)
+    assert ask(broker, "GET", f"{TOPIC}/maxProducers?applied=true") == (200, 5)
+
+
+async def test_the_time_to_live_of_a_topic_stands_in_the_query(broker: EmbeddedBroker) -> None:
+    assert ask(broker, "POST", f"{TOPIC}/messageTTL?messageTTL=30") == (204, None)
+    assert ask(broker, "GET", f"{TOPIC}/messageTTL") == (200, 30)
+    for wrong, status in (("", 400), ("x", 400), ("-1", 412), ("9" * 20, 400)):
+        assert ask(broker, "POST", f"{TOPIC}/messageTTL?messageTTL={wrong}")[0] == status
+    assert ask(broker, "DELETE", f"{TOPIC}/messageTTL") == (204, None)
+    assert ask(broker, "GET", f"{TOPIC}/messageTTL") == (200, None)
+
+
+async def test_policies_of_a_topic_that_is_not_there(broker: EmbeddedBroker) -> None:
+    path = "/admin/v2/persistent/public/default/none/deduplicationEnabled"
+    for method, body in (("GET", None), ("POST", True), ("DELETE", None)):
+        assert ask(broker, method, path, body) == (404, "Topic persistent://public/default/none not found")
+
+
+async def test_a_namespace_made_with_what_cannot_be_kept(broker: EmbeddedBroker) -> None:
+    """What is as it always is here may be said; anything else is named and refused."""
+    path = f"{NAMESPACES}/n"
+    for policies in (
+        {"schema_compatibility_strategy": "FULL"},
+        {"properties": {"a": "b"}},
+        {"compaction_threshold": 1},
+        {"auth_policies": {"namespace_auth": {"role": ["produce"]}}},
+    ):
+        status, reason = ask(broker, "PUT", path, policies)
+        assert status == 501
+        assert next(iter(policies)) in reason
+    assert ask(broker, "PUT", path, {"bundles": {"numBundles": 10_000}})[0] == 412
+    assert ask(broker, "PUT", path, {"deduplicationEnabled": "x"})[0] == 400
+    assert ask(broker, "PUT", path, [])[0] == 400
+    assert ask(broker, "GET", path)[0] == 404
+    record = {"deduplicationEnabled": True, "schema_compatibility_strategy": "UNDEFINED", "properties": {}}
+    assert ask(broker, "PUT", path, record | {"message_ttl_in_seconds": None}) == (204, None)
+    status, made = ask(broker, "GET", path)
+    assert (status, made["deduplicationEnabled"]) == (200, True)
+    assert "message_ttl_in_seconds" not in made
+    again = dict(made)
+    assert ask(broker, "PUT", f"{NAMESPACES}/copy", again) == (204, None), "what is read can be written"
+    assert ask(broker, "GET", f"{NAMESPACES}/copy") == (200, made)
