@@ -106,6 +106,10 @@ def test_half_a_table_leaves_the_other_half_out() -> None:
     )
     assert len(cells(picture)) == 3
     assert list(picture.iter("path")) == []
+    labels = {
+        text.text: float(text.attrib["y"]) for text in picture.iter("text") if "transform" in text.attrib
+    }
+    assert labels["b"] - labels["a"] == 22  # each at the first cell of its column
 
 
 def test_names_are_text_and_nothing_else() -> None:

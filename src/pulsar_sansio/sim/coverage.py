@@ -22,6 +22,7 @@ from ..client import connection as connecting
 from ..client.attachment import Attachment
 from ..client.connection import Connection
 from ..client.consumer import Consumer
+from ..client.requests import REPLIES
 from ..core.transitions import Transitions
 from ..wire import proto
 from .marks import MARKS, Condition
@@ -96,7 +97,11 @@ OF_CONSUMER = frozenset(
     )
 )
 
-_OWNERS = {attaching.Opening: OPENING, attaching.Attached: OPEN, attaching.Closing: CLOSING}
+ANSWERS = ("_on_reply", "_on_error")
+"""What takes the answers to requests in the client's connection."""
+
+_OWNERS = {attaching.Attached: OPEN, attaching.Closing: CLOSING}
+"""In any other state an owner that a connection knows is on its way to being open."""
 
 TO_CLIENTS, TO_BROKERS = "commands to clients", "commands to brokers"
 
@@ -113,7 +118,7 @@ def _client_rows(state: type, kind: int) -> tuple[str, ...]:
         return (NOBODY, OPEN, CLOSING)  # while it is opening, the broker has no permits yet
     if kind in TO_PRODUCER or kind in TO_CONSUMER:
         return (NOBODY, OPENING, OPEN, CLOSING)
-    if kind == T.ERROR or connecting.COMMANDS[connecting.Ready, kind] == "_on_reply":
+    if connecting.COMMANDS[state, kind] in ANSWERS:
         return (AWAITED, UNASKED)
     return (READY,)
 
@@ -321,17 +326,6 @@ class Recorder:
     def _watch_clients(self) -> None:
         commands = self._commands
 
-        def handlers_of(original: Any) -> Any:
-            def counted(connection: Connection, state: type) -> dict[int, Any]:
-                handlers = original(connection, state)
-                ready = state is connecting.Ready
-                return {
-                    kind: _counting(commands, handler, connection, kind, ready)
-                    for kind, handler in handlers.items()
-                }
-
-            return counted
-
         def on_alike(original: Any) -> Any:
             def counted(consumer: Consumer, connection: Connection, entries: Any) -> bool:
                 taken: bool = original(consumer, connection, entries)
@@ -341,8 +335,9 @@ class Recorder:
 
             return counted
 
-        self._replace(Connection, "_handlers_of", handlers_of)
         self._replace(Consumer, "on_alike", on_alike)
+        for name in dict.fromkeys(connecting.COMMANDS.values()):
+            self._replace(Connection, name, partial(_counting, commands, name))
 
     def _watch_brokers(self) -> None:
         commands = self._commands
@@ -381,41 +376,31 @@ def _judging(
     return judged
 
 
-def _counting(
-    commands: "defaultdict[tuple[str, str, int], int]",
-    handler: Callable[[Any], None],
-    connection: Connection,
-    kind: int,
-    ready: bool,
-) -> Callable[[Any], None]:
-    """The handler of a command at a client, with a count by what the command is for."""
-    registry: Any = None
-    if ready and kind in TO_PRODUCER:
-        registry, key = connection.producers, "producer_id"
-    elif ready and kind in TO_CONSUMER:
-        registry, key = connection.consumers, "consumer_id"
-    if registry is not None:
+def _counting(commands: "defaultdict[tuple[str, str, int], int]", name: str, handler: Any) -> Any:
+    """A handler of the client's connection, with a count by what the command is for."""
+    kind = next(kind for (_, kind), handled_by in connecting.COMMANDS.items() if handled_by == name)
 
-        def for_owner(command: Any) -> None:
-            owner = registry.get(getattr(command, key))
-            row = NOBODY if owner is None else _OWNERS[type(owner.attachment.state)]
-            commands[TO_CLIENTS, row, kind] += 1
-            handler(command)
-
-        return for_owner
-
-    pending = connection.pending
-    answer = ready and AWAITED in _client_rows(connecting.Ready, kind)
-
-    def counted(command: Any) -> None:
-        if answer:
-            row = AWAITED if command.request_id in pending else UNASKED
+    def for_owner(connection: Connection, command: Any) -> None:
+        if kind in TO_PRODUCER:
+            owner = connection.producers.get(command.producer_id)
         else:
-            row = READY if ready else HANDSHAKING
+            owner = connection.consumers.get(command.consumer_id)
+        row = NOBODY if owner is None else _OWNERS.get(type(owner.attachment.state), OPENING)
         commands[TO_CLIENTS, row, kind] += 1
-        handler(command)
+        handler(connection, command)
 
-    return counted
+    def answer(connection: Connection, command: Any) -> None:
+        row = AWAITED if command.request_id in connection.pending else UNASKED
+        commands[TO_CLIENTS, row, REPLIES.get(type(command), T.ERROR)] += 1
+        handler(connection, command)
+
+    def other(connection: Connection, command: Any) -> None:
+        commands[TO_CLIENTS, READY if connection.ready else HANDSHAKING, kind] += 1
+        handler(connection, command)
+
+    if kind in TO_PRODUCER or kind in TO_CONSUMER:
+        return for_owner
+    return answer if name in ANSWERS else other
 
 
 def _counting_at_broker(

@@ -87,12 +87,13 @@ class _Drawing:
     def __init__(self, heat_map: HeatMap) -> None:
         self._map = heat_map
         self._most = max(heat_map.counts.values(), default=1)
-        rise = max(map(width_of, heat_map.columns), default=0.0)
         self._left = MARGIN + max(map(width_of, heat_map.rows), default=0.0) + 10
-        self._top = MARGIN + 22 + rise * sin(radians(SLANT)) + 10
-        across = len(heat_map.columns) * heat_map.width
-        overhang = rise * cos(radians(SLANT))
-        self._right = self._left + across
+        self._starts = [self._first_row(column) * heat_map.height for column in heat_map.columns]
+        rises = [width_of(column) * sin(radians(SLANT)) for column in heat_map.columns]
+        above = max((rise - start for rise, start in zip(rises, self._starts, strict=True)), default=0.0)
+        self._top = MARGIN + (22 if heat_map.column_title else 0) + above + 10
+        overhang = max(map(width_of, heat_map.columns), default=0.0) * cos(radians(SLANT))
+        self._right = self._left + len(heat_map.columns) * heat_map.width
         self._bottom = self._top + len(heat_map.rows) * heat_map.height
         self._total_width = max(self._right + overhang, self._left + 420) + MARGIN
         self._total_height = self._bottom + 62
@@ -119,6 +120,13 @@ class _Drawing:
         self._legend(self._left, self._bottom + 22)
         return self._svg
 
+    def _first_row(self, column: str) -> int:
+        """Where a column begins: at its first cell."""
+        if not self._map.blank:
+            return 0
+        rows = self._map.rows
+        return next((index for index, row in enumerate(rows) if (row, column) in self._map.legal), 0)
+
     def _x(self, place: int) -> float:
         return self._left + place * self._map.width
 
@@ -132,7 +140,7 @@ class _Drawing:
         for index, row in enumerate(heat_map.rows):
             self._text(row, self._left - 7, self._y(index) + heat_map.height / 2 + 4, anchor="end")
         for place, column in enumerate(heat_map.columns):
-            x, y = self._x(place) + heat_map.width / 2 - 2, self._top - 7
+            x, y = self._x(place) + heat_map.width / 2 - 2, self._top + self._starts[place] - 7
             label = self._text(column, x, y)
             label.set("transform", f"rotate(-{SLANT} {x:.1f} {y:.1f})")
         if heat_map.row_title:
