@@ -8,6 +8,7 @@ from .broker import Broker
 from .config import BrokerConfig
 from .inspection import StatsOptions
 from .mistakes import AlreadyThere, NoSuchThing, StillInUse, WrongKind
+from .ownership import Elsewhere, Owner
 from .policies import Policies
 from .store import MemoryStore, Store, StoredState
 
@@ -15,8 +16,10 @@ __all__ = [
     "AlreadyThere",
     "Broker",
     "BrokerConfig",
+    "Elsewhere",
     "MemoryStore",
     "NoSuchThing",
+    "Owner",
     "Policies",
     "StatsOptions",
     "StillInUse",
