@@ -52,7 +52,7 @@ async def test_keys_go_where_their_hash_says(
         assert (f"key-{number}", b"%d" % number) in found[partition]
 
 
-async def test_the_official_client_and_ours_put_a_key_into_the_same_partition(
+async def test_a_key_goes_where_the_official_client_puts_it(
     broker: BrokerUnderTest, client: Client, topic: str
 ) -> None:
     """Its hash is Boost's."""
@@ -131,7 +131,7 @@ async def test_new_partitions_are_found_and_used(broker: BrokerUnderTest, client
         assert [(each.connected, each.confirmed) for each in statistics] == [(True, 3), (True, 2), (True, 2)]
 
 
-async def test_lazily_a_partition_is_opened_by_its_first_message(
+async def test_lazily_opened_by_the_first_message(
     broker: BrokerUnderTest, client: Client, topic: str
 ) -> None:
     await broker.create_partitioned_topic(topic, 3)
