@@ -24,7 +24,7 @@ class End:
         self.wire: Any = SimpleNamespace(number=1)
 
     def seen(self, by: Side, kind: int, command: Any) -> None:
-        self.watch.seen(self.side, "process", self.wire, by, kind, command)
+        self.watch.seen(self.side, lambda wire: "process", self.wire, by, kind, command)
 
     def shake_hands(self) -> None:
         self.seen(Side.CLIENT, T.CONNECT, proto.CommandConnect(client_version="test", protocol_version=21))

@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 from .errors import InvalidTopicName
 
@@ -29,6 +30,12 @@ class TopicName:
         """
         if not isinstance(text, str):
             raise InvalidTopicName(f"a topic name is text, not {type(text).__name__}")
+        return cls._parse(text)
+
+    @classmethod
+    @lru_cache(maxsize=1024)
+    def _parse(cls, text: str) -> "TopicName":
+        """The same names are asked for again and again: on a lookup, an attachment, an answer."""
         domain, separator, rest = text.partition("://")
         if not separator:
             parts = text.split("/")

@@ -32,7 +32,7 @@ class Clock:
     def at(self, when: int, action: Action, *arguments: Any) -> None:
         """Run `action(*arguments)` at `when`; a moment in the past is now."""
         self._count += 1
-        heappush(self._heap, (max(when, self.now), self._count, action, arguments))
+        heappush(self._heap, (when if when > self.now else self.now, self._count, action, arguments))
 
     def after(self, delay: int, action: Action, *arguments: Any) -> None:
         self._count += 1
@@ -50,6 +50,15 @@ class Clock:
         self.events += 1
         action(*arguments)
         return True
+
+    def run_until(self, moment: int, most: int) -> None:
+        """Run what is due up to `moment`, which is now then; stop when more than `most` events have run."""
+        heap = self._heap
+        while heap and heap[0][0] <= moment:
+            self.step()
+            if self.events > most:
+                return
+        self.now = max(self.now, moment)
 
     @property
     def elapsed(self) -> int:

@@ -23,11 +23,11 @@ class ClientEnds(ClientWatch):
         self._rules = world.rules
 
     def got(self, wire: Wire, kind: int, command: Any) -> None:
-        self._rules.seen(Side.CLIENT, wire.client.name, wire, Side.BROKER, kind, command)
+        self._rules.seen(Side.CLIENT, client_process, wire, Side.BROKER, kind, command)
         super().got(wire, kind, command)
 
     def forget(self, wire: Wire) -> None:
-        self._rules.wire_closed(Side.CLIENT, wire.client.name, wire)
+        self._rules.wire_closed(Side.CLIENT, wire)
         super().forget(wire)
 
 
@@ -39,15 +39,19 @@ class BrokerEnds(BrokerWatch):
         self._rules = world.rules
 
     def got(self, wire: Wire, kind: int, command: Any) -> None:
-        self._rules.seen(Side.BROKER, process(wire), wire, Side.CLIENT, kind, command)
+        self._rules.seen(Side.BROKER, broker_process, wire, Side.CLIENT, kind, command)
         super().got(wire, kind, command)
 
     def wire_closed(self, wire: Wire) -> None:
-        self._rules.wire_closed(Side.BROKER, process(wire), wire)
+        self._rules.wire_closed(Side.BROKER, wire)
         super().wire_closed(wire)
 
 
-def process(wire: Wire) -> str:
+def client_process(wire: Wire) -> str:
+    return wire.client.name
+
+
+def broker_process(wire: Wire) -> str:
     """The client process at the far end, as the broker process sees it: what is remembered of it ends with
     either of the two."""
     broker = wire.broker

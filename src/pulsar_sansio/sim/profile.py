@@ -220,10 +220,10 @@ def draw(streams: Streams, faults: bool = True, messages: int | None = None) -> 
     total = messages if messages is not None else draw.spread(12, 96)
     count = draw.between(1, 3)
     for _ in range(count):
-        plan = _producer(draw, profile, max(1, total // count))
+        sender = _producer(draw, profile, max(1, total // count))
         if messages is None:
-            plan.messages *= _usual_batch(plan)
-        profile.producers.append(plan)
+            sender.messages *= _usual_batch(sender)
+        profile.producers.append(sender)
     for index, plan in enumerate(subscriptions):
         several = plan.kind is not SubscriptionType.EXCLUSIVE
         for _ in range(draw.between(1, 3) if several else draw.weighted([(1, 5), (2, 1)])):

@@ -6,11 +6,25 @@ mischief swallowed, answered or added is held against nobody. What no end may sa
 rule's id.
 """
 
+from collections.abc import Callable
 from typing import Any
 
-from .checker import Session, Side, TopicMemory
+from .checker import Conversation, Session, Side, TopicMemory
 from .network import GARBAGE, Wire
 from .violations import ViolationError
+
+
+class _Ear:
+    """At one end of one wire."""
+
+    __slots__ = ("conversation", "deaf", "process", "session")
+
+    def __init__(self, session: Session, process: str, number: int) -> None:
+        self.session = session
+        self.process = process
+        self.conversation: Conversation = session.conversation(number)
+        self.deaf = False
+        """Garbage has arrived: nothing after it is read."""
 
 
 class RuleWatch:
@@ -20,28 +34,42 @@ class RuleWatch:
         self._topics = TopicMemory()
         self._sessions: dict[tuple[Side, str], Session] = {}
         """By side and process."""
-        self._dead: set[tuple[Side, int]] = set()
-        """Ends of wires at which garbage has arrived: nothing after it is read."""
+        self._ears: dict[Side, dict[int, _Ear]] = {side: {} for side in Side}
+        """By side and number of the wire."""
         self.frames = 0
         """Frames judged, each at both ends."""
 
-    def seen(self, end: Side, process: str, wire: Wire, by: Side, kind: int, command: Any) -> None:
-        """At `end` of the wire, which is in `process`, a frame of `by` was written or has arrived."""
+    def seen(
+        self, end: Side, process_of: Callable[[Wire], str], wire: Wire, by: Side, kind: int, command: Any
+    ) -> None:
+        """At `end` of the wire a frame of `by` was written or has arrived.
+
+        `process_of` is asked once for each end which process that is.
+        """
         number = wire.number
-        if kind == GARBAGE:
-            self._dead.add((end, number))
-        if (end, number) in self._dead and by is not end:
+        ear = self._ears[end].get(number)
+        if ear is None:
+            ear = self._listen(end, process_of(wire), number)
+        if by is end:
+            found = ear.conversation.frame(by, kind, command)
+        elif kind == GARBAGE or ear.deaf:
+            ear.deaf = True
             return
+        else:
+            found = ear.conversation.heard(by, kind, command)
+        self.frames += 1
+        for violation in found:
+            if violation.side is end:
+                raise ViolationError(violation.rule_id, f"{ear.process} on wire {number}: {violation.text}")
+
+    def _listen(self, end: Side, process: str, number: int) -> _Ear:
         session = self._sessions.get((end, process))
         if session is None:
             session = self._sessions[end, process] = Session(topics=self._topics)
-        self.frames += 1
-        judge = session.frame if by is end else session.heard
-        for violation in judge(number, by, kind, command):
-            if violation.side is end:
-                raise ViolationError(violation.rule_id, f"{process} on wire {number}: {violation.text}")
+        ear = self._ears[end][number] = _Ear(session, process, number)
+        return ear
 
-    def wire_closed(self, end: Side, process: str, wire: Wire) -> None:
-        session = self._sessions.get((end, process))
-        if session is not None:
-            session.end(wire.number)
+    def wire_closed(self, end: Side, wire: Wire) -> None:
+        ear = self._ears[end].pop(wire.number, None)
+        if ear is not None:
+            ear.session.end(wire.number)

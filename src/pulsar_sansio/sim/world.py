@@ -21,7 +21,7 @@ from .checker import Side
 from .clock import MILLISECOND, SECOND, Clock
 from .cluster import Cluster
 from .consumer_app import ConsumerApp
-from .ends import BrokerEnds, ClientEnds, process
+from .ends import BrokerEnds, ClientEnds, broker_process, client_process
 from .faults import Injector, Weather
 from .hosts import CLOSED, Host, User, check_quiet
 from .mischief import Mischief
@@ -159,10 +159,10 @@ class World:
             sender = wire.client if to_broker else wire.broker
             self.trace.note(self.clock.now, sender.name, f"wire {wire.number} <- {describe(kind, command)}")
         if to_broker:
-            self.rules.seen(Side.CLIENT, wire.client.name, wire, Side.CLIENT, kind, command)
+            self.rules.seen(Side.CLIENT, client_process, wire, Side.CLIENT, kind, command)
             self.client_watch.wrote(wire, kind, command)
             return self.mischief.to_broker(wire, kind, command) if self.mischief.active else None
-        self.rules.seen(Side.BROKER, process(wire), wire, Side.BROKER, kind, command)
+        self.rules.seen(Side.BROKER, broker_process, wire, Side.BROKER, kind, command)
         self.broker_watch.wrote(wire, kind, command)
         return self.mischief.to_client(wire, kind, command) if self.mischief.active else None
 
@@ -269,19 +269,15 @@ class World:
         end = clock.now + limit
         poll = clock.now
         while True:
-            when = clock.next_time()
-            if when is None or when > poll:
-                clock.now = max(clock.now, poll)
-                self.model.check_timeouts(clock.now, self._timeout_slack())
-                if condition():
-                    return
-                if clock.now >= end:
-                    raise LivenessError("INV-N5", what if isinstance(what, str) else what())
-                poll = min(end, poll + POLL)
-            else:
-                clock.step()
-                if clock.events > EVENT_LIMIT:
-                    raise LivenessError("INV-N6", f"more than {EVENT_LIMIT} events")
+            clock.run_until(poll, EVENT_LIMIT)
+            if clock.events > EVENT_LIMIT:
+                raise LivenessError("INV-N6", f"more than {EVENT_LIMIT} events")
+            self.model.check_timeouts(clock.now, self._timeout_slack())
+            if condition():
+                return
+            if clock.now >= end:
+                raise LivenessError("INV-N5", what if isinstance(what, str) else what())
+            poll = min(end, poll + POLL)
 
     def _timeout_slack(self) -> int:
         """How late a timer may be, and how long a message may wait in an open batch before its time

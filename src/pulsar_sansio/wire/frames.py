@@ -132,7 +132,8 @@ def _decode_any(data: bytes, start: int, command_end: int, end: int) -> tuple[in
     if decoder is None:
         if command_end != end:
             raise FrameError(f"a command of type {base.type} is followed by bytes that belong to nothing")
-        _check_text(command)
+        if not data[start:command_end].isascii():
+            _check_text(command)
         return base.type, command
     body = command.SerializeToString()
     frame = body + data[command_end:end]

@@ -3,7 +3,7 @@
 import pytest
 
 from pulsar_sansio.model.errors import FrameError
-from pulsar_sansio.sim.checker import Session, Side, Violation
+from pulsar_sansio.sim.checker import Session, Side, Violation, registry
 from pulsar_sansio.sim.checker import conversation as conversations
 from pulsar_sansio.sim.checker.registry import RULES
 from pulsar_sansio.wire import decode_frame, max_frame_size
@@ -23,7 +23,10 @@ def test_rules_asked_of_plain_frames_too_find_nothing_more(
     script = Script()
     case.tell(script)
     found = judge(script.frames, Session())
-    monkeypatch.setattr(conversations, "TRAITS", {})
+    of_all_traits = registry.Selection()
+    rules = of_all_traits.rules
+    monkeypatch.setattr(of_all_traits, "rules", lambda side, kind, traits: rules(side, kind))
+    monkeypatch.setattr(conversations, "_ALL", of_all_traits)
     assert judge(script.frames, Session()) == found
 
 
@@ -42,7 +45,7 @@ def test_what_is_only_heard_shows_the_other_sides_faults(case: Case) -> None:
         kind, command, _ = found
         everything = judged.frame(connection, side, kind, command)
         expected = [violation for violation in everything if violation.side is not side]
-        assert list(heard.heard(connection, side, kind, command)) == expected
+        assert list(heard.conversation(connection).heard(side, kind, command)) == expected
 
 
 def test_a_fault_of_the_receiver_is_heard() -> None:
@@ -55,7 +58,7 @@ def test_a_fault_of_the_receiver_is_heard() -> None:
     for connection, side, data in script.frames:
         found = decode_frame(data, 0, max_frame_size(5 * 1024 * 1024))
         assert found is not None
-        heard += session.heard(connection, side, *found[:2])
+        heard += session.conversation(connection).heard(side, *found[:2])
     assert [(each.rule_id, each.side) for each in heard] == [("INV-P6", Side.CLIENT)]
 
 

@@ -28,6 +28,9 @@ from .tracking import PREPARE, TRACK
 from .traits import ALL_TRAITS, TRAITS
 
 _ALL = Selection()
+_OF_CLIENT, _OF_BROKER = (SENT_BY[side] for side in Side)
+_PLANS = {kind: (PREPARE.get(kind), TRAITS.get(kind), TRACK.get(kind)) for kind in _OF_CLIENT | _OF_BROKER}
+"""By kind of command: what finds what it is about, what finds its traits, what moves the state on."""
 
 
 class Conversation:
@@ -47,8 +50,9 @@ class Conversation:
             selection = checks if isinstance(checks, Selection) else Selection(checks)
         self.number = number
         self.state = State(memory or Memory())
-        self._selection = selection
         self._ids = selection.ids
+        self._of_client, self._of_broker = (selection.routes[side] for side in Side)
+        self._heard = selection.heard
         self._buffers = {Side.CLIENT: b"", Side.BROKER: b""}
         self._unreadable: set[Side] = set()
         self._frames = 0
@@ -95,8 +99,9 @@ class Conversation:
         state.side = side
         state.kind = kind
         violations: list[Violation] = []
-        if kind not in SENT_BY[side] or command is None:
-            if side is Side.BROKER:
+        from_client = side is Side.CLIENT
+        if kind not in (_OF_CLIENT if from_client else _OF_BROKER) or command is None:
+            if not from_client:
                 state.quiet_since_ping = False  # a frame of an unknown kind is a sign of life, too (INV-N7)
             self._report(framing.each_side_has_its_commands, "WIRE-22", kind, violations)
             self._report(framing.commands_are_known, "CHECK-78", kind, violations)
@@ -104,19 +109,17 @@ class Conversation:
         if not state.connected or state.version < 20:
             self._of_any_kind(kind, violations)
         state.producer = state.consumer = state.request = None
-        prepare = PREPARE.get(kind)
+        prepare, traits_of, step = _PLANS[kind]
         if prepare is not None:
             prepare(state, command)
-        traits_of = TRAITS.get(kind)
         traits = ALL_TRAITS if traits_of is None else traits_of(state, command)
-        for rule_id, check in self._selection.route(side, kind, traits):
+        for rule_id, check in (self._of_client if from_client else self._of_broker)[kind, traits]:
             finding = check(state, command)
             if finding is not None:
                 violations.append(self._violation(rule_id, finding))
-        step = TRACK.get(kind)
         if step is not None:
             step(state, command)
-        if side is Side.BROKER:
+        if not from_client:
             state.quiet_since_ping = False
         return violations
 
@@ -130,11 +133,11 @@ class Conversation:
         self._frames += 1
         state.side = side
         state.kind = kind
-        route = self._selection.heard[side].get(kind)
+        route = self._heard[side].get(kind)
         violations: Sequence[Violation] = ()
         if route is not None and command is not None:
             state.producer = state.consumer = state.request = None
-            prepare = PREPARE.get(kind)
+            prepare, _, step = _PLANS[kind]
             if prepare is not None:
                 prepare(state, command)
             if route:
@@ -143,7 +146,6 @@ class Conversation:
                     self._violation(rule_id, finding) for rule_id, finding in found if finding is not None
                 ]
                 violations = [violation for violation in said if violation.side is not side]
-            step = TRACK.get(kind)
             if step is not None:
                 step(state, command)
         if side is Side.BROKER:

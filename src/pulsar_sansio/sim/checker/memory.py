@@ -21,7 +21,6 @@ class BoundedDict(dict[K, V], Generic[K, V]):
     __slots__ = ("limit", "overflowed")
 
     def __init__(self, limit: int) -> None:
-        super().__init__()
         self.limit = limit
         self.overflowed = False
         """Whether anything was ever forgotten."""

@@ -55,6 +55,19 @@ def rule(
 Route = tuple[tuple[str, Check], ...]
 
 
+class Routes(dict[tuple[int, int], Route]):
+    """By kind and traits of a frame: the rules that look at it. Filled as they are asked for."""
+
+    def __init__(self, selection: "Selection", side: Side) -> None:
+        self._selection = selection
+        self._side = side
+
+    def __missing__(self, key: tuple[int, int]) -> Route:
+        kind, traits = key
+        route = self[key] = self._selection.rules(self._side, kind, traits)
+        return route
+
+
 class Selection:
     """Some of the rules, sorted by what they look at."""
 
@@ -65,20 +78,14 @@ class Selection:
         if unknown := chosen - RULES.keys():
             raise ValueError(f"checks: not rules of the checker: {', '.join(sorted(unknown))}")
         self.ids = frozenset(chosen)
-        self._routes: dict[tuple[Side, int, int], Route] = {}
+        self.routes: dict[Side, Routes] = {side: Routes(self, side) for side in Side}
         self.heard: dict[Side, dict[int, Route]] = {
-            side: {kind: self._rules(side, kind, blames=True) for kind in SENT_BY[side]} for side in Side
+            side: {kind: self.rules(side, kind, blames=True) for kind in SENT_BY[side]} for side in Side
         }
         """By sender and kind: what is asked where only the receiver is to be judged."""
 
-    def route(self, side: Side, kind: int, traits: int) -> Route:
-        """The rules that look at such a frame of `side`, in the order of their registration."""
-        route = self._routes.get((side, kind, traits))
-        if route is None:
-            route = self._routes[side, kind, traits] = self._rules(side, kind, traits)
-        return route
-
-    def _rules(self, side: Side, kind: int, traits: int = ~0, blames: bool = False) -> Route:
+    def rules(self, side: Side, kind: int, traits: int = ~0, blames: bool = False) -> Route:
+        """The rules that look at a frame of `side` with such traits, in the order of their registration."""
         return tuple(
             (known.id, known.check)
             for known in RULES.values()

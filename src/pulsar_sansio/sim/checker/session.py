@@ -5,7 +5,7 @@ confirmed; a consumer may acknowledge what it got before; a redirect on one conn
 Each connection is a `Conversation` of its own over one `Memory`.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 from .conversation import Conversation
@@ -27,21 +27,18 @@ class Session:
 
     def feed(self, connection: int, side: Side, data: bytes) -> list[Violation]:
         """Bytes on one connection; a number that is new is a new connection."""
-        return self._conversation(connection).feed(side, data)
+        return self.conversation(connection).feed(side, data)
 
     def frame(self, connection: int, side: Side, kind: int, command: Any) -> list[Violation]:
         """A decoded frame on one connection, see `Conversation.frame`."""
-        return self._conversation(connection).frame(side, kind, command)
-
-    def heard(self, connection: int, side: Side, kind: int, command: Any) -> Sequence[Violation]:
-        """The same where `side` is not to be judged, see `Conversation.heard`."""
-        return self._conversation(connection).heard(side, kind, command)
+        return self.conversation(connection).frame(side, kind, command)
 
     def end(self, connection: int) -> None:
         """The connection is over, and its number may be given to another. What the client remembers stays."""
         self.conversations.pop(connection, None)
 
-    def _conversation(self, connection: int) -> Conversation:
+    def conversation(self, connection: int) -> Conversation:
+        """That of a connection, new where the number is new."""
         conversation = self.conversations.get(connection)
         if conversation is None:
             conversation = Conversation(self._selection, self._memory, connection)
