@@ -67,7 +67,7 @@ def test_the_first_partition_is_opened_and_gives_the_others_its_name() -> None:
     world = PartitionedScript(3)
     assert world.told() == [ProducerReady(world.handle, "p-1", 1, TOPIC)]
     assert [command.topic for command in world.asked] == [f"{TOPIC}-partition-{n}" for n in range(3)]
-    assert [command.producer_id for command in world.asked] == [1, 2, 3]
+    assert [command.producer_id for command in world.asked] == [0, 1, 2]
     assert [command.producer_name for command in world.asked] == ["", "p-1", "p-1"]
     assert not any(command.user_provided_producer_name for command in world.asked)
     assert world.metadata_questions == 1

@@ -12,7 +12,13 @@ from typing import Any
 import pytest
 
 from pulsar_sansio.client.outputs import Closed, Connect, ProducerFailed, ProducerReady, Receipts, RequestDone
-from pulsar_sansio.model.config import BatchingPolicy, CompressionType, OutgoingMessage, ProducerSpec
+from pulsar_sansio.model.config import (
+    BatchingPolicy,
+    CompressionType,
+    HashingScheme,
+    OutgoingMessage,
+    ProducerSpec,
+)
 from pulsar_sansio.model.errors import MessageTooLarge, ProducerBusy, TopicNotFound
 from pulsar_sansio.model.message_id import MessageId
 from pulsar_sansio.wire import decode_frame, max_frame_size, unpack_payload
@@ -250,3 +256,25 @@ def test_a_small_batch_is_compressed_as_the_recorded_client_does(codec: Compress
     theirs = unpack_payload(recorded.payload).metadata
     assert set(ours.__dict__) == set(theirs.__dict__)
     assert ours.uncompressed_size == theirs.uncompressed_size == 556
+
+
+@BOTH_WAYS
+def test_partitioned_murmur3(chop: bool) -> None:
+    """Four partitions: one is opened, then the others under its name; keys go where Java put them."""
+    replay = Replay("java-partitioned-murmur3", chop)
+    client, now = replay.client, replay.script.now
+    times = iter(replay.publish_times())
+    topic = TOPIC + "partitioned-murmur3"
+    spec = ProducerSpec(topic=topic, batching=None, hashing=HashingScheme.MURMUR3_32)
+    producer = client.open_producer(now, spec)
+    (ready,) = replay.run()
+    assert ready == ProducerReady(producer, "standalone-0-27", -1, topic)
+    partitions = []
+    for number in range(12):
+        client.send(now, producer, OutgoingMessage(b"k%d" % number, key=f"key-{number}"), next(times))
+        (message_id,) = ids(replay.run())
+        partitions.append(message_id.partition)
+    assert partitions == [3, 0, 0, 2, 2, 2, 2, 0, 0, 0, 0, 0]
+    request = client.close(now, producer)
+    assert replay.run() == [Closed(producer, None), RequestDone(request, None)]
+    replay.close()

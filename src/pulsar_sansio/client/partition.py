@@ -76,14 +76,20 @@ class Partition:
     )
 
     def __init__(
-        self, context: ClientContext, services: Services, owner: Owner, index: int, spec: ProducerSpec
+        self,
+        context: ClientContext,
+        services: Services,
+        owner: Owner,
+        index: int,
+        wire_id: int,
+        spec: ProducerSpec,
     ) -> None:
-        """`spec` is already that of the partition."""
+        """`spec` is that of the partition."""
         self._context = context
         self._owner = owner
         self.index = index
         self.topic = TopicName.parse(spec.topic)
-        self.producer = Producer(context, services, owner.handle, services.next_producer_id(), spec, self)
+        self.producer = Producer(context, services, owner.handle, wire_id, spec, self)
         self.intake = self.producer.intake
         self.ready = False
         """It was attached once."""

@@ -209,7 +209,7 @@ class PartitionedProducer:
         count = len(self._spread.partitions)
         lazy = self._spec.lazy_start
         first_index = self._router.first(self._context.now, count) if lazy else 0
-        first = self._new_partition(first_index)
+        first = self._new_partition(first_index, taken.wire_id)
         self._missing = {first, *([] if lazy else map(self._new_partition, range(1, count)))}
         for partition in self._missing:
             self._spread.partitions[partition.index] = partition
@@ -229,10 +229,12 @@ class PartitionedProducer:
         if taken.was_full:
             self._context.emit(Writable(self.handle))
 
-    def _new_partition(self, index: int) -> Partition:
+    def _new_partition(self, index: int, wire_id: int | None = None) -> Partition:
         topic = str(self.topic.partition_name(index))
         spec = replace(self._spec, topic=topic, max_pending_messages=self._window)
-        partition = Partition(self._context, self._services, self, index, spec)
+        if wire_id is None:
+            wire_id = self._services.next_producer_id()
+        partition = Partition(self._context, self._services, self, index, wire_id, spec)
         self._alive[partition] = None
         if self._name is None:
             self._unnamed.append(partition)

@@ -52,6 +52,8 @@ _ACCESS_MODES = {
 class Taken:
     """What a producer took before it was known that its topic has partitions."""
 
+    wire_id: int
+    """Nobody has heard of it yet: it is for the first partition's producer."""
     early: Sequence[Early]
     next_ticket: int
     flushes: Sequence[Flush]
@@ -129,6 +131,7 @@ class Producer:
     def hand_over(self) -> Taken:
         """The topic has partitions: everything goes to a producer that knows them."""
         return Taken(
+            self.wire_id,
             self._intake.hand_over(),
             self._intake.next_ticket,
             self._window.hand_over_flushes(),
