@@ -29,8 +29,8 @@ from .broker import (
 )
 from .broker import outputs as broker_outputs
 from .client import outputs as client_outputs
-from .client.arrival import ArrivalCounters
 from .client.client import Client
+from .client.counters import ArrivalCounters
 from .client.items import Messages
 from .client.outputs import (
     ActiveChanged,

@@ -84,6 +84,10 @@ class ConsumerOptions(TypedDict, total=False):
     start_message_id_inclusive: bool
     priority_level: int
     properties: Mapping[str, str]
+    max_pending_chunked_messages: int
+    acknowledge_dropped_chunks: bool
+    max_chunked_message_size: int
+    incomplete_chunked_message_timeout: float
 
 
 def client_config(url: str, options: Mapping[str, Any]) -> ClientConfig:

@@ -35,7 +35,8 @@ def name_of(kind: int) -> str:
 def entry_bytes(payload: bytes, **fields: Any) -> bytes:
     """Headers and payload of a stored entry."""
     sequence_id = fields.pop("sequence_id", 0)
-    metadata = MessageMetadata("standalone-0-1", sequence_id, 1_700_000_000_000, **fields)
+    producer_name = fields.pop("producer_name", "standalone-0-1")
+    metadata = MessageMetadata(producer_name, sequence_id, 1_700_000_000_000, **fields)
     return b"".join(pack_payload(encode_message_metadata(metadata), payload))
 
 

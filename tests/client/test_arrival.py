@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from pulsar_sansio.client.outputs import (
-    Closed,
     ConsumerFailed,
     Deliverable,
     Detached,
@@ -16,7 +15,7 @@ from pulsar_sansio.client.outputs import (
 )
 from pulsar_sansio.client.permits import MAX_ENTRIES_BEYOND_GRANT
 from pulsar_sansio.model.config import CompressionType, SubscriptionType
-from pulsar_sansio.model.errors import LocalProtocolError, NotSupported
+from pulsar_sansio.model.errors import LocalProtocolError
 from pulsar_sansio.model.message_id import MessageId
 from pulsar_sansio.wire import (
     EncryptionKey,
@@ -344,18 +343,6 @@ class TestNotForTheApplication:
         s = started()
         with pytest.raises(LocalProtocolError, match="no consumer has the id 77"):
             s.client.arrivals(77)
-
-    def test_a_chunk_ends_the_consumer_with_an_error_that_names_it(self) -> None:
-        s = started()
-        s.deliver(
-            7, entry_bytes(b"part", uuid="u", num_chunks_from_msg=3, chunk_id=0, total_chunk_msg_size=12)
-        )
-        (closed,) = s.outputs()
-        assert isinstance(closed, Closed)
-        assert isinstance(closed.error, NotSupported)
-        assert "chunked messages are not supported yet" in str(closed.error)
-        assert "chunk 0 of 3 at 1:7" in str(closed.error)
-        s.expect("CLOSE_CONSUMER")  # nothing acknowledged, and no consumer left behind at the broker
 
     def test_a_message_in_one_chunk_is_an_ordinary_one(self) -> None:
         s = started()

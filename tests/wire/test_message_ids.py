@@ -12,9 +12,10 @@ from . import oracle
 
 NUMBERS = st.integers(-1, 2**63 - 1) | st.integers(-1, 300)
 SMALL = st.integers(-1, 2**31 - 1)
+CHUNKS = st.none() | st.tuples(NUMBERS, NUMBERS)
 
 
-@given(st.builds(MessageId, NUMBERS, NUMBERS, SMALL, SMALL, st.integers(0, 2**31 - 1)))
+@given(st.builds(MessageId, NUMBERS, NUMBERS, SMALL, SMALL, st.integers(0, 2**31 - 1), CHUNKS))
 def test_an_id_comes_back_with_every_part(message_id: MessageId) -> None:
     assert tuple(decode_message_id(encode_message_id(message_id))) == tuple(message_id)
 
@@ -32,12 +33,16 @@ def test_it_is_a_message_id_data(message_id: MessageId) -> None:
 @given(oracle.written(proto.MessageIdData))
 def test_ids_that_others_wrote_are_read(written: oracle.Written) -> None:
     meaning = written.meaning
+    first = meaning.first_chunk_message_id
     assert tuple(decode_message_id(written.data)) == (
         oracle.signed(meaning.ledgerId),
         oracle.signed(meaning.entryId),
         meaning.partition,
         meaning.batch_index,
         meaning.batch_size,
+        (oracle.signed(first.ledgerId), oracle.signed(first.entryId))
+        if meaning.HasField("first_chunk_message_id")
+        else None,
     )
 
 
@@ -66,3 +71,11 @@ def test_ids_nested_without_an_end_in_sight_are_refused() -> None:
         data = b"\x08\x01\x10\x02\x3a" + encode_varint(len(data)) + data
     with pytest.raises(InvalidMessage, match="nested"):
         decode_message_id(data)
+
+
+def test_the_id_of_a_message_in_chunks_is_as_the_java_client_writes_it() -> None:
+    data = bytes.fromhex("080c1006180530003a08080c100318053000")
+    message_id = MessageId(12, 6, 5, first_chunk=(12, 3))
+    assert encode_message_id(message_id) == data
+    assert decode_message_id(data) == message_id
+    assert decode_message_id(data).first_chunk == (12, 3)

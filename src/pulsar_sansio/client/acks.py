@@ -131,10 +131,12 @@ class AckTracker:
 
     __slots__ = (
         "_batches",
+        "_chunked",
         "_parts",
         "_position",
         "_position_record",
         "_sent",
+        "chunked",
         "entries",
         "index_acknowledgement",
         "single",
@@ -143,6 +145,8 @@ class AckTracker:
     def __init__(self, index_acknowledgement: bool) -> None:
         self.index_acknowledgement = index_acknowledgement
         self.single = EntryAcknowledgement(self)
+        self.chunked = EntryAcknowledgement(self)
+        """Likewise of all messages that came in chunks: several entries are to be acknowledged of each."""
         self.entries: dict[Place, None] = {}
         """Whole entries that wait. The consumer adds to them by itself where that is all there is to do."""
         self._parts: dict[Place, BatchAcknowledgement] = {}
@@ -153,6 +157,8 @@ class AckTracker:
         """The last cumulative one sent over the present connection; only what is beyond it need be sent."""
         self._batches: OrderedDict[Place, BatchAcknowledgement] = OrderedDict()
         """The last delivery of each batch that is not complete, oldest first."""
+        self._chunked: OrderedDict[Place, list[Place]] = OrderedDict()
+        """All places of each message that came in chunks, by its last one, oldest first."""
 
     # --- deliveries ------------------------------------------------------------------------------
 
@@ -174,6 +180,17 @@ class AckTracker:
         self._register(record)
         return record
 
+    def message_in_chunks(self, places: list[Place]) -> None:
+        """A message in these entries has just been delivered."""
+        self._chunked.pop(places[-1], None)
+        self._chunked[places[-1]] = places
+        if len(self._chunked) > MAX_OPEN_BATCHES:
+            self._chunked.popitem(last=False)
+
+    def places(self, place: Place) -> list[Place]:
+        """The entries of the message whose last one is there."""
+        return self._chunked.get(place) or [place]
+
     def is_duplicate(self, place: Place) -> bool:
         """Whether the whole entry is acknowledged and the broker was not told yet (ACK-18).
 
@@ -189,12 +206,13 @@ class AckTracker:
     # --- acknowledging ---------------------------------------------------------------------------
 
     def entry(self, place: Place) -> bool:
-        """The whole entry is acknowledged."""
+        """The whole entry is acknowledged, with the other chunks of its message."""
         self._batches.pop(place, None)
         self._parts.pop(place, None)
         if place in self.entries:
             return False
-        self.entries[place] = None
+        for each in self._chunked.pop(place, None) or [place]:
+            self.entries[each] = None
         return True
 
     def member(self, record: BatchAcknowledgement, index: int) -> bool:
@@ -245,7 +263,7 @@ class AckTracker:
         Within a batch and without index acknowledgement, the entry before it is as far as the broker can be
         told (ACK-06); in the first entry of a ledger that is entry -1, which is before all of them.
         """
-        ledger_id, entry_id, _, index, _ = message_id
+        ledger_id, entry_id, _, index = message_id[:4]
         position = Position(ledger_id, entry_id, WHOLE_ENTRY)
         if index >= 0:
             record = self._record(message_id) if record is None else record
@@ -384,3 +402,6 @@ class AckTracker:
         batches = self._batches
         while batches and next(iter(batches)) <= last:
             batches.popitem(last=False)
+        chunked = self._chunked
+        while chunked and next(iter(chunked)) <= last:
+            chunked.popitem(last=False)

@@ -6,17 +6,15 @@ stop the connection or disturb another consumer – except by ignoring permits.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from itertools import repeat
 
 from ..model.errors import (
     ChecksumMismatch,
     DecompressionFailed,
     FrameError,
-    NotSupported,
     UncompressedSizeCorrupted,
 )
-from ..model.message import Entry, Message, Source
+from ..model.message import ChunkedEntry, Entry, Message, Source
 from ..model.message_id import MessageId
 from ..wire import (
     AlikeEntries,
@@ -30,33 +28,13 @@ from ..wire import (
 )
 from .acknowledger import Acknowledger
 from .acks import AckTracker, Place
+from .chunks import Chunks
+from .counters import ArrivalCounters
 from .delivery import DeliveryQueue
 from .items import BatchItem, SinglesItem
 from .permits import Permits
 
 _Validation = proto.CommandAck.ValidationError
-
-
-@dataclass(slots=True)
-class ArrivalCounters:
-    """Messages that arrived and were not queued, by reason. An entry that cannot be read counts as one."""
-
-    discarded: int = 0
-    """Corrupt: a wrong checksum, a payload that cannot be decompressed, a malformed batch. The broker was
-    told, and does not deliver them again."""
-    duplicates: int = 0
-    """Acknowledged before they came again (ACK-18)."""
-    outdated: int = 0
-    """Sent before the broker had gone back for a redelivery (consumer epoch)."""
-    before_start: int = 0
-    """At or before the start id of a non-durable subscription (CONS-33)."""
-    compacted_out: int = 0
-    """Placeholders that compaction left in a batch (CONS-33)."""
-    markers: int = 0
-    """The broker's own entries; acknowledged and ignored."""
-    undecryptable: int = 0
-    """Encrypted, and there is no key: they stay unacknowledged, so nothing is lost (CRYPTO-05). One that the
-    broker sends again counts again."""
 
 
 class Arrival:
@@ -66,6 +44,7 @@ class Arrival:
         "_resumed",
         "_start_inclusive",
         "_acknowledger",
+        "_chunks",
         "_on_undecryptable",
         "_permits",
         "_queue",
@@ -83,9 +62,11 @@ class Arrival:
         tracker: AckTracker,
         acknowledger: Acknowledger,
         on_undecryptable: Callable[[MessageId, Sequence[str]], None],
+        chunks: Chunks,
+        counters: ArrivalCounters,
     ) -> None:
         """`on_undecryptable(message_id, names of the keys)`: called for the first encrypted entry."""
-        self.counters = ArrivalCounters()
+        self.counters = counters
         self.start: MessageId | None = None
         """Where a subscription that is not durable begins. The broker begins with that whole entry."""
         self._start_inclusive = False
@@ -96,6 +77,7 @@ class Arrival:
         self._tracker = tracker
         self._acknowledger = acknowledger
         self._on_undecryptable = on_undecryptable
+        self._chunks = chunks
 
     def start_at(self, start: MessageId | None, inclusive: bool) -> None:
         """The application's choice: drop what is before `start` in its entry, and itself unless `inclusive`.
@@ -114,8 +96,7 @@ class Arrival:
     def receive(self, command: MessageCommand, epoch: int, max_message_size: int) -> None:
         """Take one MESSAGE. `epoch`: deliveries of an older one are outdated; `max_message_size`: in bytes.
 
-        Raises `PermitsExceeded` where the broker has sent far too much, and `NotSupported` for a chunk of a
-        chunked message, having changed nothing but the ledger of permits.
+        Raises `PermitsExceeded` where the broker has sent far too much.
         """
         _, ledger_id, entry_id, _, _, redelivery_count, bits, sent_in_epoch, stored, _, _ = command
         place = (ledger_id, entry_id)
@@ -137,6 +118,9 @@ class Arrival:
         outdated = sent_in_epoch is not None and sent_in_epoch < epoch
         if not self._is_for_the_application(place, metadata, cost, outdated):
             self._permits.give_back(cost)
+            return
+        if size is None and (metadata.num_chunks_from_msg or 0) > 1:
+            self._chunk(place, metadata, stored[start:], redelivery_count)
             return
         payload = stored
         if metadata.compression:
@@ -165,7 +149,7 @@ class Arrival:
         self, place: Place, metadata: MessageMetadata, cost: int, outdated: bool
     ) -> bool:
         """Whether the entry is to be opened; if not, it is counted, and its permits are the caller's to give
-        back. Raises `NotSupported` for a chunk."""
+        back."""
         counters = self.counters
         if outdated:
             counters.outdated += cost
@@ -180,12 +164,6 @@ class Arrival:
                 message_id = MessageId(*place, self._source.partition)
                 self._on_undecryptable(message_id, [key.key for key in metadata.encryption_keys])
             counters.undecryptable += max(cost, 1)
-        elif metadata.num_chunks_from_msg is not None and metadata.num_chunks_from_msg > 1:
-            raise NotSupported(
-                f"{self._source.topic} holds a chunked message (chunk {metadata.chunk_id} of "
-                f"{metadata.num_chunks_from_msg} at {place[0]}:{place[1]}): chunked messages are not "
-                f"supported yet; nothing of it was acknowledged"
-            )
         else:
             return True
         return False
@@ -197,6 +175,33 @@ class Arrival:
             return
         entry = Entry(self._source, place, metadata, redelivery_count, self._tracker.single)
         self._queue.add(Message(payload, entry, -1))
+
+    def _chunk(self, place: Place, metadata: MessageMetadata, payload: bytes, redelivery_count: int) -> None:
+        """A message in chunks costs one permit: those of all chunks but the last go back at once."""
+        complete = self._chunks.take(place, metadata, payload)
+        if complete is None:
+            self._permits.give_back(1)
+            return
+        data = complete.payload
+        if metadata.compression:
+            try:
+                size, limit = metadata.uncompressed_size, self._chunks.max_message_size
+                data = decompress(metadata.compression, data, size, limit)
+            except (UncompressedSizeCorrupted, DecompressionFailed):
+                self._permits.give_back(1)
+                self.counters.discarded += 1
+                for each in complete.places:
+                    self._acknowledger.discard(each, _Validation.DecompressionError)
+                return
+        if self.start is not None and self._is_start(place):
+            self.counters.before_start += 1
+            self._permits.give_back(1)
+            return
+        tracker = self._tracker
+        tracker.message_in_chunks(complete.places)
+        entry = ChunkedEntry(self._source, place, metadata, redelivery_count, tracker.chunked)
+        entry.first_chunk = complete.places[0]
+        self._queue.add(Message(data, entry, -1))
 
     def receive_alike(self, entries: AlikeEntries, epoch: int) -> bool:
         """Take plain entries for which there is nothing to decide: all in time, none acknowledged before, and

@@ -32,8 +32,8 @@ from ..model.errors import (
 )
 from ..model.service_url import ServiceUrl
 from ..model.topic_name import TopicName
-from .arrival import ArrivalCounters
 from .consumer import Consumer
+from .counters import ArrivalCounters
 from .lookup import Lookup, Query
 from .outputs import Output, RequestDone, RequestFailed
 from .partition import PartitionStatistics
@@ -262,9 +262,9 @@ class Client:
     def receiver(self, consumer: int) -> "DeliveryQueue":
         """That consumer's queue, for who takes one message after the other.
 
-        Its `receive()` is `receive` of that consumer at the moment told last, by `note_time` or any input, and
-        raises `ClosedError` like it. Most messages need not even that: they come out of its iterator `ready`,
-        and `receive()` has only to be called when that ends. It then stands for another iterator.
+        Its `receive()` is `receive` of that consumer at the moment told last, by `note_time` or any input,
+        and raises `ClosedError` like it. Most messages need not even that: they come out of its iterator
+        `ready`, and `receive()` has only to be called when that ends. It then stands for another iterator.
         """
         return self._consumer(self._context.now, consumer).queue
 

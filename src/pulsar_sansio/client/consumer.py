@@ -11,14 +11,13 @@ application), `permits`, `verdicts` (what the application says of it), `acks` an
 acknowledged, when it is sent), `redelivery`.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ClassVar, Literal
 
 from ..model.config import ConsumerSpec, InitialPosition, SubscriptionType
 from ..model.errors import (
     ClosedError,
     ConnectionLost,
-    NotSupported,
     PulsarError,
     RemoteProtocolError,
 )
@@ -27,11 +26,13 @@ from ..model.message_id import MessageId
 from ..model.topic_name import TopicName
 from ..wire import AlikeEntries, MessageCommand, encode_command, encode_flow, proto
 from .acknowledger import Acknowledger
-from .acks import AckTracker
-from .arrival import Arrival, ArrivalCounters
+from .acks import AckTracker, Place
+from .arrival import Arrival
 from .attachment import Attached as AttachedState
 from .attachment import Attachment, Decision
+from .chunks import Chunks
 from .connection import Connection
+from .counters import ArrivalCounters
 from .delivery import DeliveryQueue
 from .items import Messages
 from .outputs import (
@@ -91,15 +92,24 @@ class Consumer:
         self._context = context
         self._services = services
         self._source = Source(str(self.topic), self.topic.partition)
-        tracker = AckTracker(spec.batch_index_acknowledgement)
+        tracker = self._tracker = AckTracker(spec.batch_index_acknowledgement)
         # A topic without memory never delivers anything again.
         has_memory = self.topic.persistent
         self._queue = DeliveryQueue(self.permits)
         self._acknowledger = Acknowledger(
             context, services.requests, wire_id, spec, tracker, wanted=has_memory
         )
+        counters = ArrivalCounters()
+        self._chunks = Chunks(context, spec, counters, self._done_with)
         self._arrival = Arrival(
-            self._source, self.permits, self._queue, tracker, self._acknowledger, self._cannot_decrypt
+            self._source,
+            self.permits,
+            self._queue,
+            tracker,
+            self._acknowledger,
+            self._cannot_decrypt,
+            self._chunks,
+            counters,
         )
         if not spec.durable and has_memory:
             self._arrival.start_at(spec.start_message_id, spec.start_message_id_inclusive)
@@ -133,11 +143,7 @@ class Consumer:
             self._on_early_message()
             return
         queue = self._queue
-        try:
-            self._arrival.receive(command, self._redelivery.epoch, connection.max_message_size)
-        except NotSupported as error:
-            self._give_up(connection, error)
-            return
+        self._arrival.receive(command, self._redelivery.epoch, connection.max_message_size)
         if not queue.announced and queue.available:
             queue.announced = True
             self._context.emit(Deliverable(self.handle))
@@ -250,10 +256,11 @@ class Consumer:
         )
         start = self._arrival.start
         if start is not None:
+            ledger_id, entry_id = start.first_chunk or start[:2]
             command.start_message_id.CopyFrom(
                 proto.MessageIdData(
-                    ledgerId=start.ledger_id & _UINT64,
-                    entryId=start.entry_id & _UINT64,
+                    ledgerId=ledger_id & _UINT64,
+                    entryId=entry_id & _UINT64,
                     batch_index=start.batch_index,
                 )
             )
@@ -282,6 +289,8 @@ class Consumer:
     def on_detached(self, cause: PulsarError) -> None:
         """The queue stays for now: until the next connection is open, the application may go on with it."""
         self._connection = None
+        if self.spec.durable:  # else what lies before the place to go on at does not come again
+            self._chunks.clear()
         self._active = None
         self._redelivery.detach()
         self._acknowledger.detach(cause)
@@ -347,10 +356,13 @@ class Consumer:
                 f"the broker sent messages of {self._source.topic} before it was asked to"
             )
 
-    def _give_up(self, connection: Connection, error: NotSupported) -> None:
-        """This version cannot go on; the broker is told, so that it does not wait for this consumer."""
-        self._services.requests.send(connection, self.close_command, _ignore, _ignore)
-        self.attachment.fail(error)
+    def _done_with(self, places: Iterable[Place]) -> None:
+        """Chunks that will not be part of a message: nobody else can use them either."""
+        waits = False
+        for place in places:
+            waits |= self._tracker.entry(place)
+        if waits:
+            self._acknowledger.something_waits()
 
     def _unsubscribed(self) -> None:
         """The subscription is gone, and the consumer with it; nothing is left to acknowledge (CONS-46)."""
@@ -365,6 +377,7 @@ class Consumer:
         self._verdicts.close()
         self._redelivery.detach()
         self.permits.detach()
+        self._chunks.clear()
         self._queue.close(f"the consumer on {self._source.topic} is closed")
 
 

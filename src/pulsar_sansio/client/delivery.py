@@ -276,12 +276,13 @@ class DeliveryQueue:
 
 
 def _message_id(entry: Entry, index: int) -> MessageId:
-    return MessageId(*entry.place, entry.source.partition, index, entry.size if index >= 0 else 0)
+    size = entry.size if index >= 0 else 0
+    return MessageId(*entry.place, entry.source.partition, index, size, entry.first_chunk)
 
 
 def _predecessor(entry: Entry, index: int) -> MessageId:
     """The id just before that message: the one before it in the batch, else the entry before."""
     if index > 0:
         return _message_id(entry, index - 1)
-    ledger_id, entry_id = entry.place
+    ledger_id, entry_id = entry.first_chunk or entry.place
     return MessageId(ledger_id, entry_id - 1, entry.source.partition)

@@ -9,14 +9,14 @@ that raises has changed nothing. What is sent of it, and when, is decided elsewh
 
 from collections.abc import Callable, Iterable
 from operator import attrgetter
-from typing import cast
+from typing import Any, cast
 
 from ..model.config import SubscriptionType
 from ..model.errors import ClosedError, LocalProtocolError
 from ..model.message import Entry, Message, Source
 from ..model.message_id import MessageId
 from .acknowledger import Acknowledger
-from .acks import AckTracker, BatchAcknowledgement, EntryAcknowledgement
+from .acks import AckTracker, EntryAcknowledgement, Place
 from .items import BatchItem, Item, Messages, SinglesItem, messages_of
 from .redelivery import Redelivery
 
@@ -140,8 +140,9 @@ class Verdicts:
         ids, messages = self._several([what] if isinstance(what, Message | MessageId) else what)
         places = dict.fromkeys([message_id[:2] for message_id in ids])
         places.update(dict.fromkeys([message.entry.place for message in messages]))
+        tracker = self._tracker
         self._redelivery.negative_acknowledge(
-            [place for place in places if not self._tracker.is_duplicate(place)]
+            [each for place in places if not tracker.is_duplicate(place) for each in tracker.places(place)]
         )
 
     # --- inside ----------------------------------------------------------------------------------
@@ -149,20 +150,32 @@ class Verdicts:
     def _acknowledge_message(self, message: Message) -> bool:
         """Whether something new waits to be sent."""
         entry = message.entry
-        record: BatchAcknowledgement = entry.acknowledgement
+        record: Any = entry.acknowledgement
         if record.tracker is not self._tracker:
             return self._acknowledge_id(message.message_id)
-        if message.batch_index < 0:
+        if record is self._tracker.single:
             self._tracker.entries[entry.place] = None
             self._redelivery.acknowledged(entry.place)
             return True
-        waits = self._tracker.member(record, message.batch_index)
+        if message.batch_index < 0:
+            return self._acknowledge_chunks(entry.place)
+        waits: bool = self._tracker.member(record, message.batch_index)
         if record.complete:
             self._redelivery.acknowledged(entry.place)
         return waits
 
+    def _acknowledge_chunks(self, place: Place) -> bool:
+        """A message in several entries, or in one; whether something new waits to be sent."""
+        places = self._tracker.places(place)
+        waits = self._tracker.entry(place)
+        for each in places:
+            self._redelivery.acknowledged(each)
+        return waits
+
     def _acknowledge_id(self, message_id: MessageId) -> bool:
         """Whether something new waits to be sent."""
+        if message_id.batch_index < 0:
+            return self._acknowledge_chunks(message_id[:2])
         waits = self._tracker.individual(message_id)
         place = message_id[:2]
         if self._tracker.is_duplicate(place):

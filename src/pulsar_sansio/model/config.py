@@ -294,8 +294,8 @@ class ProducerSpec:
         _instance("lazy_start", self.lazy_start, bool, "True or False")
         if self.lazy_start and self.access_mode is not ProducerAccessMode.SHARED:
             raise InvalidConfiguration(
-                f"lazy_start: False with access_mode {self.access_mode.value}, which is had on all partitions "
-                "or on none"
+                f"lazy_start: False with access_mode {self.access_mode.value}, which is had on all "
+                "partitions or on none"
             )
         _integer(
             "max_pending_messages_across_partitions",
@@ -325,6 +325,16 @@ class ConsumerSpec:
     `start_message_id_inclusive`.
     `priority_level`: 0 is served first (Shared and Failover).
     `properties`: what the broker shows of the consumer beside its name.
+
+    Messages that come in chunks:
+
+    `max_pending_chunked_messages`: incomplete ones kept at a time, 1 to 10 000; for one more the oldest is
+    dropped. `acknowledge_dropped_chunks`: its chunks are acknowledged then, and it is lost; without, they
+    stay unacknowledged and come again when the consumer reconnects.
+    `max_chunked_message_size`: bytes, compressed and not; larger ones stay unacknowledged. Together with the
+    number above it bounds the memory for incomplete messages.
+    `incomplete_chunked_message_timeout`: seconds after which the chunks of a message that is not complete are
+    acknowledged; 0 never.
     """
 
     topic: str
@@ -343,6 +353,10 @@ class ConsumerSpec:
     start_message_id_inclusive: bool = False
     priority_level: int = 0
     properties: Mapping[str, str] = field(default_factory=dict)
+    max_pending_chunked_messages: int = 10
+    acknowledge_dropped_chunks: bool = False
+    max_chunked_message_size: int = 128 * 1024 * 1024
+    incomplete_chunked_message_timeout: float = 60.0
 
     def __post_init__(self) -> None:
         TopicName.parse(self.topic)
@@ -360,6 +374,7 @@ class ConsumerSpec:
             "batch_index_acknowledgement",
             "durable",
             "start_message_id_inclusive",
+            "acknowledge_dropped_chunks",
         ):
             _instance(name, getattr(self, name), bool, "True or False")
         _instance("start_message_id", self.start_message_id, (MessageId, type(None)), "a MessageId or None")
@@ -368,6 +383,9 @@ class ConsumerSpec:
                 "start_message_id: only with durable=False; a durable subscription has its cursor"
             )
         _integer("priority_level", self.priority_level, 0, 2**31 - 1)
+        _integer("max_pending_chunked_messages", self.max_pending_chunked_messages, 1, 10_000)
+        _integer("max_chunked_message_size", self.max_chunked_message_size, 1024, 2**31 - 1)
+        _duration("incomplete_chunked_message_timeout", self.incomplete_chunked_message_timeout)
         _text_mapping("properties", self.properties)
 
 

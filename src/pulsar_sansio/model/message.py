@@ -65,6 +65,9 @@ class Entry:
 
     __slots__ = ("acknowledgement", "batch", "header", "place", "redelivery_count", "size", "source")
 
+    first_chunk: tuple[int, int] | None = None
+    """Ledger and entry id of the first chunk, where the message came in chunks."""
+
     def __init__(
         self,
         source: Source,
@@ -86,6 +89,12 @@ class Entry:
         """Headers of the batch's messages; None where the entry is one message."""
         self.size = size
         """Number of messages in the batch; 0 where the entry is one message."""
+
+
+class ChunkedEntry(Entry):
+    """A message that came in chunks, each an entry. Its place is the last one's."""
+
+    __slots__ = ("first_chunk",)
 
 
 class Message:
@@ -131,7 +140,8 @@ class Message:
         """Where the message lies (rule MSG-01)."""
         entry = self.entry
         ledger_id, entry_id = entry.place
-        return MessageId(ledger_id, entry_id, entry.source.partition, self.batch_index, entry.size)
+        partition = entry.source.partition
+        return MessageId(ledger_id, entry_id, partition, self.batch_index, entry.size, entry.first_chunk)
 
     @property
     def key(self) -> str | None:
@@ -252,14 +262,14 @@ class _Values(NamedTuple):
 
 def _restore(
     data: bytes,
-    message_id: tuple[int, int, int, int, int],
+    message_id: tuple[int, int, int, int, int, tuple[int, int] | None],
     topic: str,
     redelivery_count: int,
     values: tuple[Any, ...],
 ) -> Message:
     header = _Values(*values)
-    ledger_id, entry_id, partition, batch_index, size = message_id
-    entry = Entry(
+    ledger_id, entry_id, partition, batch_index, size, first_chunk = message_id
+    entry = (Entry if first_chunk is None else ChunkedEntry)(
         Source(topic, partition),
         (ledger_id, entry_id),
         header,
@@ -268,4 +278,6 @@ def _restore(
         header if batch_index >= 0 else None,
         size,
     )
+    if isinstance(entry, ChunkedEntry):
+        entry.first_chunk = first_chunk
     return Message(data, entry, batch_index)

@@ -7,7 +7,8 @@ class MessageId(NamedTuple):
     """The place of a message: ledger, entry, partition and, inside a batch, its index.
 
     Ids are ordered by ledger, entry, partition and batch index, a missing index being -1. Equality
-    and hash ignore `batch_size`, which is only there for whoever acknowledges by id.
+    and hash ignore `batch_size` and `first_chunk`, which are only there for whoever acknowledges by id or
+    begins there.
     """
 
     ledger_id: int
@@ -18,6 +19,8 @@ class MessageId(NamedTuple):
     """Index in the batch; -1 where the message is an entry by itself."""
     batch_size: int = 0
     """Number of messages in the entry's batch; 0 where it is not known or no batch."""
+    first_chunk: tuple[int, int] | None = None
+    """Ledger and entry id of the first chunk, where the message came in chunks: the id is the last one's."""
 
     @property
     def entry(self) -> "MessageId":

@@ -82,7 +82,7 @@ class Auditor:
                 self._last_news = now
                 found = self.found[self._topics[output.consumer]]
                 for message in messages:
-                    ledger, entry, _, index, _ = message.message_id
+                    ledger, entry, _, index = message.message_id[:4]
                     found.append((ledger, entry, max(index, 0)))
         elif isinstance(output, Detached):
             raise ViolationError("INV-N7", f"{self.node.name} lost a sound connection: {output.cause}")

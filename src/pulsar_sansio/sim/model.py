@@ -340,7 +340,7 @@ class ReferenceModel:
         for ticket, message_id in enumerate(message_ids, first):
             sent = self._settle(record, ticket, "confirmed")
             self.confirmed += 1
-            ledger, entry_id, _, index, size = message_id
+            ledger, entry_id, _, index, size = message_id[:5]
             if ledger == -1 and entry_id == -1:
                 if not record.topic.deduplication:
                     raise ViolationError("INV-P9", f"{sent}: no message id, and no deduplication")
@@ -405,7 +405,7 @@ class ReferenceModel:
         topic = subscription.topic
         if consumer.closed:
             raise ViolationError("INV-C14", f"{consumer.name} is closed and gives a message")
-        ledger, entry_id, _, index, _ = message.message_id
+        ledger, entry_id, _, index = message.message_id[:4]
         place = (ledger, entry_id, max(index, 0))
         entry = topic.log.get((ledger, entry_id))
         if entry is None or place[2] >= len(entry.messages):

@@ -17,16 +17,22 @@ def encode_message_id(message_id: MessageId) -> bytes:
         encoded += b"\x18" + encode_varint(message_id.partition)
     if message_id.batch_index >= 0:
         encoded += b"\x20" + encode_varint(message_id.batch_index)
-    return encoded + b"\x30" + encode_varint(message_id.batch_size)
+    encoded += b"\x30" + encode_varint(message_id.batch_size)
+    if message_id.first_chunk is not None:
+        first = encode_message_id(MessageId(*message_id.first_chunk, message_id.partition))
+        encoded += b"\x3a" + encode_varint(len(first)) + first
+    return encoded
 
 
 def decode_message_id(data: bytes) -> MessageId:
-    """The id behind bytes that any client wrote. Of a chunked message this is the id of the last chunk.
+    """The id behind bytes that any client wrote.
 
     Raises `InvalidMessage` when `data` is no id.
     """
     try:
         values, _ = decode_position(bytes(data))
+        first_chunk = values.get("first_chunk_message_id")
+        first = None if first_chunk is None else decode_position(first_chunk)[0]
     except FrameError as error:
         raise InvalidMessage(f"not a message id: {error}") from None
     return MessageId(
@@ -35,4 +41,5 @@ def decode_message_id(data: bytes) -> MessageId:
         values.get("partition", -1),
         values.get("batch_index", -1),
         values.get("batch_size", 0),
+        None if first is None else (first["ledger_id"], first["entry_id"]),
     )
