@@ -201,6 +201,7 @@ def test_the_url_may_come_from_the_environment(
         (["demo", "--count", "0"], 2, "at least 1, not '0'"),
         (["demo", "--size", "-1"], 2, "at least 0, not '-1'"),
         (["broker", "--port", "65536"], 2, "a port from 0 to 65535, not '65536'"),
+        (["broker", "--http-port", "x"], 2, "a port from 0 to 65535, not 'x'"),
         (["produce", "t", "--count", "x"], 2, "not 'x'"),
         (["produce", "t", "--rate", "0"], 2, "more than 0, not '0'"),
         (["produce", "t", "--count", "1", "--url", "http://localhost"], 2, "begins with pulsar://"),
@@ -256,6 +257,26 @@ def test_broker_ends_cleanly(command: Command, ending: signal.Signals) -> None:
     timer.join()
     assert ready == {"event": "ready", "url": f"pulsar://127.0.0.1:{ready['port']}", "port": ready["port"]}
     assert stopped == {"event": "stopped"}
+
+
+def test_broker_with_the_administration_over_http(command: Command) -> None:
+    timer = threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    ready, _ = command("broker", "--port", "0", "--http-port", "0", "--json").objects
+    timer.join()
+    assert ready["admin_url"] == f"http://127.0.0.1:{ready['http_port']}"
+    assert len({ready["http_port"], ready["port"], 0}) == 3
+
+
+def test_broker_says_where_its_administration_is(command: Command) -> None:
+    timer = threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    done = command("broker", "--port", "0", "--http-port", "0")
+    timer.join()
+    ready, admin, stopped = done.out.splitlines()
+    assert ready.startswith("ready pulsar://127.0.0.1:")
+    assert admin.startswith("admin http://127.0.0.1:")
+    assert stopped == "stopped"
 
 
 def test_a_bug_is_not_hidden(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:

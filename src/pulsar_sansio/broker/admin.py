@@ -94,7 +94,8 @@ class Administration(TopicAdministration):
         """Raises `NoSuchThing`, or `StillInUse` while there are topics in it."""
         self.context.now = now
         self._check_namespace(namespace)
-        if self.topic_names(namespace) or self.partitioned_topics(namespace):
+        topics = (topic.topic_name.namespace_name for topic in self.all_topics.values())
+        if namespace in topics or self.partitioned_topics(namespace):
             raise StillInUse(f"namespace {namespace} has topics; delete them first")
         del self.policies[namespace]
         self.journal.records.append(NamespaceDeleted(namespace))

@@ -253,7 +253,7 @@ class Deduplication:
     def purge(self, before: int) -> list[str]:
         """Forget the names without a producer since before `before`, and those beyond the limit; which."""
         absent = self._absent_since
-        gone = []
+        gone: list[str] = []
         for name, since in absent.items():
             if since >= before and len(absent) - len(gone) <= self._limit:
                 break
