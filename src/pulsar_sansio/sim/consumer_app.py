@@ -265,6 +265,7 @@ class ConsumerApp:
         request = node.client.close(self.world.clock.now, self.handle)
         self.host.routes[request] = self
         self.world.trace.add(self.world.clock.now, node.name, f"close {self.handle}")
+        self.host.expect_end(self)
         self._is_closed()
         node.pump()
         return True

@@ -22,7 +22,7 @@ from ..client.outputs import (
     Undecryptable,
     Writable,
 )
-from .clock import MILLISECOND
+from .clock import MILLISECOND, SECOND
 from .nodes import Application, ClientNode
 from .violations import ViolationError
 
@@ -33,6 +33,9 @@ REOPEN_DELAY = 50 * MILLISECOND
 
 HURRY = 5 * MILLISECOND
 """The longest an application waits between two steps once the faults are over."""
+
+CLOSING_SLACK = 5 * SECOND
+"""How much longer than the operation timeout a close may take."""
 
 CLOSED = -2
 """In place of a request: the whole client is closed."""
@@ -96,6 +99,15 @@ class Host:
             receiver.on_output(output)
 
     # --- the end, and a new beginning ---
+
+    def expect_end(self, app: "User") -> None:
+        """INV-N11: what is being closed is closed in time, whatever the broker does."""
+        limit = round(self.world.profile.operation_timeout * SECOND) + CLOSING_SLACK
+        self.world.clock.after(limit, self._check_ended, app, app.handle)
+
+    def _check_ended(self, app: "User", handle: int) -> None:
+        if app.state == "closing" and app.handle == handle:
+            raise ViolationError("INV-N11", f"{self.node.name}: the close of {handle} takes too long")
 
     def close(self) -> None:
         """Close the whole client."""

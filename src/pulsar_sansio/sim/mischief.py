@@ -31,6 +31,9 @@ RETRYABLE = (
 NOBODY = 2**40
 """An id of a request, producer or consumer that no client has."""
 
+UNANSWERED = (T.LOOKUP, T.PRODUCER, T.SUBSCRIBE, T.SUCCESS)
+"""What may be lost of a request that is not answered: itself, or its answer."""
+
 LATE_REPLIES = frozenset((T.SUCCESS, T.PRODUCER_SUCCESS, T.LOOKUP_RESPONSE))
 
 OPENED = frozenset((T.SUCCESS, T.PRODUCER_SUCCESS))
@@ -47,10 +50,14 @@ class Mischief:
         self._armed: dict[str, int] = {}
         self._muted: dict[tuple[int, int], None] = {}
         """(wire, producer id) whose SENDs vanish since one of them was refused."""
+        self._unanswered: int = T.LOOKUP
+        """What is lost of a request that is not answered."""
         self.active = False
 
     def arm(self, name: str, times: int) -> None:
         self._armed[name] = times
+        if name == "request_unanswered":
+            self._unanswered = self._stream.choice(UNANSWERED)
         self.active = True
 
     def heal(self) -> None:
@@ -110,11 +117,7 @@ class Mischief:
             )
             self._say(wire, T.ACK_RESPONSE, answer)
             return b""
-        if (
-            kind in (T.LOOKUP, T.PRODUCER, T.SUBSCRIBE)
-            and "request_unanswered" in armed
-            and self._take("request_unanswered")
-        ):
+        if kind == self._unanswered and "request_unanswered" in armed and self._take("request_unanswered"):
             return b""
         return None
 
@@ -172,6 +175,12 @@ class Mischief:
         if kind in OPENED and "opened_too_late" in armed and self._take("opened_too_late"):
             limit = round(self._world.profile.operation_timeout * SECOND)
             self._world.clock.after(limit + self._stream.below(SECOND), self._say_late, wire, kind, command)
+            return b""
+        if (
+            kind == T.SUCCESS == self._unanswered
+            and "request_unanswered" in armed
+            and self._take("request_unanswered")
+        ):
             return b""
         if kind in LATE_REPLIES:
             if "reply_late" in armed and self._take("reply_late"):

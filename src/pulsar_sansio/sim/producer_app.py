@@ -204,6 +204,7 @@ class ProducerApp:
             return False
         self.host.routes[request] = self
         self.world.trace.add(self.world.clock.now, node.name, f"close {self.handle}")
+        self.host.expect_end(self)
         self._is_closed()
         node.pump()
         return True
