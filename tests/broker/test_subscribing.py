@@ -539,11 +539,11 @@ def test_a_terminated_topic_takes_nothing() -> None:
     world.broker.terminate(0, TOPIC)
     world.pump()
     peer.publish(b"after", 1)
-    assert proto.ServerError.Name(peer.expect(Type.SEND_ERROR).error) == "TopicTerminatedError"
     world.hold_writes = False
     world.sync()
     assert peer.expect(Type.SEND_RECEIPT).sequence_id == 0
     peer.expect(Type.CLOSE_PRODUCER)
+    assert proto.ServerError.Name(peer.expect(Type.SEND_ERROR).error) == "TopicTerminatedError"
     peer.ask_producer()
     peer.expect_error("TopicTerminatedError")
     world.start()

@@ -35,7 +35,8 @@ class Producer:
     """One producer. `ready` is False until it was told that it may send."""
 
     __slots__ = (
-        "_drained",
+        "_durable",
+        "_in_turn",
         "bytes_in",
         "closing",
         "connected_at",
@@ -77,10 +78,12 @@ class Producer:
         self.schema_version = b""
         self.ready = False
         self.closing = False
-        """No more messages are taken; `_drained` runs when the pending ones are durable."""
+        """No more messages are taken."""
         self.pending = 0
         """Messages taken and not yet durable."""
-        self._drained: list[Callable[[], None]] = []
+        self._durable = 0
+        self._in_turn: deque[tuple[int, Callable[[], None]]] = deque()
+        """What is to be said once so many messages are durable."""
         self.messages_in = 0
         self.bytes_in = 0
 
@@ -95,17 +98,20 @@ class Producer:
         CLOSE_PRODUCER, and tells it that SENDs in between were ignored (GAP-37).
         """
         self.closing = True
+        self.in_turn(then)
+
+    def in_turn(self, say: Callable[[], None]) -> None:
+        """Call `say` after the receipts of what was taken until now: SENDs are answered in their order."""
         if self.pending:
-            self._drained.append(then)
+            self._in_turn.append((self._durable + self.pending, say))
         else:
-            then()
+            say()
 
     def one_durable(self) -> None:
         self.pending -= 1
-        if self.pending == 0 and self._drained:
-            drained, self._drained = self._drained, []
-            for then in drained:
-                then()
+        self._durable += 1
+        while self._in_turn and self._in_turn[0][0] <= self._durable:
+            self._in_turn.popleft()[1]()
 
 
 class Producers:

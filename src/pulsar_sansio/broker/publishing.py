@@ -1,5 +1,6 @@
 """PRODUCER, SEND and CLOSE_PRODUCER: what a connection does with them (WIRE-06 to WIRE-08)."""
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ..model.errors import (
@@ -133,24 +134,40 @@ def on_send(connection: Connection, send: Send) -> None:
     try:
         stored = producer.topic.publish(producer, send)
     except BrokerError as error:
-        connection.send(
-            Type.SEND_ERROR,
-            proto.CommandSendError(
-                producer_id=send.producer_id,
-                sequence_id=max(send.sequence_id, send.highest_sequence_id or 0),
-                error=code(error),
-                message=error.text,
-            ),
+        refusal = proto.CommandSendError(
+            producer_id=send.producer_id,
+            sequence_id=max(send.sequence_id, send.highest_sequence_id or 0),
+            error=code(error),
+            message=error.text,
         )
+        _answer_in_turn(producer, lambda: connection.send(Type.SEND_ERROR, refusal))
         return
     except FrameError as error:
         raise RemoteProtocolError(f"SEND with headers that cannot be parsed: {error}") from error
     if not stored:
-        connection.write(
-            encode_send_receipt(
-                send.producer_id, send.sequence_id, DROPPED, DROPPED, send.highest_sequence_id
-            )
+        dropped = encode_send_receipt(
+            send.producer_id, send.sequence_id, DROPPED, DROPPED, send.highest_sequence_id
         )
+        _answer_in_turn(producer, lambda: connection.write(dropped))
+
+
+def _answer_in_turn(producer: Producer, answer: Callable[[], None]) -> None:
+    """Answer a SEND of which nothing is stored: after the receipts of those before it (BROKER-41).
+
+    While it waits it counts as a publish that is pending, so that a client cannot pile these up.
+    """
+    connection = producer.connection
+    if not producer.pending:
+        answer()
+        return
+    connection.pending_publishes += 1
+
+    def say() -> None:
+        connection.pending_publishes -= 1
+        answer()
+        connection.check_reading()
+
+    producer.in_turn(say)
 
 
 def on_close_producer(connection: Connection, command: proto.CommandCloseProducer) -> None:
