@@ -294,6 +294,30 @@ def test_each_partition_has_its_own_window() -> None:
     assert world.send(b"0") == 4
 
 
+def test_room_is_told_once_to_who_asked() -> None:
+    """Two partitions are full, and one waits for both: each refusal is answered by one `Writable`."""
+    world = ready(3, routing=by_property, max_pending_messages=1)
+    for payload in (b"0", b"1"):
+        world.send(payload)
+    for payload in (b"0", b"1"):
+        with pytest.raises(ProducerQueueIsFull):
+            world.send(payload)
+    world.answer()
+    world.confirm(0)
+    world.confirm(1)
+    assert [type(output) for output in world.told()] == [Receipts, Writable, Receipts]
+    assert world.send_many([b"0", b"1", b"2", b"2"]) == range(2, 5)
+    with pytest.raises(ProducerQueueIsFull):
+        world.send(b"0")
+    world.answer()
+    world.confirm(2)
+    assert [type(output) for output in world.told()] == [Receipts, Writable]
+    with pytest.raises(ProducerQueueIsFull):
+        world.send(b"0")
+    world.confirm(0)
+    assert [type(output) for output in world.told()] == [Receipts, Writable]
+
+
 def test_a_window_is_never_smaller_than_one_message() -> None:
     world = ready(3, max_pending_messages_across_partitions=2, routing=by_property)
     assert world.send(b"0") == 0
@@ -600,6 +624,18 @@ def test_a_partition_that_ends_takes_only_its_own_messages_with_it() -> None:
     assert sorted(settled) == [1, 2, 3, 4, 5]
     with pytest.raises(InvalidMessage):
         world.send("text")
+
+
+def test_who_waits_for_room_in_a_partition_that_ends_is_woken() -> None:
+    world = ready(2, routing=by_property, max_pending_messages=1)
+    world.send(b"0")
+    with pytest.raises(ProducerQueueIsFull):
+        world.send(b"0")
+    world.answer()
+    world.terminate(0)
+    assert [type(output) for output in world.told()] == [SendFailed, Writable]
+    assert world.send(b"0") == 1
+    assert isinstance(world.settled()[1], TopicTerminated)
 
 
 def test_when_the_last_partition_has_ended_the_whole_has() -> None:

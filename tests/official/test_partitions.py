@@ -1,5 +1,5 @@
-"""Partitioned topics shared with the official client: it finds what our producer spread where the key belongs,
-and puts its own there."""
+"""Partitioned topics shared with the official client: it finds what our producer spread where the key
+belongs, and puts its own there."""
 
 import pulsar
 import pytest

@@ -53,6 +53,7 @@ class Owner(Protocol):
     def on_partition_attached(self, partition: "Partition") -> None: ...
     def on_partition_ended(self, partition: "Partition", error: PulsarError | None) -> None: ...
     def on_partition_flushed(self, request: int, error: PulsarError | None) -> None: ...
+    def on_partition_writable(self) -> None: ...
 
 
 class Partition:
@@ -176,7 +177,7 @@ class Partition:
             case SendFailed(_, ticket, count, error):
                 self._failed_tickets(ticket, count, error)
             case Writable():
-                self._context.emit(output)
+                owner.on_partition_writable()
             case RequestDone(request):
                 owner.on_partition_flushed(request, None)
             case RequestFailed(request, error):

@@ -304,6 +304,12 @@ class PartitionedProducer:
             else:
                 self._context.emit(RequestFailed(request, flushing.error))
 
+    def on_partition_writable(self) -> None:
+        """Who waits is told once, by the first partition that has room; another one may be full then."""
+        if self._spread.was_full:
+            self._spread.was_full = False
+            self._context.emit(Writable(self.handle))
+
     def _flush(self, request: int, partitions: Sequence[Partition]) -> None:
         if not partitions:
             self._context.emit(RequestDone(request, None))
@@ -377,6 +383,7 @@ class PartitionedProducer:
             return  # one of several new ones, of which another has failed
         if not partition.ready:
             partitions[partition.index] = None
+            self.on_partition_writable()
             return
         partition.end = error
         if all(each is not None and each.end is not None for each in partitions):
@@ -386,6 +393,8 @@ class PartitionedProducer:
             self._move(Input.ALL_GONE, Over())
             self._context.emit(Closed(self.handle, error))
             self._services.ended(self.handle, error)
+        else:
+            self.on_partition_writable()  # who waited for room in it is to hear why there is none
 
     def _close_all(self, error: PulsarError | None) -> None:
         self._stop_updates()

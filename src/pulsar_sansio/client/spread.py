@@ -12,7 +12,7 @@ each message, so that the clock cuts no batch in two.
 from collections.abc import Callable, Sequence
 
 from ..model.config import OutgoingMessage
-from ..model.errors import InvalidMessage, PulsarError
+from ..model.errors import InvalidMessage, ProducerQueueIsFull, PulsarError
 from .outputs import SendFailed
 from .partition import Partition
 from .routing import Router
@@ -40,6 +40,7 @@ class Spread:
         "_window",
         "begin",
         "partitions",
+        "was_full",
     )
 
     def __init__(
@@ -55,6 +56,8 @@ class Spread:
         """What routing knows. None: not begun yet, or it failed to open after all was ready; the next message
         begins it."""
         self.begin = begin
+        self.was_full = False
+        """Somebody was told that there is no room, and waits for `Writable`."""
         self._context = context
         self._handle = handle
         self._router = router
@@ -85,7 +88,11 @@ class Spread:
             return ticket
         router = self._router
         index = router.choose(self._context.now, message, len(self.partitions))
-        ticket = self._send_to(self._partition(index), message, publish_time)
+        try:
+            ticket = self._send_to(self._partition(index), message, publish_time)
+        except ProducerQueueIsFull:
+            self.was_full = True
+            raise
         router.advance(message)
         return ticket
 
@@ -108,6 +115,7 @@ class Spread:
                 self._turn_to(partition)
                 tickets = partition.intake.send_many(messages, publish_time)
                 self._append = partition.intake.append
+                self.was_full |= len(tickets) < len(messages)
                 return range(tickets.start + self._offset, tickets.stop + self._offset)
         first = self.next_ticket
         for message, index in self._plan(messages, publish_time):
@@ -151,6 +159,7 @@ class Spread:
             router.state = before
         if full is not None:
             full.intake.wait_for_room()
+            self.was_full = True
         return plan
 
     def take_early(self, ticket: int, message: bytes | OutgoingMessage, publish_time: int) -> None:
