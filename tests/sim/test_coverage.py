@@ -9,6 +9,7 @@ from types import ModuleType
 import pytest
 
 import pulsar_sansio
+from pulsar_sansio import Broker, BrokerConfig, MemoryStore
 from pulsar_sansio.broker import broker as broker_root
 from pulsar_sansio.broker.producers import Deduplication
 from pulsar_sansio.client.permits import Permits
@@ -102,7 +103,7 @@ def test_only_what_a_table_has_is_counted_as_a_move(observed: tuple[Coverage, li
     coverage = observed[0]
     for name, row, column in coverage.cells:
         assert (row, column) in MAPS[name].legal
-    for name, row, column in coverage.ignored:
+    for name, row, column in coverage.illegal:
         assert (row, column) not in MAPS[name].legal
 
 
@@ -149,6 +150,16 @@ def test_taking_begins_anew() -> None:
         assert buffer.feed(bytes(2)) == bytes(4)
         assert recorder.take().marks == {"frame in pieces": 1}
         assert recorder.take() == Coverage()
+
+
+def test_what_is_not_legal_is_counted_apart() -> None:
+    with Recorder() as recorder:
+        broker = Broker(0, BrokerConfig(), MemoryStore().load(), seed=1, wall_time=0)
+        broker.accepted(0, 7, "somebody")
+        broker.receive_data(0, 7, bytes.fromhex("00000006 00000002 0878"))  # of a later version
+        coverage = recorder.take()
+    assert coverage.illegal == {(TO_BROKERS, "before CONNECT", "command 120"): 1}
+    assert coverage.cells == {}
 
 
 # --- marks ---------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ import pytest
 
 from pulsar_sansio.sim.heat_map import (
     HATCH,
-    IGNORED,
+    ILLEGAL,
     NEVER_FILL,
     HeatMap,
     decades,
@@ -21,7 +21,7 @@ EXAMPLE = HeatMap(
     columns=["Idle", "Running", "Over"],
     counts={("START", "Idle"): 1000, ("STOP", "Running"): 1},
     legal={("START", "Idle"), ("STOP", "Idle"), ("STOP", "Running")},
-    ignored={("STOP", "Over"): 7},
+    illegal={("STOP", "Over"): 7},
     row_title="input",
     column_title="state",
 )
@@ -50,7 +50,7 @@ def test_every_cell_says_which_of_the_four_it_is() -> None:
         "START, Over: not legal",
         "START, Running: not legal",
         "STOP, Idle: legal, never happened",
-        "STOP, Over: not legal; came 7 times and was ignored",
+        "STOP, Over: not legal; came 7 times",
         "STOP, Running: 1",
     ]
     assert found["START, Idle: 1,000"].attrib["fill"] == f"#{bytes(shade(1000, 1000)).hex()}"
@@ -96,7 +96,7 @@ def test_labels_fit_into_the_picture() -> None:
 
 
 def test_what_came_although_it_is_not_legal_has_its_number_and_its_place_in_the_legend() -> None:
-    numbers = [text.text for text in draw(EXAMPLE).iter("text") if text.attrib["fill"] == IGNORED]
+    numbers = [text.text for text in draw(EXAMPLE).iter("text") if text.attrib["fill"] == ILLEGAL]
     assert numbers == ["7", "7"]
 
 

@@ -75,7 +75,7 @@ def test_what_was_reached_and_what_was_not(campaign: Campaign) -> None:
     assert page.tags.count("svg") == len(MAPS) + 1
     for text in (
         "OPENED, Opening: 12",
-        "CLOSE, Closed: not legal; came 2 times and was ignored",
+        "CLOSE, Closed: not legal; came 2 times",
         "CLOSE, Ready: legal, never happened",
         "mark send timeout",
         "7",  # the first seed of the mark

@@ -106,8 +106,11 @@ _OWNERS = {attaching.Attached: OPEN, attaching.Closing: CLOSING}
 TO_CLIENTS, TO_BROKERS = "commands to clients", "commands to brokers"
 
 
+_NAMES: dict[int, str] = {kind: name for name, kind in T.Type.items()}
+
+
 def _command(kind: int) -> str:
-    return T.Type.Name(T.Type.ValueType(kind))
+    return _NAMES.get(kind, f"command {kind}")
 
 
 def _client_rows(state: type, kind: int) -> tuple[str, ...]:
@@ -163,8 +166,8 @@ class Coverage:
 
     cells: dict[Cell, int] = field(default_factory=dict)
     """How often each pair happened."""
-    ignored: dict[Cell, int] = field(default_factory=dict)
-    """Inputs that came in a state whose table does not have them, and changed nothing."""
+    illegal: dict[Cell, int] = field(default_factory=dict)
+    """What came in a state whose table does not have it: it was refused, or ended a connection."""
     marks: dict[str, int] = field(default_factory=dict)
     """How often each mark was reached."""
     seeds: dict[str, int] = field(default_factory=dict)
@@ -173,7 +176,7 @@ class Coverage:
     def add(self, other: "Coverage") -> None:
         for mine, theirs in (
             (self.cells, other.cells),
-            (self.ignored, other.ignored),
+            (self.illegal, other.illegal),
             (self.marks, other.marks),
             (self.seeds, other.seeds),
         ):
@@ -216,7 +219,7 @@ class Coverage:
             "reached": len(each.legal) - len(missing),
             "missing": [f"{row}, {column}" for row, column in missing],
             "cells": _nested(self.cells, name),
-            "ignored": _nested(self.ignored, name),
+            "illegal": _nested(self.illegal, name),
         }
 
 
@@ -238,12 +241,13 @@ class Recorder:
 
     def __init__(self) -> None:
         self._moves: defaultdict[tuple[str, type, Enum], int] = defaultdict(int)
-        self._ignored: defaultdict[tuple[str, type, Enum], int] = defaultdict(int)
+        self._illegal: defaultdict[tuple[str, type, Enum], int] = defaultdict(int)
         self._commands: defaultdict[tuple[str, str, int], int] = defaultdict(int)
         self._marks: defaultdict[str, int] = defaultdict(int)
         self._undo: list[tuple[type | ModuleType, str, Any]] = []
 
     def __enter__(self) -> "Recorder":
+        assert not self._undo, "it records already"
         try:
             self._watch_tables()
             self._watch_clients()
@@ -262,14 +266,14 @@ class Recorder:
     def take(self) -> Coverage:
         """What was reached since the last time, as the coverage of one seed."""
         coverage = Coverage(marks=dict(self._marks), seeds=dict.fromkeys(self._marks, 1))
-        for mine, moves in ((coverage.cells, self._moves), (coverage.ignored, self._ignored)):
+        for mine, moves in ((coverage.cells, self._moves), (coverage.illegal, self._illegal)):
             for (name, state, event), count in moves.items():
                 mine[name, state.__name__, event.name] = count
         for (name, row, kind), count in self._commands.items():
             cell = (name, row, _command(kind))
-            cells = coverage.cells if (row, cell[2]) in MAPS[name].legal else coverage.ignored
+            cells = coverage.cells if (row, cell[2]) in MAPS[name].legal else coverage.illegal
             cells[cell] = count
-        for counts in (self._moves, self._ignored, self._commands, self._marks):
+        for counts in (self._moves, self._illegal, self._commands, self._marks):
             counts.clear()
         return coverage
 
@@ -283,7 +287,7 @@ class Recorder:
         self._undo.append((owner, name, original))
 
     def _watch_tables(self) -> None:
-        moves, ignored = self._moves, self._ignored
+        moves, illegal = self._moves, self._illegal
 
         def check(original: Any) -> Any:
             def counted(table: Transitions, state: object, event: Enum, following: object) -> None:
@@ -296,7 +300,7 @@ class Recorder:
             def counted(table: Transitions, state: object, event: Enum) -> bool:
                 allowed: bool = original(table, state, event)
                 if not allowed:
-                    ignored[table.name, type(state), event] += 1
+                    illegal[table.name, type(state), event] += 1
                 return allowed
 
             return counted
@@ -305,7 +309,7 @@ class Recorder:
             def counted(attachment: Attachment) -> None:
                 state = attachment.state
                 if isinstance(state, (attaching.Closed, attaching.Failed)):
-                    ignored[attaching.TRANSITIONS.name, type(state), attaching.Input.CLOSE] += 1
+                    illegal[attaching.TRANSITIONS.name, type(state), attaching.Input.CLOSE] += 1
                 original(attachment)
 
             return counted
@@ -313,7 +317,7 @@ class Recorder:
         def end(original: Any) -> Any:
             def counted(connection: Connection, cause: Any, **options: Any) -> None:
                 if isinstance(connection.state, connecting.Closed):
-                    ignored[connecting.TRANSITIONS.name, connecting.Closed, connecting.Input.CLOSE] += 1
+                    illegal[connecting.TRANSITIONS.name, connecting.Closed, connecting.Input.CLOSE] += 1
                 original(connection, cause, **options)
 
             return counted

@@ -1,7 +1,7 @@
 """A table of counts as a picture: SVG, colour by the logarithm of the count.
 
 A cell says one of four things: it happened so often; it is legal and never happened; it is not legal; it is
-not legal, came all the same and was ignored. Owns geometry and colours. It refuses to know what is counted.
+not legal, and came. Owns geometry and colours. It refuses to know what is counted.
 Nothing but the standard library, and nothing in the picture that needs a style sheet, a font or a script.
 """
 
@@ -14,7 +14,7 @@ SCALE = ((223, 240, 236), (120, 190, 185), (38, 128, 142), (22, 66, 91), (12, 30
 """Colours from one to the greatest count, evenly spaced."""
 
 INK, FAINT, LINE = "#1c2833", "#8a969e", "#d5dbdf"
-HATCH, NEVER, NEVER_FILL, IGNORED = "#d3dade", "#c2410c", "#fff3e8", "#8a4baf"
+HATCH, NEVER, NEVER_FILL, ILLEGAL = "#d3dade", "#c2410c", "#fff3e8", "#8a4baf"
 
 SMALL, CAPITAL = 6.3, 7.7
 """Widths of letters, of a broad font: a label that ends early looks better than one cut off."""
@@ -32,7 +32,7 @@ class HeatMap:
     counts: Mapping[tuple[str, str], int]
     """(row, column) -> how often; absent is never."""
     legal: Collection[tuple[str, str]]
-    ignored: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    illegal: Mapping[tuple[str, str], int] = field(default_factory=dict)
     row_title: str = ""
     column_title: str = ""
     width: int = 46
@@ -153,7 +153,7 @@ class _Drawing:
     def _cell(self, row: str, column: str, x: float, y: float) -> None:
         heat_map = self._map
         count = heat_map.counts.get((row, column), 0)
-        ignored = heat_map.ignored.get((row, column), 0)
+        illegal = heat_map.illegal.get((row, column), 0)
         legal = (row, column) in heat_map.legal
         if not legal and heat_map.blank:
             return
@@ -169,11 +169,11 @@ class _Drawing:
             if heat_map.numbers:
                 self._number("0", x, y, NEVER)
         else:
-            what = f"not legal; came {ignored:,} times and was ignored" if ignored else "not legal"
+            what = f"not legal; came {illegal:,} times" if illegal else "not legal"
             box = self._box(x, y, "#ffffff", LINE)
             self._hatch(x, y)
-            if ignored:
-                self._number(short(ignored), x, y, IGNORED)
+            if illegal:
+                self._number(short(illegal), x, y, ILLEGAL)
         SubElement(box, "title").text = f"{row}, {column}: {what}"
 
     def _legend(self, x: float, y: float) -> None:
@@ -190,11 +190,11 @@ class _Drawing:
         self._box(x, y, "#ffffff", LINE, width)
         self._hatch(x, y, width)
         x = self._beside("not legal", x + width, y)
-        if self._map.ignored:
+        if self._map.illegal:
             self._box(x, y, "#ffffff", LINE, width)
             self._hatch(x, y, width)
-            self._number("7", x, y, IGNORED, width)
-            x = self._beside("came all the same, ignored", x + width, y)
+            self._number("7", x, y, ILLEGAL, width)
+            x = self._beside("not legal, and came", x + width, y)
         self._widen(x)
 
     def _beside(self, text: str, x: float, y: float) -> float:

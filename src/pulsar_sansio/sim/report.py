@@ -91,7 +91,7 @@ def picture_of(campaign: Campaign, of: Map) -> Element:
             of.rows,
             turned(coverage.cells),
             {(column, row) for row, column in of.legal},
-            turned(coverage.ignored),
+            turned(coverage.illegal),
             row_title="input",
             column_title="state",
             width=58,
