@@ -4,6 +4,8 @@ A round measures every row once: ours and the official client in turn, each firs
 topics of its own. The first round warms everything up, the broker's compiler above all, and is thrown away.
 Shown are the medians of the rounds, and the ratio of the medians.
 
+Before that it measures the simulator, in this process, for `--simulator` seconds (0: not at all).
+
 Options, or environment: `--url`/URL, a broker (without it our own is started); `--rounds`/ROUNDS;
 `--messages`/MESSAGES of 100 B in batches (the other rows take a fraction of it). Exit status 0, or 1 with one
 line that says what failed.
@@ -22,6 +24,7 @@ from statistics import median
 
 from .jobs import RECEIVER_QUEUE_SIZES, WARM_QUEUES, Job, Measurement
 from .processes import ClientProcess, Failed, OurBroker
+from .simulator import simulate
 
 CALLS = {
     "send": ("enqueue, receipt.wait of each", "send_async, callback of each"),
@@ -188,6 +191,7 @@ def main() -> int:
         "--only", choices=sorted(CALLS), action="append", help="this workload; may be repeated"
     )
     parser.add_argument("--size", type=int, choices=SIZES, action="append", help="this size; may be repeated")
+    parser.add_argument("--simulator", type=float, default=15.0, help="seconds of the simulator's row")
     options = parser.parse_args()
     if options.rounds < 1 or options.messages < 1000:
         parser.error("at least one round and 1000 messages")
@@ -197,13 +201,18 @@ def main() -> int:
         for size in options.size or SIZES
         for workload in options.only or CALLS
     ]
+    records: list[dict[str, object]] = []
+    if options.simulator > 0:
+        simulated = simulate(options.simulator)
+        records.append(simulated.record())
+        print(simulated.text())
     try:
         lines, url = measure(options.url, options.rounds, options.messages, rows)
     except Failed as error:
         print(f"bench: {error}", file=sys.stderr)
         return 1
     REPORT.parent.mkdir(exist_ok=True)
-    REPORT.write_text(json.dumps([asdict(line) for line in lines], indent=1) + "\n")
+    REPORT.write_text(json.dumps([asdict(line) for line in lines] + records, indent=1) + "\n")
     print(
         f"\n{'our broker' if options.url is None else url}, {os.cpu_count()} processors, "
         f"{options.rounds} rounds, {options.messages:,} messages of 100 B\n"

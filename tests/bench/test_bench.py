@@ -84,7 +84,9 @@ def test_a_client_s_error_is_one_line(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(
-        sys, "argv", ["bench", "--url", "no-url", "--rounds", "1", "--only", "send", "--size", "100"]
+        sys,
+        "argv",
+        ["bench", "--simulator", "0", "--url", "no-url", "--rounds", "1", "--only", "send", "--size", "100"],
     )
     assert main() == 1
     said = capsys.readouterr().err.splitlines()[-1]
@@ -105,11 +107,13 @@ def test_a_client_that_dies_is_told() -> None:
 def test_a_small_run_for_real(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(sys, "argv", ["bench", "--rounds", "1", "--messages", "1000", "--size", "100"])
+    arguments = ["--simulator", "0.1", "--rounds", "1", "--messages", "1000", "--size", "100"]
+    monkeypatch.setattr(sys, "argv", ["bench", *arguments])
     monkeypatch.setattr("bench.__main__.REPORT", tmp_path / "build" / REPORT.name)
     monkeypatch.setattr("bench.__main__.WARM_QUEUES", 0)
     assert main() == 0
-    report = json.loads((tmp_path / "build" / REPORT.name).read_text())
+    *report, simulated = json.loads((tmp_path / "build" / REPORT.name).read_text())
+    assert simulated["workload"] == "simulate"
     assert [line["workload"] for line in report] == [
         *CALLS,
         *(f"{workload}, unbatched" for workload in CALLS),
