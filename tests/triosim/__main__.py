@@ -1,18 +1,31 @@
-"""`python -m tests.triosim`: many seeds, or one with its trace."""
+"""Many seeds, or one with its trace; with `--sweep`, one small run disturbed at every step.
+
+python -m tests.triosim --seeds 200
+python -m tests.triosim --seed 7 --trace
+python -m tests.triosim --sweep [--kind "close client"] [--every 1]
+python -m tests.triosim --sweep --kind "close client" --step 40 --trace
+"""
 
 import argparse
 import sys
 from time import perf_counter
 
+from .sweep import KINDS, run_at, sweep
 from .world import Report, run_seed
 
 
-def main() -> int:
+def main(given: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.triosim", description=__doc__)
     parser.add_argument("--seed", type=int, default=0, help="the first seed")
     parser.add_argument("--seeds", type=int, default=1, help="how many")
     parser.add_argument("--trace", action="store_true", help="print what happened")
-    arguments = parser.parse_args()
+    parser.add_argument("--sweep", action="store_true", help="close and cancel at every step")
+    parser.add_argument("--kind", choices=KINDS, help="of a sweep; all without it")
+    parser.add_argument("--every", type=int, default=1, help="of a sweep: only each n-th step")
+    parser.add_argument("--step", type=int, help="of a sweep: this step alone")
+    arguments = parser.parse_args(given)
+    if arguments.sweep:
+        return _sweep(arguments)
     began = perf_counter()
     reports: list[Report] = []
     for seed in range(arguments.seed, arguments.seed + arguments.seeds):
@@ -33,6 +46,27 @@ def main() -> int:
         f"{sum(report.confirmed for report in reports)} confirmed, "
         f"{sum(report.received for report in reports)} received"
     )
+    return 1 if failed else 0
+
+
+def _sweep(arguments: argparse.Namespace) -> int:
+    failed = 0
+    for kind in [arguments.kind] if arguments.kind else KINDS:
+        for seed in range(arguments.seed, arguments.seed + arguments.seeds):
+            if arguments.step is not None:
+                report, _ = run_at(seed, kind, arguments.step, arguments.trace)
+                print(*report.lines, report.failure or "passed", sep="\n")
+                failed += bool(report.failure)
+                continue
+            began = perf_counter()
+            swept = sweep(seed, kind, arguments.every)
+            print(*swept.failures, sep="\n", end="\n" if swept.failures else "")
+            print(
+                f"{kind}, seed {seed}: {swept.runs} of {swept.steps} steps, {swept.hits} met somebody, "
+                f"{len(swept.failures)} failed, {perf_counter() - began:.1f} s",
+                flush=True,
+            )
+            failed += len(swept.failures)
     return 1 if failed else 0
 
 

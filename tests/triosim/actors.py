@@ -48,7 +48,7 @@ class Producing:
         while self.left > 0:
             self.sessions += 1
             try:
-                with world.cancel_session(self.stream):
+                with world.cancel_session(self):
                     await self._session(client)
             except PulsarError as error:
                 excused(error)
@@ -222,7 +222,7 @@ class Consuming:
         while not world.over:
             self.sessions += 1
             try:
-                with world.cancel_session(self.stream):
+                with world.cancel_session(self):
                     await self._session(client)
             except PulsarError as error:
                 excused(error)

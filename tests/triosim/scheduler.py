@@ -62,6 +62,7 @@ class Canceller(trio.abc.Instrument):
         self._on_idle = on_idle
         self._on_busy_loop = on_busy_loop
         self._armed: dict[trio.lowlevel.Task, list[_Armed]] = {}
+        self._alarm: tuple[int, Callable[[], None]] | None = None
         self.steps = 0
         self.cancelled = 0
         """Scopes cancelled at a step or a moment, before they were left."""
@@ -81,6 +82,10 @@ class Canceller(trio.abc.Instrument):
                 if not stack:
                     del self._armed[task]
                 self.cancelled += scope.cancel_called
+
+    def after_steps(self, steps: int, call: Callable[[], None]) -> None:
+        """Call when so many more steps of any tasks are done; it must not wait."""
+        self._alarm = self.steps + steps, call
 
     @contextmanager
     def sometimes(self, stream: Stream, permille: int, steps: int, seconds: float) -> Iterator[bool]:
@@ -113,6 +118,8 @@ class Canceller(trio.abc.Instrument):
     def after_task_step(self, task: trio.lowlevel.Task) -> None:
         self._count(task, False)
         self.steps += 1
+        if self._alarm is not None and self.steps == self._alarm[0]:
+            self._alarm[1]()
         if self.steps == MAX_STEPS:
             self._on_busy_loop()
 

@@ -5,10 +5,11 @@ client. All of it inside a bound of virtual time, so that what hangs fails.
 """
 
 import traceback
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 from unittest.mock import patch
 
 import trio
@@ -69,10 +70,10 @@ class Failed(Exception):
 class World:
     """Everything of one seed."""
 
-    def __init__(self, seed: int, keep: bool) -> None:
+    def __init__(self, seed: int, keep: bool, profile: Profile | None = None) -> None:
         self.seed = seed
         self.streams = Streams(seed)
-        self.profile: Profile = draw(self.streams.stream("profile"))
+        self.profile = profile or draw(self.streams.stream("profile"))
         self.trace = Trace(keep)
         self.failure = ""
         self.healed = False
@@ -84,6 +85,12 @@ class World:
         self.watch = Watch(self.fail)
         self.canceller = scheduler.Canceller(self._on_idle, self._on_busy_loop)
         self.store = MemoryStore()
+        self.clients: list[tuple[Client, trio.CancelScope]] = []
+        """Those that are open, and what cancels their blocks."""
+        self.sessions: dict[Producing | Consuming, trio.CancelScope] = {}
+        """What cancels the block of each application's producer or consumer."""
+        self.calls: dict[str, trio.CancelScope] = {}
+        """What cancels the call in which a task is."""
         self._scope = trio.CancelScope()
 
     # --- what goes wrong --------------------------------------------------------------------------------
@@ -114,19 +121,29 @@ class World:
         return client._driver.closed
 
     @contextmanager
-    def cancel_session(self, stream: Stream) -> Iterator[None]:
+    def cancel_session(self, application: Producing | Consuming) -> Iterator[None]:
         permille = 0 if self.healed else self.profile.session_permille
-        with self.canceller.sometimes(stream, permille, 60, 0.5):
-            yield
+        with self.canceller.sometimes(application.stream, permille, 60, 0.5), trio.CancelScope() as scope:
+            self.sessions[application] = scope
+            try:
+                yield
+            finally:
+                del self.sessions[application]
 
     async def call(self, stream: Stream, name: str, call: Callable[[], Awaitable[str]]) -> bool:
         """Make a call, which may be cancelled at any of its awaits; whether it came to its end."""
-        with self.canceller.sometimes(stream, self.profile.cancel_permille, 2, 0.05):
+        with (
+            self.canceller.sometimes(stream, self.profile.cancel_permille, 2, 0.05),
+            trio.CancelScope() as scope,
+        ):
+            self.calls[name] = scope
             try:
                 did = await call()
             except BaseException as error:
                 self.note(name, f"{call.__name__} {type(error).__name__}")
                 raise
+            finally:
+                del self.calls[name]
             self.note(name, did)
             return True
         return False
@@ -256,25 +273,43 @@ class World:
             CLIENT.set(f"client {index}.{sessions}")
             options = client_options(stream)
             permille = 0 if self.healed else self.profile.session_permille // 2
-            with self.canceller.sometimes(stream, permille, 30, 2.0):
-                async with open_client(URL, **options) as client:
+            with self.canceller.sometimes(stream, permille, 30, 2.0), trio.CancelScope() as scope:
+                async with self._open(options, scope) as client:
                     async with trio.open_nursery() as nursery:
                         for application in group:
                             nursery.start_soon(application.run, client)
                         if stream.chance(permille // 4):
                             await trio.sleep(stream.below(2000) / 1000)
                             await client.aclose()
-                self._quiet(client)
                 finished = all(each.done.is_set() for each in group if isinstance(each, Producing))
                 if finished and not any(isinstance(each, Consuming) for each in group):
                     return
             await trio.sleep(0.01)
 
-    def _quiet(self, client: Client) -> None:
-        """After the client's block nothing of it is left."""
+    @asynccontextmanager
+    async def _open(self, options: dict[str, Any], scope: trio.CancelScope) -> AsyncIterator[Client]:
+        """However the block is left, nothing of the client is left after it."""
+        opened: list[Client] = []
+        left_in_peace = False
+        try:
+            async with open_client(URL, **options) as client:
+                opened.append(client)
+                self.clients.append((client, scope))
+                yield client
+            left_in_peace = True
+        finally:
+            for client in opened:
+                self.clients.remove((client, scope))
+                self._quiet(client, cancelled=not left_in_peace)
+
+    def _quiet(self, client: Client, cancelled: bool = False) -> None:
+        """After the client's block nothing of it is left. Where it was cancelled, links that have ended may
+        still be known."""
         driver = client._driver
-        if driver.links or driver.endpoints or driver.answers or driver._live_links or not driver.stopped:
-            self.fail("INV-N11", "a closed client still has links, producers, consumers or requests")
+        links = () if cancelled else tuple(driver.links)
+        held = links, tuple(driver.endpoints), tuple(driver.answers), driver._live_links
+        if any(held) or not driver.stopped:
+            self.fail("INV-N11", f"a closed client has links, producers and consumers, requests: {held}")
 
     # --- the broker -----------------------------------------------------------------------------------
 
