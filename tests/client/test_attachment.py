@@ -12,6 +12,7 @@ from pulsar_sansio.client.outputs import (
     Attached,
     Closed,
     Connect,
+    ConsumerFailed,
     Detached,
     Disconnect,
     ProducerFailed,
@@ -23,8 +24,8 @@ from pulsar_sansio.client.outputs import (
 from pulsar_sansio.client.producer import Producer
 from pulsar_sansio.client.refusals import REFUSALS, Decision
 from pulsar_sansio.core.transitions import IllegalMove
-from pulsar_sansio.model.config import ProducerAccessMode, ProducerSpec
-from pulsar_sansio.model.errors import BrokerError, ConnectionLost, ServerError, TimedOut
+from pulsar_sansio.model.config import ConsumerSpec, ProducerAccessMode, ProducerSpec
+from pulsar_sansio.model.errors import BrokerError, ConnectionLost, NotSupported, ServerError, TimedOut
 from pulsar_sansio.wire import proto
 
 from .script import (
@@ -69,6 +70,18 @@ def test_the_whole_way() -> None:
     script, handle, link, asked = opening()
     script.feed(link, frame_producer_success(asked.request_id, "standalone-0-2", 41))
     script.expect(ProducerReady(handle, "standalone-0-2", 41, "persistent://public/default/demo"))
+
+
+def test_a_consumer_of_a_partitioned_topic_names_the_partition_to_use() -> None:
+    script = Script()
+    handle = script.client.subscribe(script.now, ConsumerSpec("demo", "sub"))
+    link = script.ready_link()
+    script.check_partitions(link, 3)
+    failed = script.expect_one(ConsumerFailed)
+    assert failed.consumer == handle
+    assert isinstance(failed.error, NotSupported)
+    assert "has 3 partitions" in str(failed.error)
+    assert "public/default/demo-partition-0 for the first" in str(failed.error)
 
 
 def test_what_producer_says_is_what_java_says() -> None:

@@ -34,7 +34,7 @@ from pulsar_sansio.model.errors import (
     TopicTerminated,
 )
 from pulsar_sansio.model.message_id import MessageId
-from pulsar_sansio.wire import decompress, encode_command, proto, unpack_payload
+from pulsar_sansio.wire import decompress, encode_command, proto, split_batch, unpack_payload
 
 from .script import (
     WALL,
@@ -83,6 +83,27 @@ class Sender:
 
 def receipts(*outputs: Any) -> list[tuple[int, list[MessageId]]]:
     return [(output.first, list(output.message_ids)) for output in outputs if isinstance(output, Receipts)]
+
+
+def test_a_key_of_bytes_is_base64_text_with_a_flag() -> None:
+    """In a message by itself, in a batch's members, and in the batch's own metadata."""
+    sender = Sender()
+    sender.send(OutgoingMessage(b"m", key=b"\x00\xff"))
+    (send,) = sender.sent()
+    metadata = unpack_payload(send.payload).metadata
+    assert (metadata.partition_key, metadata.partition_key_b64_encoded) == ("AP8=", True)
+    sender = Sender(spec=ProducerSpec(topic="demo", batching=BatchingPolicy(max_messages=2)))
+    sender.send(OutgoingMessage(b"0", key=b"\x00\xff"))
+    sender.send(OutgoingMessage(b"1", key="AP8="))
+    (send,) = sender.sent()
+    unpacked = unpack_payload(send.payload)
+    assert (unpacked.metadata.partition_key, unpacked.metadata.partition_key_b64_encoded) == ("AP8=", True)
+    batch = split_batch(unpacked.payload, 2)
+    singles = [batch.single(index) for index in range(2)]
+    assert [(single.partition_key, single.partition_key_b64_encoded) for single in singles] == [
+        ("AP8=", True),
+        ("AP8=", False),
+    ]
 
 
 # --- sending ---------------------------------------------------------------------------------------

@@ -71,6 +71,21 @@ async def test_a_key_goes_where_the_official_client_puts_it(
         assert (theirs, first, second) == (ours, b"theirs", b"ours")
 
 
+async def test_a_key_of_bytes_arrives_as_bytes_where_its_text_goes(
+    broker: BrokerUnderTest, client: Client, topic: str
+) -> None:
+    await broker.create_partitioned_topic(topic, 4)
+    async with client.create_producer(topic, hashing="murmur3_32") as producer:
+        message_id = await producer.send(b"", key=b"\x00\xff")
+        assert (await producer.send(b"", key="AP8=")).partition == message_id.partition
+    async with client.subscribe(
+        f"{topic}-partition-{message_id.partition}", "reading", initial_position="earliest"
+    ) as consumer:
+        as_bytes, as_text = await receive_and_acknowledge(consumer, 2)
+    assert (as_bytes.key, as_bytes.has_base64_key, as_bytes.key_bytes) == ("AP8=", True, b"\x00\xff")
+    assert (as_text.key, as_text.has_base64_key, as_text.key_bytes) == ("AP8=", False, b"AP8=")
+
+
 async def test_what_is_sent_arrives_in_order_with_the_ids_that_were_told(
     broker: BrokerUnderTest, client: Client, topic: str
 ) -> None:
