@@ -41,7 +41,7 @@ class Administrator:
 
     def heal(self) -> None:
         """Whatever was ended is ended now, for good."""
-        for topic in self._asked:
+        for topic in sorted(self._asked):
             self.world.clock.after(0, self._end_for_good, topic)
 
     def has_ended(self, topic: str) -> bool:

@@ -327,7 +327,7 @@ class BrokerNode:
             return
         assert self._writing is not None
         assert self._writing[0] == write
-        for topic in self.world.cluster.write(self, self._writing[1]):
+        for topic in sorted(self.world.cluster.write(self, self._writing[1])):
             self.stale.setdefault(topic, None)
         self._writing = None
         self.face_the_truth()

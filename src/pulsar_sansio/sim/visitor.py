@@ -65,6 +65,8 @@ class Visitor:
         self.record: ConsumerRecord | None = None
         self._waiting: int | None = None
         """The request that ends the visit."""
+        self._refused = False
+        """UNSUBSCRIBE failed."""
         self._leaves_something = False
         """There may be a durable subscription."""
 
@@ -100,6 +102,7 @@ class Visitor:
         if world.healed and plan.durable and not self._leaves_something:
             return
         self._leaves_something = plan.durable
+        self._refused = False
         self.incarnation += 1
         name = f"v{self.index}.{self.incarnation}"
         spec = ConsumerSpec(
@@ -127,7 +130,9 @@ class Visitor:
         if self._waiting is not None or world.closing or (world.healed and not self.plan.durable):
             return
         client, now = self.host.node.client, world.clock.now
-        unsubscribe = self.plan.durable or self.stream.chance(500)
+        # A broker that answered too late has removed the subscription, and the consumer with it: who was
+        # refused begins again with a new one.
+        unsubscribe = not self._refused and (self.plan.durable or self.stream.chance(500))
         try:
             if unsubscribe:
                 self._waiting = client.unsubscribe(now, self.handle)
@@ -181,7 +186,8 @@ class Visitor:
             self.attached = True
             self._leave_later()
         elif isinstance(output, RequestFailed):
-            self._waiting = None  # refused: it is as if it had not been asked for
+            self._waiting = None
+            self._refused = True
             self._leave_later()
         elif isinstance(output, (Closed, ConsumerFailed)):
             if isinstance(output, Closed) and output.error is not None:
@@ -198,7 +204,7 @@ class Visitor:
         elif kind is EndOfTopic:
             self._check_end()
         elif isinstance(output, RequestDone):
-            self._leaves_something = False
+            self._leaves_something = self.plan.durable and self._refused
         else:
             raise ViolationError("INV-N2", f"{record.name} is told {kind.__name__}")
 
