@@ -1,8 +1,9 @@
 """The HTTP side of the broker: connections, h11, limits of size and time.
 
 A slow or hostile client costs one task, some kilobytes and nothing else: requests are bounded in size and
-time, connections in number, and what a request asks for is done without waiting between its last byte and
-its answer, so there is nothing to hold. Messages are h11's business; what they mean is in the other modules.
+time, connections in number, answers that nobody reads in bytes. One request is done at a time, so that the
+Pulsar side has its turn after each, and done without waiting, so that there is nothing to hold. Messages are
+h11's business; what they mean is in the other modules.
 """
 
 from collections.abc import Sequence
@@ -26,6 +27,10 @@ MAX_BODY_BYTES = 256 * 1024
 
 MAX_CONNECTIONS = 200
 """More are answered with 503 and closed."""
+
+MAX_UNSENT_BYTES = 64 * 1024 * 1024
+"""Of all answers that wait for their clients to read; beyond it others are answered with 503. The stats of
+ten thousand partitions are ten million bytes."""
 
 REQUEST_TIME = 30.0
 """Seconds for a request to arrive, the wait for its first byte included; and for its answer to be taken."""
@@ -82,13 +87,28 @@ class AdminListener:
     def __init__(self, broker: Administrator) -> None:
         self._broker = broker
         self._connections = 0
+        self._turn = trio.Lock()
+        self.unsent = 0
+        """Bytes of answers that wait to be read."""
+
+    async def perform(self, request: Request) -> Answer:
+        """When it is this request's turn. What goes wrong in a handler is a bug, and answered as one."""
+        async with self._turn:
+            try:
+                answer = perform(self._broker, request)
+            except Exception as error:
+                reason = f"a bug in the administration, please report it: {error!r}"
+                return refusal(500, reason[:500])
+        if self.unsent + len(answer.body) > MAX_UNSENT_BYTES:
+            return refusal(503, "too many answers wait for their clients to read them")
+        return answer
 
     async def serve(self, stream: trio.SocketStream) -> None:
         """One connection, to its end. Raises nothing that sockets or clients cause."""
         self._connections += 1
         try:
             async with stream:
-                connection = _Connection(stream, self._broker)
+                connection = _Connection(stream, self)
                 with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
                     if self._connections > MAX_CONNECTIONS:
                         await connection.refuse(503, "too many connections")
@@ -99,9 +119,9 @@ class AdminListener:
 
 
 class _Connection:
-    def __init__(self, stream: trio.SocketStream, broker: Administrator) -> None:
+    def __init__(self, stream: trio.SocketStream, listener: AdminListener) -> None:
         self._stream = stream
-        self._broker = broker
+        self._listener = listener
         self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=MAX_HEADER_BYTES)
 
     async def run(self) -> None:
@@ -118,12 +138,7 @@ class _Connection:
                     return
                 if request is None:
                     return
-                try:
-                    answer = perform(self._broker, request)
-                except Exception as error:
-                    await self.refuse(500, f"a bug in the administration, please report it: {error!r}"[:500])
-                    return
-                if not await self._answer(answer, request.method):
+                if not await self._answer(await self._listener.perform(request), request.method):
                     return
                 if self._http.our_state is not h11.DONE or self._http.their_state is not h11.DONE:
                     await self._end()
@@ -191,8 +206,12 @@ class _Connection:
         events: Sequence[h11.Event] = [head, h11.EndOfMessage()]
         if answer.body and method != "HEAD":
             events = [head, h11.Data(data=answer.body), h11.EndOfMessage()]
-        with trio.move_on_after(REQUEST_TIME) as time:
-            await self._send(*events)
+        self._listener.unsent += len(answer.body)
+        try:
+            with trio.move_on_after(REQUEST_TIME) as time:
+                await self._send(*events)
+        finally:
+            self._listener.unsent -= len(answer.body)
         return not time.cancelled_caught
 
     async def refuse(self, status: int, reason: str) -> None:

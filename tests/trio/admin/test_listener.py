@@ -2,12 +2,13 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from itertools import groupby
 
 import pytest
 import trio
 import trio.testing
 
-from pulsar_sansio import MemoryStore
+from pulsar_sansio import InvalidConfiguration, MemoryStore
 from pulsar_trio import EmbeddedBroker, open_broker, open_client
 from pulsar_trio.admin import listener, topics
 from pulsar_trio.admin.messages import Answer, Request
@@ -301,6 +302,54 @@ async def test_a_storm_of_nonsense_does_not_disturb_a_producer(admin: EmbeddedBr
     assert admin.internal_stats("t")["numberOfEntries"] == 20
 
 
+async def test_one_request_at_a_time_and_others_between(
+    admin: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many ask at once, whoever else waits for his turn has it after each."""
+    happened: list[str] = []
+
+    def slow(broker: Administrator, request: Request) -> Answer:
+        happened.append("request")
+        return Answer(204)
+
+    monkeypatch.setattr(listener, "TABLE", Table([("GET", "/slow", slow)]))
+
+    async def somebody_else() -> None:
+        while True:
+            happened.append("turn")
+            await trio.lowlevel.checkpoint()
+
+    async with trio.open_nursery() as nursery:
+        streams = [await trio.open_tcp_stream("127.0.0.1", admin.http_port or 0) for _ in range(30)]
+        nursery.start_soon(somebody_else)
+        for stream in streams:
+            await stream.send_all(b"GET /slow" + HOST + b"\r\n")
+        for stream in streams:
+            assert (await read_answer(stream))[0] == 204
+            await stream.aclose()
+        nursery.cancel_scope.cancel()
+    assert happened.count("request") == 30
+    longest = max(len(list(run)) for what, run in groupby(happened) if what == "request")
+    assert longest <= 2, "one at the end of a round of trio's, one at the beginning of the next"
+
+
+async def test_answers_that_nobody_reads_have_a_limit(
+    admin: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def much(broker: Administrator, request: Request) -> Answer:
+        return Answer(200, b"x" * 16_000_000)
+
+    monkeypatch.setattr(listener, "TABLE", Table([("GET", "/much", much), *topics.ROUTES]))
+    held = [await trio.open_tcp_stream("127.0.0.1", admin.http_port or 0) for _ in range(4)]
+    for stream in held:
+        await stream.send_all(b"GET /much" + HOST + b"\r\n")
+        assert await stream.receive_some(1) == b"H"
+    assert (await exchange(admin, b"GET /much" + HOST + b"\r\n"))[0] == 503
+    assert (await exchange(admin, b"GET " + TOPICS + HOST + b"\r\n"))[0] == 200
+    for stream in held:
+        await stream.aclose()
+
+
 async def test_connections_end_with_the_broker() -> None:
     async with open_broker(http_port=0) as admin:
         stream = await trio.open_tcp_stream("127.0.0.1", admin.http_port or 0)
@@ -331,6 +380,35 @@ async def test_a_change_is_durable_when_it_is_answered(admin: EmbeddedBroker) ->
     async with open_broker(http_port=0, store=store) as broker:
         assert (await exchange(broker, b"PUT " + TOPICS + b"/t" + HOST + b"\r\n"))[0] == 204
         assert "persistent://public/default/t" in store.load().topics
+
+
+@pytest.mark.parametrize("port", [True, "8080", -1, 65536])
+async def test_ports_that_cannot_be(port: int) -> None:
+    with pytest.raises(InvalidConfiguration, match="http_port: a whole number from 0 to 65535"):
+        async with open_broker(http_port=port):
+            pass
+
+
+async def test_a_port_in_use(admin: EmbeddedBroker) -> None:
+    """Nothing is left of the broker that could not start."""
+    with pytest.raises(OSError):
+        async with open_broker(http_port=admin.http_port):
+            pass
+
+
+async def test_another_address_than_the_one_it_listens_on() -> None:
+    """Behind a port forward the broker has to be told how it is reached."""
+    address = "http://broker.example:8080"
+    async with open_broker(http_port=0, web_service_url=address) as broker:
+        found = await exchange(broker, b"GET /admin/v2/brokers" + HOST + b"\r\n")
+        assert found[2] == b'["broker.example:8080"]'
+        _, _, body = await exchange(
+            broker, b"GET /lookup/v2/topic/persistent/public/default/t" + HOST + b"\r\n"
+        )
+        assert b'"httpUrl":"http://broker.example:8080"' in body
+    with pytest.raises(InvalidConfiguration, match="web_service_url"):
+        async with open_broker(http_port=0, web_service_url="broker.example"):
+            pass
 
 
 async def test_without_an_http_port_there_is_none() -> None:
