@@ -22,7 +22,6 @@ from .script import (
     frame_lookup,
     frame_partitions,
     frame_partitions_failed,
-    frame_producer_success,
     frame_receipt,
     frame_send_error,
     frame_success,
@@ -33,7 +32,7 @@ TOPIC = "persistent://public/default/demo"
 
 class PartitionedScript:
     """One client, one connection, one producer. What is in `refuse` or `ignore` (partition indexes) is not
-    opened; `asked` are the PRODUCER commands in their order."""
+    opened, what is in `queue` has to wait; `asked` are the PRODUCER commands in their order."""
 
     def __init__(
         self, partitions: int = 3, *, seed: int = 1, script: Script | None = None, **spec: Any
@@ -42,6 +41,7 @@ class PartitionedScript:
         self.partitions = partitions
         self.refuse: dict[int, int] = {}
         self.ignore: set[int] = set()
+        self.queue: set[int] = set()
         self.metadata_error: int | None = None
         self.asked: list[Any] = []
         self.closed: list[int] = []
@@ -96,8 +96,7 @@ class PartitionedScript:
                 if index in self.refuse:
                     feed(link, frame_error(command.request_id, self.refuse[index]))
                 elif index not in self.ignore:
-                    name = command.producer_name or "p-1"
-                    feed(link, frame_producer_success(command.request_id, name, index - 1))
+                    self._open(link, command, index)
             case Command.CLOSE_PRODUCER:
                 self.closed.append(self.index_of[command.producer_id])
                 feed(link, frame_success(command.request_id))
@@ -109,6 +108,15 @@ class PartitionedScript:
                 feed(link, encode_command(Command.PONG, proto.CommandPong()))
             case _:
                 raise AssertionError(f"unexpected command {kind}")
+
+    def _open(self, link: int, command: Any, index: int) -> None:
+        success = proto.CommandProducerSuccess(
+            request_id=command.request_id,
+            producer_name=command.producer_name or "p-1",
+            last_sequence_id=index - 1,
+            producer_ready=index not in self.queue,
+        )
+        self.script.feed(link, encode_command(Command.PRODUCER_SUCCESS, success))
 
     def confirm(self, index: int, entries: int = 1_000_000) -> None:
         """Confirm the oldest entries of a partition; entry numbers count up, the ledger is 100 + index."""
@@ -138,9 +146,9 @@ class PartitionedScript:
         """Of the producer that was opened last for a partition."""
         return max(key for key, value in self.index_of.items() if value == index)
 
-    def open_after_all(self) -> None:
-        """The PRODUCER that was asked for last, and ignored, is answered."""
-        self.ignore.clear()
+    def open_after_all(self, *ignore: int) -> None:
+        """The PRODUCER that was asked for last, and ignored, is answered; from now on `ignore` are not."""
+        self.ignore = set(ignore)
         (link,) = self.script.client.links
         self._answer(link, int(Command.PRODUCER), self.asked.pop())
         self.answer()

@@ -21,7 +21,7 @@ from pulsar_sansio.client.outputs import (
 from pulsar_sansio.client.partition import PartitionStatistics
 from pulsar_sansio.client.partitions import TRANSITIONS, PartitionedProducer
 from pulsar_sansio.core.transitions import IllegalMove
-from pulsar_sansio.model.config import BatchingPolicy, OutgoingMessage, RoutingMode
+from pulsar_sansio.model.config import BatchingPolicy, OutgoingMessage, ProducerAccessMode, RoutingMode
 from pulsar_sansio.model.errors import (
     BrokerError,
     ClosedError,
@@ -121,6 +121,21 @@ def test_opening_gives_up_when_the_application_stops_waiting() -> None:
     assert isinstance(end, ProducerFailed)
     assert isinstance(end.error, TimedOut)
     assert world.closed == [1, 0] or world.closed == [0, 1]
+
+
+def test_waiting_for_exclusive_access_on_one_partition_takes_no_time_from_the_others() -> None:
+    world = PartitionedScript(2, access_mode=ProducerAccessMode.WAIT_FOR_EXCLUSIVE)
+    world.queue = {0}
+    assert world.told() == []
+    world.pass_time(100.0)
+    assert world.told() == []
+    world.queue.clear()
+    world.open_after_all(1)
+    world.pass_time(5.0)
+    assert world.told() == []
+    world.open_after_all()
+    assert world.told() == [ProducerReady(world.handle, "p-1", 0, TOPIC)]
+    assert [command.producer_access_mode for command in world.asked] == [2, 2]
 
 
 def test_closed_before_it_is_ready() -> None:

@@ -252,6 +252,8 @@ class PartitionedProducer:
             partition.producer.take_name(self._name)
         state = self.state
         give_up_at = state.give_up_at if isinstance(state, Opening) else None
+        if give_up_at is not None and give_up_at <= self._context.now:
+            give_up_at = None  # the first one has waited for exclusive access, which may take any time
         partition.producer.attachment.start_as_partition(give_up_at)
 
     def on_partition_ready(self, partition: Partition, name: str, last_sequence_id: int) -> None:
