@@ -20,6 +20,7 @@ from pulsar_sansio import (
     Broker,
     BrokerConfig,
     InvalidConfiguration,
+    LocalProtocolError,
     MemoryStore,
     MessageId,
     PulsarError,
@@ -90,7 +91,8 @@ class BrokerDriver(Pump):
     def command(self, command: Callable[..., Any], *arguments: object) -> Any:
         """Give the machine an administrator's command, and do what follows from it, the store's part too.
 
-        Raises what the command raises; anything but a `PulsarError` is a bug and ends the broker.
+        Raises `LocalProtocolError` for the caller's mistake. Anything else (a store that cannot write, a bug)
+        ends the broker and is raised too.
         """
         if self.failure is not None:
             raise self.failure.with_traceback(None)
@@ -99,7 +101,7 @@ class BrokerDriver(Pump):
             result = command(self.tick, *arguments)
             self.pump()
             self.write_now()
-        except PulsarError:
+        except LocalProtocolError:
             raise
         except Exception as error:
             raise self.crash(error) from error

@@ -13,7 +13,7 @@ from email.utils import formatdate
 import h11
 import trio
 
-from pulsar_sansio import LocalProtocolError
+from pulsar_sansio import LocalProtocolError, PulsarError
 
 from . import cluster, missing, namespaces, policies, subscriptions, topics
 from .messages import Answer, Refused, Request, answer_to, phrase, refusal
@@ -96,6 +96,8 @@ class AdminListener:
         async with self._turn:
             try:
                 answer = perform(self._broker, request)
+            except PulsarError as error:
+                return refusal(500, str(error))
             except Exception as error:
                 reason = f"a bug in the administration, please report it: {error!r}"
                 return refusal(500, reason[:500])

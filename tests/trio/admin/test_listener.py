@@ -1,15 +1,16 @@
 """The HTTP side as bytes on a socket: framing, limits, and clients that mean no good."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from itertools import groupby
+from typing import Any
 
 import pytest
 import trio
 import trio.testing
 
 from pulsar_sansio import InvalidConfiguration, MemoryStore
-from pulsar_trio import EmbeddedBroker, open_broker, open_client
+from pulsar_trio import EmbeddedBroker, StoreFailed, open_broker, open_client
 from pulsar_trio.admin import listener, topics
 from pulsar_trio.admin.messages import Answer, Request
 from pulsar_trio.admin.routes import Administrator, Table
@@ -409,6 +410,32 @@ async def test_another_address_than_the_one_it_listens_on() -> None:
     with pytest.raises(InvalidConfiguration, match="web_service_url"):
         async with open_broker(http_port=0, web_service_url="broker.example"):
             pass
+
+
+class FullStore(MemoryStore):
+    """Takes what a new broker writes, and then no more."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.full = False
+
+    def write(self, records: Sequence[Any]) -> None:
+        if self.full:
+            raise OSError("no space left on device")
+        super().write(records)
+
+
+async def test_what_cannot_be_stored_is_not_confirmed_and_ends_the_broker() -> None:
+    store = FullStore()
+    with pytest.raises(StoreFailed, match="no space left"):
+        async with open_broker(http_port=0, store=store) as broker:
+            store.full = True
+            async with connected(broker) as stream:
+                await stream.send_all(b"PUT " + TOPICS + b"/t" + HOST + b"\r\n")
+                with trio.fail_after(5):
+                    assert b"204" not in await stream.receive_some(100)
+            await broker.wait_failed()
+    assert store.load().topics == {}
 
 
 async def test_without_an_http_port_there_is_none() -> None:
