@@ -17,6 +17,7 @@ from fuzz.payloads import CODECS, LIES, bomb, header, sealed
 from fuzz.trees import LENGTH, START_GROUP, varint
 from pulsar_sansio import (
     Closed,
+    CompressionType,
     Connect,
     ConsumerReady,
     ConsumerSpec,
@@ -32,11 +33,12 @@ from pulsar_sansio import (
     TooManyPartitions,
     TooManyRedirects,
 )
-from pulsar_sansio.client import connection
+from pulsar_sansio.client import connection, permits
 from pulsar_sansio.client.permits import MAX_ENTRIES_BEYOND_GRANT
 from pulsar_sansio.wire import (
     Ack,
     MessageCommand,
+    compress,
     encode_batch_payloads,
     encode_command,
     encode_ping,
@@ -44,6 +46,7 @@ from pulsar_sansio.wire import (
     proto,
 )
 from tests.client.script import (
+    SECOND,
     WALL,
     Command,
     Script,
@@ -272,6 +275,36 @@ def test_messages_beyond_the_permits() -> None:
     assert script.client.available(consumer) == frames - 1
 
 
+@pytest.mark.parametrize("codec", [CompressionType.NONE, *CODECS], ids=lambda codec: codec.name)
+def test_the_bytes_that_a_consumer_can_be_made_to_hold(
+    codec: CompressionType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """docs/limits.md: the queue's number of the largest messages, and a fixed excess, which is counted as it
+    is held and not as it came. The link ends there; what came before can still be taken."""
+    beyond = 5 * LIMIT
+    monkeypatch.setattr(permits, "MAX_BYTES_BEYOND_GRANT", beyond)
+    script, link, consumer = subscribed()
+    data = bytes(LIMIT)
+    body, said = (data, 0) if codec is CompressionType.NONE else (compress(codec, data), LIMIT)
+    payload = sealed(header(compression=codec, uncompressed_size=said), body)
+    frames = 0
+
+    def flood() -> None:
+        nonlocal frames
+        while is_alive(script, link):
+            script.feed(link, message(payload, frames))
+            frames += 1
+
+    now, peak = held(flood)
+    assert "after its permits were used up" in why_ended(script)
+    assert frames in (QUEUE + 5, QUEUE + 6), "headers may count, too"
+    bound = QUEUE * LIMIT + beyond + LIMIT
+    assert (frames - 1) * LIMIT <= now <= bound + frames * 2048
+    assert peak <= bound + 4 * LIMIT + frames * 2048, "and the frame that is being read"
+    delivered = script.client.take(script.now, consumer, 100)
+    assert sum(len(each.data) for each in delivered) == (frames - 1) * LIMIT
+
+
 def test_the_most_objects_for_the_least_of_the_wire_beyond_the_permits() -> None:
     """Batches of six-byte messages: as many objects as there can be in a limited number of bytes."""
     script, link, _ = subscribed()
@@ -453,6 +486,41 @@ def test_redirects_without_end() -> None:
     # 100 ms, 200 ms, … within five seconds: six or seven attempts of 21 questions.
     assert 21 <= hops <= 8 * 21
     assert len(script.client.links) <= 8
+
+
+@pytest.mark.slow
+def test_redirects_to_ever_new_hosts_for_an_hour() -> None:
+    """Each hop is another connection, which answers every PING; who was attached once tries for ever. What is
+    not used any more is closed, so the connections are those of the last attempts and not of all."""
+    script = Script(max_lookup_redirects=20)
+    _, link = script.ready_producer(PRODUCER)
+    script.feed(link, frame_close_producer(0))
+    hops = most = 0
+    end = script.now + 3600 * SECOND
+    while script.now < end:
+        busy = False
+        for output in script.said():
+            if isinstance(output, Connect):
+                script.open(output.link)
+                script.feed(output.link, frame_connected())
+                busy = True
+        for each in list(script.client.links):
+            for kind, command in script.commands(each):
+                if kind == Command.PING:
+                    script.feed(each, encode_pong())
+                elif kind == Command.LOOKUP:
+                    hops += 1
+                    url = f"pulsar://hop-{hops}:6650"
+                    script.feed(each, frame_lookup(command.request_id, url, redirect=True))
+                    busy = True
+        most = max(most, len(script.client.links))
+        script.history.clear()
+        if not busy:
+            due = script.client.next_deadline()
+            assert due is not None
+            script.advance(max(0.0, (due - script.now) / SECOND))
+    assert hops > 1000
+    assert most <= 10 * 21
 
 
 def test_a_lookup_that_leads_back_to_who_was_asked() -> None:
