@@ -434,6 +434,7 @@ for _name in (
     "acknowledgement_refused",
     "reply_late",
     "receipt_repeated",
+    "receipt_lost",
     "opened_too_late",
     "pong_lost",
 ):

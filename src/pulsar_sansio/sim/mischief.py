@@ -28,6 +28,9 @@ RETRYABLE = (
     ServerError.UnknownError,
 )
 
+REFUSALS = (ServerError.PersistenceError, ServerError.PersistenceError, ServerError.ChecksumError)
+"""What a SEND may be refused with and yet be sent again."""
+
 NOBODY = 2**40
 """An id of a request, producer or consumer that no client has."""
 
@@ -130,7 +133,7 @@ class Mischief:
             answer = proto.CommandSendError(
                 producer_id=command.producer_id,
                 sequence_id=command.sequence_id,
-                error=proto.PersistenceError,
+                error=int(self._stream.choice(REFUSALS)),  # type: ignore[arg-type]
                 message="cannot store it",
             )
             self._say(wire, T.SEND_ERROR, answer)
@@ -187,9 +190,18 @@ class Mischief:
                 delay = self._stream.spread(100 * MILLISECOND, 15 * SECOND)
                 self._world.clock.after(delay, self._say_late, wire, kind, command)
                 return b""
+        elif kind == T.SEND_RECEIPT and "receipt_lost" in armed and self._take("receipt_lost"):
+            return self._lose_receipt(wire)
         elif kind == T.SEND_RECEIPT and "receipt_repeated" in armed and self._take("receipt_repeated"):
             self._world.clock.after(self._stream.spread(1000, SECOND), self._repeat, wire, command)
         return None
+
+    def _lose_receipt(self, wire: Wire) -> bytes:
+        """A broker in such a state does not live for long. The next receipt is out of turn, which may end the
+        connection before that."""
+        self._world.client_watch.end(wire).refused = True
+        self._world.clock.after(self._stream.spread(100 * MILLISECOND, 5 * SECOND), wire.reset)
+        return b""
 
     def _say_late(self, wire: Wire, kind: int, command: Any) -> None:
         if wire.broker_open:

@@ -177,7 +177,7 @@ def draw(streams: Streams, faults: bool = True, messages: int | None = None) -> 
     holds: who makes large batches sends more messages.
     """
     draw = streams.stream("profile")
-    clients = draw.between(1, 8)
+    clients = draw.weighted([(1, 6), (2, 6), (3, 4), (4, 3), (5, 1), (6, 1), (7, 1), (8, 1)])
     topics = draw.weighted([(1, 5), (2, 3), (3, 1)])
     subscriptions = [
         SubscriptionPlan(topic, draw.choice(list(SubscriptionType)))
@@ -257,7 +257,7 @@ def _draw_visitors(draw: Stream, profile: Profile) -> None:
 
 def _draw_brokers(draw: Stream, profile: Profile) -> None:
     """How many there are, and what each is like."""
-    for _ in range(draw.weighted([(1, 5), (2, 3), (3, 2)])):
+    for _ in range(draw.weighted([(1, 6), (2, 3), (3, 1)])):
         plan = BrokerPlan()
         if draw.chance(400):
             plan.protocol_version = draw.choice([20, 19, 17, 16, 15, 12])
