@@ -20,7 +20,7 @@ TENANT = "/admin/v2/tenants/{tenant}"
 
 NO_NAMESPACE = (NoSuchThing, 404, "Namespace does not exist")
 
-MAX_PARTITIONS_OF_A_NAMESPACE = 999
+MAX_BUNDLES = 999
 """Bundles that may be asked for, as Pulsar has it; there is one all the same."""
 
 # --- tenants ------------------------------------------------------------------------------------------
@@ -225,7 +225,7 @@ def _policies_of(broker: Administrator, request: Request) -> dict[str, object]:
 def _check_bundles(value: Any) -> None:
     """How many are asked for makes no difference: one broker serves them all."""
     number = value.get("numBundles", 1) if isinstance(value, dict) else None
-    if isinstance(number, bool) or not isinstance(number, int) or number > MAX_PARTITIONS_OF_A_NAMESPACE:
+    if isinstance(number, bool) or not isinstance(number, int) or number > MAX_BUNDLES:
         raise Refused(412, f"bundles: an object with numBundles, not {value!r:.200}")
 
 

@@ -88,6 +88,7 @@ def requests(draw: st.DrawFn) -> tuple[str, str, object, str]:
     return method, "/".join(parts) + draw(st.sampled_from(QUERIES)), draw(BODIES), content_type
 
 
+@pytest.mark.slow
 @settings(max_examples=50, deadline=None)
 @given(st.lists(requests(), max_size=25))
 def test_anything_is_answered(asked: list[tuple[str, str, object, str]]) -> None:

@@ -334,6 +334,7 @@ async def test_one_request_at_a_time_and_others_between(
     assert longest <= 2, "one at the end of a round of trio's, one at the beginning of the next"
 
 
+@pytest.mark.slow
 async def test_answers_that_nobody_reads_have_a_limit(
     admin: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
