@@ -180,7 +180,7 @@ def requests_survive_their_connection(patches: Patches) -> None:
 
 @bug(
     "BUG-108",
-    caught_by=("INV-N1", "INV-N9", "exception"),
+    caught_by=("INV-N1", "INV-N9", "INV-P10", "INV-N2", "CHECK-57", "exception"),
     needs=[needs.fault("stray_reply", "reply_late")],
 )
 def an_answer_completes_another_request(patches: Patches) -> None:
@@ -434,7 +434,7 @@ def close_hangs_when_the_connection_dies(patches: Patches) -> None:
     patches.around(Attachment, "_closed", closed)
 
 
-@bug("BUG-109", caught_by=("INV-N5", "INV-N11"), needs=[needs.detaches])
+@bug("BUG-109", caught_by=("INV-N5", "INV-N11", "INV-N4"), needs=[needs.detaches])
 def close_hangs_while_it_waits_to_come_back(patches: Patches) -> None:
     """Closing what waits for its next attempt to connect does nothing."""
 
