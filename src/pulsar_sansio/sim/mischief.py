@@ -52,7 +52,8 @@ class Mischief:
         self._stream = stream
         self._armed: dict[str, int] = {}
         self._muted: dict[tuple[int, int], None] = {}
-        """(wire, producer id) whose SENDs vanish since one of them was refused."""
+        """(wire, producer id) whose SENDs vanish since one of them was refused: until the client opens it
+        anew, as it does on the same wire where the broker's CLOSE_PRODUCER crossed the refusal."""
         self._unanswered: int = T.LOOKUP
         """What is lost of a request that is not answered."""
         self.active = False
@@ -85,6 +86,8 @@ class Mischief:
         """b"" where the broker is not to see the frame."""
         if kind == T.SEND:
             return self._send(wire, command)
+        if kind == T.PRODUCER:
+            self._muted.pop((wire.number, command.producer_id), None)
         armed = self._armed
         if not armed:
             return None
