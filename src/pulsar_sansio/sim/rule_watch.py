@@ -6,10 +6,10 @@ mischief swallowed, answered or added is held against nobody. What no end may sa
 rule's id.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from .checker import Conversation, Session, Side, TopicMemory
+from .checker import Conversation, Session, Side, TopicMemory, Violation
 from .network import GARBAGE, Wire
 from .violations import ViolationError
 
@@ -50,6 +50,7 @@ class RuleWatch:
         ear = self._ears[end].get(number)
         if ear is None:
             ear = self._listen(end, process_of(wire), number)
+        found: Sequence[Violation]
         if by is end:
             found = ear.conversation.frame(by, kind, command)
         elif kind == GARBAGE or ear.deaf:
