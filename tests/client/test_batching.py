@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pulsar_sansio.client.outputs import Disconnect, Receipts, SendFailed
+from pulsar_sansio.client.producer import Producer
 from pulsar_sansio.model.config import BatchingPolicy, CompressionType, OutgoingMessage, ProducerSpec
 from pulsar_sansio.model.errors import MessageTooLarge
 from pulsar_sansio.model.message_id import MessageId
@@ -99,6 +100,58 @@ def test_the_appender_takes_what_neither_begins_nor_fills_a_batch() -> None:
     assert append(b"fills") == -1
     client.close(sender.script.now, sender.handle)
     assert append(b"late") == -1
+
+
+def test_the_appender_takes_messages_with_keys_among_their_kind() -> None:
+    sender = Sender(spec=ProducerSpec(topic="demo", batching=BatchingPolicy(max_messages=5, max_bytes=100)))
+    append = sender.script.client.appender(sender.handle)
+    assert append(OutgoingMessage(b"begins", key="k")) == -1
+    sender.send(OutgoingMessage(b"begins", key="k"))
+    assert append(OutgoingMessage(b"joins", key="k", properties={"a": "b"})) == 1
+    assert append(OutgoingMessage(None, key="k")) == 2
+    for for_send in (
+        OutgoingMessage(b"", sequence_id=9),
+        OutgoingMessage(b"", deliver_at=WALL),
+        OutgoingMessage(b"", key="\ud800"),
+        OutgoingMessage(bytes(90)),
+    ):
+        assert append(for_send) == -1
+    assert append(b"bare") == 3
+    assert append(OutgoingMessage(b"behind a bare one", key="k")) == -1
+    assert sender.sent() == []
+    sender.script.client.push(sender.script.now, sender.handle)
+    (send,) = sender.sent()
+    assert [payload for _, payload in members(send)] == [b"begins", b"joins", b"", b"bare"]
+
+
+@given(
+    st.lists(
+        st.builds(
+            OutgoingMessage,
+            st.sampled_from([None, b"", b"abc", bytes(30), bytes(99), bytes(101)]),
+            key=st.sampled_from([None, "k", "k" * 60]),
+            properties=st.sampled_from([None, {"a": "b" * 50}]),
+            sequence_id=st.sampled_from([None, None, None, 4]),
+        )
+        | st.sampled_from([b"bare", bytes(50)]),
+        max_size=12,
+    )
+)
+@settings(max_examples=40)
+@pytest.mark.breaks("INV-P6", why="sequence ids of the application, in any order")
+def test_the_short_way_into_a_batch_makes_the_frames_of_the_long_one(messages: list[Any]) -> None:
+    short, long = (
+        Sender(spec=ProducerSpec(topic="demo", batching=BatchingPolicy(max_messages=4, max_bytes=100)))
+        for _ in range(2)
+    )
+    machine = long.script.client._producers[long.handle]
+    assert isinstance(machine, Producer)
+    for message in messages:
+        assert short.send(message) == machine.intake._send(message, WALL)
+        assert short.sent() == long.sent()
+    for sender in (short, long):
+        sender.script.client.push(sender.script.now, sender.handle)
+    assert short.sent() == long.sent()
 
 
 def test_a_batch_is_sent_when_its_first_message_has_waited_long_enough() -> None:

@@ -137,6 +137,23 @@ class OpenBatch:
         self._members += 1
         self.explicit_highest = sequence_id
 
+    def append_member(self, member: bytes, size: int, extra: int, sequence_id: int) -> bool:
+        """`add_encoded` within the room and space that were offered, while there are no bare payloads; False,
+        and nothing has changed, where there is not enough. A large `extra` counts as payload for `space`:
+        what is refused for it is for who asks `has_room_for`."""
+        space = self.space - size - extra
+        if space <= 0:
+            return False
+        self.space = self._space_then = space
+        self.room -= 1
+        self._size += size
+        self._extra += extra
+        self._parts.append(member)
+        self._members += 1
+        self.explicit_highest = sequence_id
+        self.run_first = sequence_id + 1
+        return True
+
     def offer(self, next_sequence_id: int, window: int) -> None:
         """Open the short path for bare payloads that get ids from `next_sequence_id` on.
 

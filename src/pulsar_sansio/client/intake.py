@@ -5,8 +5,8 @@ producer was never attached, so there is no name to seal them with), the open ba
 limit of unconfirmed messages. Sealed entries go to the window and, while there is a connection, onto it. It
 knows nothing of receipts, of errors of the broker, or of how a connection is found.
 
-`send` has a short path, `append`: a bare payload that fits into the open batch is appended, and nothing else
-is done.
+`send` has a short path, `append`: what fits into the open batch without filling it is appended, and nothing
+else is done.
 """
 
 from collections import deque
@@ -89,8 +89,8 @@ class Intake:
         return self._send(message, publish_time)
 
     def append(self, message: bytes | OutgoingMessage) -> int:
-        """Take a bare payload into the open batch, if it does not begin or fill it; returns its ticket. Gives
-        -1, having changed nothing, for every other message, for which `send` is."""
+        """Take a message into the open batch, if it does not begin or fill it; returns its ticket. Gives -1,
+        having changed nothing, for every other message, for which `send` is."""
         batch = self._batch
         if type(message) is bytes and batch.room > 0 and (space := batch.space - len(message)) > 0:
             batch.space = space
@@ -99,7 +99,28 @@ class Intake:
             ticket = self._next_ticket
             self._next_ticket = ticket + 1
             return ticket
+        if type(message) is OutgoingMessage and batch.room > 0 and not batch.run:
+            return self._append_member(batch, message)
         return -1
+
+    def _append_member(self, batch: OpenBatch, message: OutgoingMessage) -> int:
+        """A message with a key or properties, among others of its kind."""
+        if message.sequence_id is not None or message.deliver_at is not None:
+            return -1
+        sequence_id = self._next_sequence_id
+        try:
+            member = encode_member(message, sequence_id)
+        except InvalidMessage:
+            return -1  # `send` says why
+        payload = message.payload
+        size = len(payload) if payload else 0
+        extra = len(member) - size - MEMBER_ALLOWANCE
+        if not batch.append_member(member, size, extra if extra > 0 else 0, sequence_id):
+            return -1
+        self._next_sequence_id = sequence_id + 1
+        ticket = self._next_ticket
+        self._next_ticket = ticket + 1
+        return ticket
 
     def send_many(self, messages: Sequence[bytes | OutgoingMessage], publish_time: int) -> range:
         """Take messages, in order, as many as the window has room for; returns their tickets.
@@ -233,8 +254,10 @@ class Intake:
     def _check_size(self, size: int) -> None:
         if size <= self._max_message_size:
             return
-        if self._spec.compression is not CompressionType.NONE and self._spec.batching is None:
-            return  # it is the compressed size that counts, which sealing finds out
+        if self._spec.batching is None and (
+            self._spec.chunking or self._spec.compression is not CompressionType.NONE
+        ):
+            return  # it is the compressed size, or the number of chunks, that counts: sealing finds out
         raise MessageTooLarge(f"the payload has {size} bytes, the broker accepts {self._max_message_size}")
 
     def _take(self, sealer: Sealer, message: bytes | OutgoingMessage, publish_time: int) -> None:
@@ -246,13 +269,19 @@ class Intake:
         if self._spec.batching is not None and deliver_at is None:
             self._join_batch(message, sequence_id, publish_time)
         else:
-            frame = sealer.single(message, sequence_id, publish_time)
+            if self._spec.chunking:
+                frames = sealer.chunks(message, sequence_id, publish_time, self._spec.chunk_max_message_size)
+            else:
+                frames = [sealer.single(message, sequence_id, publish_time)]
             self.close_batch()  # keeps the order (BATCH-09)
             if explicit is None:
                 self._next_sequence_id = sequence_id + 1
             ticket = self._next_ticket
             self._next_ticket = ticket + 1
-            self._pend(ticket, 1, sequence_id, None, frame)
+            last = frames.pop()
+            for frame in frames:
+                self._pend(ticket, 0, sequence_id, None, frame)
+            self._pend(ticket, 1, sequence_id, None, last)
 
     @property
     def _counter(self) -> int:
@@ -350,7 +379,7 @@ class Intake:
         if self._spec.initial_sequence_id is None:
             self._next_sequence_id = last_sequence_id + 1
         self._take_early(sealer)
-        if self._spec.batching is None and self.ended is None:
+        if self._spec.batching is None and not self._spec.chunking and self.ended is None:
             self._plain_sealer = sealer
 
     def _take_early(self, sealer: Sealer) -> None:

@@ -149,12 +149,12 @@ class Partition:
         ids.add(ledger_id, entry_id, count)
         emit, handle = self._context.emit, self._owner.handle
         made = ids[:]
-        first = ticket
-        while first < end:
-            self._forget(first)
-            stop = min(end, runs[1][0]) if len(runs) > 1 else end
-            emit(Receipts(handle, first + runs[0][1], made[first - ticket : stop - ticket]))
-            first = stop
+        first, offset = ticket, runs[0][1]
+        while len(runs) > 1 and (stop := runs[1][0]) < end:
+            emit(Receipts(handle, first + offset, made[first - ticket : stop - ticket]))
+            runs.popleft()
+            first, offset = runs[0]
+        emit(Receipts(handle, first + offset, made[first - ticket :]))
         return -1
 
     def _failed_tickets(self, ticket: int, count: int, error: PulsarError) -> None:

@@ -161,6 +161,14 @@ class Router:
             return self._ask(self._custom, message, partitions)
         return self.keyless(now, partitions)
 
+    def of_known_key(self, message: bytes | OutgoingMessage, partitions: int) -> int:
+        """The partition of a message whose key was seen before; -1 where `choose` has to be asked."""
+        if self._custom is None and type(message) is OutgoingMessage and message.key is not None:
+            found = self._hashes.get(message.key)
+            if found is not None:
+                return found % partitions
+        return -1
+
     def first(self, now: int, partitions: int) -> int:
         """The partition to open first."""
         return 0 if self._custom is not None else self.keyless(now, partitions)

@@ -4,9 +4,9 @@ It owns the one row of tickets that the application knows, which partition the n
 many may be taken. What comes after the routing is the partition's. It knows nothing of how partitions are
 opened, closed or lost.
 
-Most messages have no key and follow one another to the same partition, as long as a batch is open there:
-`append` is the short path for these. A producer that batches is routed by time when a batch begins, not for
-each message, so that the clock cuts no batch in two.
+`append` is the short path for messages that join an open batch: of those without a key most follow one
+another to the same partition, as long as a batch is open there. A producer that batches is routed by time
+when a batch begins, not for each message, so that the clock cuts no batch in two.
 """
 
 from collections.abc import Callable, Sequence
@@ -77,8 +77,23 @@ class Spread:
 
     def append(self, message: bytes | OutgoingMessage) -> int:
         """See `Intake.append`."""
-        ticket = self._append(message)
+        if type(message) is bytes:
+            ticket = self._append(message)
+        else:
+            partition = self._by_key(message)
+            if partition is None:
+                return -1
+            self._turn_to(partition)
+            ticket = partition.intake.append(message)
         return ticket + self._offset if ticket >= 0 else -1
+
+    def _by_key(self, message: bytes | OutgoingMessage) -> Partition | None:
+        """The partition of a key that is known and that may have an open batch."""
+        index = self._router.of_known_key(message, len(self.partitions))
+        if index < 0:
+            return None
+        partition = self.partitions[index]
+        return partition if partition is not None and partition.end is None else None
 
     def send(self, message: bytes | OutgoingMessage, publish_time: int) -> int:
         """See `Intake.send`; also raises `InvalidMessage` where the application's router gives no partition.
