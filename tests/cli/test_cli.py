@@ -234,11 +234,12 @@ def test_a_refusal_of_the_broker_is_one_line(broker: BrokerThread, command: Comm
 
 
 def test_an_error_as_json(broker: BrokerThread, command: Command) -> None:
-    broker.call(lambda running: running.create_partitioned_topic("t", 2))
+    broker.call(lambda running: running.create_topic("t"))
+    broker.call(lambda running: running.terminate("t") and None)
     done = command("produce", "t", "--url", broker.url, "--count", "1", "--json")
     assert done.code == 1
     (error,) = objects(done.err)
-    assert "partition" in error["error"]
+    assert "terminated" in error["error"]
     assert set(error) == {"error", "hint"}
 
 
