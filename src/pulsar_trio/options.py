@@ -60,6 +60,8 @@ class ProducerOptions(TypedDict, total=False):
     compression: CompressionType | str
     initial_sequence_id: int | None
     properties: Mapping[str, str]
+    chunking: bool
+    chunk_max_message_size: int | None
     access_mode: ProducerAccessMode | str
     routing: RoutingMode | CustomRouter | str
     hashing: HashingScheme | str

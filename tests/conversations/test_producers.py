@@ -179,6 +179,17 @@ def non_persistent(stage: Stage, topic: str) -> None:
 
 
 @scenario
+def chunking(stage: Stage, topic: str) -> None:
+    consumer = stage.consumer(topic, **CONSUMER)
+    producer = stage.producer(topic, batching=None, chunking=True, chunk_max_message_size=200)
+    producer.send(OutgoingMessage(b"0123456789" * 50, key="k", properties={"a": "b"}))
+    producer.send(OutgoingMessage(b"small"))
+    consumer.take_and_acknowledge(2)
+    consumer.close()
+    producer.close()
+
+
+@scenario
 def access_exclusive(stage: Stage, topic: str) -> None:
     producer = stage.producer(topic, access_mode=ProducerAccessMode.EXCLUSIVE)
     producer.send(b"1")

@@ -15,11 +15,8 @@ from ..model.config import ConsumerSpec, seconds_to_ns
 from ..wire import MessageMetadata
 from .acks import Place
 from .counters import ArrivalCounters
+from .envelopes import MAX_CHUNKS
 from .services import ClientContext
-
-MAX_CHUNKS = 100_000
-"""Chunks of one message; their places are kept until it is acknowledged. 5 MiB each make half a terabyte."""
-
 
 _Uuid = tuple[str, str]
 """Name of the producer and what it calls the message, so that no two producers' chunks mix."""

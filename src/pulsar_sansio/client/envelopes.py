@@ -40,6 +40,12 @@ SMALL_PART = 16 * 1024
 """Bytes, on the average, below which the parts of a batch are joined: copying them costs less than handing on
 so many chunks."""
 
+MAX_CHUNKS = 100_000
+"""Chunks of one message. Consumers keep the place of each."""
+
+MAX_CHUNKED_SIZE = 2**31 - 1
+"""Bytes of a message in chunks, as it is sent: what the protocol can say."""
+
 _COMMAND_ALLOWANCE = 64
 """Bytes of a SEND frame that are neither metadata nor payload: sizes, checksum and the command. At most
 58."""
@@ -106,6 +112,56 @@ class Sealer:
         payload = self._compressed(metadata, payload)
         return self._seal(metadata, (payload,), sequence_id, 1, None)
 
+    def chunks(
+        self,
+        message: bytes | OutgoingMessage,
+        sequence_id: int,
+        publish_time: int,
+        chunk_max_message_size: int | None,
+    ) -> list[Frame]:
+        """One message in as many SENDs as it takes, all with its sequence id; a single one where it fits.
+
+        It is compressed as a whole, and every chunk has all of its metadata. `chunk_max_message_size`: bytes
+        of payload in one chunk, where that is less than what the broker accepts. Raises as `single`.
+        """
+        metadata = MessageMetadata(self._name, sequence_id, publish_time)
+        if isinstance(message, bytes):
+            payload = message
+        else:
+            payload = message.payload or b""
+            _describe(metadata, message)
+        metadata.uncompressed_size = len(payload)
+        if self._codec is not CompressionType.NONE:
+            payload = compress(self._codec, payload)
+            metadata.compression = self._codec
+        size = len(payload)
+        most = min(self.max_message_size, chunk_max_message_size or self.max_message_size)
+        if size <= most:
+            return [self._seal(metadata, (payload,), sequence_id, 1, None)]
+        if size > MAX_CHUNKED_SIZE:
+            raise MessageTooLarge(
+                f"the payload has {size} bytes to send; in chunks up to {MAX_CHUNKED_SIZE} can be sent"
+            )
+        metadata.uuid = f"{self._name}-{sequence_id}"
+        metadata.total_chunk_msg_size = size
+        metadata.num_chunks_from_msg = metadata.chunk_id = MAX_CHUNKS  # the longest they can be
+        headers = len(encode_message_metadata(metadata))
+        most = min(most, self.max_message_size - headers)
+        total = -(-size // most) if most > 0 else MAX_CHUNKS + 1
+        if total > MAX_CHUNKS:
+            raise MessageTooLarge(
+                f"the payload has {size} bytes to send and its metadata {headers}: more than {MAX_CHUNKS} "
+                f"chunks of {max(most, 0)} bytes"
+            )
+        metadata.num_chunks_from_msg = total
+        frames = []
+        view = memoryview(payload)
+        for chunk_id in range(total):
+            metadata.chunk_id = chunk_id
+            part = bytes(view[chunk_id * most : (chunk_id + 1) * most])
+            frames.append(self._seal(metadata, (part,), sequence_id, 1, None, is_chunk=True))
+        return frames
+
     def batch(
         self,
         first: bytes | OutgoingMessage,
@@ -152,19 +208,21 @@ class Sealer:
         sequence_id: int,
         count: int,
         highest: int | None,
+        *,
+        is_chunk: bool = False,
     ) -> Frame:
         limit = self.max_message_size
         size = sum(map(len, payload))
         if size > limit:
             raise MessageTooLarge(f"the payload has {size} bytes, the broker accepts {limit}")
-        chunks = pack_payload(encode_message_metadata(metadata), *payload)
-        size += len(chunks[0])
+        parts = pack_payload(encode_message_metadata(metadata), *payload)
+        size += len(parts[0])
         if size + _COMMAND_ALLOWANCE > self._frame_limit:
             raise MessageTooLarge(
                 f"payload and metadata have {size} bytes together, the broker accepts "
                 f"{self._frame_limit - _COMMAND_ALLOWANCE}"
             )
-        return encode_send(self._producer_id, sequence_id, count, highest, chunks, size)
+        return encode_send(self._producer_id, sequence_id, count, highest, parts, size, is_chunk)
 
 
 def _describe(metadata: MessageMetadata, message: OutgoingMessage) -> None:

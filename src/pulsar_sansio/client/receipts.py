@@ -12,6 +12,9 @@ from typing import overload
 
 from ..model.message_id import MessageId
 
+Place = tuple[int, int]
+"""Ledger and entry id."""
+
 new = tuple.__new__
 """Makes a `MessageId` without a call of Python code; there is one for each confirmed message."""
 
@@ -26,14 +29,14 @@ class ReceiptIds(Sequence[MessageId]):
 
     def __init__(self, partition: int) -> None:
         self._partition = partition
-        self._rows: list[tuple[int, int, int]] = []
+        self._rows: list[tuple[int, int, int, Place | None]] = []
         self._starts: list[int] = []
         self._length = 0
 
-    def add(self, ledger_id: int, entry_id: int, count: int) -> None:
-        """One more entry with `count` messages."""
+    def add(self, ledger_id: int, entry_id: int, count: int, first_chunk: Place | None = None) -> None:
+        """One more entry with `count` messages, or the last one of a message in chunks."""
         self._starts.append(self._length)
-        self._rows.append((ledger_id, entry_id, count))
+        self._rows.append((ledger_id, entry_id, count, first_chunk))
         self._length += count
 
     def __len__(self) -> int:
@@ -54,10 +57,10 @@ class ReceiptIds(Sequence[MessageId]):
         if not 0 <= index < self._length:
             raise IndexError(f"{index} of {self._length} message ids")
         row = bisect_right(self._starts, index) - 1
-        ledger_id, entry_id, count = self._rows[row]
+        ledger_id, entry_id, count, first_chunk = self._rows[row]
         if count == 1:
-            return new(MessageId, (ledger_id, entry_id, self._partition, -1, 0))
-        return new(MessageId, (ledger_id, entry_id, self._partition, index - self._starts[row], count))
+            return new(MessageId, (ledger_id, entry_id, self._partition, -1, 0, first_chunk))
+        return new(MessageId, (ledger_id, entry_id, self._partition, index - self._starts[row], count, None))
 
     def __iter__(self) -> Iterator[MessageId]:
         for start in range(0, self._length, TOGETHER):
@@ -69,9 +72,9 @@ class ReceiptIds(Sequence[MessageId]):
         ids: list[MessageId] = []
         row = bisect_right(self._starts, start) - 1
         while start < stop:
-            ledger_id, entry_id, count = self._rows[row]
+            ledger_id, entry_id, count, first_chunk = self._rows[row]
             if count == 1:
-                ids.append(new(MessageId, (ledger_id, entry_id, partition, -1, 0)))
+                ids.append(new(MessageId, (ledger_id, entry_id, partition, -1, 0, first_chunk)))
                 start += 1
             else:
                 first = self._starts[row]
@@ -81,6 +84,7 @@ class ReceiptIds(Sequence[MessageId]):
                     repeat(partition),
                     range(start - first, min(stop - first, count)),
                     repeat(count),
+                    repeat(None),
                     strict=False,
                 )
                 ids += map(new, repeat(MessageId), fields)

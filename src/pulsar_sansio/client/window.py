@@ -15,7 +15,7 @@ from ..wire import SendReceipt
 from .connection import Connection
 from .envelopes import Frame
 from .outputs import Output, Receipts, RequestDone, RequestFailed, SendFailed
-from .receipts import ReceiptIds
+from .receipts import Place, ReceiptIds
 from .services import ClientContext
 
 UNSET_UINT64 = 2**63
@@ -40,7 +40,11 @@ class Listener(Protocol):
 
 
 class Entry:
-    """One sealed SEND: a message, or a batch (rule PROD-03)."""
+    """One sealed SEND: a message, a batch, or a chunk of a message (rule PROD-03).
+
+    `count`: messages; 0 for every chunk of a message but the last, which stands for it. All of them have the
+    message's ticket.
+    """
 
     __slots__ = ("count", "deadline", "first_ticket", "frame", "highest", "sequence_id")
 
@@ -88,6 +92,7 @@ class Window:
     __slots__ = (
         "_context",
         "_emit",
+        "_first_chunk",
         "_flushes",
         "_handle",
         "_listener",
@@ -130,6 +135,8 @@ class Window:
         self._on_timeout = on_timeout
         self._timer = context.deadlines.slot(self._check_timeout)
         self._flushes: deque[Flush] = deque()
+        self._first_chunk: Place | None = None
+        """Where the first chunk lies of the message whose chunks are being confirmed."""
         self._newest_receipts: Receipts | None = None
         self._newest_ids = ReceiptIds(partition)
         self._newest_end = 0
@@ -181,6 +188,11 @@ class Window:
         ledger_id, entry_id = receipt.ledger_id, receipt.entry_id
         if ledger_id is None or entry_id is None:
             ledger_id = entry_id = -1  # rule CONN-08
+        first_chunk = self._first_chunk
+        if not count:
+            self._first_chunk = first_chunk or (ledger_id, entry_id)
+            return
+        self._first_chunk = None
         if self._listener is not None:
             ticket = self._listener.confirmed(ticket, count, ledger_id, entry_id)
         if ticket >= 0:
@@ -191,7 +203,7 @@ class Window:
                 self._newest_receipts = Receipts(self._handle, ticket, self._newest_ids)
                 self._context.emit(self._newest_receipts)
             self._newest_end = ticket + count
-            self._newest_ids.add(ledger_id, entry_id, count)
+            self._newest_ids.add(ledger_id, entry_id, count, first_chunk)
         if self.watched:
             self.on_settled()
 
@@ -212,10 +224,18 @@ class Window:
                 flush.error = error
 
     def fail_entry(self, entry: Entry, error: PulsarError) -> None:
-        """That one alone."""
-        self.entries.remove(entry)
-        self.messages -= entry.count
-        self.fail(entry.first_ticket, entry.count, error)
+        """That one alone, with the other chunks of its message."""
+        ticket = entry.first_ticket
+        together = [each for each in self.entries if each.first_ticket == ticket]
+        if not together:
+            return  # it failed with another chunk of its message
+        if together[0] is self.entries[0]:
+            self._first_chunk = None
+        for each in together:
+            self.entries.remove(each)
+        count = sum(each.count for each in together)
+        self.messages -= count
+        self.fail(ticket, count, error)
         if self.watched:
             self.on_settled()
 
@@ -223,6 +243,7 @@ class Window:
         """Every entry, in the order of the tickets (rule PROD-26). Nobody is told of room yet."""
         entries, self.entries = self.entries, deque()
         self.messages = 0
+        self._first_chunk = None
         self._timer.clear()
         while entries:
             entry = entries.popleft()

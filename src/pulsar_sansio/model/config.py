@@ -241,6 +241,9 @@ class ProducerSpec:
     (rule PROD-04). None continues from what the broker knows.
     `compression`: codec of every payload; a batch is compressed as a whole (rule BATCH-06).
     `properties`: what the broker shows of the producer beside its name (rule PROD-09).
+    `chunking`: send a message that is larger than the broker accepts in chunks, each an entry by itself; only
+    without batching and on a persistent topic. `chunk_max_message_size`: bytes of payload in one chunk, 1 and
+    more, where that is less than what the broker accepts; None for as much as fits.
     `access_mode`: whether others may send to the topic. A producer that loses exclusive access, to one that
     fences it or while it was away, ends for good with `ProducerFenced`.
 
@@ -265,6 +268,8 @@ class ProducerSpec:
     compression: CompressionType = CompressionType.NONE
     initial_sequence_id: int | None = None
     properties: Mapping[str, str] = field(default_factory=dict)
+    chunking: bool = False
+    chunk_max_message_size: int | None = None
     access_mode: ProducerAccessMode = ProducerAccessMode.SHARED
     routing: RoutingMode | CustomRouter = RoutingMode.ROUND_ROBIN
     hashing: HashingScheme = HashingScheme.JAVA_STRING
@@ -290,6 +295,13 @@ class ProducerSpec:
                 f"not {self.routing!r}"
             )
         _instance("hashing", self.hashing, HashingScheme, "a HashingScheme")
+        _instance("chunking", self.chunking, bool, "True or False")
+        if self.chunking and self.batching is not None:
+            raise InvalidConfiguration("chunking: only with batching=None; a batch is never cut into chunks")
+        if self.chunking and not TopicName.parse(self.topic).persistent:
+            raise InvalidConfiguration(f"chunking: only on a persistent topic, not on {self.topic}")
+        if self.chunk_max_message_size is not None:
+            _integer("chunk_max_message_size", self.chunk_max_message_size, 1, 2**31 - 1)
         _instance("access_mode", self.access_mode, ProducerAccessMode, "a ProducerAccessMode")
         _instance("lazy_start", self.lazy_start, bool, "True or False")
         if self.lazy_start and self.access_mode is not ProducerAccessMode.SHARED:

@@ -84,17 +84,20 @@ def encode_send(
     highest_sequence_id: int | None,
     headers_and_payload: Sequence[bytes],
     size: int,
+    is_chunk: bool = False,
 ) -> bytes | list[bytes]:
-    """A SEND frame, ready to write: one chunk when it is small, else without copying the payload.
+    """A SEND frame, ready to write: in one piece when it is small, else without copying the payload.
 
-    `size`: bytes of `headers_and_payload` together. The bytes are final; a message is sent again by
-    writing them again.
+    `size`: bytes of `headers_and_payload` together. `is_chunk`: it is part of a message. The bytes are final;
+    a message is sent again by writing them again.
     """
     body = b"\x08" + encode_varint(producer_id) + b"\x10" + encode_varint(sequence_id)
     if num_messages != 1:
         body += b"\x18" + encode_varint(num_messages)
     if highest_sequence_id is not None:
         body += b"\x30" + encode_varint(highest_sequence_id)
+    if is_chunk:
+        body += b"\x38\x01"
     head = build_frame(_SEND_TAG, body, size)
     if size <= JOIN_LIMIT:
         return head + b"".join(headers_and_payload)

@@ -38,7 +38,7 @@ _KEPT = 1024
 _KEPT_BYTES = 16 * 1024
 """Larger ones are read again each time rather than kept."""
 _DECOMPRESS_LIMIT = 16 * 1024 * 1024
-"""Bytes up to which a payload is decompressed in order to look inside."""
+"""Bytes up to which a payload is decompressed in order to look inside; a larger one stays closed."""
 
 
 class Entry:
@@ -101,6 +101,8 @@ class Entry:
             return
         payload = self.payload
         if metadata.compression:
+            if metadata.uncompressed_size > _DECOMPRESS_LIMIT:
+                return  # it may be so large: what is compressed counts for the broker's limit
             try:
                 payload = decompress(
                     metadata.compression, payload, metadata.uncompressed_size, _DECOMPRESS_LIMIT

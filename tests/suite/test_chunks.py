@@ -1,0 +1,110 @@
+"""Messages larger than the broker accepts, in chunks, and the official client on the other end."""
+
+from random import Random
+from typing import Any
+
+import pytest
+import trio
+
+from pulsar_trio import Client, OutgoingMessage
+from tests.official.client import Letter, consume, in_thread, produce
+
+from .brokers import BrokerUnderTest
+from .helpers import cut, receive, receive_and_acknowledge
+from .line import Line
+
+LARGE = Random(7).randbytes(11 * 1024 * 1024 + 5)
+"""More than twice what a broker accepts."""
+
+TEXT = b"compressible, but not small enough " * 600_000
+
+CHUNKED: dict[str, Any] = {"batching": None, "chunking": True}
+
+every_codec = pytest.mark.parametrize("codec", ["none", "lz4", "zstd"])
+
+
+@every_codec
+async def test_a_large_message_comes_out_as_it_went_in(client: Client, topic: str, codec: str) -> None:
+    async with (
+        client.subscribe(topic, "sub") as consumer,
+        client.create_producer(topic, compression=codec, **CHUNKED) as producer,
+    ):
+        sent = await producer.send(OutgoingMessage(LARGE, key="k", properties={"a": "b"}))
+        await producer.send(b"small")
+        large, small = await receive_and_acknowledge(consumer, 2)
+        assert large.data == LARGE
+        assert (large.key, large.properties) == ("k", {"a": "b"})
+        assert large.message_id == sent
+        assert large.message_id.first_chunk == sent.first_chunk is not None
+        assert small.data == b"small"
+        await consumer.flush()
+
+
+async def test_acknowledged_as_a_whole_it_does_not_come_again(client: Client, topic: str) -> None:
+    async with client.create_producer(topic, chunk_max_message_size=1000, **CHUNKED) as producer:
+        async with client.subscribe(topic, "sub", initial_position="earliest") as consumer:
+            for number in range(5):
+                await producer.send(b"%d" % number * 2500)
+            messages = await receive(consumer, 5)
+            consumer.acknowledge(messages[1:3])
+            await consumer.flush()
+        async with client.subscribe(topic, "sub") as consumer:
+            again = await receive_and_acknowledge(consumer, 3)
+            assert [message.data[:1] for message in again] == [b"0", b"3", b"4"]
+
+
+async def test_given_back_it_comes_again_whole(client: Client, topic: str) -> None:
+    async with (
+        client.subscribe(topic, "sub", kind="shared", negative_acknowledgement_delay=0.2) as consumer,
+        client.create_producer(topic, chunk_max_message_size=1000, **CHUNKED) as producer,
+    ):
+        await producer.send(b"x" * 4500)
+        [message] = await receive(consumer, 1)
+        consumer.negative_acknowledge(message)
+        with trio.fail_after(10):
+            [again] = await receive_and_acknowledge(consumer, 1)
+        assert again.data == message.data
+        assert again.redelivery_count == 1
+
+
+async def test_a_cut_in_the_middle_of_many_chunks_loses_nothing(
+    client_on_line: Client, line: Line, topic: str
+) -> None:
+    client = client_on_line
+    async with (
+        client.subscribe(topic, "sub") as consumer,
+        client.create_producer(topic, chunk_max_message_size=100, **CHUNKED) as producer,
+    ):
+        async with trio.open_nursery() as nursery:
+
+            async def send() -> None:
+                await producer.send_many([b"%04d" % number * 500 for number in range(40)])
+
+            nursery.start_soon(send)
+            await trio.sleep(0.02)
+            await cut(line, topic)
+        data = {message.data for message in await receive_and_acknowledge(consumer, 40)}
+        assert data == {b"%04d" % number * 500 for number in range(40)}
+
+
+@every_codec
+async def test_the_official_client_reads_our_chunks(
+    broker: BrokerUnderTest, client: Client, topic: str, codec: str
+) -> None:
+    async with client.create_producer(topic, compression=codec, **CHUNKED) as producer:
+        for payload in (LARGE, b"small", TEXT):
+            await producer.send(payload)
+    letters = await in_thread(consume, broker.url, topic, 3)
+    assert [letter.value for letter in letters] == [LARGE, b"small", TEXT]
+
+
+async def test_we_read_the_official_clients_chunks(
+    broker: BrokerUnderTest, client: Client, topic: str
+) -> None:
+    async with client.subscribe(topic, "sub") as consumer:
+        letters = [Letter(LARGE, key="k"), Letter(b"small"), Letter(TEXT)]
+        await in_thread(produce, broker.url, topic, letters, chunking_enabled=True, batching_enabled=False)
+        messages = await receive_and_acknowledge(consumer, 3)
+        assert [message.data for message in messages] == [LARGE, b"small", TEXT]
+        assert messages[0].key == "k"
+        await consumer.flush()
