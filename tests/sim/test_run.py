@@ -23,7 +23,7 @@ from pulsar_sansio.sim.campaign import ENOUGH_SEEDS
 
 SOURCES = str(Path(__file__).parents[2] / "src")
 
-FIXED_SEEDS = range(60)
+FIXED_SEEDS = range(80)
 
 
 @pytest.mark.slow

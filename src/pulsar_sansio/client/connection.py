@@ -9,6 +9,7 @@ consumers and lookups do with what they get, and where the bytes travel.
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum, auto
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from ..core.buffers import ReceiveBuffer
@@ -136,6 +137,12 @@ COMMANDS: dict[tuple[type, int], str] = {
     (Ready, Command.GET_SCHEMA_RESPONSE): "_on_reply",
     (Ready, Command.GET_OR_CREATE_SCHEMA_RESPONSE): "_on_reply",
 }
+
+
+@cache
+def _legal_in(state: type) -> tuple[tuple[int, str], ...]:
+    """The commands that are legal in a state, and what takes them."""
+    return tuple((kind, name) for (legal, kind), name in COMMANDS.items() if legal is state)
 
 
 class Connection:
@@ -320,7 +327,7 @@ class Connection:
     # --- handshake ---
 
     def _handlers_of(self, state: type) -> dict[int, Any]:
-        return {kind: getattr(self, name) for (legal, kind), name in COMMANDS.items() if legal is state}
+        return {kind: getattr(self, name) for kind, name in _legal_in(state)}
 
     def _on_connected(self, command: Any) -> None:
         TRANSITIONS.check(self.state, Input.CONNECTED, following := Ready())

@@ -33,6 +33,11 @@ if TYPE_CHECKING:
     from .world import World
 
 
+MOST_REFUSALS = 30
+"""Of one application. Who refuses a third of all messages for ever sees large batches again and again, which
+shows nothing that the first times did not."""
+
+
 class ConsumerApp:
     """Takes messages and acknowledges them in its own manner, through as many consumers as it takes."""
 
@@ -59,6 +64,7 @@ class ConsumerApp:
         self._paused_until = 0
         self._scheduled = False
         self._turn = 0
+        self._refusals_left = MOST_REFUSALS
 
     @property
     def host(self) -> Host:
@@ -168,7 +174,8 @@ class ConsumerApp:
         places = [model.deliver(record, message) for message in messages]
         for place, message in zip(places, messages, strict=True):
             self.kept.pop(place, None)
-            if rash and stream.chance(plan.nack_permille):
+            if rash and self._refusals_left and stream.chance(plan.nack_permille):
+                self._refusals_left -= 1
                 model.negative_acknowledge(record, place)
                 client.negative_acknowledge(
                     now, self.handle, message if stream.chance(500) else message.message_id

@@ -13,6 +13,12 @@ from .clock import MICROSECOND, MILLISECOND, SECOND
 from .faults import FAULTS
 from .streams import Stream, Streams
 
+MOST_FAULTS = 120
+"""Of one seed, about: a long storm shows no more than a short one, and costs as much as many other seeds."""
+
+LONGEST_STAY = 20 * SECOND
+"""How long the phase with faults lasts, at most, where it goes on when everything is sent."""
+
 
 @dataclass(slots=True)
 class ProducerPlan:
@@ -228,6 +234,8 @@ def draw(streams: Streams, faults: bool = True, messages: int | None = None) -> 
         several = plan.kind is not SubscriptionType.EXCLUSIVE
         for _ in range(draw.between(1, 3) if several else draw.weighted([(1, 5), (2, 1)])):
             profile.consumers.append(_consumer(draw, profile, index))
+    if profile.lingers:
+        profile.run_time = min(profile.run_time, LONGEST_STAY)
     if faults:
         _draw_faults(draw, profile)
     _draw_brokers(streams.stream("brokers"), profile)
@@ -250,7 +258,7 @@ def _draw_visitors(draw: Stream, profile: Profile) -> None:
                 topic=draw.below(profile.topics),
                 durable=draw.chance(500),
                 stay=draw.spread(20 * MILLISECOND, 3 * SECOND),
-                queue=draw.choice([1, 3, 100]),
+                queue=draw.choice([1, 3, 100, 100]),
             )
         )
 
@@ -318,7 +326,7 @@ def _consumer(draw: Stream, profile: Profile, subscription: int) -> ConsumerPlan
         client=draw.below(profile.clients),
         topic=profile.subscriptions[subscription].topic,
         subscription=subscription,
-        queue=draw.choice([1, 3, 10, 50, 1000]),
+        queue=draw.choice([1, 3, 10, 50, 50, 1000, 1000]),
         receipts=draw.chance(400),
         batch_index=draw.chance(500),
         group_time=draw.choice([0.0, 0.01, 0.1, 0.1, 1.0]),
@@ -339,7 +347,8 @@ def _consumer(draw: Stream, profile: Profile, subscription: int) -> ConsumerPlan
 def _draw_faults(draw: Stream, profile: Profile) -> None:
     if draw.chance(50):
         return
-    profile.fault_gap = draw.spread(20 * MILLISECOND, 5 * SECOND)
+    often = draw.spread(20 * MILLISECOND, 5 * SECOND)
+    profile.fault_gap = max(often, profile.run_time // MOST_FAULTS)
     kinds = list(FAULTS)
     draw.shuffle(kinds)
     profile.faults = sorted(kinds[: draw.between(1, len(kinds))])

@@ -194,7 +194,9 @@ class Visitor:
                 raise ViolationError("INV-N9", f"{record.name} ends by itself: {output.error}")
             self.host.routes.pop(self.handle, None)
             self.lose()
-            self.world.clock.after(REOPEN_DELAY + self.stream.below(self.plan.stay), self.open)
+            # Each visit reads the log from its beginning: who was here often comes less often.
+            away = REOPEN_DELAY + 4 * REOPEN_DELAY * self.incarnation + self.stream.below(self.plan.stay)
+            self.world.clock.after(away, self.open)
         elif kind is Detached:
             self.attached = False
             if self.plan.durable:

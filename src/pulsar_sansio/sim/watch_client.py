@@ -130,6 +130,10 @@ class ClientEnd:
         """PONGs that may still be written."""
 
 
+_SIGNS_OF_LIFE = (T.PING, T.PONG)
+_BEFORE_CONNECTED = (T.CONNECT, T.PING, T.PONG)
+
+
 class ClientWatch:
     """All clients' ends. Producers and consumers are recognised by the tags the workload gives them."""
 
@@ -186,7 +190,7 @@ class ClientWatch:
 
     def wrote(self, wire: Wire, kind: int, command: Any) -> None:
         end = self.end(wire)
-        if not end.connected and kind not in (T.CONNECT, T.PING, T.PONG):
+        if not end.connected and kind not in _BEFORE_CONNECTED:
             raise ViolationError("INV-N1", f"wire {wire.number}: command {kind} before CONNECTED")
         handler = self._written.get(kind)
         if handler is None:
@@ -200,7 +204,7 @@ class ClientWatch:
             end.dead = True
             return
         end.heard_at = wire.network.clock.now
-        if kind not in (T.PING, T.PONG):
+        if kind not in _SIGNS_OF_LIFE:
             end.used_at = end.heard_at
         if handler is not None and not end.dead:
             handler(wire, end, command)

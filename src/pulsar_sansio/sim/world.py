@@ -235,6 +235,7 @@ class World:
             lambda: self.clock.now >= end or (not profile.lingers and all_sent(self)),
             profile.run_time + POLL,
             "the clock stands still",
+            timed=True,
         )
 
         self._set_phase("heal")
@@ -263,18 +264,25 @@ class World:
         self.phase = phase
         self.trace.add(self.clock.now, "world", f"phase {phase}")
 
-    def _until(self, condition: Callable[[], bool], limit: int, what: "str | Callable[[], str]") -> None:
-        """Run until the condition holds; a liveness failure when it does not within `limit` ns."""
+    def _until(
+        self, condition: Callable[[], bool], limit: int, what: "str | Callable[[], str]", timed: bool = False
+    ) -> None:
+        """Run until the condition holds; a liveness failure when it does not within `limit` ns.
+
+        `timed`: it may come to hold by time alone, without anything happening.
+        """
         clock = self.clock
         end = clock.now + limit
         poll = clock.now
+        events = -1
         while True:
             clock.run_until(poll, EVENT_LIMIT)
             if clock.events > EVENT_LIMIT:
                 raise LivenessError("INV-N6", f"more than {EVENT_LIMIT} events")
             self.model.check_timeouts(clock.now, self._timeout_slack())
-            if condition():
+            if (timed or clock.events != events) and condition():
                 return
+            events = clock.events
             if clock.now >= end:
                 raise LivenessError("INV-N5", what if isinstance(what, str) else what())
             poll = min(end, poll + POLL)
@@ -327,7 +335,7 @@ class World:
         auditor = Auditor(self, "auditor.2")
         known = {name: len(topic.log) for name, topic in self.model.topics.items()}
         try:
-            self._until(auditor.complete, 60 * SECOND, f"the logs cannot be read: {known}")
+            self._until(auditor.complete, 60 * SECOND, f"the logs cannot be read: {known}", timed=True)
         finally:
             if auditor.is_ready:
                 for name, topic in self.model.topics.items():

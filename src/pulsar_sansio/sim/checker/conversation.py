@@ -18,7 +18,7 @@ from typing import Any
 
 from ...model.errors import FrameError
 from ...wire import decode_frame, max_frame_size
-from .commands import SENT_BY
+from .commands import BROKER_SINCE, CLIENT_SINCE, SENT_BY
 from .findings import Blame, Finding, Side, Violation
 from .memory import Memory
 from .registry import RULES, Selection
@@ -106,7 +106,9 @@ class Conversation:
             self._report(framing.each_side_has_its_commands, "WIRE-22", kind, violations)
             self._report(framing.commands_are_known, "CHECK-78", kind, violations)
             return violations
-        if not state.connected or state.version < 20:
+        if not state.connected or state.version < (CLIENT_SINCE if from_client else BROKER_SINCE).get(
+            kind, 0
+        ):
             self._of_any_kind(kind, violations)
         state.producer = state.consumer = state.request = None
         prepare, traits_of, step = _PLANS[kind]
