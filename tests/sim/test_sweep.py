@@ -45,7 +45,8 @@ def test_scenarios_pass_and_are_always_the_same(scenario: Scenario) -> None:
     first, second = ScenarioWorld(scenario).run(), ScenarioWorld(scenario, keep_trace=True).run()
     assert str(first) == "seed 1 passed"
     assert first.trace_hash == second.trace_hash
-    assert first.sent == scenario.profile().messages
+    profile = scenario.profile()
+    assert first.sent == profile.messages or (profile.ends and 0 < first.sent < profile.messages)
     assert first.events < 400, "short"
 
 

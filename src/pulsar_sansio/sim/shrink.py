@@ -168,6 +168,10 @@ class Shrinker:
         return [strike for strike in self.case.strikes if strike.after <= self.report.virtual_ns]
 
     def _applications(self) -> None:
+        for name in ("visitors", "ends"):
+            for plan in getattr(self.case.profile, name):
+                left = [each for each in getattr(self.case.profile, name) if each is not plan]
+                self._try(self._with(**{name: left}))
         for name in ("consumers", "producers"):
             index = len(getattr(self.case.profile, name))
             while index:
@@ -258,9 +262,10 @@ class Shrinker:
         for name, value in PLAIN_PROFILE.items():
             if getattr(profile, name) != value:
                 self._try(self._with(**{name: value}))
-        while self.case.profile.run_time > 2 * SECOND:
+        while self.case.profile.run_time > SECOND // 10:
             if not self._try(self._with(run_time=self.case.profile.run_time // 2)):
                 break
+        self._brokers()
         self._broker()
         for index in range(len(profile.producers)):
             for name, value in PLAIN_PRODUCER.items():
@@ -270,6 +275,13 @@ class Shrinker:
             for name, value in PLAIN_CONSUMER.items():
                 if getattr(self.case.profile.consumers[index], name) != value:
                     self._try(self._with_consumer(index, **{name: value}))
+
+    def _brokers(self) -> None:
+        """One of the latest kind; else fewer."""
+        if self.case.profile.brokers and not self._try(self._with(brokers=[])):
+            for count in range(1, len(self.case.profile.brokers)):
+                if self._try(self._with(brokers=self.case.profile.brokers[:count])):
+                    return
 
     def _broker(self) -> None:
         if self.case.profile.deduplication:
