@@ -367,7 +367,7 @@ def left_at_the_broker_by_a_close_while_opening(patches: Patches) -> None:
 
 @bug(
     "BUG-095",
-    caught_by=("CHECK-55", "INV-N4", "INV-N5"),
+    caught_by=("CHECK-55", "CHECK-23", "INV-N4", "INV-N5"),
     needs=[needs.fault("opened_too_late")],
 )
 def left_at_the_broker_by_a_timeout(patches: Patches) -> None:
@@ -377,7 +377,7 @@ def left_at_the_broker_by_a_timeout(patches: Patches) -> None:
 
 @bug(
     "BUG-096",
-    caught_by=("CHECK-55", "INV-N4"),
+    caught_by=("CHECK-55", "CHECK-23", "INV-N4"),
     needs=[needs.unloads],
 )
 def attached_a_second_time_while_attached(patches: Patches) -> None:

@@ -396,7 +396,7 @@ def asked_for_again_and_still_in_the_queue(patches: Patches) -> None:
 # --- closing -------------------------------------------------------------------------------------------
 
 
-@bug("BUG-004", caught_by=("INV-P2", "INV-C5", "INV-C1"))
+@bug("BUG-004", caught_by=("INV-P2", "INV-C5", "INV-C1", "CHECK-57"))
 def close_unsubscribes(patches: Patches) -> None:
     """Closing a consumer removes its subscription, and with it what the topic keeps for it."""
 

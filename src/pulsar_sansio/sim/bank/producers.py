@@ -28,7 +28,7 @@ def sequence_ids_of_pairs_swapped(patches: Patches) -> None:
     patches.around(Sealer, "single", single)
 
 
-@bug("BUG-022", caught_by=("INV-P6", "INV-P4"), needs=[needs.detaches])
+@bug("BUG-022", caught_by=("INV-P6", "INV-P4", "INV-P2"), needs=[needs.detaches])
 def counter_restarts_with_the_connection(patches: Patches) -> None:
     """The sequence counter begins again whenever a connection opens."""
 
