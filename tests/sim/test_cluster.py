@@ -10,6 +10,7 @@ from pulsar_sansio.broker.journal import Journal
 from pulsar_sansio.model.config import SubscriptionType
 from pulsar_sansio.sim import Outcome, SeedReport, Streams, draw
 from pulsar_sansio.sim.cluster import Cluster
+from pulsar_sansio.sim.coverage import Recorder
 from pulsar_sansio.sim.profile import BrokerPlan, Profile
 from pulsar_sansio.sim.scenarios import SCENARIOS, Scenario, ScenarioWorld, quiet_profile
 from pulsar_sansio.wire import proto
@@ -190,3 +191,37 @@ def test_the_scenarios_move_a_topic(name: str) -> None:
     world = ScenarioWorld(SCENARIOS[name], keep_trace=True)
     report = passed(world)
     assert any(" serves persistent://" in line for line in report.transcript)
+
+
+def reached(script: Any, **options: Any) -> set[str]:
+    """The marks of a world of three brokers that passes."""
+    profile = several()
+    for name, value in options.items():
+        setattr(profile, name, value)
+    with Recorder() as recorder:
+        passed(world_of(profile, script))
+        return set(recorder.take().marks)
+
+
+def test_what_moving_topics_reaches() -> None:
+    def move(world: ScenarioWorld) -> None:
+        stream = world.streams.stream("move")
+        world.when_written(T.SEND, 3, lambda: world.cluster.move(world.topics[0], stream, "where"))
+
+    def steal(world: ScenarioWorld) -> None:
+        stream = world.streams.stream("steal")
+
+        def when_written() -> None:
+            node = world.cluster.node_of(world.topics[0])
+            world.cluster.steal(world.topics[0], stream)
+            node.face_the_truth()
+
+        world.when_written(T.SEND_RECEIPT, 2, when_written)
+
+    assert {"assigned broker", "topic adopted"} <= reached(move)
+    found = reached(move, store_delay=40_000_000)
+    assert "moved while sending" in found
+    assert "topic adopted" in reached(steal)
+    assert "redirect followed" in reached(move, redirect_permille=1000, all_addresses=False) | reached(
+        steal, redirect_permille=1000
+    )
