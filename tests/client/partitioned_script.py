@@ -142,6 +142,11 @@ class PartitionedScript:
             link, frame_send_error(0, proto.TopicTerminatedError, producer_id=self.producer_id(index))
         )
 
+    def attached(self) -> list[int]:
+        """The partitions whose producers are."""
+        statistics = self.script.client.partition_statistics(self.handle)
+        return [index for index, each in enumerate(statistics) if each.connected]
+
     def producer_id(self, index: int) -> int:
         """Of the producer that was opened last for a partition."""
         return max(key for key, value in self.index_of.items() if value == index)

@@ -280,6 +280,81 @@ def test_random_traffic_settles_every_ticket_once_with_its_own_id(seeds: int) ->
         assert [each.pending for each in client.partition_statistics(world.handle)] == [0, 0, 0]
 
 
+@pytest.mark.parametrize("seed", range(12))
+def test_whatever_happens_every_ticket_and_every_flush_is_settled_once(seed: int) -> None:
+    """Connections lost, partitions closed, terminated and added, timeouts, and an end at some moment."""
+    draw = Random(seed)
+    lazy = draw.random() < 0.5
+    world = PartitionedScript(
+        3,
+        batching=draw.choice([None, BatchingPolicy(max_messages=4, max_delay=0.001)]),
+        routing=draw.choice([RoutingMode.ROUND_ROBIN, by_property]),
+        lazy_start=lazy,
+        send_timeout=draw.choice([0.0, 1.0]),
+        max_pending_messages=20,
+        partitions_update_interval=0.5,
+    )
+    client = world.script.client
+    given: set[int] = set()
+    flushes: set[int] = set()
+    settled: list[int] = []
+    answered: list[int] = []
+    for _ in range(150):
+        message: Any = b"%d" % draw.randrange(3)
+        if draw.random() < 0.4:
+            message = OutgoingMessage(message, key=f"k{draw.randrange(9)}")
+        try:
+            match draw.randrange(12):
+                case 0:
+                    given.update(world.send_many([message] * draw.randint(1, 5)))
+                case 1:
+                    flushes.add(client.flush(world.script.now, world.handle))
+                case 2:
+                    world.pass_time(draw.choice([0.002, 0.2, 0.7]))
+                case 3 | 4 if world.sends and world.attached():
+                    world.confirm(draw.choice(sorted(world.sends)), draw.randint(1, 4))
+                case 5 if draw.random() < 0.3 and client.links:
+                    world.script.lose(client.links[0])
+                    world.sends.clear()
+                case 6 if draw.random() < 0.3 and world.attached():
+                    world.close_by_broker(draw.choice(world.attached()))
+                    world.sends.clear()
+                case 7 if draw.random() < 0.1 and world.attached():
+                    world.terminate(draw.choice(world.attached()))
+                    world.sends.clear()
+                case 8 if draw.random() < 0.1:
+                    world.partitions += 1
+                case 9:
+                    world.answer()
+                case _:
+                    given.add(world.send(message))
+        except ProducerQueueIsFull:
+            pass
+        except ClosedError:
+            break
+    client.close(world.script.now, world.handle)
+    world.pass_time(40.0)
+    ends = 0
+    for output in world.told():
+        match output:
+            case Receipts(_, first, message_ids):
+                settled += range(first, first + len(message_ids))
+            case SendFailed(_, first, count):
+                settled += range(first, first + count)
+            case RequestDone(request) | RequestFailed(request):
+                answered.append(request)
+            case Closed() | ProducerFailed():
+                ends += 1
+    assert sorted(settled) == sorted(given) == list(range(len(given)))
+    assert flushes <= set(answered)
+    assert len(answered) == len(set(answered))
+    assert ends == 1
+    assert not client._producers
+    questions = world.metadata_questions
+    world.pass_time(3.0)
+    assert world.metadata_questions == questions
+
+
 def _settle(world: PartitionedScript, settled: dict[int, Any]) -> None:
     for output in world.told():
         if isinstance(output, Receipts):
