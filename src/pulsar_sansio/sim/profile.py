@@ -13,7 +13,7 @@ from .clock import MICROSECOND, MILLISECOND, SECOND
 from .faults import FAULTS
 from .streams import Stream, Streams
 
-MOST_FAULTS = 120
+MOST_FAULTS = 100
 """Of one seed, about: a long storm shows no more than a short one, and costs as much as many other seeds."""
 
 LONGEST_STAY = 20 * SECOND
@@ -216,7 +216,7 @@ def draw(streams: Streams, faults: bool = True, messages: int | None = None) -> 
         max_backoff=draw.choice([0.2, 1.0, 3.0]),
         connections_per_broker=draw.weighted([(1, 4), (2, 1)]),
         run_time=draw.spread(2, 60) * SECOND,
-        lingers=streams.stream("lingers").chance(300),
+        lingers=streams.stream("lingers").chance(200),
         latency=draw.spread(20, 20_000) * MICROSECOND,
         jitter=draw.choice([0, 100 * MICROSECOND, 5 * MILLISECOND]),
         cut_permille=draw.choice([0, 20, 200]),
@@ -282,7 +282,7 @@ def _producer(draw: Stream, profile: Profile, messages: int) -> ProducerPlan:
     batching = None
     if draw.chance(900):
         batching = BatchingPolicy(
-            max_messages=draw.choice([2, 8, 16, 16]),
+            max_messages=draw.choice([2, 8, 24, 24]),
             max_bytes=draw.choice([500, 4096, 128 * 1024]),
             max_delay=draw.choice([0.0, 0.001, 0.02, 0.5]),
         )
