@@ -6,9 +6,10 @@ Shown are the medians of the rounds, and the ratio of the medians.
 
 Before that it measures the simulator, in this process, for `--simulator` seconds (0: not at all).
 
-Options, or environment: `--url`/URL, a broker (without it our own is started); `--rounds`/ROUNDS;
-`--messages`/MESSAGES of 100 B in batches (the other rows take a fraction of it). Exit status 0, or 1 with one
-line that says what failed.
+Options, or environment: `--url`/URL, a broker (without it our own is started), and `--admin`/ADMIN, its
+administration over HTTP, which makes the partitioned topic (without it that row is left out);
+`--rounds`/ROUNDS; `--messages`/MESSAGES of 100 B in batches (the other rows take a fraction of it). Exit
+status 0, or 1 with one line that says what failed.
 """
 
 import argparse
@@ -16,6 +17,7 @@ import contextlib
 import json
 import os
 import sys
+import urllib.request
 import uuid
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
@@ -31,11 +33,22 @@ CALLS = {
     "send_many": ("send_many", "send_async, callback of each"),
     "receive": ("async for, acknowledge each", "receive, acknowledge each"),
     "receive_many": ("receive_many(1000), acknowledge", "batch_receive(1000), acknowledge each"),
+    "send_keyed": ("enqueue, receipt.wait of each", "send_async, callback of each"),
+    "send_partitioned": ("enqueue, receipt.wait of each", "send_async, callback of each"),
+    "send_chunked": ("enqueue, receipt.wait of each", "send_async, callback of each"),
+    "send_one": ("send, one after the other", "send, one after the other"),
 }
 """Of every row, the calls that are timed: ours, and the official client's."""
 
 SIZES = (100, 1000)
 """Bytes of a payload."""
+
+EVERY_SIZE = ("send", "send_many", "receive", "receive_many")
+"""Measured with every size, in batches and without."""
+
+PARTITIONS = 8
+CHUNKED_SIZE = 5 * 1024 * 1024 + 1000
+"""Bytes: a little more than a broker accepts in one message."""
 
 SHARES = {(100, True): 1, (1000, True): 4, (100, False): 10, (1000, False): 10}
 """By size, and whether in batches: MESSAGES divided by this. Large and unbatched ones take longer, and a
@@ -52,14 +65,32 @@ class Row:
 
     @property
     def name(self) -> str:
-        return self.workload if self.batched else f"{self.workload}, unbatched"
+        return self.workload if self.batched or self in SPECIAL else f"{self.workload}, unbatched"
+
+    def messages(self, total: int) -> int:
+        """How many are timed, where it is `total` of 100 B in batches."""
+        if self in SPECIAL:
+            return max(SPECIAL[self][0], total // SPECIAL[self][1])
+        return max(1000, total // SHARES[self.size, self.batched] // 1000 * 1000)
+
+
+SPECIAL = {
+    Row("send_keyed", 100, True): (1000, 1),
+    Row("send_partitioned", 100, True): (1000, 1),
+    Row("send_chunked", CHUNKED_SIZE, False): (4, 5000),
+    Row("send_one", 100, False): (100, 100),
+}
+"""Rows of one size: the least number of messages, and what MESSAGES is divided by."""
 
 
 class Bench:
     """One run: two clients' processes, one broker, and what was measured so far."""
 
-    def __init__(self, url: str, ours: ClientProcess, official: ClientProcess, messages: int) -> None:
+    def __init__(
+        self, url: str, admin: str | None, ours: ClientProcess, official: ClientProcess, messages: int
+    ) -> None:
         self.url = url
+        self.admin = admin
         self.messages = messages
         self.clients = {"ours": ours, "official": official}
         self.measured: dict[Row, dict[str, list[Measurement]]] = {}
@@ -67,13 +98,27 @@ class Bench:
 
     def round(self, number: int, rows: list[Row]) -> None:
         names = ["ours", "official"] if number % 2 else ["official", "ours"]
-        for size, batched in sorted({(row.size, row.batched) for row in rows}, reverse=True):
-            here = [row for row in rows if (row.size, row.batched) == (size, batched)]
+        everywhere = [row for row in rows if row not in SPECIAL]
+        for size, batched in sorted({(row.size, row.batched) for row in everywhere}, reverse=True):
+            here = [row for row in everywhere if (row.size, row.batched) == (size, batched)]
             topic = f"bench-{self._run}-{number}-{size}-{'batched' if batched else 'unbatched'}"
             self._sending(f"{topic}-send", [row for row in here if row.workload.startswith("send")], names)
             self._receiving(
                 f"{topic}-receive", [row for row in here if row.workload.startswith("receive")], names
             )
+
+        for row in rows:
+            if row in SPECIAL:
+                self._special(f"bench-{self._run}-{number}-{row.workload}", row, names)
+
+    def _special(self, topic: str, row: Row, names: list[str]) -> None:
+        measured: dict[str, Measurement] = {}
+        for name in names:
+            if row.workload == "send_partitioned":
+                assert self.admin is not None
+                make_partitioned(self.admin, f"{topic}-{name}", PARTITIONS)
+            measured[name] = self._measure(name, f"{topic}-{name}", row, row.workload)
+        self._keep(row, measured["ours"], measured["official"])
 
     def _sending(self, topic: str, rows: list[Row], names: list[str]) -> None:
         if not rows:
@@ -110,8 +155,8 @@ class Bench:
         subscription: str = "",
         subscriptions: tuple[str, ...] = (),
     ) -> Measurement:
-        messages = max(1000, self.messages // SHARES[row.size, row.batched] // 1000 * 1000)
-        warm = WARM_QUEUES * RECEIVER_QUEUE_SIZES[row.batched]
+        messages = row.messages(self.messages)
+        warm = min(messages, WARM_QUEUES * RECEIVER_QUEUE_SIZES[row.batched])
         job = Job(
             self.url, workload, topic, row.size, row.batched, messages, warm, subscription, subscriptions
         )
@@ -151,14 +196,14 @@ class Line:
 
 
 def table(lines: list[Line]) -> str:
-    head = f"{'workload':<24}{'size':>6}{'ours/s':>12}{'official/s':>12}{'ratio':>8}"
+    head = f"{'workload':<24}{'size':>9}{'ours/s':>12}{'official/s':>12}{'ratio':>8}"
     head += f"{'ours µs':>10}{'official µs':>13}"
     body = [
-        f"{each.workload:<24}{each.size:>6}{each.ours:>12,.0f}{each.official:>12,.0f}{each.ratio:>7.1f}×"
+        f"{each.workload:<24}{each.size:>9}{each.ours:>12,.0f}{each.official:>12,.0f}{each.ratio:>7.1f}×"
         f"{each.ours_cpu_us:>10.2f}{each.official_cpu_us:>13.2f}"
         for each in lines
     ]
-    calls = [f"  {name:<14}{ours:<34}{official}" for name, (ours, official) in CALLS.items()]
+    calls = [f"  {name:<18}{ours:<34}{official}" for name, (ours, official) in CALLS.items()]
     return "\n".join(
         [
             head,
@@ -166,7 +211,7 @@ def table(lines: list[Line]) -> str:
             *body,
             "",
             "messages per second by the clock; µs of processor time per message, all of the client's threads",
-            f"  {'calls timed':<14}{'ours':<34}official",
+            f"  {'calls timed':<18}{'ours':<34}official",
             *calls,
             "  send_many stands beside the same measurement as send: the official client has no bulk call",
         ]
@@ -174,17 +219,33 @@ def table(lines: list[Line]) -> str:
 
 
 @contextlib.contextmanager
-def broker(url: str | None) -> Iterator[str]:
+def broker(url: str | None, admin: str | None) -> Iterator[tuple[str, str | None]]:
+    """Service URL and administration, of the named broker or of one that is started."""
     if url:
-        yield url
+        yield url, admin
         return
     with OurBroker() as ours:
-        yield ours.url
+        yield ours.url, ours.admin_url
+
+
+def make_partitioned(admin: str, topic: str, partitions: int) -> None:
+    request = urllib.request.Request(
+        f"{admin}/admin/v2/persistent/public/default/{topic}/partitions",
+        data=b"%d" % partitions,
+        method="PUT",
+        headers={"Content-Type": "application/json"},
+    )
+    try:
+        with urllib.request.urlopen(request, timeout=30):
+            pass
+    except OSError as error:
+        raise Failed(f"{admin} does not make a partitioned topic: {error}") from None
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench", description="our client beside the official one")
     parser.add_argument("--url", default=os.environ.get("URL"), help="a running broker's service URL")
+    parser.add_argument("--admin", default=os.environ.get("ADMIN"), help="its administration, http://…")
     parser.add_argument("--rounds", type=int, default=int(os.environ.get("ROUNDS", "3")))
     parser.add_argument("--messages", type=int, default=int(os.environ.get("MESSAGES", "200000")))
     parser.add_argument(
@@ -199,22 +260,26 @@ def main() -> int:
         Row(workload, size, batched)
         for batched in (True, False)
         for size in options.size or SIZES
-        for workload in options.only or CALLS
-    ]
+        for workload in EVERY_SIZE
+        if workload in (options.only or CALLS)
+    ] + [row for row in SPECIAL if row.workload in (options.only or CALLS)]
+    if options.url and not options.admin and any(row.workload == "send_partitioned" for row in rows):
+        rows = [row for row in rows if row.workload != "send_partitioned"]
+        print("send_partitioned is left out: it needs --admin", file=sys.stderr)
     records: list[dict[str, object]] = []
     if options.simulator > 0:
         simulated = simulate(options.simulator)
         records.append(simulated.record())
         print(simulated.text())
     try:
-        lines, url = measure(options.url, options.rounds, options.messages, rows)
+        lines = measure(options.url, options.admin, options.rounds, options.messages, rows)
     except Failed as error:
         print(f"bench: {error}", file=sys.stderr)
         return 1
     REPORT.parent.mkdir(exist_ok=True)
     REPORT.write_text(json.dumps([asdict(line) for line in lines] + records, indent=1) + "\n")
     print(
-        f"\n{'our broker' if options.url is None else url}, {os.cpu_count()} processors, "
+        f"\n{options.url or 'our broker'}, {os.cpu_count()} processors, "
         f"{options.rounds} rounds, {options.messages:,} messages of 100 B\n"
     )
     print(table(lines))
@@ -222,20 +287,20 @@ def main() -> int:
     return 0
 
 
-def measure(given: str | None, rounds: int, messages: int, rows: list[Row]) -> tuple[list[Line], str]:
+def measure(url: str | None, admin: str | None, rounds: int, messages: int, rows: list[Row]) -> list[Line]:
     with (
-        broker(given) as url,
+        broker(url, admin) as (service_url, admin_url),
         ClientProcess("bench.ours") as ours,
         ClientProcess("bench.official") as official,
     ):
-        bench = Bench(url, ours, official, messages)
+        bench = Bench(service_url, admin_url, ours, official, messages)
         for number in range(rounds + 1):
             what = f"round {number} of {rounds}" if number else "warming up"
             print(f"{what} (load {os.getloadavg()[0]:.1f})", file=sys.stderr)
             bench.round(number, rows)
             if not number:
                 bench.measured.clear()
-        return [Line.of(row, bench.measured[row]) for row in rows], url
+        return [Line.of(row, bench.measured[row]) for row in rows]
 
 
 if __name__ == "__main__":

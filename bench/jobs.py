@@ -26,6 +26,9 @@ BATCH_BYTES = 4 * 1024 * 1024
 BATCH_DELAY = 0.1
 """Seconds. Never the limit either: every count is a multiple of 1000."""
 
+KEYS = [f"key-{number}" for number in range(100)]
+"""Of `send_keyed`, in turn."""
+
 WARM_QUEUES = 2
 """Queues full of messages that are sent or received before the clock starts: what was fetched in advance must
 not be in a receiver's figure."""
@@ -35,8 +38,8 @@ not be in a receiver's figure."""
 class Job:
     """One thing to do, over one topic.
 
-    `workload`: prepare (make subscriptions), fill (send, not measured), send, send_many, receive or
-    receive_many. `messages` are timed, after `warm` others of the same kind.
+    `workload`: prepare (make subscriptions), fill (send, not measured), or what a row is called. `messages`
+    are timed, after `warm` others of the same kind.
     """
 
     url: str

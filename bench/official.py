@@ -5,6 +5,7 @@ when it is full instead of failing, a large receiver queue.
 """
 
 import threading
+from collections.abc import Sequence
 from typing import Any
 
 import pulsar
@@ -13,6 +14,7 @@ from .jobs import (
     BATCH_BYTES,
     BATCH_DELAY,
     BATCH_MESSAGES,
+    KEYS,
     MAX_PENDING_MESSAGES,
     Job,
     Measurement,
@@ -50,14 +52,27 @@ def fill(client: Any, job: Job) -> Measurement:
 def send(client: Any, job: Job) -> Measurement:
     producer = _producer(client, job)
     payload = job.payload
-    _send(producer, payload, job.warm)
+    keys = KEYS if job.workload == "send_keyed" else ()
+    _send(producer, payload, job.warm, keys)
     stopwatch = Stopwatch()
     with stopwatch:
-        _send(producer, payload, job.messages)
+        _send(producer, payload, job.messages, keys)
     return stopwatch.measurement(job.messages)
 
 
-def _send(producer: Any, payload: bytes, messages: int) -> None:
+def send_one(client: Any, job: Job) -> Measurement:
+    producer = _producer(client, job)
+    payload = job.payload
+    stopwatch = Stopwatch()
+    for _ in range(job.warm):
+        producer.send(payload)
+    with stopwatch:
+        for _ in range(job.messages):
+            producer.send(payload)
+    return stopwatch.measurement(job.messages)
+
+
+def _send(producer: Any, payload: bytes, messages: int, keys: Sequence[str] = ()) -> None:
     if not messages:
         return
     confirmed = 0
@@ -72,8 +87,12 @@ def _send(producer: Any, payload: bytes, messages: int) -> None:
         if confirmed == messages:
             all_done.set()
 
-    for _ in range(messages):
-        producer.send_async(payload, callback)
+    if keys:
+        for number in range(messages):
+            producer.send_async(payload, callback, partition_key=keys[number % len(keys)])
+    else:
+        for _ in range(messages):
+            producer.send_async(payload, callback)
     producer.flush()
     all_done.wait()
     if failures:
@@ -129,6 +148,8 @@ def _producer(client: Any, job: Job) -> Any:
         max_pending_messages=MAX_PENDING_MESSAGES,
         block_if_queue_full=True,
         send_timeout_millis=0,
+        chunking_enabled=job.workload == "send_chunked",
+        message_routing_mode=pulsar.PartitionsRoutingMode.RoundRobinDistribution,
     )
 
 
@@ -136,6 +157,10 @@ WORKLOADS = {
     "prepare": prepare,
     "fill": fill,
     "send": send,
+    "send_keyed": send,
+    "send_partitioned": send,
+    "send_chunked": send,
+    "send_one": send_one,
     "receive": receive,
     "receive_many": receive_many,
 }

@@ -2,12 +2,13 @@
 
 import trio
 
-from pulsar_trio import BatchingPolicy, Consumer, Producer, open_client
+from pulsar_trio import BatchingPolicy, Consumer, OutgoingMessage, Producer, open_client
 
 from .jobs import (
     BATCH_BYTES,
     BATCH_DELAY,
     BATCH_MESSAGES,
+    KEYS,
     MAX_PENDING_MESSAGES,
     Job,
     Measurement,
@@ -23,12 +24,16 @@ def run(job: Job) -> Measurement:
 async def _run(job: Job) -> Measurement:
     stopwatch = Stopwatch()
     async with open_client(job.url) as client:
-        if job.workload in ("send", "send_many"):
+        if job.workload in SENDING:
             batching = BatchingPolicy(BATCH_MESSAGES, BATCH_BYTES, BATCH_DELAY) if job.batched else None
             async with client.create_producer(
-                job.topic, batching=batching, max_pending_messages=MAX_PENDING_MESSAGES, send_timeout=0
+                job.topic,
+                batching=batching,
+                max_pending_messages=MAX_PENDING_MESSAGES,
+                send_timeout=0,
+                chunking=job.workload == "send_chunked",
             ) as producer:
-                work = send if job.workload == "send" else send_many
+                work = SENDING[job.workload]
                 payload = job.payload
                 await work(producer, payload, job.warm)
                 with stopwatch:
@@ -53,6 +58,31 @@ async def send(producer: Producer, payload: bytes, messages: int) -> None:
 async def send_many(producer: Producer, payload: bytes, messages: int) -> None:
     message_ids = await producer.send_many(payload for _ in range(messages))
     assert len(message_ids) == messages
+
+
+async def send_keyed(producer: Producer, payload: bytes, messages: int) -> None:
+    keys = KEYS
+    receipts = [
+        await producer.enqueue(OutgoingMessage(payload, key=keys[number % len(keys)]))
+        for number in range(messages)
+    ]
+    for receipt in receipts:
+        await receipt.wait()
+
+
+async def send_one(producer: Producer, payload: bytes, messages: int) -> None:
+    for _ in range(messages):
+        await producer.send(payload)
+
+
+SENDING = {
+    "send": send,
+    "send_many": send_many,
+    "send_keyed": send_keyed,
+    "send_partitioned": send,
+    "send_chunked": send,
+    "send_one": send_one,
+}
 
 
 async def receive(consumer: Consumer, messages: int) -> int:

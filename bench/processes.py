@@ -68,13 +68,17 @@ class OurBroker:
     def __enter__(self) -> Self:
         command = Path(sys.executable).with_name("pulsar-trio")
         self.process = subprocess.Popen(
-            [str(command), "broker", "--port", "0", "--json"], stdout=subprocess.PIPE, text=True
+            [str(command), "broker", "--port", "0", "--http-port", "0", "--json"],
+            stdout=subprocess.PIPE,
+            text=True,
         )
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
         if not line:
             raise Failed(f"our broker did not start: exit status {self.process.wait()}")
-        self.url: str = json.loads(line)["url"]
+        ready = json.loads(line)
+        self.url: str = ready["url"]
+        self.admin_url: str = ready["admin_url"]
         return self
 
     def __exit__(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.__main__ import CALLS, REPORT, Bench, Line, Row, main, table
+from bench.__main__ import CALLS, EVERY_SIZE, REPORT, SPECIAL, Bench, Line, Row, main, table
 from bench.jobs import Job, Measurement
 from bench.processes import ClientProcess, Failed
 
@@ -28,7 +28,7 @@ class Client(ClientProcess):
 
 
 def bench(ours: list[float], official: list[float], jobs: list[tuple[str, Job]]) -> Bench:
-    return Bench("pulsar://x", Client("ours", ours, jobs), Client("official", official, jobs), 100_000)
+    return Bench("pulsar://x", None, Client("ours", ours, jobs), Client("official", official, jobs), 100_000)
 
 
 ROW = Row("receive", 100, True)
@@ -115,8 +115,9 @@ def test_a_small_run_for_real(
     *report, simulated = json.loads((tmp_path / "build" / REPORT.name).read_text())
     assert simulated["workload"] == "simulate"
     assert [line["workload"] for line in report] == [
-        *CALLS,
-        *(f"{workload}, unbatched" for workload in CALLS),
+        *EVERY_SIZE,
+        *(f"{workload}, unbatched" for workload in EVERY_SIZE),
+        *(row.name for row in SPECIAL),
     ]
     for line in report:
         assert set(line) == {
