@@ -325,11 +325,13 @@ class Producer(Endpoint):
     # --- the driver's side ------------------------------------------------------------------------------
 
     def on_output(self, output: Any) -> None:
+        if type(output) is outputs.Receipts:  # the usual one, and one per message where keys spread them
+            first, message_ids = output.first, output.message_ids
+            count = len(message_ids)
+            self._confirmed += count
+            self._settle(first, first + count, message_ids, None)
+            return
         match output:
-            case outputs.Receipts(_, first, message_ids):
-                count = len(message_ids)
-                self._confirmed += count
-                self._settle(first, first + count, message_ids, None)
             case outputs.SendFailed(_, first, count, error):
                 self._failed += count
                 self._settle(first, first + count, (), trio_error(error))
