@@ -103,10 +103,10 @@ class Host:
     def expect_end(self, app: "User") -> None:
         """INV-N11: what is being closed is closed in time, whatever the broker does."""
         limit = round(self.world.profile.operation_timeout * SECOND) + CLOSING_SLACK
-        self.world.clock.after(limit, self._check_ended, app, app.handle)
+        self.world.clock.after(limit, self._check_ended, app, app.handle, self.incarnation)
 
-    def _check_ended(self, app: "User", handle: int) -> None:
-        if app.state == "closing" and app.handle == handle:
+    def _check_ended(self, app: "User", handle: int, incarnation: int) -> None:
+        if app.state == "closing" and app.handle == handle and self.incarnation == incarnation:
             raise ViolationError("INV-N11", f"{self.node.name}: the close of {handle} takes too long")
 
     def close(self) -> None:

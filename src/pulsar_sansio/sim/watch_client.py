@@ -116,7 +116,7 @@ class ClientEnd:
         self.heard_at = 0
         """When the last frame arrived."""
         self.used_at = 0
-        """When the last frame arrived that is neither PING nor PONG."""
+        """When the client last wrote a frame that is neither PING nor PONG."""
         self.lookups = 0
         """Asked on it."""
         self.connected = False
@@ -128,6 +128,13 @@ class ClientEnd:
         """PINGs without an answer."""
         self.pongs = 0
         """PONGs that may still be written."""
+
+    @property
+    def is_empty(self) -> bool:
+        """Nobody is open on it; what strangers send changes nothing in that."""
+        return all(
+            each.closed or not each.ready for each in (*self.producers.values(), *self.consumers.values())
+        )
 
 
 _SIGNS_OF_LIFE = (T.PING, T.PONG)
@@ -195,6 +202,8 @@ class ClientWatch:
         handler = self._written.get(kind)
         if handler is None:
             raise ViolationError("INV-N1", f"wire {wire.number}: a client writes command {kind}")
+        if kind not in _SIGNS_OF_LIFE:
+            end.used_at = wire.network.clock.now
         handler(wire, end, command)
 
     def got(self, wire: Wire, kind: int, command: Any) -> None:
@@ -204,8 +213,6 @@ class ClientWatch:
             end.dead = True
             return
         end.heard_at = wire.network.clock.now
-        if kind not in _SIGNS_OF_LIFE:
-            end.used_at = end.heard_at
         if handler is not None and not end.dead:
             handler(wire, end, command)
 
@@ -218,7 +225,7 @@ class ClientWatch:
         idle = wire.network.clock.now - end.used_at
         if (
             silence < round(config.keepalive_interval * SECOND)
-            and idle < 60 * SECOND
+            and not ("not used" in reason and idle >= 60 * SECOND and end.is_empty)
             and end.lookups <= config.max_rejected_requests
             and reason != "the client is closed"
             and not wire.to_client.is_due(GARBAGE)

@@ -129,7 +129,7 @@ def unread_parts_taken_for_duplicates(patches: Patches) -> None:
 # --- cumulative ------------------------------------------------------------------------------------------
 
 
-@bug("BUG-034", caught_by=("INV-N5", "INV-C1", "INV-C4"), needs=[needs.cumulative, needs.detaches])
+@bug("BUG-034", caught_by=("INV-N5", "INV-C1", "INV-C4"), needs=[needs.cumulative, needs.last_reset])
 def cumulative_mark_survives_its_connection(patches: Patches) -> None:
     """A cumulative acknowledgement counts as sent before it is, also when its connection is lost: what comes
     again below it is dropped as a duplicate."""

@@ -47,6 +47,11 @@ unloads = fault(*UNLOADING)
 detaches = fault(*BREAKING, *UNLOADING)
 
 
+def last_reset(profile: Profile) -> bool:
+    """Connections are lost once more when all is healed: nothing that follows makes it good."""
+    return bool(profile.last_reset)
+
+
 def batches(profile: Profile) -> bool:
     """Somebody sends batches of several messages."""
     return any(

@@ -214,7 +214,7 @@ def ids_of_a_batch_all_the_first(patches: Patches) -> None:
     """All messages of a batch are told the id of the first."""
 
     def iterate(self: Any) -> Any:
-        for ledger_id, entry_id, count in self._rows:
+        for ledger_id, entry_id, count, _ in self._rows:
             for _ in range(count):
                 yield MessageId(ledger_id, entry_id, self._partition, min(count - 2, 0), count)
 
@@ -225,8 +225,8 @@ def ids_of_a_batch_all_the_first(patches: Patches) -> None:
 def only_the_first_of_a_batch_is_told(patches: Patches) -> None:
     """The receipt of a batch reaches only the first of its messages."""
 
-    def add(original: Any, self: Any, ledger_id: int, entry_id: int, count: int) -> None:
-        original(self, ledger_id, entry_id, 1)
+    def add(original: Any, self: Any, ledger_id: int, entry_id: int, count: int, *rest: Any) -> None:
+        original(self, ledger_id, entry_id, 1, *rest)
 
     patches.around(ReceiptIds, "add", add)
 
