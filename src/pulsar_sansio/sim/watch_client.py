@@ -132,9 +132,8 @@ class ClientEnd:
     @property
     def is_empty(self) -> bool:
         """Nobody is open on it; what strangers send changes nothing in that."""
-        return all(
-            each.closed or not each.ready for each in (*self.producers.values(), *self.consumers.values())
-        )
+        ends: list[ProducerEnd | ConsumerEnd] = [*self.producers.values(), *self.consumers.values()]
+        return all(each.closed or not each.ready for each in ends)
 
 
 _SIGNS_OF_LIFE = (T.PING, T.PONG)
