@@ -57,6 +57,10 @@ class BrokerNode:
         """Runs, and is not frozen."""
         return self.broker is not None and not self.frozen_until
 
+    @property
+    def has_read_everything(self) -> bool:
+        return not self._unread
+
     def boot(self) -> None:
         """Start a new process over what the store holds."""
         world = self.world

@@ -123,7 +123,8 @@ def what_is_left(world: "World") -> str:
 
 
 def still(world: "World") -> bool:
-    return not any(
+    """Nothing is under way, and nothing waits for a slow broker to read it."""
+    return all(node.has_read_everything for node in world.brokers) and not any(
         pipe.queue for wire in world.network.wires.values() for pipe in (wire.to_broker, wire.to_client)
     )
 

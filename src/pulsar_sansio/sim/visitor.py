@@ -127,7 +127,11 @@ class Visitor:
         world = self.world
         if self.state != "open" or incarnation != self.incarnation or self.host.closing is not None:
             return
-        if self._waiting is not None or world.closing or (world.healed and not self.plan.durable):
+        if (
+            self._waiting is not None
+            or world.closing
+            or (world.healed and not self.plan.durable and not self._refused)
+        ):
             return
         client, now = self.host.node.client, world.clock.now
         # A broker that answered too late has removed the subscription, and the consumer with it: who was
