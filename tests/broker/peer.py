@@ -39,9 +39,15 @@ LIMIT = max_frame_size()
 
 
 class World:
-    """A broker, its store and its clock. `hold_writes`: `Persist` waits for `sync()`."""
+    """A broker, its store and its clock. `hold_writes`: `Persist` waits for `sync()`.
 
-    def __init__(self, config: BrokerConfig | None = None, store: MemoryStore | None = None) -> None:
+    `wall`: milliseconds since 1970 at the beginning.
+    """
+
+    def __init__(
+        self, config: BrokerConfig | None = None, store: MemoryStore | None = None, wall: int = WALL
+    ) -> None:
+        self.wall = wall
         self.config = config if config is not None else BrokerConfig()
         self.store = store if store is not None else MemoryStore()
         self.now = 0
@@ -56,7 +62,7 @@ class World:
         self.peers.clear()
         self.held.clear()
         self.broker = Broker(
-            self.now, self.config, self.store.load(), seed=1, wall_time=WALL + self.now // 1_000_000
+            self.now, self.config, self.store.load(), seed=1, wall_time=self.wall + self.now // 1_000_000
         )
         self.pump()
 

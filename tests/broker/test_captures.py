@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 import pytest
 
 from pulsar_sansio.broker import Broker
-from pulsar_sansio.wire import Ack, decode_frame, encode_ack, encode_command, proto
-from tests.broker.peer import LIMIT, Peer, Type, World
+from pulsar_sansio.wire import Ack, decode_frame, encode_ack, encode_command, proto, unpack_payload
+from tests.broker.peer import LIMIT, WALL, Peer, Type, World
 
 CAPTURES = Path(__file__).parent.parent / "captures"
 PUBLIC = "persistent://public/default/"
@@ -47,6 +47,17 @@ def steps(name: str) -> Iterator[Step]:
             number, command, position = frame
             yield Step(at, connection, by_client, number, command)
         held[connection, by_client] = data[position:]
+
+
+def when(name: str) -> int:
+    """Wall time (ms) of the beginning: delayed messages name a date."""
+    published = (
+        (unpack_payload(step.command.payload).metadata.publish_time, step.at)
+        for step in steps(name)
+        if step.number == Type.SEND
+    )
+    publish_time, at = next(published, (WALL, 0))
+    return publish_time - at // 1_000_000
 
 
 class Answers:
@@ -100,7 +111,7 @@ class Replay:
         prepare: Callable[[Broker], None] | None,
         by_administrator: Callable[[World], object] | None,
     ) -> None:
-        self.world = World()
+        self.world = World(wall=when(name))
         if prepare is not None:
             prepare(self.world.broker)
             self.world.pump()

@@ -35,7 +35,7 @@ class Stage:
             BrokerConfig(service_url=URL, proxy_through_service_url=True),
             MemoryStore().load(),
             seed=1,
-            wall_time=WALL,
+            wall_time=self.wall_time(),
         )
         self.client = Client(self.now, ClientConfig(service_url=URL, **config), seed=1)
         self._persists: deque[broker_outputs.Persist] = deque()

@@ -53,6 +53,8 @@ class BrokerConfig:
         Key_Shared; 0 is no limit.
         `failover_delay`: seconds between the choice of an active consumer and the first message to it.
         `entries_per_turn`: entries a Shared consumer gets before the next one's turn.
+        `delayed_delivery`, `delayed_delivery_tick`: the defaults for topics whose policies say nothing (see
+        `Policies`). `delayed_delivery_strict`: no message is delivered ahead of its time, whatever the tick.
         `key_shared_look_ahead`: entries a Key_Shared subscription holds back before it stops reading.
         `reached_end_of_topic`: "not to C++" sends REACHED_END_OF_TOPIC to clients of protocol 21; the C++
         client, which announces 20, drops its connection on it (the Go client announces 20 too and would
@@ -97,6 +99,9 @@ class BrokerConfig:
     failover_delay: float = 1.0
     entries_per_turn: int = 20
     key_shared_look_ahead: int = 2000
+    delayed_delivery: bool = True
+    delayed_delivery_tick: float = 1.0
+    delayed_delivery_strict: bool = False
     reached_end_of_topic: str = "not to C++"
 
     def __post_init__(self) -> None:
@@ -108,7 +113,12 @@ class BrokerConfig:
             raise InvalidConfiguration(f"web_service_url: http://host:port or None, not {web!r}")
         for name in ("keepalive_interval", "liveness_timeout", "housekeeping_interval"):
             self._check(name, getattr(self, name), 0.001, 10.0 * 365 * 86_400)
-        for name in ("cursor_flush_interval", "failover_delay", "deduplication_inactivity"):
+        for name in (
+            "cursor_flush_interval",
+            "failover_delay",
+            "deduplication_inactivity",
+            "delayed_delivery_tick",
+        ):
             self._check(name, getattr(self, name), 0.0, 10.0 * 365 * 86_400)
         for name in (
             "max_connections",

@@ -1,7 +1,8 @@
 """Dispatchers of Shared and Key_Shared: many consumers, each entry to one of them (rules SUBT-06 to SUBT-08).
 
 Beside the read position they own what is out: which consumer holds which entry, what is to be delivered
-again, how often each entry was, and the limits on unacknowledged messages (rules SUBT-13, BROKER-27).
+again, how often each entry was, and the limits on unacknowledged messages (rules SUBT-13, BROKER-27). Entries
+that are to be delivered later wait in `delays`; chunks of one message go to one consumer, in order.
 """
 
 from heapq import heapify, heappop, heappush
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from ..model.errors import ConsumerBusy
 from .consumer import Consumer
+from .delays import Delays
 from .entry import entry_metadata
 from .key_hash import AutoSplit, Selector, Sticky, slot_of, sticky_key
 
@@ -38,6 +40,11 @@ class Shared:
         """Messages delivered and not acknowledged, of all consumers."""
         self.blocked = False
         """Too many of them (the subscription's limit)."""
+        self.delays = Delays(subscription.topic, self._delayed_due)
+        self._chunk_holders: dict[str, tuple[Consumer, int]] = {}
+        """Message in chunks -> the consumer that holds unacknowledged chunks of it, and how many."""
+        self._chunks_held: dict[str, list[int]] = {}
+        """Message in chunks -> those that wait for that consumer to have room, in order."""
 
     # --- who ------------------------------------------------------------------------------------------
 
@@ -85,7 +92,9 @@ class Shared:
         if subscription.fenced:
             return
         log = subscription.topic.log
-        end = log.durable_end
+        end, special = log.durable_end, log.special
+        if self._chunks_held:
+            self._release_chunks()
         if not self._replay and self.read >= end:
             subscription.check_end_of_topic()
             return
@@ -97,36 +106,89 @@ class Shared:
             offset = self._next_offset(end)
             if offset is None:
                 return
-            consumer = self._next_consumer()
+            consumer = None if self.blocked else self._next_consumer()
             if consumer is None:
                 self._put_back(offset)
                 return
             for turn in range(per_turn):
-                if turn and (self.blocked or not consumer.available):
-                    break
-                if turn and (offset := self._next_offset(end)) is None:
-                    return
+                if turn:
+                    if self.blocked or not consumer.available:
+                        break
+                    if (offset := self._next_offset(end)) is None:
+                        return
+                    if special and (self.blocked or not consumer.available):
+                        self._put_back(offset)  # chunks took the room meanwhile
+                        break
                 if offset >= ledger.end or offset < ledger.first:
                     ledger = log.ledger_at(offset)
                 self._deliver(consumer, ledger, offset)
+                if special and offset in special:
+                    self._hold_chunk(consumer, offset)
 
     def _next_offset(self, end: int) -> int | None:
-        """The entry to deliver next, taken out of replay or read."""
-        cursor, first = self.subscription.cursor, self.subscription.topic.log.first
+        """The entry that whoever's turn it is gets next, taken out of replay or read."""
+        log = self.subscription.topic.log
+        cursor, first, special = self.subscription.cursor, log.first, log.special
         while self._replay:
             offset = heappop(self._replay)
             self._replaying.discard(offset)
-            if offset >= first and not cursor.acknowledged(offset):
+            if offset < first or cursor.acknowledged(offset):
+                continue
+            if not (special and offset in special and self._is_for_later_or_another(offset)):
                 return offset
-        offset = self.read
-        if cursor.ranges.count or offset <= cursor.mark_delete:
-            offset = cursor.next_unacknowledged(offset)
-        offset = max(offset, first)
-        if offset >= end:
-            self.read = offset
-            return None
-        self.read = offset + 1
-        return offset
+        while True:
+            offset = self.read
+            if cursor.ranges.count or offset <= cursor.mark_delete:
+                offset = cursor.next_unacknowledged(offset)
+            offset = max(offset, first)
+            if offset >= end:
+                self.read = offset
+                return None
+            self.read = offset + 1
+            if not (special and offset in special and self._is_for_later_or_another(offset)):
+                return offset
+
+    def _is_for_later_or_another(self, offset: int) -> bool:
+        """Whether a special entry is taken care of: it waits for its time, or for the consumer that has the
+        other chunks of its message, or was delivered to that one.
+        """
+        log = self.subscription.topic.log
+        entry = log.special[offset]
+        if entry.deliver_at >= 0 and self.delays.postpone(offset, entry.deliver_at):
+            return True
+        if entry.chunk_of is None:
+            return False
+        holder = self._chunk_holders.get(entry.chunk_of)
+        if entry.chunk_of in self._chunks_held:
+            self._chunks_held[entry.chunk_of].append(offset)
+        elif holder is None:
+            return False
+        elif self.blocked or not holder[0].available:
+            self._chunks_held[entry.chunk_of] = [offset]
+        else:
+            self._deliver(holder[0], log.ledger_at(offset), offset)
+            self._hold_chunk(holder[0], offset)
+        return True
+
+    def _hold_chunk(self, consumer: Consumer, offset: int) -> None:
+        """The consumer has the entry; if it is a chunk, the others of its message go there, too."""
+        message = self.subscription.topic.log.special[offset].chunk_of
+        if message is not None:
+            holder = self._chunk_holders.get(message)
+            self._chunk_holders[message] = consumer, 1 if holder is None else holder[1] + 1
+
+    def _release_chunks(self) -> None:
+        """Chunks that were held back may find room now, or have to go to somebody else."""
+        for message in list(self._chunks_held):
+            holder = self._chunk_holders.get(message)
+            if holder is None or holder[0].available:
+                for offset in self._chunks_held.pop(message):
+                    self._replay_later(offset)
+
+    def _delayed_due(self) -> None:
+        for offset in self.delays.take_due():
+            self._replay_later(offset)
+        self.dispatch()
 
     def _put_back(self, offset: int) -> None:
         """Nobody can take it."""
@@ -166,6 +228,7 @@ class Shared:
         if whole and self.redeliveries:
             self.redeliveries.pop(offset, None)
         if holder is None:
+            self.delays.forget(offset)
             return
         left = holder.pending[offset]
         if whole:
@@ -181,6 +244,7 @@ class Shared:
         for consumer in self.consumers:
             for each in [each for each in consumer.pending if each <= offset]:
                 self.settled(consumer, each, 0, True)
+        self.delays.forget_up_to(offset)
 
     def _settle(self, holder: Consumer, messages: int) -> None:
         holder.unacked -= messages
@@ -198,6 +262,16 @@ class Shared:
 
     def _released(self, holder: Consumer, offset: int) -> None:
         """The consumer does not hold the entry any more."""
+        entry = self.subscription.topic.log.special.get(offset)
+        if entry is None or entry.chunk_of is None:
+            return
+        consumer, count = self._chunk_holders[entry.chunk_of]
+        if count > 1:
+            self._chunk_holders[entry.chunk_of] = consumer, count - 1
+        else:
+            del self._chunk_holders[entry.chunk_of]
+            if entry.chunk_of in self._chunks_held:
+                self._unblocked = True
 
     def _check_subscription_limit(self) -> None:
         if self.blocked:
@@ -246,6 +320,8 @@ class Shared:
         self._replay.clear()
         self._replaying.clear()
         self.redeliveries.clear()
+        self.delays.clear()
+        self._chunks_held.clear()
 
     def unacked(self, consumer: Consumer) -> int:
         return consumer.unacked
@@ -256,7 +332,7 @@ class Shared:
         return len(self._replaying)
 
     def close(self) -> None:
-        """No timers."""
+        self.delays.clear()
 
 
 class KeyShared(Shared):
@@ -323,7 +399,7 @@ class KeyShared(Shared):
             return
         if self._held:
             self._dispatch_held()
-        cursor = subscription.cursor
+        cursor, special = subscription.cursor, log.special
         look_ahead = subscription.topic.broker.config.key_shared_look_ahead
         checked = False
         ledger = log.ledger_at(self.read)
@@ -339,6 +415,8 @@ class KeyShared(Shared):
             if offset >= ledger.end or offset < ledger.first:
                 ledger = log.ledger_at(offset)
             self.read = offset + 1
+            if special and offset in special and self._is_for_later(offset):
+                continue
             slot = self._slot(ledger, offset)
             if slot in self._held or (target := self._target(slot)) is None:
                 self._hold(slot, offset)
@@ -346,6 +424,11 @@ class KeyShared(Shared):
             else:
                 self._deliver_slot(target, ledger, offset, slot)
                 checked = target.available
+
+    def _is_for_later(self, offset: int) -> bool:
+        """Whether a special entry waits for its time. Chunks need no care: they have one key."""
+        deliver_at = self.subscription.topic.log.special[offset].deliver_at
+        return deliver_at >= 0 and self.delays.postpone(offset, deliver_at)
 
     def _dispatch_held(self) -> None:
         """In order of offsets, as far as each key's consumer can take them."""
@@ -383,7 +466,7 @@ class KeyShared(Shared):
     def _replay_later(self, offset: int) -> None:
         if offset not in self._replaying:
             self._replaying.add(offset)
-            self._hold(self._slots[offset], offset)
+            self._hold(self._slot(self.subscription.topic.log.ledger_at(offset), offset), offset)
 
     def _released(self, holder: Consumer, offset: int) -> None:
         slot = self._slots[offset]

@@ -169,6 +169,7 @@ def _subscription_stats(subscription: AnySubscription, rates: Rates, options: St
         ranges = len(subscription.cursor.ranges)
         if options.earliest_time and backlog:
             earliest = subscription.topic.log.entry(_first_unacknowledged(subscription)).publish_time
+    delayed = len(shared.delays) if shared is not None else 0
     stats: dict[str, Any] = {
         "msgRateOut": rate.messages_out,
         "msgThroughputOut": rate.bytes_out,
@@ -178,9 +179,9 @@ def _subscription_stats(subscription: AnySubscription, rates: Rates, options: St
         "backlog": backlog,
         "backlogSize": backlog_size,
         "earliestMsgPublishTimeInBacklog": earliest,
-        "msgBacklogNoDelayed": backlog,
+        "msgBacklogNoDelayed": backlog - delayed,
         "blockedSubscriptionOnUnackedMsgs": shared is not None and shared.blocked,
-        "msgDelayed": 0,
+        "msgDelayed": delayed,
         "msgInReplay": shared.replaying if shared is not None else 0,
         "unackedMessages": unacked if shared is not None else 0,
         "type": "None" if subscription.kind is None else SubType.Name(subscription.kind),

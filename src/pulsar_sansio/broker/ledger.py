@@ -46,6 +46,8 @@ class ManagedLedger:
         """Offset after the last durable entry: what may be read."""
         self.size = 0
         self.entries_added = 0
+        self.special: dict[int, EntryAdded] = {}
+        """Offset -> entry: what Shared and Key_Shared treat in a way of its own, delayed ones and chunks."""
 
     @classmethod
     def restored(cls, stored: dict[int, StoredLedger]) -> "ManagedLedger":
@@ -55,6 +57,8 @@ class ManagedLedger:
             kept = stored[ledger_id]
             ledger = Ledger(ledger_id, kept.first_offset, kept.opened_at)
             for entry in kept.entries:
+                if entry.deliver_at >= 0 or entry.chunk_of is not None:
+                    managed.special[ledger.end] = entry
                 ledger.append(entry)
             managed.ledgers.append(ledger)
             managed._firsts.append(ledger.first)
@@ -136,10 +140,23 @@ class ManagedLedger:
         self._ids.append(ledger_id)
         return LedgerOpened(topic, ledger_id, first, wall_time)
 
-    def append(self, topic: str, data: bytes, messages: int, publish_time: int) -> EntryAdded:
+    def append(
+        self,
+        topic: str,
+        data: bytes,
+        messages: int,
+        publish_time: int,
+        deliver_at: int | None = None,
+        chunk_of: str | None = None,
+    ) -> EntryAdded:
         """Add an entry to the open ledger; it may be read once it is durable."""
         ledger = self.ledgers[-1]
         entry = EntryAdded(topic, ledger.id, ledger.end - ledger.first, messages, publish_time, data)
+        if deliver_at is not None or chunk_of is not None:
+            if deliver_at is not None:
+                entry.deliver_at = max(deliver_at, 0)
+            entry.chunk_of = chunk_of
+            self.special[ledger.end] = entry
         ledger.append(entry)
         self.size += len(data)
         self.entries_added += 1
@@ -158,6 +175,8 @@ class ManagedLedger:
             del self._firsts[0], self._ids[0]
             self.size -= ledger.size
             removed.append(ledger.id)
+        if removed and self.special:
+            self.special = {offset: entry for offset, entry in self.special.items() if offset >= self.first}
         return tuple(removed)
 
     # --- reading --------------------------------------------------------------------------------------

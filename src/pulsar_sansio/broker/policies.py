@@ -20,6 +20,9 @@ class Policies:
     into being when they are used; 0 is not partitioned. `message_ttl` (seconds): older entries count
     as acknowledged (rule STORE-32). `max_message_size` (bytes) of a payload; chunks are exempt.
     `max_producers`, `max_consumers` per topic and `max_consumers_per_subscription`: 0 is no limit.
+    `delayed_delivery`: whether Shared and Key_Shared keep messages back until their time, of which they may
+    be ahead by `delayed_delivery_tick` (seconds); `delayed_delivery_max` (seconds): messages that want to
+    wait longer are refused, 0 is no limit.
     """
 
     deduplication: bool | None = None
@@ -36,6 +39,9 @@ class Policies:
     retention_time: float | None = None
     retention_size: int | None = None
     encryption_required: bool | None = None
+    delayed_delivery: bool | None = None
+    delayed_delivery_tick: float | None = None
+    delayed_delivery_max: float | None = None
 
     def with_policy(self, name: str, value: object) -> "Policies":
         """A copy with one policy changed; None removes it. Raises `InvalidConfiguration`."""
@@ -82,6 +88,9 @@ class Policies:
             retention_time=0,
             retention_size=0,
             encryption_required=False,
+            delayed_delivery=config.delayed_delivery,
+            delayed_delivery_tick=config.delayed_delivery_tick,
+            delayed_delivery_max=0,
         )
 
 

@@ -33,6 +33,10 @@ def check_message(policies: Policies, topic: str, send: Send) -> tuple[bytes, in
     limit = policies.max_message_size
     if limit and not send.is_chunk and size > limit:
         raise NotAllowed(f"Exceed maximum message size: {size} bytes, allowed are {limit}")
+    if metadata.deliver_at_time is not None and policies.delayed_delivery and policies.delayed_delivery_max:
+        delay = metadata.deliver_at_time - metadata.publish_time
+        if delay > (longest := round(policies.delayed_delivery_max * 1000)):
+            raise NotAllowed(f"Exceeds max allowed delivery delay of {longest} milliseconds")
     if metadata.marker_type is not None or send.marker:
         raise NotAllowed("Markers are written by brokers only")
     messages = metadata.num_messages_in_batch
@@ -49,3 +53,10 @@ def is_last_chunk(metadata: MessageMetadata) -> bool:
     """Whether deduplication looks at it: the last chunk of a message, or no chunk at all (BROKER-40)."""
     chunk, chunks = metadata.chunk_id, metadata.num_chunks_from_msg
     return chunk is None or chunks is None or chunk == chunks - 1
+
+
+def chunked_message(metadata: MessageMetadata) -> str | None:
+    """The uuid of the message of which this is one chunk of several; None for everything else."""
+    if metadata.chunk_id is None or metadata.num_chunks_from_msg is None:
+        return None
+    return metadata.uuid

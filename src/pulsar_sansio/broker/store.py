@@ -27,6 +27,10 @@ class EntryAdded:
     messages: int
     publish_time: int
     data: bytes
+    deliver_at: int = -1
+    """Shared and Key_Shared do not deliver it before (wall time in ms); -1 is at once."""
+    chunk_of: str | None = None
+    """The uuid of the message of which it is one chunk of several."""
 
 
 @dataclass(slots=True)

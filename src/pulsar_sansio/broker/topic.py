@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from ..model.errors import PersistenceError, TopicTerminated
 from ..model.topic_name import TopicName
-from ..wire import Send
+from ..wire import MessageMetadata, Send
 from ..wire.fields import signed_64
 from .consumer import Consumer
 from .cursor import Cursor
@@ -18,7 +18,7 @@ from .key_hash import Sticky
 from .ledger import ManagedLedger, Retention
 from .policies import Policies
 from .producers import Deduplication, Producer, Producers
-from .publish_checks import check_message, is_last_chunk
+from .publish_checks import check_message, chunked_message, is_last_chunk
 from .store import (
     CursorSaved,
     EntryAdded,
@@ -134,7 +134,7 @@ class Topic:
             if self.deduplication.is_duplicate(producer.name, first, remember):
                 return False
             self._sequences_moved[producer.name] = remember
-        entry = self._append(data, messages, metadata.publish_time)
+        entry = self._append(data, messages, metadata)
         self._pending.append((producer, sequence_id, highest, remember, entry.ledger_id, entry.entry_id))
         producer.pending += 1
         producer.messages_in += messages
@@ -142,13 +142,16 @@ class Topic:
         producer.connection.pending_publishes += 1
         return True
 
-    def _append(self, data: bytes, messages: int, publish_time: int) -> EntryAdded:
+    def _append(self, data: bytes, messages: int, metadata: MessageMetadata) -> EntryAdded:
         log = self.log
         ledger = log.ledgers[-1]
         config = self.broker.config
         if len(ledger.entries) >= config.ledger_max_entries or ledger.size >= config.ledger_max_bytes:
             self._roll()
-        entry = log.append(self.name, data, messages, publish_time)
+        chunk_of = chunked_message(metadata)
+        entry = log.append(
+            self.name, data, messages, metadata.publish_time, metadata.deliver_at_time, chunk_of
+        )
         journal = self.journal
         journal.records.append(entry)
         journal.published(self)
