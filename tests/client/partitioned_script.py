@@ -32,7 +32,8 @@ TOPIC = "persistent://public/default/demo"
 
 class PartitionedScript:
     """One client, one connection, one producer. What is in `refuse` or `ignore` (partition indexes) is not
-    opened, what is in `queue` has to wait; `asked` are the PRODUCER commands in their order."""
+    opened, what is in `queue` has to wait; `asked` are the PRODUCER commands in their order. CLOSE_PRODUCER
+    is answered while `answer_closes`."""
 
     def __init__(
         self, partitions: int = 3, *, seed: int = 1, script: Script | None = None, **spec: Any
@@ -42,6 +43,7 @@ class PartitionedScript:
         self.refuse: dict[int, int] = {}
         self.ignore: set[int] = set()
         self.queue: set[int] = set()
+        self.answer_closes = True
         self.metadata_error: int | None = None
         self.asked: list[Any] = []
         self.closed: list[int] = []
@@ -99,7 +101,8 @@ class PartitionedScript:
                     self._open(link, command, index)
             case Command.CLOSE_PRODUCER:
                 self.closed.append(self.index_of[command.producer_id])
-                feed(link, frame_success(command.request_id))
+                if self.answer_closes:
+                    feed(link, frame_success(command.request_id))
             case Command.SEND:
                 index = self.index_of[command.producer_id]
                 self.sends.setdefault(index, []).append(command)

@@ -123,11 +123,12 @@ def test_opening_gives_up_when_the_application_stops_waiting() -> None:
     assert world.closed == [1, 0] or world.closed == [0, 1]
 
 
-def test_waiting_for_exclusive_access_on_one_partition_takes_no_time_from_the_others() -> None:
+@pytest.mark.parametrize("seconds", [29.0, 100.0])
+def test_waiting_for_exclusive_access_on_one_partition_takes_no_time_from_the_others(seconds: float) -> None:
     world = PartitionedScript(2, access_mode=ProducerAccessMode.WAIT_FOR_EXCLUSIVE)
     world.queue = {0}
     assert world.told() == []
-    world.pass_time(100.0)
+    world.pass_time(seconds)
     assert world.told() == []
     world.queue.clear()
     world.open_after_all(1)
@@ -489,6 +490,20 @@ def test_a_flush_that_is_abandoned_is_not_answered() -> None:
     world.answer()
     world.confirm(0)
     assert [type(output) for output in world.told()] == [Receipts]
+
+
+def test_a_flush_does_not_mind_new_partitions_that_are_being_closed_again() -> None:
+    world = ready(1)
+    world.partitions = 3
+    world.refuse = {2: proto.NotAllowedError}
+    world.answer_closes = False
+    world.pass_time(60.1)
+    assert world.closed == [1]
+    world.send(b"a")
+    request = world.script.client.flush(world.script.now, world.handle)
+    world.answer()
+    world.confirm(0)
+    assert world.told()[-1] == RequestDone(request, None)
 
 
 # --- lost and back ------------------------------------------------------------------------------------

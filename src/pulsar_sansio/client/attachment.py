@@ -290,7 +290,8 @@ class Attachment:
 
     @property
     def gives_up_at(self) -> int | None:
-        """The moment at which opening fails; None where it is not opening for the first time."""
+        """The moment at which opening fails; None where it is not opening for the first time, or was made to
+        wait."""
         return self._give_up_at.when
 
     def close(self) -> None:

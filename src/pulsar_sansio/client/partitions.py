@@ -44,7 +44,8 @@ from .spread import Spread
 
 @dataclass(slots=True)
 class Opening:
-    """`give_up_at`: when the application stops waiting."""
+    """`give_up_at`: when the application stops waiting; None once it has waited for exclusive access, which
+    may take any time."""
 
     give_up_at: int | None
 
@@ -172,7 +173,7 @@ class PartitionedProducer:
     def flush(self, request: int) -> None:
         """Every partition's flush, answered as one (rule PART-14)."""
         self._check_open()
-        self._flush(request, [partition for partition in self._alive if partition not in self._growth])
+        self._flush(request)
 
     def forget_flush(self, request: int) -> None:
         """Nobody waits for this flush any more, if it is one of this producer's."""
@@ -221,11 +222,11 @@ class PartitionedProducer:
         flushes = list(taken.flushes)
         for ticket, message, publish_time in taken.early:
             while flushes and flushes[0].end <= ticket:
-                self._flush(flushes.pop(0).request, list(self._alive))
+                self._flush(flushes.pop(0).request)
             self._spread.take_early(ticket, message, publish_time)
         self._spread.continue_at(taken.next_ticket)
         for flush in flushes:
-            self._flush(flush.request, list(self._alive))
+            self._flush(flush.request)
         if taken.was_full:
             self._context.emit(Writable(self.handle))
 
@@ -250,10 +251,7 @@ class PartitionedProducer:
     def _open(self, partition: Partition) -> None:
         if self._name is not None:
             partition.producer.take_name(self._name)
-        state = self.state
-        give_up_at = state.give_up_at if isinstance(state, Opening) else None
-        if give_up_at is not None and give_up_at <= self._context.now:
-            give_up_at = None  # the first one has waited for exclusive access, which may take any time
+        give_up_at = self.state.give_up_at if isinstance(self.state, Opening) else None
         partition.producer.attachment.start_as_partition(give_up_at)
 
     def on_partition_ready(self, partition: Partition, name: str, last_sequence_id: int) -> None:
@@ -262,6 +260,8 @@ class PartitionedProducer:
         self._last_sequence_id = max(self._last_sequence_id, last_sequence_id)
         if self._name is None:
             self._name = name
+            if isinstance(self.state, Opening):
+                self.state.give_up_at = partition.producer.attachment.gives_up_at
             unnamed, self._unnamed = self._unnamed, []
             for other in unnamed:
                 if other is not partition:
@@ -312,7 +312,9 @@ class PartitionedProducer:
             self._spread.was_full = False
             self._context.emit(Writable(self.handle))
 
-    def _flush(self, request: int, partitions: Sequence[Partition]) -> None:
+    def _flush(self, request: int) -> None:
+        """Those that were sent to: new ones were not, and may be closing again."""
+        partitions = [each for each in self._spread.partitions if each is not None and each.end is None]
         if not partitions:
             self._context.emit(RequestDone(request, None))
             return
