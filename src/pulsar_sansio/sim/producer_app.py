@@ -88,6 +88,7 @@ class ProducerApp:
         topic = world.model.topics[world.topics[plan.topic]]
         self.record = world.model.producers[tag] = ProducerRecord(tag, topic, spec)
         self.state = "opening"
+        self.attached = False
         self.full = False
         node = self.host.node
         self.handle = node.client.open_producer(world.clock.now, spec)
