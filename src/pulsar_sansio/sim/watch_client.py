@@ -133,7 +133,7 @@ class ClientEnd:
     def is_empty(self) -> bool:
         """Nobody is open on it; what strangers send changes nothing in that."""
         ends: list[ProducerEnd | ConsumerEnd] = [*self.producers.values(), *self.consumers.values()]
-        return all(each.closed or not each.ready for each in ends)
+        return all(each.closed or each.record.closed or not each.ready for each in ends)
 
 
 _SIGNS_OF_LIFE = (T.PING, T.PONG)
