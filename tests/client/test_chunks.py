@@ -246,6 +246,28 @@ def test_the_oldest_goes_when_too_many_are_incomplete(acknowledge: bool) -> None
     assert [message.data for message in s.take()] == [b"abcdefg"] * 2
 
 
+@pytest.mark.parametrize("acknowledge", [False, True])
+def test_the_rest_of_what_was_dropped_drops_nothing_else(acknowledge: bool) -> None:
+    s = Chunked(max_pending_chunked_messages=2, acknowledge_dropped_chunks=acknowledge)
+    for number in range(3):
+        for entry, uuid in enumerate("ABC"):
+            s.chunk(10 * number + entry, number, PARTS, uuid)
+    assert [message.data for message in s.take()] == [b"abcdefg"] * 2
+    assert s.counters.chunks_dropped == 3
+    assert s.acknowledged() == ([(1, 0), (1, 10), (1, 20)] if acknowledge else [])
+
+
+def test_one_that_is_broken_goes_before_an_older_one_that_is_not() -> None:
+    s = Chunked(max_pending_chunked_messages=2)
+    s.chunk(0, 0, PARTS, "A")
+    s.chunk(1, 2, PARTS, "B")
+    s.chunk(2, 0, PARTS, "C")
+    for entry, uuid in enumerate("AC"):
+        s.chunk(10 + entry, 1, PARTS, uuid)
+        s.chunk(20 + entry, 2, PARTS, uuid)
+    assert [message.data for message in s.take()] == [b"abcdefg"] * 2
+
+
 @pytest.mark.parametrize(
     "lie",
     [

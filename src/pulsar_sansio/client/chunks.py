@@ -91,7 +91,8 @@ class Chunks:
         if chunk_id == 0:
             message = self._begin(uuid, message, place, total, size)
         elif message is None:
-            message = self._add(uuid, _Incomplete(total, size, self._context.now, {}, broken=True))
+            places = {place: None}
+            message = self._add(uuid, _Incomplete(total, size, self._context.now, {}, places, broken=True))
         elif not message.broken and chunk_id < len(message.places):
             self._counters.chunk_duplicates += 1
             if place not in message.places:
@@ -149,14 +150,26 @@ class Chunks:
         return self._add(uuid, _Incomplete(total, size, self._context.now, others))
 
     def _add(self, uuid: _Uuid, message: _Incomplete) -> _Incomplete:
-        if len(self._incomplete) >= self._max_pending:
-            _, oldest = self._incomplete.popitem(last=False)
-            self._counters.chunks_dropped += len(oldest.places)
-            if self._acknowledge_dropped:
-                self._done_with({**oldest.others, **oldest.places})
-        self._incomplete[uuid] = message
+        """For one too many the oldest goes, a broken one rather than another. A broken one never takes the
+        place of one that is not: the rest of what was dropped would drop all others."""
+        incomplete = self._incomplete
+        if len(incomplete) >= self._max_pending:
+            broken = next((uuid for uuid, each in incomplete.items() if each.broken), None)
+            if broken is not None:
+                self._drop(incomplete.pop(broken))
+            elif message.broken:
+                self._drop(message)
+                return message
+            else:
+                self._drop(incomplete.popitem(last=False)[1])
+        incomplete[uuid] = message
         self._schedule()
         return message
+
+    def _drop(self, message: _Incomplete) -> None:
+        self._counters.chunks_dropped += len(message.places)
+        if self._acknowledge_dropped:
+            self._done_with({**message.others, **message.places})
 
     def _forget(self, uuid: _Uuid) -> None:
         del self._incomplete[uuid]
