@@ -426,6 +426,22 @@ def test_send_many_takes_up_to_the_first_that_has_no_room() -> None:
     assert world.send_many([b"0", b"1"]) == range(3, 5)
 
 
+def test_send_many_beyond_the_room_of_a_partition_that_was_not_begun() -> None:
+    world = ready(2, routing=lambda message, partitions: 1, lazy_start=True, max_pending_messages=2)
+    assert world.send_many([b"a"] * 3) == range(2)
+    world.answer()
+    world.confirm(1, 1)
+    assert [type(output) for output in world.told()] == [Receipts, Writable]
+
+
+def test_send_many_to_a_partition_that_has_ended_fails_them_all() -> None:
+    world = ready(2, routing=lambda message, partitions: 1, max_pending_messages=2)
+    world.terminate(1)
+    world.told()
+    assert world.send_many([b"a"] * 3) == range(3)
+    assert sorted(world.settled()) == [0, 1, 2]
+
+
 def test_send_many_of_a_wrong_message_takes_none() -> None:
     world = ready(2, routing=by_property)
     for wrong in (b"0" * (6 * 1024 * 1024), b"9", "text"):

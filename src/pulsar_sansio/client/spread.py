@@ -133,7 +133,8 @@ class Spread:
                 self.was_full |= len(tickets) < len(messages)
                 return range(tickets.start + self._offset, tickets.stop + self._offset)
         first = self.next_ticket
-        for message, index in self._plan(messages, publish_time):
+        plan, full = self._plan(messages, publish_time)
+        for message, index in plan:
             try:
                 self._send_to(self._partition(index), message, publish_time)
             except InvalidMessage as error:  # found when it was sealed
@@ -141,18 +142,21 @@ class Spread:
                     raise
                 self.fail_untaken(error)
             self._router.advance(message)
+        if full is not None:
+            self._partition(full).intake.wait_for_room()
+            self.was_full = True
         return range(first, self.next_ticket)
 
     def _plan(
         self, messages: Sequence[bytes | OutgoingMessage], publish_time: int
-    ) -> list[tuple[bytes | OutgoingMessage, int]]:
-        """The messages that there is room for, each with its partition; when it raises, nothing has
-        changed."""
+    ) -> tuple[list[tuple[bytes | OutgoingMessage, int]], int | None]:
+        """The messages that there is room for, each with its partition; and the partition that the next one
+        has no room in, if there is such. When it raises, nothing has changed."""
         router, partitions, now = self._router, self.partitions, self._context.now
         before = router.state
         rooms: dict[int, int] = {}
         plan: list[tuple[bytes | OutgoingMessage, int]] = []
-        full: Partition | None = None
+        full: int | None = None
         try:
             for message in messages:
                 index = router.choose(now, message, len(partitions))
@@ -160,10 +164,10 @@ class Spread:
                 room = rooms.get(index)
                 if room is None:
                     room = self._window
-                    if partition is not None and partition.end is None:
-                        room -= partition.intake.pending
+                    if partition is not None:
+                        room = room - partition.intake.pending if partition.end is None else len(messages)
                 if room <= 0:
-                    full = partition
+                    full = index
                     break
                 if partition is not None:
                     partition.intake.check(message, publish_time)
@@ -172,10 +176,7 @@ class Spread:
                 router.advance(message)
         finally:
             router.state = before
-        if full is not None:
-            full.intake.wait_for_room()
-            self.was_full = True
-        return plan
+        return plan, full
 
     def take_early(self, ticket: int, message: bytes | OutgoingMessage, publish_time: int) -> None:
         """A message that has its ticket, from the time before partitions were known."""
