@@ -21,7 +21,7 @@ from .mutation import Patches, bug, nothing
 # --- durability ------------------------------------------------------------------------------------------
 
 
-@bug("own", caught_by=("CHECK-36", "INV-P2", "INV-P9", "INV-C2"), needs=[needs.kills])
+@bug("own", caught_by=("CHECK-36", "INV-P2", "INV-P9", "INV-C2", "INV-N5"), needs=[needs.kills])
 def receipts_before_messages_are_durable(patches: Patches) -> None:
     """A message is confirmed when it is handed to the store, not when the store has it."""
 

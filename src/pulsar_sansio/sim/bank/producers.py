@@ -221,7 +221,7 @@ def ids_of_a_batch_all_the_first(patches: Patches) -> None:
     patches.replace(ReceiptIds, "__iter__", iterate)
 
 
-@bug("BUG-089", caught_by=("INV-P1", "INV-P8", "INV-N5"), needs=[needs.batches])
+@bug("BUG-089", caught_by=("INV-P1", "INV-P2", "INV-P8", "INV-N5"), needs=[needs.batches])
 def only_the_first_of_a_batch_is_told(patches: Patches) -> None:
     """The receipt of a batch reaches only the first of its messages."""
 
