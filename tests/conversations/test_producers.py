@@ -7,6 +7,7 @@ import pytest
 from pulsar_sansio.model.config import (
     BatchingPolicy,
     CompressionType,
+    HashingScheme,
     InitialPosition,
     OutgoingMessage,
     ProducerAccessMode,
@@ -175,6 +176,15 @@ def non_persistent(stage: Stage, topic: str) -> None:
     producer.send_all(0, 3)
     consumer.take_and_acknowledge(3)
     consumer.close()
+    producer.close()
+
+
+@scenario
+def partitioned_murmur3(stage: Stage, topic: str) -> None:
+    stage.broker.create_partitioned_topic(stage.now, topic, 4)
+    producer = stage.producer(topic, batching=None, hashing=HashingScheme.MURMUR3_32)
+    for number in range(12):
+        producer.send(OutgoingMessage(b"k%d" % number, key=f"key-{number}"))
     producer.close()
 
 
