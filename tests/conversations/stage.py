@@ -252,9 +252,30 @@ class PlayedConsumer:
         stage.pump()
         return message
 
+    def receive_now(self) -> Message | None:
+        """What has arrived, or None."""
+        message = self.stage.client.receive(self.stage.now, self.handle)
+        self.stage.pump()
+        return message
+
     def acknowledge(self, message: Message) -> None:
         self.stage.client.acknowledge(self.stage.now, self.handle, message)
         self.stage.pump()
+
+    def acknowledge_cumulative(self, message: Message) -> None:
+        self.stage.client.acknowledge_cumulative(self.stage.now, self.handle, message)
+        self.stage.pump()
+
+    def negative_acknowledge(self, message: Message) -> None:
+        self.stage.client.negative_acknowledge(self.stage.now, self.handle, message)
+        self.stage.pump()
+
+    def redeliver_unacknowledged(self) -> None:
+        self.stage.client.redeliver_unacknowledged(self.stage.now, self.handle)
+        self.stage.pump()
+
+    def unsubscribe(self) -> None:
+        self.stage.request(self.stage.client.unsubscribe(self.stage.now, self.handle))
 
     def take_and_acknowledge(self, count: int) -> None:
         for _ in range(count):

@@ -1,38 +1,21 @@
 """The producers' scenarios: every step of the recorded programs, by our client, against our broker."""
 
-from collections.abc import Callable
-
 import pytest
 
 from pulsar_sansio.model.config import (
     BatchingPolicy,
     CompressionType,
     HashingScheme,
-    InitialPosition,
     OutgoingMessage,
     ProducerAccessMode,
-    SubscriptionType,
 )
 from pulsar_sansio.model.errors import ProducerBusy, ProducerFenced, PulsarError
 
-from .recorded import Comparison, allowed
+from .scenarios import CONSUMER, SHARED, Scenario, collector, play
 from .stage import Stage
 
-PUBLIC = "persistent://public/default/"
-SHARED = SubscriptionType.SHARED
-CONSUMER = {
-    "initial_position": InitialPosition.EARLIEST,
-    "receiver_queue_size": 10,
-    "acknowledgement_group_time": 0.0,
-}
-
-Scenario = Callable[[Stage, str], None]
 SCENARIOS: dict[str, Scenario] = {}
-
-
-def scenario(play: Scenario) -> Scenario:
-    SCENARIOS[play.__name__.replace("_", "-")] = play
-    return play
+scenario = collector(SCENARIOS)
 
 
 @scenario
@@ -233,19 +216,7 @@ def access_fencing(stage: Stage, topic: str) -> None:
     fencing.close()
 
 
-def play(name: str) -> Comparison:
-    stage = Stage()
-    SCENARIOS[name](stage, PUBLIC + name)
-    stage.close()
-    return Comparison(f"java-{name}", stage.frames)
-
-
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_our_side_speaks_as_the_recorded_one(name: str) -> None:
-    comparison = play(name)
+    comparison = play(name, SCENARIOS[name])
     assert not comparison.differences, "\n".join(comparison.differences)
-
-
-def test_every_row_of_the_table_is_needed() -> None:
-    used = set().union(*(play(name).used for name in SCENARIOS))
-    assert used == {row.row for row in allowed()}

@@ -1,0 +1,37 @@
+"""What all scenarios share: the recorded programs' options, and how one is played and compared."""
+
+from collections.abc import Callable
+from typing import Any
+
+from pulsar_sansio.model.config import InitialPosition, SubscriptionType
+
+from .recorded import Comparison
+from .stage import Stage
+
+PUBLIC = "persistent://public/default/"
+SHARED = SubscriptionType.SHARED
+CONSUMER: dict[str, Any] = {
+    "initial_position": InitialPosition.EARLIEST,
+    "receiver_queue_size": 10,
+    "acknowledgement_group_time": 0.0,
+}
+
+Scenario = Callable[[Stage, str], None]
+"""The steps of a recorded program, over the topic of that name."""
+
+
+def collector(scenarios: dict[str, Scenario]) -> Callable[[Scenario], Scenario]:
+    """A decorator that puts a scenario under the name of its recording."""
+
+    def collect(scenario: Scenario) -> Scenario:
+        scenarios[scenario.__name__.replace("_", "-")] = scenario
+        return scenario
+
+    return collect
+
+
+def play(name: str, scenario: Scenario) -> Comparison:
+    stage = Stage()
+    scenario(stage, PUBLIC + name)
+    stage.close()
+    return Comparison(f"java-{name}", stage.frames)

@@ -1,0 +1,153 @@
+"""The consumers' scenarios: every step of the recorded programs, by our client, against our broker."""
+
+import pytest
+
+from pulsar_sansio.model.config import BatchingPolicy, SubscriptionType
+from pulsar_sansio.model.errors import ConsumerBusy
+
+from .scenarios import CONSUMER, SHARED, Scenario, collector, play
+from .stage import Stage
+
+SCENARIOS: dict[str, Scenario] = {}
+scenario = collector(SCENARIOS)
+
+BATCH_OF_8 = BatchingPolicy(8, 128 * 1024, 1.0)
+
+
+@scenario
+def consume_individual(stage: Stage, topic: str) -> None:
+    producer = stage.producer(topic, batching=None)
+    consumer = stage.consumer(topic, **CONSUMER)
+    producer.send_all(0, 12)
+    consumer.take_and_acknowledge(12)
+    consumer.close()
+    producer.close()
+
+
+@scenario
+def consume_ack_receipt(stage: Stage, topic: str) -> None:
+    producer = stage.producer(topic, batching=None)
+    consumer = stage.consumer(topic, acknowledgement_receipts=True, **CONSUMER)
+    producer.send_all(0, 3)
+    consumer.take_and_acknowledge(3)
+    consumer.close()
+    producer.close()
+
+
+@scenario
+def consume_cumulative(stage: Stage, topic: str) -> None:
+    producer = stage.producer(topic, batching=None)
+    consumer = stage.consumer(topic, **CONSUMER)
+    producer.send_all(0, 6)
+    messages = [consumer.receive() for _ in range(6)]
+    consumer.acknowledge_cumulative(messages[-1])
+    consumer.close()
+    producer.close()
+
+
+@scenario
+def consume_grouped_acks(stage: Stage, topic: str) -> None:
+    producer = stage.producer(topic, batching=None)
+    consumer = stage.consumer(topic, subscription_type=SHARED, acknowledgement_group_time=0.1)
+    producer.send_all(0, 20)
+    consumer.take_and_acknowledge(20)
+    stage.sleep(0.3)
+    consumer.close()
+    producer.close()
+
+
+@scenario
+def batch_index_ack(stage: Stage, topic: str) -> None:
+    options = {"subscription_type": SHARED, "batch_index_acknowledgement": True, **CONSUMER}
+    producer = stage.producer(topic, batching=BATCH_OF_8)
+    consumer = stage.consumer(topic, **options)
+    producer.send_all(0, 8)
+    messages = [consumer.receive() for _ in range(8)]
+    for index in (1, 3, 5):
+        consumer.acknowledge(messages[index])
+    stage.sleep(0.2)
+    consumer.close()
+    consumer = stage.consumer(topic, **options)
+    consumer.take_and_acknowledge(5)
+    consumer.close()
+    producer.close()
+
+
+@scenario
+def batch_index_ack_cumulative(stage: Stage, topic: str) -> None:
+    options = {"batch_index_acknowledgement": True, **CONSUMER}
+    producer = stage.producer(topic, batching=BATCH_OF_8)
+    consumer = stage.consumer(topic, **options)
+    producer.send_all(0, 8)
+    messages = [consumer.receive() for _ in range(4)]
+    consumer.acknowledge_cumulative(messages[-1])
+    stage.sleep(0.2)
+    consumer.close()
+    consumer = stage.consumer(topic, **options)
+    consumer.take_and_acknowledge(4)
+    consumer.close()
+    producer.close()
+
+
+@scenario
+def negative_ack(stage: Stage, topic: str) -> None:
+    producer = stage.producer(topic, batching=None)
+    consumer = stage.consumer(topic, subscription_type=SHARED, negative_acknowledgement_delay=0.3, **CONSUMER)
+    producer.send_all(0, 3)
+    for _ in range(3):
+        consumer.negative_acknowledge(consumer.receive())
+    consumer.take_and_acknowledge(3)
+    consumer.close()
+    producer.close()
+
+
+@scenario
+def redeliver_exclusive(stage: Stage, topic: str) -> None:
+    producer = stage.producer(topic, batching=None)
+    consumer = stage.consumer(topic, **CONSUMER)
+    producer.send_all(0, 4)
+    consumer.receive()
+    consumer.receive()
+    consumer.redeliver_unacknowledged()
+    consumer.take_and_acknowledge(4)
+    consumer.close()
+    producer.close()
+
+
+@scenario
+def consumer_busy(stage: Stage, topic: str) -> None:
+    consumer = stage.consumer(topic, **CONSUMER)
+    for kind in (SubscriptionType.EXCLUSIVE, SHARED):
+        with pytest.raises(ConsumerBusy):
+            stage.consumer(topic, subscription_type=kind, **CONSUMER)
+    consumer.close()
+
+
+@scenario
+def unsubscribe(stage: Stage, topic: str) -> None:
+    consumer = stage.consumer(topic, **CONSUMER)
+    consumer.unsubscribe()
+
+
+@scenario
+def failover(stage: Stage, topic: str) -> None:
+    producer = stage.producer(topic, batching=None)
+    kind = SubscriptionType.FAILOVER
+    first = stage.consumer(topic, subscription_type=kind, consumer_name="a", **CONSUMER)
+    second = stage.consumer(topic, subscription_type=kind, consumer_name="b", **CONSUMER)
+    stage.sleep(1.5)
+    producer.send_all(0, 4)
+    stage.sleep(1.0)
+    message = first.receive_now()
+    active, other = (second, first) if message is None else (first, second)
+    active.acknowledge(message or active.receive())
+    active.close()
+    other.take_and_acknowledge(3)
+    other.close()
+    producer.close()
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_our_side_speaks_as_the_recorded_one(name: str) -> None:
+    comparison = play(name, SCENARIOS[name])
+    assert not comparison.differences, "\n".join(comparison.differences)
