@@ -2,6 +2,7 @@
 
 import pickle
 import zlib
+from collections.abc import Callable
 from itertools import pairwise
 from random import Random
 from typing import Any
@@ -312,6 +313,33 @@ def test_beginning_at_it_is_beginning_at_its_first_chunk() -> None:
         after.chunk(10 + number, number, PARTS)
     after.message(13, b"next")
     assert [message.data for message in after.take()] == [b"next"]
+
+
+@pytest.mark.parametrize(("handed_out", "begin"), [(0, 9), (1, 9), (2, 9), (3, 9), (4, 14), (5, 15)])
+def test_after_a_reconnect_it_comes_again_and_what_lay_between_its_chunks_does_not(
+    handed_out: int, begin: int
+) -> None:
+    """Without a durable cursor; rule CONS-16."""
+    s = Chunked(durable=False)
+    deliveries: list[tuple[int, Callable[[int], None]]] = [
+        (10, lambda entry: s.chunk(entry, 0, PARTS)),
+        (11, s.message),
+        (12, lambda entry: s.batch(entry, 2)),
+        (13, lambda entry: s.chunk(entry, 1, PARTS)),
+        (14, lambda entry: s.chunk(entry, 2, PARTS)),
+        (15, s.message),
+    ]
+    for entry, deliver in deliveries:
+        deliver(entry)
+    messages = s.take(handed_out)
+    start = s.reconnect().start_message_id
+    assert (start.ledgerId, start.entryId, start.batch_index) == (1, begin, -1)
+    for entry, deliver in deliveries:
+        if entry >= begin:
+            deliver(entry)
+    messages += s.take()
+    assert [message.data for message in messages] == [b"m", b"12.0", b"12.1", b"abcdefg", b"m"]
+    assert s.counters.chunk_orphans == 0
 
 
 @settings(max_examples=50, deadline=None)

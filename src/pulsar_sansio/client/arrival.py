@@ -169,7 +169,7 @@ class Arrival:
         return False
 
     def _single(self, place: Place, metadata: MessageMetadata, payload: bytes, redelivery_count: int) -> None:
-        if self.start is not None and self._is_start(place):
+        if self._is_before_start(place):
             self.counters.before_start += 1
             self._permits.give_back(1)
             return
@@ -178,6 +178,12 @@ class Arrival:
 
     def _chunk(self, place: Place, metadata: MessageMetadata, payload: bytes, redelivery_count: int) -> None:
         """A message in chunks costs one permit: those of all chunks but the last go back at once."""
+        start = self.start
+        if start is not None and start.first_chunk is None and self._is_before_start(place):
+            # The last chunk of what was handed out; those before it do not come.
+            self.counters.before_start += 1
+            self._permits.give_back(1)
+            return
         complete = self._chunks.take(place, metadata, payload)
         if complete is None:
             self._permits.give_back(1)
@@ -193,7 +199,7 @@ class Arrival:
                 for each in complete.places:
                     self._acknowledger.discard(each, _Validation.DecompressionError)
                 return
-        if self.start is not None and self._is_start(place):
+        if self._is_before_start(place):
             self.counters.before_start += 1
             self._permits.give_back(1)
             return
@@ -225,12 +231,16 @@ class Arrival:
         )
         return True
 
-    def _is_start(self, place: Place) -> bool:
-        """Whether an entry of one message is the one that delivery is to begin after."""
+    def _is_before_start(self, place: Place) -> bool:
+        """Whether delivery is to begin after an entry of one message, or the last of a message in chunks.
+
+        For the sake of a message in chunks the broker may begin further back (`MessageId.first_chunk`)."""
         start = self.start
-        return (
-            start is not None and start[:2] == place and start.batch_index < 0 and not self._start_inclusive
-        )
+        if start is None:
+            return False
+        if start[:2] == place:
+            return start.batch_index < 0 and not self._start_inclusive
+        return start.first_chunk is not None and place < start[:2]
 
     def _batch(
         self,
@@ -261,8 +271,15 @@ class Arrival:
     def _without_skipped(self, batch: Batch, place: Place, size: int, bits: int) -> int:
         """`bits` without the messages that are not for the application (CONS-33)."""
         start = self.start
-        if start is not None and start[:2] == place and (start.batch_index >= 0 or self._resumed):
-            skipped = size if start.batch_index < 0 else start.batch_index + (not self._start_inclusive)
+        if start is None:
+            skipped = 0
+        elif start[:2] != place:
+            skipped = size if self._is_before_start(place) else 0
+        elif start.batch_index < 0:
+            skipped = size if self._resumed else 0
+        else:
+            skipped = start.batch_index + (not self._start_inclusive)
+        if skipped:
             kept = bits >> skipped << skipped
             self.counters.before_start += (bits ^ kept).bit_count()
             bits = kept

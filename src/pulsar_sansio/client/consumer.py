@@ -256,12 +256,12 @@ class Consumer:
         )
         start = self._arrival.start
         if start is not None:
-            ledger_id, entry_id = start.first_chunk or start[:2]
+            begin = start if start.first_chunk is None else MessageId(*start.first_chunk)
             command.start_message_id.CopyFrom(
                 proto.MessageIdData(
-                    ledgerId=ledger_id & _UINT64,
-                    entryId=entry_id & _UINT64,
-                    batch_index=start.batch_index,
+                    ledgerId=begin.ledger_id & _UINT64,
+                    entryId=begin.entry_id & _UINT64,
+                    batch_index=begin.batch_index,
                 )
             )
         return encode_command(_Command.SUBSCRIBE, command)

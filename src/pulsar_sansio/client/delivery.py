@@ -260,7 +260,8 @@ class DeliveryQueue:
         """The id after which everything is still to be handed out, None where nothing ever arrived.
 
         That is the one just before the first message waiting here or, where none waits, the last one handed
-        out (rule CONS-16).
+        out (rule CONS-16). Where messages that wait here have chunks before that, its `first_chunk` is the
+        entry before the first of them.
         """
         first = self._current
         skipped = 0
@@ -272,17 +273,29 @@ class DeliveryQueue:
             return _message_id(self._last_entry, self._last_index)
         else:
             return None
-        return _predecessor(*message_at(first, skipped))
+        after = _predecessor(*message_at(first, skipped))
+        first_chunk = min(self._first_chunks(), default=None)
+        if first_chunk is None or first_chunk > after[:2]:
+            return after
+        return after._replace(first_chunk=(first_chunk[0], first_chunk[1] - 1))
+
+    def _first_chunks(self) -> Iterator[Place]:
+        """Where the messages begin that wait here and came in chunks."""
+        current = self._current
+        left = [] if not isinstance(current, list) else current[len(current) - length_hint(self._left) :]
+        for item in [left, *self._items]:
+            if isinstance(item, list):
+                yield from (message.entry.first_chunk for message in item if message.entry.first_chunk)
 
 
 def _message_id(entry: Entry, index: int) -> MessageId:
     size = entry.size if index >= 0 else 0
-    return MessageId(*entry.place, entry.source.partition, index, size, entry.first_chunk)
+    return MessageId(*entry.place, entry.source.partition, index, size)
 
 
 def _predecessor(entry: Entry, index: int) -> MessageId:
     """The id just before that message: the one before it in the batch, else the entry before."""
     if index > 0:
         return _message_id(entry, index - 1)
-    ledger_id, entry_id = entry.first_chunk or entry.place
+    ledger_id, entry_id = entry.place
     return MessageId(ledger_id, entry_id - 1, entry.source.partition)
