@@ -23,7 +23,6 @@ from pulsar_sansio import (
     ConsumerSpec,
     Detached,
     Disconnect,
-    NotSupported,
     ProducerFailed,
     ProducerSpec,
     Receipts,
@@ -228,20 +227,34 @@ def test_a_bomb_goes_off_within_the_limit(codec: int, said: str) -> None:
     assert validation_error(script, link) == expected
 
 
+def chunk(uuid: str, payload: bytes, **fields: Any) -> bytes:
+    fields = {"num_chunks_from_msg": 100, "chunk_id": 0, "total_chunk_msg_size": 100 * MIB, **fields}
+    return message(sealed(header(uuid=uuid, **fields), payload))
+
+
 def test_a_chunked_message_of_two_gigabytes_is_not_waited_for() -> None:
-    """Chunks are not supported yet: the consumer says so, and nothing was allocated for them."""
     script, link, consumer = subscribed()
-    fields: dict[str, Any] = {
-        "uuid": "u",
-        "num_chunks_from_msg": 2**31 - 1,
-        "chunk_id": 0,
-        "total_chunk_msg_size": 2**31 - 1,
-    }
-    _, peak = held(lambda: script.feed(link, message(sealed(header(**fields), b"abc"))))
+    lie = {"num_chunks_from_msg": 2**31 - 1, "total_chunk_msg_size": 2**31 - 1}
+    _, peak = held(lambda: script.feed(link, chunk("u", b"abc", **lie)))
     assert peak < 100_000
-    [closed] = [output for output in script.said() if isinstance(output, Closed)]
-    assert closed.id == consumer
-    assert isinstance(closed.error, NotSupported)
+    assert is_alive(script, link)
+    assert script.client.arrivals(consumer).chunks_oversized == 1
+
+
+def test_what_a_chunked_message_promises_is_not_reserved_and_the_begun_ones_are_counted() -> None:
+    """Ten may be incomplete at a time; an eleventh takes the oldest one's place."""
+    script, link, consumer = subscribed()
+    size = 12_000
+    frames = [chunk(f"u-{number}", bytes(size)) for number in range(100)]
+
+    def feed() -> None:
+        for frame in frames:
+            script.feed(link, frame)
+
+    _, peak = held(feed)
+    assert peak < 16 * size
+    assert is_alive(script, link)
+    assert script.client.arrivals(consumer).chunks_dropped == 90
 
 
 def test_times_of_another_age_are_delivered_and_decide_nothing() -> None:
