@@ -113,6 +113,15 @@ def test_chunks_with_all_their_metadata_are_as_large_as_the_broker_accepts() -> 
     assert sum(len(bytes(unpack_payload(each.payload).payload)) for each in commands) == 10_000
 
 
+def test_a_payload_that_fits_but_for_its_metadata_is_sent_in_chunks() -> None:
+    script, producer, link = started()
+    link = reconnect(script, link, max_message_size=100_000)
+    send(script, producer, OutgoingMessage(bytes(100_000), properties={"long": "x" * 20_000}))
+    first, second = (bytes(unpack_payload(each.payload).payload) for each in sends(script, link))
+    assert len(first) + len(second) == 100_000
+    assert 79_000 < len(first) < 80_000
+
+
 def test_metadata_that_leave_no_room_are_an_error_and_nothing_is_sent() -> None:
     script, producer, link = started()
     link = reconnect(script, link, max_message_size=1024)

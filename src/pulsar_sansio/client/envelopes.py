@@ -9,6 +9,7 @@ payload that would not fit compressed but fits as it is goes uncompressed.
 """
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import TypeAlias
 
 from ..model.config import CompressionType, OutgoingMessage
@@ -137,7 +138,8 @@ class Sealer:
         size = len(payload)
         most = min(self.max_message_size, chunk_max_message_size or self.max_message_size)
         if size <= most:
-            return [self._seal(metadata, (payload,), sequence_id, 1, None)]
+            with suppress(MessageTooLarge):  # its metadata leave too little room
+                return [self._seal(metadata, (payload,), sequence_id, 1, None)]
         if size > MAX_CHUNKED_SIZE:
             raise MessageTooLarge(
                 f"the payload has {size} bytes to send; in chunks up to {MAX_CHUNKED_SIZE} can be sent"
