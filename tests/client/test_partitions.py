@@ -498,6 +498,23 @@ def test_a_flush_fails_with_what_failed() -> None:
     assert (done.request, done.error) == (request, failed.error)
 
 
+def test_a_flush_from_before_the_partitions_were_known_fails_with_a_message_that_goes_to_none() -> None:
+    world = PartitionedScript(2, routing=by_property)
+    client, now = world.script.client, world.script.now
+    requests = [client.flush(now, world.handle)]
+    world.send(b"7")
+    requests += [client.flush(now, world.handle)]
+    world.send(b"1")
+    requests += [client.flush(now, world.handle)]
+    world.answer()
+    world.confirm(1)
+    answers = [output for output in world.told() if isinstance(output, RequestDone | RequestFailed)]
+    assert answers[0] == RequestDone(requests[0], None)
+    assert [(type(each), each.request) for each in answers[1:]] == [
+        (RequestFailed, request) for request in requests[1:]
+    ]
+
+
 def test_a_flush_that_is_abandoned_is_not_answered() -> None:
     world = ready(2, routing=by_property)
     world.send(b"0")

@@ -220,13 +220,15 @@ class PartitionedProducer:
     def _take_over(self, taken: Taken) -> None:
         """Messages, flushes and the waiting for room that the time before has left."""
         flushes = list(taken.flushes)
+        error: PulsarError | None = None
         for ticket, message, publish_time in taken.early:
             while flushes and flushes[0].end <= ticket:
-                self._flush(flushes.pop(0).request)
-            self._spread.take_early(ticket, message, publish_time)
+                self._flush(flushes.pop(0).request, error)
+            failed = self._spread.take_early(ticket, message, publish_time)
+            error = error or failed
         self._spread.continue_at(taken.next_ticket)
         for flush in flushes:
-            self._flush(flush.request)
+            self._flush(flush.request, error)
         if taken.was_full:
             self._context.emit(Writable(self.handle))
 
@@ -312,13 +314,14 @@ class PartitionedProducer:
             self._spread.was_full = False
             self._context.emit(Writable(self.handle))
 
-    def _flush(self, request: int) -> None:
-        """Those that were sent to: new ones were not, and may be closing again."""
+    def _flush(self, request: int, error: PulsarError | None = None) -> None:
+        """Those that were sent to: new ones were not, and may be closing again. `error`: of a message that
+        went to none."""
         partitions = [each for each in self._spread.partitions if each is not None and each.end is None]
         if not partitions:
             self._context.emit(RequestDone(request, None))
             return
-        self._flushes[request] = Flushing(len(partitions))
+        self._flushes[request] = Flushing(len(partitions), error)
         for partition in partitions:
             partition.producer.flush(request)
 

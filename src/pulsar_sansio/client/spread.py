@@ -178,18 +178,22 @@ class Spread:
             router.state = before
         return plan, full
 
-    def take_early(self, ticket: int, message: bytes | OutgoingMessage, publish_time: int) -> None:
-        """A message that has its ticket, from the time before partitions were known."""
+    def take_early(
+        self, ticket: int, message: bytes | OutgoingMessage, publish_time: int
+    ) -> InvalidMessage | None:
+        """A message that has its ticket, from the time before partitions were known. Gives what it failed
+        with, where it goes nowhere."""
         self._leave(ticket)
         try:
             index = self._router.choose(self._context.now, message, len(self.partitions))
         except InvalidMessage as error:
             self.fail_untaken(error)
-            return
+            return error
         partition = self._partition(index)
         self._turn_to(partition)
         partition.intake.take_early(message, publish_time)
         self._router.advance(message)
+        return None
 
     def _partition(self, index: int) -> Partition:
         return self.partitions[index] or self.begin(index)
