@@ -56,6 +56,7 @@ from .client.outputs import (
 )
 from .client.partition import PartitionStatistics
 from .model.config import (
+    NO_REPLICATION,
     BatchingPolicy,
     ClientConfig,
     CompressionType,
@@ -90,6 +91,7 @@ from .model.errors import (
     InvalidServiceUrl,
     InvalidTopicName,
     LocalProtocolError,
+    MemoryBufferIsFull,
     MessageTooLarge,
     MetadataError,
     NotAllowed,
@@ -163,6 +165,7 @@ __all__ = [
     "Undecryptable",
     "Writable",
     # what people ask for
+    "NO_REPLICATION",
     "BatchingPolicy",
     "ClientConfig",
     "CompressionType",
@@ -208,6 +211,7 @@ __all__ = [
     "InvalidServiceUrl",
     "InvalidTopicName",
     "LocalProtocolError",
+    "MemoryBufferIsFull",
     "MessageTooLarge",
     "MetadataError",
     "NotAllowed",

@@ -45,6 +45,7 @@ class ClientOptions(TypedDict, total=False):
     max_message_size: int
     max_announced_message_size: int
     listener_name: str | None
+    memory_limit: int | None
     max_partitions: int
     broker_hosts: tuple[str, ...] | None
 

@@ -43,6 +43,15 @@ def produce_batch(stage: Stage, topic: str) -> None:
     producer.close()
 
 
+@scenario
+def produce_key_batch(stage: Stage, topic: str) -> None:
+    producer = stage.producer(topic, batching=BatchingPolicy(max_delay=0.05, by_key=True))
+    tickets = [producer.enqueue(OutgoingMessage(b"m%d" % i, key=f"k{i % 3}")) for i in range(9)]
+    for ticket in tickets:
+        producer.result(ticket)
+    producer.close()
+
+
 def codec(compression: CompressionType) -> Scenario:
     def play(stage: Stage, topic: str) -> None:
         consumer = stage.consumer(topic, **CONSUMER)

@@ -47,6 +47,9 @@ BAD: list[tuple[Any, dict[str, Any], str]] = [
     (BatchingPolicy, {"max_messages": 0}, "max_messages"),
     (BatchingPolicy, {"max_bytes": 0}, "max_bytes"),
     (BatchingPolicy, {"max_delay": 61}, "max_delay"),
+    (BatchingPolicy, {"by_key": "yes"}, "by_key"),
+    (ClientConfig, {"service_url": URL, "memory_limit": 0}, "memory_limit"),
+    (ProducerSpec, {"topic": "x", "initial_sequence_id": 2**63 - 1}, "initial_sequence_id"),
 ]
 
 
@@ -82,7 +85,15 @@ BAD_MESSAGES: list[tuple[dict[str, Any], str]] = [
     ({"payload": b"", "event_time": -1}, "event_time"),
     ({"payload": b"", "event_time": 1.5}, "event_time"),
     ({"payload": b"", "sequence_id": 2**63}, "sequence_id"),
+    ({"payload": b"", "event_time": 2**63}, "event_time"),
+    ({"payload": b"", "sequence_id": -1}, "sequence_id"),
+    ({"payload": b"", "sequence_id": True}, "sequence_id"),
     ({"payload": b"", "deliver_at": -1}, "deliver_at"),
+    ({"payload": b"", "deliver_at": 2**63}, "deliver_at"),
+    ({"payload": b"", "properties": [("a", "b")]}, "properties"),
+    ({"payload": b"", "replicate_to": "us-west"}, "replicate_to"),
+    ({"payload": b"", "replicate_to": ("us-west", 7)}, "replicate_to"),
+    ({"payload": b"", "replicate_to": ("us-west", " ")}, "replicate_to"),
 ]
 
 

@@ -5,6 +5,8 @@ the common case, are only appended to `run`; they are counted, numbered and enco
 closed. `room` and `space` say what the producer's short path may still append without asking: how many bare
 payloads, and how many bytes. Everything else asks, through `has_room_for`.
 
+The short path is open between `lend` and `withdraw`; what the other methods do, they do while it is closed.
+
 It knows nothing of tickets, time or connections, and makes no frame.
 """
 
@@ -22,18 +24,21 @@ class OpenBatch:
     __slots__ = (
         "_encoded_limit",
         "_extra",
+        "_lent",
         "_max_bytes",
         "_max_messages",
         "_members",
         "_parts",
         "_policy",
         "_size",
+        "_size_then",
         "_space_then",
         "explicit_highest",
         "first",
         "first_ticket",
         "lowest",
         "publish_time",
+        "replicate_to",
         "room",
         "run",
         "run_first",
@@ -58,6 +63,11 @@ class OpenBatch:
         self._max_bytes = policy.max_bytes
         self._encoded_limit = max_message_size - MEMBER_ALLOWANCE * self._max_messages
 
+    @property
+    def limits(self) -> tuple[int, int, int]:
+        """Messages, bytes of payload, and bytes with what the members add beyond their allowance."""
+        return self._max_messages, self._max_bytes, self._encoded_limit
+
     def clear(self) -> None:
         """Empty again."""
         self.run: list[bytes] = []
@@ -71,11 +81,17 @@ class OpenBatch:
         self.explicit_highest = -1
         """The highest sequence id of a member that is not in the run."""
         self.publish_time = 0
+        self.replicate_to: tuple[str, ...] = ()
+        """The clusters that all of its messages go to; the entry says it once."""
         self._parts: list[bytes] = []
         self._members = 0
         self._size = 0
         self._space_then = 0
         self._extra = 0
+        self._lent = 0
+        """Bytes of the client's memory that the short path may use."""
+        self._size_then = 0
+        """How many bytes it had when they were lent."""
 
     @property
     def count(self) -> int:
@@ -118,19 +134,18 @@ class OpenBatch:
         self.first_ticket = ticket
         self.lowest = sequence_id
         self.publish_time = publish_time
+        self.replicate_to = () if isinstance(first, bytes) else first.replicate_to
 
     def add_payload(self, payload: bytes, sequence_id: int) -> None:
         """Add a bare payload whose id follows on the run's."""
-        self._size = self.size + len(payload)
-        self.space = self._space_then = 0
+        self._size += len(payload)
         if not self.run:
             self.run_first = sequence_id
         self.run.append(payload)
 
     def add_encoded(self, member: bytes, size: int, extra: int, sequence_id: int) -> None:
         """Add a member that is encoded already; `size` bytes of it are payload."""
-        self._size = self.size + size
-        self.space = self._space_then = 0
+        self._size += size
         self._extra += extra
         self._fold()
         self._parts.append(member)
@@ -154,21 +169,31 @@ class OpenBatch:
         self.run_first = sequence_id + 1
         return True
 
-    def offer(self, next_sequence_id: int, window: int) -> None:
-        """Open the short path for bare payloads that get ids from `next_sequence_id` on.
+    def offer(self, next_sequence_id: int, window: int) -> int:
+        """How many bytes the short path may use for messages that get ids from `next_sequence_id` on, for
+        `lend`; 0 where it has to stay closed.
 
         `window`: messages the producer may still take. The payload that fills the batch or the window is left
         to the long path, which closes the batch.
         """
-        if next_sequence_id <= self.highest:
-            self.room = 0
-            return
+        if next_sequence_id <= self.highest or self.replicate_to:
+            return 0
         if not self.run:
             self.run_first = next_sequence_id
         self.room = min(self._max_messages - self.count, window) - 1
-        size = self.size
-        self._size = size
-        self.space = self._space_then = min(self._max_bytes, self._encoded_limit - self._extra) - size
+        return min(self._max_bytes, self._encoded_limit - self._extra) - self._size
+
+    def lend(self, size: int) -> None:
+        """Open the short path for up to `size` bytes, which are taken from the client's memory."""
+        self._lent = self.space = self._space_then = size
+        self._size_then = self._size
+
+    def withdraw(self) -> int:
+        """Close the short path; returns how many of the bytes lent were not used."""
+        self._size = size = self.size
+        unused = self._lent - (size - self._size_then) if self._lent else 0
+        self.room = self.space = self._space_then = self._lent = 0
+        return unused
 
     def members(self) -> list[bytes]:
         """The encoded batch, in parts."""

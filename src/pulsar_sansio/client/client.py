@@ -144,6 +144,12 @@ class Client:
         """The links that are open or being opened."""
         return tuple(self._services.pool.links)
 
+    @property
+    def memory_held(self) -> int:
+        """Bytes of payload in messages that are taken and not settled, of all producers: what `memory_limit`
+        limits."""
+        return self._services.memory.held
+
     # --- producers ---
 
     def open_producer(self, now: int, spec: ProducerSpec) -> int:
@@ -173,8 +179,8 @@ class Client:
         """Take one message; returns its ticket, which `Receipts` or `SendFailed` will settle.
 
         `publish_time`: milliseconds since 1970; of a batch the first message's counts. Raises, having changed
-        nothing: `ClosedError`, `ProducerQueueIsFull` (wait for `Writable`), `MessageTooLarge`,
-        `InvalidMessage`.
+        nothing: `ClosedError`, `ProducerQueueIsFull` and its subclass `MemoryBufferIsFull` (wait for
+        `Writable`), `MessageTooLarge`, `InvalidMessage`.
         """
         machine = self._producers.get(producer)
         if machine is None:
@@ -199,9 +205,9 @@ class Client:
     def send_many(
         self, now: int, producer: int, messages: Sequence[bytes | OutgoingMessage], publish_time: int
     ) -> range:
-        """Take messages in order; returns their tickets, fewer than asked where the window is full
-        (`Writable` follows then). Raises as `send` for messages that cannot be sent, having taken none; a
-        message whose size only shows when it is compressed fails by `SendFailed`."""
+        """Take messages in order; returns their tickets, fewer than asked where the window or the
+        client's memory is full (`Writable` follows then). Raises as `send` for messages that cannot be sent,
+        having taken none; a message whose size only shows when it is compressed fails by `SendFailed`."""
         machine = self._producers.get(producer)
         if machine is None:
             raise self._unknown("producer", producer)

@@ -8,11 +8,13 @@ owner.
 """
 
 from collections import deque
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from ..model.config import ProducerSpec
 from ..model.errors import PulsarError
+from ..model.message_id import MessageId
 from ..model.topic_name import TopicName
 from .outputs import (
     Attached,
@@ -28,7 +30,7 @@ from .outputs import (
     Writable,
 )
 from .producer import Producer
-from .receipts import ReceiptIds
+from .receipts import Place, ReceiptIds
 from .services import ClientContext, Services
 
 
@@ -136,7 +138,9 @@ class Partition:
         while len(runs) > 1 and runs[1][0] <= ticket:
             runs.popleft()
 
-    def confirmed(self, ticket: int, count: int, ledger_id: int, entry_id: int) -> int:
+    def confirmed(
+        self, ticket: int, count: int, ledger_id: int, entry_id: int, first_chunk: Place | None
+    ) -> int:
         """See `Listener`. Receipts come in the order of the tickets, so every older one is settled."""
         self._confirmed += count
         runs = self._runs
@@ -159,6 +163,19 @@ class Partition:
 
     def _failed_tickets(self, ticket: int, count: int, error: PulsarError) -> None:
         self._failed += count
+        for first, stop, offset in self._outside(ticket, count):
+            self._context.emit(SendFailed(self._owner.handle, first + offset, stop - first, error))
+
+    def _confirmed_apart(self, ticket: int, message_ids: Sequence[MessageId]) -> None:
+        """Older tickets may be unsettled."""
+        count = len(message_ids)
+        self._confirmed += count
+        for first, stop, offset in self._outside(ticket, count):
+            ids = message_ids[first - ticket : stop - ticket]
+            self._context.emit(Receipts(self._owner.handle, first + offset, ids))
+
+    def _outside(self, ticket: int, count: int) -> Iterator[tuple[int, int, int]]:
+        """The parts of a row of tickets that are a row outside too: beginning, end and offset of each."""
         self._stale = True
         end = ticket + count
         runs = list(self._runs)
@@ -166,7 +183,7 @@ class Partition:
         for (first, offset), stop in zip(runs, stops, strict=True):
             first, stop = max(first, ticket), min(stop, end)
             if first < stop:
-                self._context.emit(SendFailed(self._owner.handle, first + offset, stop - first, error))
+                yield first, stop, offset
 
     # --- what the producer says ---
 
@@ -176,6 +193,8 @@ class Partition:
         match output:
             case SendFailed(_, ticket, count, error):
                 self._failed_tickets(ticket, count, error)
+            case Receipts(_, ticket, message_ids):
+                self._confirmed_apart(ticket, message_ids)
             case Writable():
                 owner.on_partition_writable()
             case RequestDone(request):

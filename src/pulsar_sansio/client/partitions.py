@@ -131,7 +131,9 @@ class PartitionedProducer:
         self._window = max(1, window)
         """Unconfirmed messages of one partition; growth does not change it (rules PART-02, PART-13)."""
         self._router = Router(spec, partitions, context.rng)
-        self._spread = Spread(context, handle, self._router, partitions, self._window, self._start_later)
+        self._spread = Spread(
+            context, handle, self._router, partitions, self._window, services.memory, self._start_later
+        )
         self.append = self._spread.append
         self._alive: dict[Partition, None] = {}
         """Those that have not ended."""

@@ -108,9 +108,18 @@ class Producer:
         self._reason: PulsarError | None = None
         """Why it is being closed, where it is not the application that wants it."""
         self._window = Window(
-            context, handle, wire_id, self.topic.partition, send_timeout, self._timed_out, listener
+            context,
+            handle,
+            wire_id,
+            self.topic.partition,
+            send_timeout,
+            self._timed_out,
+            services.memory,
+            listener,
         )
-        self._intake = Intake(context, handle, spec, self._window, services.config.max_message_size, emit)
+        self._intake = Intake(
+            context, handle, spec, self._window, services.config.max_message_size, services.memory, emit
+        )
         self.on_receipt = self._window.on_receipt
         self.send = self._intake.send
         self.append = self._intake.append

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from ..core.context import Context
 from ..model.config import ClientConfig, seconds_to_ns
 from ..model.errors import PulsarError
+from .memory import MemoryLimit
 from .outputs import Output
 
 if TYPE_CHECKING:
@@ -52,6 +53,7 @@ class Services:
         "durations",
         "ended",
         "lookup",
+        "memory",
         "next_consumer_id",
         "next_producer_id",
         "pool",
@@ -71,6 +73,7 @@ class Services:
         self.context = context
         self.config = config
         self.durations = Durations.of(config)
+        self.memory = MemoryLimit(config.memory_limit)
         self.ended = ended
         """`ended(handle, error)`: the attachment tells the root that a producer or consumer is gone for
         good."""

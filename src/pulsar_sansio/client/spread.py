@@ -13,7 +13,8 @@ from collections.abc import Callable, Sequence
 
 from ..model.config import OutgoingMessage
 from ..model.errors import InvalidMessage, ProducerQueueIsFull, PulsarError
-from .outputs import SendFailed
+from .memory import MemoryLimit, payload_size
+from .outputs import SendFailed, Writable
 from .partition import Partition
 from .routing import Router
 from .services import ClientContext
@@ -34,6 +35,7 @@ class Spread:
         "_context",
         "_current",
         "_handle",
+        "_memory",
         "_next_ticket",
         "_offset",
         "_router",
@@ -50,6 +52,7 @@ class Spread:
         router: Router,
         partitions: int,
         window: int,
+        memory: MemoryLimit,
         begin: Callable[[int], Partition],
     ) -> None:
         self.partitions: list[Partition | None] = [None] * partitions
@@ -62,6 +65,7 @@ class Spread:
         self._handle = handle
         self._router = router
         self._window = window
+        self._memory = memory
         self._next_ticket = 0
         """The next ticket, while no partition is current."""
         self._current: Partition | None = None
@@ -133,19 +137,39 @@ class Spread:
                 self.was_full |= len(tickets) < len(messages)
                 return range(tickets.start + self._offset, tickets.stop + self._offset)
         first = self.next_ticket
-        plan, full = self._plan(messages, publish_time)
-        for message, index in plan:
-            try:
-                self._send_to(self._partition(index), message, publish_time)
-            except InvalidMessage as error:  # found when it was sealed
-                if self.next_ticket == first:
-                    raise
-                self.fail_untaken(error)
-            self._router.advance(message)
+        fitting = self._memory.fitting(self._handle, messages)
+        plan, full = self._plan(messages[:fitting], publish_time)
+        self._memory.turn = self._handle
+        try:
+            for message, index in plan:
+                self._send_or_fail(message, index, publish_time, first)
+                self._router.advance(message)
+        finally:
+            self._memory.turn = 0
         if full is not None:
             self._partition(full).intake.wait_for_room()
             self.was_full = True
+        elif fitting < len(messages):
+            self._memory.wait(self._handle, payload_size(messages[fitting]), self._memory_free)
+            self.was_full = True
         return range(first, self.next_ticket)
+
+    def _send_or_fail(
+        self, message: bytes | OutgoingMessage, index: int, publish_time: int, first: int
+    ) -> None:
+        """See `Intake._send_or_fail`."""
+        try:
+            self._send_to(self._partition(index), message, publish_time)
+        except InvalidMessage as error:
+            if self.next_ticket == first:
+                raise
+            self.fail_untaken(error)
+
+    def _memory_free(self) -> None:
+        """There is memory again."""
+        if self.was_full:
+            self.was_full = False
+            self._context.emit(Writable(self._handle))
 
     def _plan(
         self, messages: Sequence[bytes | OutgoingMessage], publish_time: int
@@ -188,6 +212,7 @@ class Spread:
             index = self._router.choose(self._context.now, message, len(self.partitions))
         except InvalidMessage as error:
             self.fail_untaken(error)
+            self._memory.release(payload_size(message))
             return error
         partition = self._partition(index)
         self._turn_to(partition)
@@ -248,3 +273,4 @@ class Spread:
     def close(self) -> None:
         """Nothing more is taken."""
         self._append = _decline
+        self._memory.leave(self._handle)

@@ -14,9 +14,14 @@ from ..model.errors import PulsarError, RemoteProtocolError
 from ..wire import SendReceipt
 from .connection import Connection
 from .envelopes import Frame
+from .key_batches import runs
+from .memory import MemoryLimit
 from .outputs import Output, Receipts, RequestDone, RequestFailed, SendFailed
 from .receipts import Place, ReceiptIds
 from .services import ClientContext
+
+LATENCIES = 1024
+"""How many latencies a producer keeps for its percentiles."""
 
 UNSET_UINT64 = 2**63
 """A receipt's highest_sequence_id from here on is the broker's "none" (2^64-1)."""
@@ -26,12 +31,15 @@ class Listener(Protocol):
     """Who hears what a producer says, in place of the application: see `partitions`."""
 
     def hear(self, output: Output) -> None:
-        """Anything but receipts."""
+        """Anything but what `confirmed` is for."""
         ...
 
-    def confirmed(self, ticket: int, count: int, ledger_id: int, entry_id: int) -> int:
+    def confirmed(
+        self, ticket: int, count: int, ledger_id: int, entry_id: int, first_chunk: Place | None
+    ) -> int:
         """Tickets `ticket` to `ticket + count - 1` are confirmed: the messages of one entry. Returns what the
-        application calls the first of them, or -1 where it was told already."""
+        application calls the first of them, or -1 where it was told already. Every ticket below them is
+        settled; where that is not so, and for parts of an entry, `hear` is told of `Receipts`."""
         ...
 
     def ended(self, handle: int, error: PulsarError | None) -> None:
@@ -43,10 +51,13 @@ class Entry:
     """One sealed SEND: a message, a batch, or a chunk of a message (rule PROD-03).
 
     `count`: messages; 0 for every chunk of a message but the last, which stands for it. All of them have the
-    message's ticket.
+    message's ticket. `size`: bytes that its messages count in the client's memory. `sealed`: when.
     """
 
-    __slots__ = ("count", "deadline", "first_ticket", "frame", "highest", "sequence_id")
+    __slots__ = ("count", "first_ticket", "frame", "highest", "sealed", "sequence_id", "size")
+
+    tickets: Sequence[int] | None = None
+    """Of a key-based batch, whose tickets are no row."""
 
     def __init__(
         self,
@@ -55,7 +66,8 @@ class Entry:
         sequence_id: int,
         highest: int | None,
         frame: Frame,
-        deadline: int,
+        size: int,
+        sealed: int,
     ) -> None:
         self.first_ticket = first_ticket
         self.count = count
@@ -63,7 +75,45 @@ class Entry:
         self.highest = highest
         """Only a batch has one (WIRE-07)."""
         self.frame = frame
-        self.deadline = deadline
+        self.size = size
+        self.sealed = sealed
+
+    @property
+    def oldest(self) -> int:
+        """Every ticket below it is settled while this is the oldest entry."""
+        return self.first_ticket
+
+
+class KeyEntry(Entry):
+    """A key-based batch. `oldest`: the lowest ticket of its round, see `key_batches`."""
+
+    __slots__ = ("_oldest", "tickets")
+
+    def __init__(
+        self,
+        tickets: Sequence[int],
+        oldest: int,
+        sequence_id: int,
+        highest: int | None,
+        frame: Frame,
+        size: int,
+        sealed: int,
+    ) -> None:
+        super().__init__(tickets[0], len(tickets), sequence_id, highest, frame, size, sealed)
+        self.tickets: Sequence[int] = tickets
+        self._oldest = oldest
+
+    @property
+    def oldest(self) -> int:
+        return self._oldest
+
+
+def _rest_of_round(entry: Entry, following: deque[Entry]) -> list[int]:
+    """The tickets of a key-based batch and of those of its round, which are taken from what follows it."""
+    tickets = list(entry.tickets or ())
+    while following and following[0].tickets is not None and following[0].oldest == entry.oldest:
+        tickets += following.popleft().tickets or ()
+    return sorted(tickets)
 
 
 class Flush:
@@ -82,7 +132,8 @@ def _nobody() -> None:
 
 
 class Window:
-    """One producer's. `send_timeout`: nanoseconds, 0 for never. `listener`: where it is not the application
+    """One producer's. `send_timeout`: nanoseconds, 0 for never. `memory`: what its messages are held in until
+    they are settled. `listener`: where it is not the application
     that is told.
 
     `on_timeout` is called when the oldest entry has run out of time; `on_settled`, after entries were
@@ -96,6 +147,7 @@ class Window:
         "_flushes",
         "_handle",
         "_listener",
+        "_memory",
         "_newest_end",
         "_newest_ids",
         "_newest_receipts",
@@ -105,6 +157,8 @@ class Window:
         "_timer",
         "_wire_id",
         "entries",
+        "failed",
+        "latencies",
         "messages",
         "on_settled",
         "watched",
@@ -118,14 +172,21 @@ class Window:
         partition: int,
         send_timeout: int,
         on_timeout: Callable[[], None],
+        memory: MemoryLimit,
         listener: Listener | None = None,
     ) -> None:
         self.entries: deque[Entry] = deque()
         self.messages = 0
         """How many messages the entries hold together."""
+        self.failed = 0
+        """How many tickets have failed, wherever their messages were."""
+        self.latencies: deque[int] = deque(maxlen=LATENCIES)
+        """Nanoseconds from sealing to the receipt, of entries confirmed lately: of those whose receipts come
+        together, the first one's."""
         self.watched = False
         self.on_settled: Callable[[], None] = _nobody
         self._context = context
+        self._memory = memory
         self._listener = listener
         self._emit = context.emit if listener is None else listener.hear
         self._handle = handle
@@ -142,15 +203,27 @@ class Window:
         self._newest_end = 0
         """The ticket that would continue the newest `Receipts`."""
 
-    def add(self, ticket: int, count: int, sequence_id: int, highest: int | None, frame: Frame) -> None:
+    def add(
+        self, ticket: int, count: int, sequence_id: int, highest: int | None, frame: Frame, size: int
+    ) -> None:
         """One more entry; it waits for its receipt from now on."""
-        deadline = 0
-        if self._send_timeout:
-            deadline = self._context.now + self._send_timeout
-            if self._timer.when is None:
-                self._timer.set(deadline)
-        self.entries.append(Entry(ticket, count, sequence_id, highest, frame, deadline))
+        self.entries.append(Entry(ticket, count, sequence_id, highest, frame, size, self._started()))
         self.messages += count
+
+    def add_key_batch(
+        self, tickets: Sequence[int], oldest: int, sequence_id: int, frame: Frame, size: int
+    ) -> None:
+        """The same, for one batch of a round whose lowest ticket is `oldest`."""
+        highest = sequence_id if len(tickets) > 1 else None
+        self.entries.append(KeyEntry(tickets, oldest, sequence_id, highest, frame, size, self._started()))
+        self.messages += len(tickets)
+
+    def _started(self) -> int:
+        """Now; the send timeout runs."""
+        now = self._context.now
+        if self._send_timeout and self._timer.when is None:
+            self._timer.set(now + self._send_timeout)
+        return now
 
     # --- what the broker says ---
 
@@ -193,8 +266,11 @@ class Window:
             self._first_chunk = first_chunk or (ledger_id, entry_id)
             return
         self._first_chunk = None
-        if self._listener is not None:
-            ticket = self._listener.confirmed(ticket, count, ledger_id, entry_id)
+        if entry.tickets is not None:
+            self._confirm_key_batch(entry, ledger_id, entry_id)
+            ticket = -1
+        elif self._listener is not None:
+            ticket = self._listener.confirmed(ticket, count, ledger_id, entry_id, first_chunk)
         if ticket >= 0:
             # A run of receipts that nobody has taken yet goes on growing: one output for all of it.
             outputs = self._context.outputs
@@ -202,10 +278,26 @@ class Window:
                 self._newest_ids = ReceiptIds(self._partition)
                 self._newest_receipts = Receipts(self._handle, ticket, self._newest_ids)
                 self._context.emit(self._newest_receipts)
+                self.latencies.append(self._context.now - entry.sealed)
             self._newest_end = ticket + count
             self._newest_ids.add(ledger_id, entry_id, count, first_chunk)
+        memory = self._memory
+        memory.free += entry.size
         if self.watched:
             self.on_settled()
+        if memory.blocked:
+            memory.tell()
+
+    def _confirm_key_batch(self, entry: Entry, ledger_id: int, entry_id: int) -> None:
+        """Each of its messages, by the ticket it has."""
+        assert entry.tickets is not None
+        ids = ReceiptIds(self._partition)
+        ids.add(ledger_id, entry_id, entry.count)
+        done = 0
+        for ticket, count in runs(entry.tickets):
+            self._emit(Receipts(self._handle, ticket, ids[done : done + count]))
+            done += count
+        self.latencies.append(self._context.now - entry.sealed)
 
     def named(self, sequence_id: int) -> Entry | None:
         """The entry that a SEND_ERROR names: a batch by its highest id."""
@@ -218,6 +310,7 @@ class Window:
 
     def fail(self, ticket: int, count: int, error: PulsarError) -> None:
         """Say that these tickets failed, wherever their messages were."""
+        self.failed += count
         self._emit(SendFailed(self._handle, ticket, count, error))
         for flush in self._flushes:
             if flush.end > ticket and flush.error is None:
@@ -235,9 +328,18 @@ class Window:
             self.entries.remove(each)
         count = sum(each.count for each in together)
         self.messages -= count
-        self.fail(ticket, count, error)
+        if entry.tickets is None:
+            self.fail(ticket, count, error)
+        else:
+            self.fail_tickets(entry.tickets, error)
+        self._memory.release(sum(each.size for each in together))
         if self.watched:
             self.on_settled()
+
+    def fail_tickets(self, tickets: Sequence[int], error: PulsarError) -> None:
+        """`fail` for ascending tickets that need not be a row."""
+        for ticket, count in runs(tickets):
+            self.fail(ticket, count, error)
 
     def fail_all(self, error: PulsarError) -> None:
         """Every entry, in the order of the tickets (rule PROD-26). Nobody is told of room yet."""
@@ -245,10 +347,14 @@ class Window:
         self.messages = 0
         self._first_chunk = None
         self._timer.clear()
+        self._memory.free += sum(entry.size for entry in entries)
         while entries:
             entry = entries.popleft()
             first, count = entry.first_ticket, entry.count
-            while entries and entries[0].first_ticket == first + count:
+            if entry.tickets is not None:
+                self.fail_tickets(_rest_of_round(entry, entries), error)
+                continue
+            while entries and entries[0].tickets is None and entries[0].first_ticket == first + count:
                 count += entries.popleft().count
             self.fail(first, count, error)
 
@@ -256,7 +362,7 @@ class Window:
         """Only the oldest entry can be the first to run out of time (rule PROD-47)."""
         if not self.entries:
             return
-        deadline = self.entries[0].deadline
+        deadline = self.entries[0].sealed + self._send_timeout
         if deadline > self._context.now:
             self._timer.set(deadline)
         else:

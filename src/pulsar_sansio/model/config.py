@@ -7,7 +7,7 @@ CFG-001 to CFG-232) unless the option says otherwise.
 """
 
 from base64 import b64encode
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, IntEnum
 from typing import Any, TypeAlias
@@ -153,16 +153,23 @@ class BatchingPolicy:
 
     `max_messages` 1 to 100 000; `max_bytes` 1 to 64 MiB, counting payloads (rule BATCH-03);
     `max_delay` in seconds, 0 (send as soon as the adapter next writes) to 60.
+    `by_key`: a batch for each key (or ordering key), for Key_Shared subscriptions, which give a batch to one
+    consumer as a whole. The limits count for all open batches together, which are sent together. Order is
+    kept among the messages of a key. An entry shows the highest sequence id of its messages only: a producer
+    that resumes from the broker's last sequence id may miss messages of other keys, so for exactly-once by
+    sequence ids use ordinary batches.
     """
 
     max_messages: int = 1000
     max_bytes: int = 128 * 1024
     max_delay: float = 0.001
+    by_key: bool = False
 
     def __post_init__(self) -> None:
         _integer("batching.max_messages", self.max_messages, 1, 100_000)
         _integer("batching.max_bytes", self.max_bytes, 1, 64 * 1024 * 1024)
         _duration("batching.max_delay", self.max_delay, maximum=60.0)
+        _instance("batching.by_key", self.by_key, bool, "True or False")
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,6 +185,9 @@ class ClientConfig:
     `max_rejected_requests`: rejections within 60 s after which a connection is replaced (rule CONN-15).
     `initial_backoff`, `max_backoff`: seconds between attempts to reconnect.
     `max_message_size`: bytes; used until the broker announces its own limit.
+    `memory_limit`: bytes of payload that all producers together hold in messages that are neither confirmed
+    nor failed, 64 MiB as in the Java client; None for no limit. A single larger message is taken when nothing
+    else is held. Metadata does not count, nor does what compression saves.
     `listener_name`: which of a broker's advertised listeners lookups ask for; None for its default.
     `max_announced_message_size`: bytes; the largest limit that a broker is believed. One frame of that size
     may be held in memory, whoever sends it; frames above it end the connection.
@@ -202,6 +212,7 @@ class ClientConfig:
     max_message_size: int = 5 * 1024 * 1024
     max_announced_message_size: int = 64 * 1024 * 1024
     listener_name: str | None = None
+    memory_limit: int | None = 64 * 1024 * 1024
     max_partitions: int = 10_000
     broker_hosts: tuple[str, ...] | None = None
 
@@ -219,6 +230,8 @@ class ClientConfig:
         _integer("max_message_size", self.max_message_size, 1024, 2**31 - 1 - 10_240)
         _integer("max_announced_message_size", self.max_announced_message_size, 1024, 2**31 - 1 - 10_240)
         _optional_text("listener_name", self.listener_name)
+        if self.memory_limit is not None:
+            _integer("memory_limit", self.memory_limit, 1, MAX_UINT63)
         _integer("max_partitions", self.max_partitions, 1, 2**31 - 1)
         if self.broker_hosts is not None:
             _host_names("broker_hosts", self.broker_hosts)
@@ -285,7 +298,7 @@ class ProducerSpec:
         _instance("batching", self.batching, (BatchingPolicy, type(None)), "a BatchingPolicy or None")
         _instance("compression", self.compression, CompressionType, "a CompressionType")
         if self.initial_sequence_id is not None:
-            _integer("initial_sequence_id", self.initial_sequence_id, -1, MAX_UINT63)
+            _integer("initial_sequence_id", self.initial_sequence_id, -1, MAX_UINT63 - 1)
         _text_mapping("properties", self.properties)
         if isinstance(self.routing, type) or not (
             isinstance(self.routing, RoutingMode) or callable(self.routing)
@@ -401,6 +414,16 @@ class ConsumerSpec:
         _text_mapping("properties", self.properties)
 
 
+NO_REPLICATION = ("__local__",)
+"""For `replicate_to`: the message stays in the cluster it is sent to."""
+
+
+def _clusters(value: object) -> tuple[str, ...]:
+    if isinstance(value, (tuple, list)) and all(isinstance(name, str) and name.strip() for name in value):
+        return tuple(value)
+    raise InvalidMessage(f"replicate_to: a tuple of names of clusters, not {value!r}")
+
+
 class OutgoingMessage:
     """A message to send: payload and what goes with it.
 
@@ -409,6 +432,8 @@ class OutgoingMessage:
     for key-shared dispatch. `event_time`: milliseconds since 1970, the application's own. `sequence_id`: the
     application's own id; it is sent as given and does not move the producer's counter (rule PROD-38).
     `deliver_at`: milliseconds since 1970 before which a shared subscription does not get it.
+    `replicate_to`: names of the clusters it is replicated to, `NO_REPLICATION` for none but its own; empty
+    for what the namespace says. Messages of different ones do not share a batch, which has but one list.
     A `payload` of None is a null value, which compaction takes as "delete this key".
 
     Raises `InvalidMessage` for a field of a wrong type or out of range.
@@ -436,7 +461,7 @@ class OutgoingMessage:
         event_time: int = 0,
         sequence_id: int | None = None,
         deliver_at: int | None = None,
-        replicate_to: tuple[str, ...] = (),
+        replicate_to: Sequence[str] = (),
     ) -> None:
         if payload is not None and type(payload) is not bytes:
             if not isinstance(payload, (bytes, bytearray, memoryview)):
@@ -449,6 +474,8 @@ class OutgoingMessage:
             key = b64encode(key).decode("ascii")
             self.has_base64_key = True
         if properties:
+            if type(properties) is not dict and not isinstance(properties, Mapping):
+                raise InvalidMessage(f"properties: a mapping of text to text, not {properties!r}")
             for name, value in properties.items():
                 if not isinstance(name, str) or not isinstance(value, str):
                     raise InvalidMessage(
@@ -472,7 +499,7 @@ class OutgoingMessage:
         self.event_time = event_time
         self.sequence_id = sequence_id
         self.deliver_at = deliver_at
-        self.replicate_to = replicate_to
+        self.replicate_to = _clusters(replicate_to) if replicate_to else ()
 
     def __repr__(self) -> str:
         size = "null" if self.payload is None else f"{len(self.payload)} bytes"

@@ -88,6 +88,10 @@ class ProducerQueueIsFull(LocalProtocolError):
     retryable = True
 
 
+class MemoryBufferIsFull(ProducerQueueIsFull):
+    """The payloads of unconfirmed messages fill the client's `memory_limit`; otherwise the same (PROD-59)."""
+
+
 class ClosedError(LocalProtocolError):
     """The client, producer or consumer is closed, or can never work again; the text says why."""
 

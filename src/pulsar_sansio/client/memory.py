@@ -1,0 +1,179 @@
+"""`MemoryLimit`: the bytes of payload that all producers of a client hold together (rule PROD-59, CFG-021).
+
+A payload counts from the moment it is taken until its ticket is settled, however that happens; not its
+metadata, nor what compression saves. Whoever takes counts here, whoever settles gives back, so that at rest
+nothing is held (INV-P7).
+
+One message may be larger than the whole limit: it is taken when nothing else is held.
+
+Producers that find no room stand in one line, in the order in which they were refused first, and keep their
+place until they have got something. While one of them has not been told of room, nobody behind it gets any,
+so that a large message is not overtaken for ever by small ones. Who was told and does not come (its task was
+cancelled) holds up nobody.
+
+An open batch takes payloads by a short way that does not ask here. It is lent the bytes that it may take so;
+what it has not used is called back before anybody is refused.
+"""
+
+from collections.abc import Callable, Sequence
+from itertools import accumulate
+from typing import Protocol
+
+from ..model.config import OutgoingMessage
+
+UNLIMITED = 2**62
+"""More than any memory."""
+
+
+class Borrower(Protocol):
+    """Who was lent bytes."""
+
+    def give_back(self) -> None:
+        """Return what is not used, by `returned`."""
+        ...
+
+
+def payload_size(message: bytes | OutgoingMessage) -> int:
+    """Bytes that a message counts. What is no message counts nothing: it is going to be refused."""
+    if isinstance(message, bytes):
+        return len(message)
+    payload = message.payload if isinstance(message, OutgoingMessage) else None
+    return len(payload) if payload else 0
+
+
+class Waiting:
+    """A producer's place in the line."""
+
+    __slots__ = ("need", "tell", "told")
+
+    def __init__(self) -> None:
+        self.need = 0
+        """Bytes that it did not get."""
+        self.tell: Callable[[], None] | None = None
+        self.told = False
+        """It knows that there is room, and has not come back yet."""
+
+
+class MemoryLimit:
+    """One client's. `limit`: bytes; None for no limit. Producers are known by their handles."""
+
+    __slots__ = ("_borrowers", "_line", "blocked", "free", "limit", "turn")
+
+    def __init__(self, limit: int | None) -> None:
+        self.limit = UNLIMITED if limit is None else limit
+        self.free = self.limit
+        """Bytes that may still be taken or lent; below 0 while one message is larger than the limit."""
+        self.blocked = False
+        """Somebody waits, and was not told of room: nobody else gets any."""
+        self.turn = 0
+        """The handle of who takes several messages one after the other, and keeps its place meanwhile."""
+        self._line: dict[int, Waiting] = {}
+        self._borrowers: dict[Borrower, None] = {}
+
+    @property
+    def held(self) -> int:
+        """Bytes of the messages that are taken and not settled."""
+        self._call_back()
+        return self.limit - self.free
+
+    # --- taking ---
+
+    def take(self, handle: int, size: int, tell: Callable[[], None]) -> bool:
+        """Count `size` bytes more. False, and nothing has changed but the place in the line, where there is
+        no room: `tell` is called when there is."""
+        if (self.blocked and not self._is_first(handle)) or not self._has_room(size):
+            self.wait(handle, size, tell)
+            return False
+        self.free -= size
+        waiting = self._line.get(handle)
+        if waiting is not None and waiting.told:  # else it is still to be told
+            del self._line[handle]
+        return True
+
+    def fitting(self, handle: int, messages: Sequence[bytes | OutgoingMessage]) -> int:
+        """How many of these messages `take` would take one after the other, while it is this one's `turn`."""
+        if not messages or (self.blocked and not self._is_first(handle)):
+            return 0
+        sizes = list(map(payload_size, messages))
+        if sum(sizes) > self.free:
+            self._call_back()
+            count = sum(together <= self.free for together in accumulate(sizes))
+            return count or (1 if self.free == self.limit else 0)
+        return len(messages)
+
+    def _has_room(self, size: int) -> bool:
+        if size <= self.free:
+            return True
+        self._call_back()
+        return size <= self.free or self.free == self.limit
+
+    def wait(self, handle: int, size: int, tell: Callable[[], None]) -> None:
+        """Who asked for `size` bytes waits for them, in its place."""
+        waiting = self._line.setdefault(handle, Waiting())
+        waiting.need, waiting.tell, waiting.told = size, tell, False
+        self.blocked = True
+
+    def leave(self, handle: int, tell: Callable[[], None] | None = None) -> None:
+        """It does not wait any more; with `tell`, only if it is this that would be called."""
+        waiting = self._line.get(handle)
+        if waiting is not None and tell in (None, waiting.tell):
+            del self._line[handle]
+            self._look_who_waits()
+            self.tell()
+
+    # --- giving back ---
+
+    def release(self, size: int) -> None:
+        """So many bytes are settled, or were not taken after all."""
+        self.free += size
+        if self.blocked:
+            self.tell()
+
+    def tell(self) -> None:
+        """Who waits and would get what it needs is told, in the order of the line."""
+        nothing_held = self.free == self.limit
+        room = self.free
+        for waiting in self._line.values():
+            if waiting.told:
+                continue
+            if waiting.need > room and not nothing_held:
+                break
+            room -= waiting.need
+            waiting.told = True
+            assert waiting.tell is not None
+            waiting.tell()
+        self._look_who_waits()
+
+    def _is_first(self, handle: int) -> bool:
+        """Nobody before it in the line has yet to be told."""
+        if handle == self.turn:
+            return True
+        for other, waiting in self._line.items():
+            if other == handle:
+                return True
+            if not waiting.told:
+                return False
+        return False
+
+    def _look_who_waits(self) -> None:
+        self.blocked = any(not waiting.told for waiting in self._line.values())
+
+    # --- lending ---
+
+    def lend(self, borrower: Borrower, size: int) -> int:
+        """Up to `size` bytes to be used without asking."""
+        lent = 0 if self.blocked else min(size, self.free)
+        if lent <= 0:
+            return 0
+        self.free -= lent
+        self._borrowers[borrower] = None
+        return lent
+
+    def returned(self, borrower: Borrower, unused: int) -> None:
+        """What of it was not used; the rest is taken."""
+        self._borrowers.pop(borrower, None)
+        self.release(unused)
+
+    def _call_back(self) -> None:
+        for borrower in list(self._borrowers):
+            borrower.give_back()
