@@ -15,7 +15,9 @@ The names below are the public ones; everything else may change.
 """
 
 from .broker import (
+    BACKLOG_QUOTA_POLICIES,
     AlreadyThere,
+    BacklogQuota,
     Broker,
     BrokerConfig,
     MemoryStore,
@@ -129,7 +131,9 @@ __all__ = [
     "broker_outputs",
     "client_outputs",
     # the broker
+    "BACKLOG_QUOTA_POLICIES",
     "AlreadyThere",
+    "BacklogQuota",
     "Broker",
     "BrokerConfig",
     "MemoryStore",

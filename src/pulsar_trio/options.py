@@ -183,6 +183,9 @@ class BrokerOptions(TypedDict, total=False):
     failover_delay: float
     entries_per_turn: int
     key_shared_look_ahead: int
+    delayed_delivery: bool
+    delayed_delivery_tick: float
+    delayed_delivery_strict: bool
     reached_end_of_topic: str
 
 

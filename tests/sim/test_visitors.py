@@ -8,6 +8,7 @@ import pytest
 from pulsar_sansio.broker import subscribing
 from pulsar_sansio.broker.subscription import Subscription
 from pulsar_sansio.broker.topic import Topic
+from pulsar_sansio.model.errors import TopicTerminated
 from pulsar_sansio.sim import Outcome
 from pulsar_sansio.sim.administrator import Administrator
 from pulsar_sansio.sim.profile import EndPlan, Profile
@@ -105,7 +106,7 @@ def test_a_broker_that_goes_on_behind_the_end_is_noticed(monkeypatch: pytest.Mon
 
     def terminate(self: Topic) -> None:
         ends.append(self.log.end)
-        self.disconnect_producers()
+        self.producers.send_away(TopicTerminated("ended"))
 
     monkeypatch.setattr(Topic, "terminate", terminate)
     profile = ending()

@@ -76,7 +76,7 @@ CURSOR = {
 }
 
 LEFT_OUT = {
-    *("msgChunkPublished", "chunkedMessageRate", "msgRateRedeliver", "messageAckRate", "msgRateExpired"),
+    *("chunkedMessageRate", "msgRateRedeliver", "messageAckRate", "msgRateExpired"),
     *("avgMessagesPerEntry", "nonContiguousDeletedMessagesRangesSerializedSize", "lastLedgerSwitchTimestamp"),
     *("drainingHashesCount", "drainingHashesClearedTotal", "drainingHashesUnackedMessages"),
 }

@@ -9,11 +9,13 @@ from .config import BrokerConfig
 from .inspection import StatsOptions
 from .mistakes import AlreadyThere, NoSuchThing, StillInUse, WrongKind
 from .ownership import Elsewhere, Owner
-from .policies import Policies
+from .policies import BACKLOG_QUOTA_POLICIES, BacklogQuota, Policies
 from .store import MemoryStore, Store, StoredState
 
 __all__ = [
+    "BACKLOG_QUOTA_POLICIES",
     "AlreadyThere",
+    "BacklogQuota",
     "Broker",
     "BrokerConfig",
     "Elsewhere",

@@ -125,6 +125,14 @@ class Administration(TopicAdministration):
         self.context.now = now
         scope = self._policy_scope(scope)
         changed = self.policies.get(scope, Policies()).with_policies(values)
+        if not changed.retention_exceeds_quotas:
+            kind = "topic" if "://" in scope else "namespace"
+            raise InvalidConfiguration(
+                f"Retention Quota must exceed configured backlog quota for {kind}."
+                if any(name.startswith("retention") for name in values)
+                else f"Backlog Quota exceeds configured retention quota for {kind}. "
+                "Please increase retention quota and retry"
+            )
         self.policies[scope] = changed
         self.journal.records.append(PoliciesSaved(scope, changed))
         for topic in list(self.all_topics.values()):

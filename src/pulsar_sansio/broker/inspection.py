@@ -49,6 +49,8 @@ def counted(topics: Iterable[AnyTopic]) -> Iterable[Counted]:
 def topic_stats(topic: AnyTopic, rates: Rates, options: StatsOptions) -> dict[str, Any]:
     persistent = isinstance(topic, Topic)
     broker = topic.broker
+    unlimited = -1 if persistent else 0
+    of_size, of_time = topic.policies.backlog_quota_size, topic.policies.backlog_quota_time
     rate = rates.of(topic)
     messages_in, bytes_in, messages_out, bytes_out = topic.counters()
     subscriptions = {
@@ -60,6 +62,7 @@ def topic_stats(topic: AnyTopic, rates: Rates, options: StatsOptions) -> dict[st
         "msgThroughputIn": rate.bytes_in,
         "msgRateOut": rate.messages_out,
         "msgThroughputOut": rate.bytes_out,
+        "msgChunkPublished": isinstance(topic, Topic) and topic.chunk_published,
         "bytesInCounter": bytes_in,
         "msgInCounter": messages_in,
         "systemTopicBytesInCounter": 0,
@@ -69,8 +72,8 @@ def topic_stats(topic: AnyTopic, rates: Rates, options: StatsOptions) -> dict[st
         "averageMsgSize": rate.bytes_in / rate.messages_in if rate.messages_in else 0.0,
         "storageSize": topic.log.size if isinstance(topic, Topic) else 0,
         "backlogSize": max((each["backlogSize"] for each in subscriptions.values()), default=0),
-        "backlogQuotaLimitSize": -1 if persistent else 0,
-        "backlogQuotaLimitTime": -1 if persistent else 0,
+        "backlogQuotaLimitSize": of_size.limit_size if of_size is not None else unlimited,
+        "backlogQuotaLimitTime": of_time.limit_time if of_time is not None else unlimited,
         "oldestBacklogMessageAgeSeconds": -1 if persistent else 0,
         "publishRateLimitedTimes": 0,
         "earliestMsgPublishTimeInBacklogs": _earliest(subscriptions.values()),
@@ -225,12 +228,7 @@ def _first_unacknowledged(subscription: Subscription) -> int:
 def _backlog_size(subscription: Subscription) -> int:
     """Bytes from the mark-delete position to the end, acknowledged ones among them, as Pulsar reckons it."""
     log = subscription.topic.log
-    first = max(subscription.cursor.mark_delete + 1, log.first)
-    size = sum(ledger.size for ledger in log.ledgers if ledger.first >= first)
-    within = log.ledger_at(first)
-    if within.first < first:
-        size += sum(len(entry.data) for entry in within.entries[first - within.first :])
-    return size
+    return log.size_from(max(subscription.cursor.mark_delete + 1, log.first))
 
 
 def _consumer_stats(subscription: AnySubscription, consumer: Consumer, rates: Rates) -> dict[str, Any]:

@@ -179,6 +179,14 @@ class ManagedLedger:
             self.special = {offset: entry for offset, entry in self.special.items() if offset >= self.first}
         return tuple(removed)
 
+    def size_from(self, first: int) -> int:
+        """Bytes of all entries from an offset on."""
+        size = sum(ledger.size for ledger in self.ledgers if ledger.first >= first)
+        within = self.ledger_at(first)
+        if within.first < first:
+            size += sum(len(entry.data) for entry in within.entries[first - within.first :])
+        return size
+
     # --- reading --------------------------------------------------------------------------------------
 
     def find_publish_time(self, publish_time: int) -> int:

@@ -14,7 +14,7 @@ from .consumer import Consumer, SubType
 from .dispatch import ConflictingConsumer
 from .key_hash import AutoSplit, Selector, Sticky, slot_of, sticky_key
 from .policies import Policies
-from .producers import Producer, Producers
+from .producers import Producer, Producers, going_away
 from .publish_checks import check_message
 from .store import EntryAdded
 
@@ -246,13 +246,9 @@ class VolatileTopic:
     def producer_left(self, producer: Producer) -> None:
         self.producers.leave(producer)
 
-    def disconnect_producers(self) -> None:
-        for producer in [*self.producers.by_name.values(), *self.producers.waiting]:
-            producer.connection.close_producer(producer)
-
     def unload(self) -> None:
         """Disconnect everybody."""
-        self.disconnect_producers()
+        self.producers.send_away(going_away())
         for subscription in list(self.subscriptions.values()):
             subscription.unload()
 

@@ -10,6 +10,32 @@ from dataclasses import dataclass, fields, replace
 from ..model.errors import InvalidConfiguration
 from .config import BrokerConfig
 
+BACKLOG_QUOTA_POLICIES = ("producer_request_hold", "producer_exception", "consumer_backlog_eviction")
+"""What may happen when a backlog quota is exceeded (rules STORE-35 to STORE-37)."""
+
+
+@dataclass(frozen=True, slots=True)
+class BacklogQuota:
+    """How much may be unacknowledged. `limit_size` (bytes), below 0 no limit; `limit_time` (seconds), 0 and
+    below no limit; `policy`: one of `BACKLOG_QUOTA_POLICIES`.
+
+    Raises `InvalidConfiguration`.
+    """
+
+    policy: str
+    limit_size: int = -1
+    limit_time: int = -1
+
+    def __post_init__(self) -> None:
+        if self.policy not in BACKLOG_QUOTA_POLICIES:
+            raise InvalidConfiguration(
+                f"policy of a backlog quota: {', '.join(BACKLOG_QUOTA_POLICIES)}; not {self.policy!r:.100}"
+            )
+        for name in ("limit_size", "limit_time"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or abs(value) >= 2**63:
+                raise InvalidConfiguration(f"backlog quota's {name}: a whole number, not {value!r:.100}")
+
 
 @dataclass(frozen=True, slots=True)
 class Policies:
@@ -23,6 +49,8 @@ class Policies:
     `delayed_delivery`: whether Shared and Key_Shared keep messages back until their time, of which they may
     be ahead by `delayed_delivery_tick` (seconds); `delayed_delivery_max` (seconds): messages that want to
     wait longer are refused, 0 is no limit.
+    `backlog_quota_size`, `backlog_quota_time`: what the backlog may be in bytes and in age. Of each only the
+    limit that its name says counts; retention has to keep more than either.
     """
 
     deduplication: bool | None = None
@@ -42,13 +70,18 @@ class Policies:
     delayed_delivery: bool | None = None
     delayed_delivery_tick: float | None = None
     delayed_delivery_max: float | None = None
+    backlog_quota_size: BacklogQuota | None = None
+    backlog_quota_time: BacklogQuota | None = None
 
     def with_policy(self, name: str, value: object) -> "Policies":
         """A copy with one policy changed; None removes it. Raises `InvalidConfiguration`."""
         kind = _KINDS.get(name)
         if kind is None:
             raise InvalidConfiguration(f"no such policy: {name!r}; there are {', '.join(_KINDS)}")
-        if value is not None:
+        if kind is BacklogQuota:
+            if value is not None and not isinstance(value, BacklogQuota):
+                raise InvalidConfiguration(f"policy {name}: a BacklogQuota, not {value!r:.200}")
+        elif value is not None:
             most = _MOST.get(name, 2**63 - 1)
             wrong = not isinstance(value, bool) if kind is bool else isinstance(value, bool)
             allowed = (int, float) if kind is float else kind
@@ -65,6 +98,16 @@ class Policies:
         for name, value in values.items():
             changed = changed.with_policy(name, value)
         return changed
+
+    @property
+    def retention_exceeds_quotas(self) -> bool:
+        """Whether retention keeps more than may be backlog; a limit that is not there is exceeded by none."""
+        size, time = self.retention_size or 0, self.retention_time or 0
+        return not any(
+            (size > 0 and quota.limit_size >= size) or (time > 0 and quota.limit_time >= time)
+            for quota in (self.backlog_quota_size, self.backlog_quota_time)
+            if quota is not None
+        )
 
     def over(self, below: "Policies") -> "Policies":
         """These policies where they say something, `below` where not."""
@@ -100,6 +143,8 @@ _MOST = {"auto_topic_partitions": 10_000}
 
 def _kind(annotation: object) -> type:
     text = str(annotation)
+    if "BacklogQuota" in text:
+        return BacklogQuota
     return bool if "bool" in text else float if "float" in text else int
 
 

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from ..model.errors import PersistenceError, ProducerBusy, ProducerFenced
+from ..model.errors import BrokerError, PersistenceError, ProducerBusy, ProducerFenced, ServiceNotReady
 from ..wire import proto
 
 if TYPE_CHECKING:
@@ -21,6 +21,11 @@ MODE_NAMES = {
     proto.WaitForExclusive: "WaitForExclusive",
     proto.ExclusiveWithFencing: "ExclusiveWithFencing",
 }
+
+
+def going_away() -> ServiceNotReady:
+    """What a producer that waits for its turn gets when the topic is unloaded or deleted."""
+    return ServiceNotReady("Topic is temporarily unavailable")
 
 
 class NameTaken(ProducerBusy):
@@ -193,11 +198,21 @@ class Producers:
             producer.connection.fence_producer(producer)
         self.by_name.clear()
         self.exclusive = None
+        self._refuse_waiting(ProducerFenced("Fenced out by another producer"))
+
+    def _refuse_waiting(self, refusal: BrokerError) -> None:
         waiting, self.waiting = self.waiting, deque()
         for producer in waiting:
-            producer.connection.refuse_waiting_producer(
-                producer, ProducerFenced("Fenced out by another producer")
-            )
+            producer.connection.refuse_waiting_producer(producer, refusal)
+
+    def send_away(self, refusal: BrokerError) -> None:
+        """CLOSE_PRODUCER to each, after the receipts of what it sent; who waits for its turn is refused.
+
+        The Java broker refuses only the first of those that wait, and the others wait for ever.
+        """
+        self._refuse_waiting(refusal)
+        for producer in list(self.by_name.values()):
+            producer.connection.close_producer(producer)
 
     def leave(self, producer: Producer) -> None:
         """The producer is gone; the first of the waiting may become the exclusive one."""

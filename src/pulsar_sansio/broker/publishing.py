@@ -14,6 +14,7 @@ from ..model.errors import (
     TopicTerminated,
 )
 from ..wire import Send, encode_send_receipt, proto
+from . import quotas
 from .connection import Connection, Handler, Reserved, Type
 from .lookups import check_name, check_properties, code, parse_topic
 from .producers import MODE_NAMES, NameTaken, Producer
@@ -62,6 +63,8 @@ def _create(connection: Connection, command: proto.CommandProducer, topic: "AnyT
     """Raises the refusal. `probe`: a connection in the way may be asked for a sign of life first."""
     broker = connection.broker
     policies = topic.policies
+    if isinstance(topic, Topic):
+        quotas.check(topic)
     limit = policies.max_producers
     if limit and len(topic.producers.by_name) >= limit:
         raise ProducerBusy("Topic reached max producers limit")

@@ -11,13 +11,14 @@ from ..model.errors import PersistenceError, TopicTerminated
 from ..model.topic_name import TopicName
 from ..wire import MessageMetadata, Send
 from ..wire.fields import signed_64
+from . import quotas
 from .consumer import Consumer
 from .cursor import Cursor
 from .entry import entry_metadata
 from .key_hash import Sticky
 from .ledger import ManagedLedger, Retention
 from .policies import Policies
-from .producers import Deduplication, Producer, Producers
+from .producers import Deduplication, Producer, Producers, going_away
 from .publish_checks import check_message, chunked_message, is_last_chunk
 from .store import (
     CursorSaved,
@@ -60,6 +61,7 @@ class Topic:
         """Another broker serves it: nothing is confirmed any more."""
         self.messages_in = 0
         self.bytes_in = 0
+        self.chunk_published = False
         self.out_of_deleted = (0, 0)
         """Messages and bytes delivered by subscriptions that are gone."""
         self._pending: deque[tuple[Producer, int, int | None, int | None, int, int]] = deque()
@@ -149,6 +151,7 @@ class Topic:
         if len(ledger.entries) >= config.ledger_max_entries or ledger.size >= config.ledger_max_bytes:
             self._roll()
         chunk_of = chunked_message(metadata)
+        self.chunk_published |= chunk_of is not None
         entry = log.append(
             self.name, data, messages, metadata.publish_time, metadata.deliver_at_time, chunk_of
         )
@@ -264,19 +267,26 @@ class Topic:
         """Message TTL: entries older than it count as acknowledged (rule STORE-32)."""
         ttl = self.policies.message_ttl
         if ttl:
-            oldest = self.broker.wall_time - round(ttl * 1000)
-            mark_delete = self.log.find_publish_time(oldest) - 1
-            for subscription in list(self.subscriptions.values()):
-                before = subscription.backlog
-                moved = subscription.skip_up_to(mark_delete)
-                subscription.expired += before - subscription.backlog
-                subscription.expired_at = self.context.now
-                if moved and subscription.dispatcher is not None:
-                    subscription.dispatcher.dispatch()
+            self.expire_before(self.broker.wall_time - round(ttl * 1000))
+
+    def expire_before(self, oldest: int) -> None:
+        """Entries published before that (ms) count as acknowledged by every subscription."""
+        before = {each: each.backlog for each in self.subscriptions.values()}
+        self.skip_everywhere(self.log.find_publish_time(oldest) - 1)
+        for subscription, backlog in before.items():
+            subscription.expired += backlog - subscription.backlog
+            subscription.expired_at = self.context.now
+
+    def skip_everywhere(self, mark_delete: int) -> None:
+        """Entries up to that offset count as acknowledged by every subscription."""
+        for subscription in list(self.subscriptions.values()):
+            if subscription.skip_up_to(mark_delete) and subscription.dispatcher is not None:
+                subscription.dispatcher.dispatch()
 
     def keep_house(self) -> None:
         """What happens by time alone."""
         self.expire()
+        quotas.enforce(self)
         self.purge_sequences()
         for subscription in list(self.subscriptions.values()):
             away = self.context.now - subscription.orphaned_at
@@ -314,24 +324,19 @@ class Topic:
             self.deduplication.left(producer.name, self.context.now)
             self.purge_sequences()
 
-    def disconnect_producers(self) -> None:
-        """CLOSE_PRODUCER to each, after the receipts of what it sent."""
-        for producer in [*self.producers.by_name.values(), *self.producers.waiting]:
-            producer.connection.close_producer(producer)
-
     def terminate(self) -> None:
         """No more messages: producers are told to go, consumers read to the end (BROKER-43)."""
         if self.terminated_at is None:
             self.terminated_at = self.log.end
             self.save()
-            self.disconnect_producers()
+            self.producers.send_away(TopicTerminated("Topic was already terminated"))
             for subscription in list(self.subscriptions.values()):
                 subscription.check_end_of_topic()
 
     def unload(self) -> None:
         """Disconnect everybody; they come back and find what is durable."""
         self.closing = True
-        self.disconnect_producers()
+        self.producers.send_away(going_away())
         for subscription in list(self.subscriptions.values()):
             subscription.unload()
         self.closing = False
@@ -339,7 +344,7 @@ class Topic:
     def delete(self) -> None:
         """Disconnect everybody and forget the topic."""
         self.closing = True
-        self.disconnect_producers()
+        self.producers.send_away(going_away())
         for subscription in list(self.subscriptions.values()):
             subscription.delete()
         self._sequences_moved.clear()

@@ -158,7 +158,6 @@ BUNDLES: dict[str, Any] = {"boundaries": WHOLE_BUNDLE.split("_"), "numBundles": 
 _NOT_KEPT: dict[str, Any] = {
     "auth_policies": {"namespace_auth": {}, "destination_auth": {}, "subscription_auth_roles": {}},
     "allowed_clusters": [],
-    "backlog_quota_map": {},
     "clusterDispatchRate": {},
     "topicDispatchRate": {},
     "subscriptionDispatchRate": {},

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from pulsar_sansio import NoSuchThing, Policies
+from pulsar_sansio import BACKLOG_QUOTA_POLICIES, BacklogQuota, NoSuchThing, Policies
 
 from .messages import (
     NO_CONTENT,
@@ -142,6 +142,34 @@ def _write_auto_subscription(value: Any) -> dict[str, object]:
     return {"auto_subscription_creation": truth(value.get("allowAutoSubscriptionCreation", False))}
 
 
+def _read_delays(policies: Policies) -> dict[str, Any] | None:
+    if policies.delayed_delivery is None:
+        return None
+    return {
+        "tickTime": round((policies.delayed_delivery_tick or 0) * 1000),
+        "active": policies.delayed_delivery,
+        "maxDeliveryDelayInMillis": round((policies.delayed_delivery_max or 0) * 1000),
+    }
+
+
+def _write_delays(value: Any) -> dict[str, object]:
+    if not isinstance(value, dict):
+        raise Refused(400, f"delayedDelivery has to be a JSON object, not {value!r:.200}")
+    tick = whole_number(value.get("tickTime", 0))
+    longest = whole_number(value.get("maxDeliveryDelayInMillis", 0))
+    if tick < 0 or longest < 0:
+        raise Refused(412, "delayedDelivery: tickTime and maxDeliveryDelayInMillis must be 0 or more")
+    return {
+        "delayed_delivery": truth(value.get("active", False)),
+        "delayed_delivery_tick": tick / 1000,
+        "delayed_delivery_max": longest / 1000,
+    }
+
+
+DELAYED_DELIVERY = Resource(
+    ("delayed_delivery", "delayed_delivery_tick", "delayed_delivery_max"), _read_delays, _write_delays
+)
+
 RETENTION = Resource(("retention_time", "retention_size"), _read_retention, _write_retention)
 MESSAGE_TTL = Resource(("message_ttl",), _read_seconds, _write_seconds)
 
@@ -149,6 +177,7 @@ OF_NAMESPACES: dict[str, Resource] = {
     "deduplication": _boolean("deduplication"),
     "messageTTL": MESSAGE_TTL,
     "retention": RETENTION,
+    "delayedDelivery": DELAYED_DELIVERY,
     "autoTopicCreation": Resource(
         ("auto_topic_creation", "auto_topic_partitions"), _read_auto_topic, _write_auto_topic
     ),
@@ -176,6 +205,7 @@ ENCRYPTION = Resource(
 OF_TOPICS: dict[str, Resource] = {
     "deduplicationEnabled": _boolean("deduplication"),
     "retention": RETENTION,
+    "delayedDelivery": DELAYED_DELIVERY,
     "maxProducers": _limit("maxProducers", "max_producers"),
     "maxConsumers": _limit("maxConsumers", "max_consumers"),
     "maxConsumersPerSubscription": _limit("maxConsumersPerSubscription", "max_consumers_per_subscription"),
@@ -188,10 +218,45 @@ OF_TOPICS: dict[str, Resource] = {
     "maxMessageSize": _limit("maxMessageSize", "max_message_size"),
 }
 
+# --- backlog quotas: one resource for reading, one for each in the query for writing
+
+QUOTAS = {"destination_storage": "backlog_quota_size", "message_age": "backlog_quota_time"}
+
+
+def _quota_json(quota: BacklogQuota) -> dict[str, Any]:
+    size, time = quota.limit_size, quota.limit_time
+    return {"limit": size, "limitSize": size, "limitTime": time, "policy": quota.policy}
+
+
+def _read_quotas(policies: Policies) -> dict[str, Any]:
+    found = {name: getattr(policies, field) for name, field in QUOTAS.items()}
+    return {name: _quota_json(quota) for name, quota in found.items() if quota is not None}
+
+
+def _quota(given: Any) -> BacklogQuota:
+    if not isinstance(given, dict):
+        raise Refused(400, f"a backlog quota has to be a JSON object, not {given!r:.200}")
+    policy = given.get("policy")
+    if policy not in BACKLOG_QUOTA_POLICIES:
+        raise Refused(400, "the data validation failed. the attribute policy cannot be null")
+    size = given.get("limitSize", given.get("limit", 0))
+    return BacklogQuota(policy, whole_number(size), whole_number(given.get("limitTime", 0)))
+
+
+def _write_quotas(value: Any) -> dict[str, object]:
+    if not isinstance(value, dict) or not set(value) <= set(QUOTAS):
+        raise Refused(400, f"backlog quotas: an object of {', '.join(QUOTAS)}, not {value!r:.200}")
+    return {field: _quota(value[name]) if name in value else None for name, field in QUOTAS.items()}
+
+
+BACKLOG_QUOTAS = Resource(tuple(QUOTAS.values()), _read_quotas, _write_quotas)
+
 NAMES_IN_POLICIES = {
     "deduplicationEnabled": OF_NAMESPACES["deduplication"],
     "message_ttl_in_seconds": MESSAGE_TTL,
     "retention_policies": RETENTION,
+    "delayed_delivery_policies": DELAYED_DELIVERY,
+    "backlog_quota_map": BACKLOG_QUOTAS,
     "autoTopicCreationOverride": OF_NAMESPACES["autoTopicCreation"],
     "autoSubscriptionCreationOverride": OF_NAMESPACES["autoSubscriptionCreation"],
     "max_producers_per_topic": OF_NAMESPACES["maxProducersPerTopic"],
@@ -256,6 +321,43 @@ def _delete(scope_of: Scope, resource: Resource, broker: Administrator, request:
     return NO_CONTENT
 
 
+def _quota_of(request: Request) -> str:
+    """The field of the quota that the query names. Raises `Refused`."""
+    kind = request.query.get("backlogQuotaType", "destination_storage")
+    if kind not in QUOTAS:
+        raise Refused(404, "Not Found")
+    return QUOTAS[kind]
+
+
+def _get_quotas(scope_of: Scope, broker: Administrator, request: Request) -> Answer:
+    scope = scope_of(request)
+    with answering(_absent(scope)):
+        quotas = _read_quotas(broker.machine.policies_of(scope, request.flag("applied")))
+    if request.flag("applied"):
+        quotas = dict.fromkeys(QUOTAS, _quota_json(NO_QUOTA)) | quotas
+    return json_answer(quotas)
+
+
+NO_QUOTA = BacklogQuota("producer_request_hold")
+"""What a Java broker shows where nothing is set."""
+
+
+def _post_quota(scope_of: Scope, broker: Administrator, request: Request) -> Answer:
+    scope = scope_of(request)
+    values = {_quota_of(request): _quota(request.json())}
+    with answering(_absent(scope)):
+        broker.command(broker.machine.set_policies, scope, values)
+    return NO_CONTENT
+
+
+def _delete_quota(scope_of: Scope, broker: Administrator, request: Request) -> Answer:
+    scope = scope_of(request)
+    values = {_quota_of(request): None}
+    with answering(_absent(scope)):
+        broker.command(broker.machine.set_policies, scope, values)
+    return NO_CONTENT
+
+
 def _routes() -> list[Route]:
     routes: list[Route] = []
 
@@ -279,6 +381,10 @@ def _routes() -> list[Route]:
     add("GET", f"{topic}/messageTTL", _get, _topic_scope, MESSAGE_TTL)
     add("DELETE", f"{topic}/messageTTL", _delete, _topic_scope, MESSAGE_TTL)
     routes.append(("POST", f"{topic}/messageTTL", _post_ttl))
+    for path, scope in ((NAMESPACE, _namespace_scope), (topic, _topic_scope)):
+        routes.append(("GET", f"{path}/backlogQuotaMap", partial(_get_quotas, scope)))
+        routes.append(("POST", f"{path}/backlogQuota", partial(_post_quota, scope)))
+        routes.append(("DELETE", f"{path}/backlogQuota", partial(_delete_quota, scope)))
     return routes
 
 

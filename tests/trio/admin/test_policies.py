@@ -43,6 +43,8 @@ def test_what_is_written_is_read(resource: Any) -> None:
         {"allowAutoTopicCreation": True, "topicType": "partitioned", "defaultNumPartitions": 2},
         {"allowAutoTopicCreation": False, "topicType": "non-partitioned"},
         {"allowAutoSubscriptionCreation": True},
+        {"tickTime": 500, "active": True, "maxDeliveryDelayInMillis": 10_000},
+        {"message_age": {"limit": 5, "limitSize": 5, "limitTime": 30, "policy": "producer_exception"}},
     ]
     taken = 0
     for value in values:
@@ -58,7 +60,12 @@ def test_what_is_written_is_read(resource: Any) -> None:
     assert Policies().with_policies(dict.fromkeys(resource.fields)) == Policies()
 
 
-WRONG = {"retentionSizeInMB": "x", "allowAutoTopicCreation": 1, "allowAutoSubscriptionCreation": "x"}
+WRONG = {
+    "retentionSizeInMB": "x",
+    "tickTime": -1,
+    "allowAutoTopicCreation": 1,
+    "allowAutoSubscriptionCreation": "x",
+}
 
 
 @pytest.mark.parametrize("resource", [*OF_NAMESPACES.values(), *OF_TOPICS.values()])
@@ -71,6 +78,67 @@ def test_nonsense_is_refused(resource: Any, value: object) -> None:
 def test_values_a_java_client_may_send_for_nothing() -> None:
     assert OF_NAMESPACES["retention"].write({}) == {"retention_time": 0, "retention_size": 0}
     assert OF_NAMESPACES["autoSubscriptionCreation"].write({}) == {"auto_subscription_creation": False}
+
+
+def test_a_java_client_names_what_it_changes_of_delayed_delivery() -> None:
+    assert OF_NAMESPACES["delayedDelivery"].write({"active": False}) == {
+        "delayed_delivery": False,
+        "delayed_delivery_tick": 0,
+        "delayed_delivery_max": 0,
+    }
+
+
+@pytest.mark.parametrize("path", [f"{NAMESPACES}/default", TOPIC])
+async def test_backlog_quotas(broker: EmbeddedBroker, path: str) -> None:
+    """As a real Pulsar answers, which suite/test_quotas.py shows."""
+    hold = {"limitSize": 1000, "limitTime": 0, "policy": "producer_request_hold"}
+    evict = {"limitSize": 0, "limitTime": 30, "policy": "consumer_backlog_eviction"}
+    assert ask(broker, "GET", f"{path}/backlogQuotaMap") == (200, {})
+    assert ask(broker, "POST", f"{path}/backlogQuota", hold) == (204, None)
+    assert ask(broker, "POST", f"{path}/backlogQuota?backlogQuotaType=message_age", evict) == (204, None)
+    both = {"destination_storage": {"limit": 1000, **hold}, "message_age": {"limit": 0, **evict}}
+    assert ask(broker, "GET", f"{path}/backlogQuotaMap") == (200, both)
+    assert ask(broker, "DELETE", f"{path}/backlogQuota") == (204, None)
+    _, left = ask(broker, "GET", f"{path}/backlogQuotaMap")
+    assert set(left) == {"message_age"}
+    _, applied = ask(broker, "GET", f"{TOPIC}/backlogQuotaMap?applied=true")
+    assert applied["destination_storage"]["limitSize"] == -1
+    assert applied["message_age"] == both["message_age"]
+
+
+@pytest.mark.parametrize(
+    ("query", "body", "status"),
+    [
+        ("", {"limitSize": 5}, 400),
+        ("", {"limitSize": 5, "policy": "drop_everything"}, 400),
+        ("", {"limitSize": "x", "policy": "producer_exception"}, 400),
+        ("", "x", 400),
+        ("?backlogQuotaType=nonsense", {"limitSize": 5, "policy": "producer_exception"}, 404),
+    ],
+)
+async def test_backlog_quotas_that_cannot_be(
+    broker: EmbeddedBroker, query: str, body: object, status: int
+) -> None:
+    for path in (f"{NAMESPACES}/default", TOPIC):
+        assert ask(broker, "POST", f"{path}/backlogQuota{query}", body)[0] == status
+
+
+async def test_a_quota_and_a_retention_that_contradict_each_other(broker: EmbeddedBroker) -> None:
+    path = f"{NAMESPACES}/default"
+    quota = {"limitSize": 2_000_000, "policy": "producer_exception"}
+    keep = {"retentionTimeInMinutes": 1, "retentionSizeInMB": 1}
+    assert ask(broker, "POST", f"{path}/retention", keep) == (204, None)
+    assert ask(broker, "POST", f"{path}/backlogQuota", quota) == (
+        412,
+        "Backlog Quota exceeds configured retention quota for namespace. Please increase retention quota "
+        "and retry",
+    )
+    assert ask(broker, "DELETE", f"{path}/retention") == (204, None)
+    assert ask(broker, "POST", f"{path}/backlogQuota", quota) == (204, None)
+    assert ask(broker, "POST", f"{path}/retention", keep) == (
+        412,
+        "Retention Quota must exceed configured backlog quota for namespace.",
+    )
 
 
 async def test_a_topics_policy_goes_before_its_namespaces(broker: EmbeddedBroker) -> None:
