@@ -80,6 +80,15 @@ def test_the_last_receipt_confirms_it_and_its_id_names_the_first_chunk() -> None
     assert second == 1
 
 
+def test_of_a_duplicate_the_place_is_not_known() -> None:
+    """With deduplication a broker stores all chunks again but the last."""
+    script, producer, link = started(chunk_max_message_size=4)
+    send(script, producer, OutgoingMessage(b"0123456789", sequence_id=0))
+    script.feed(link, frame_receipt(0, 7, 10), frame_receipt(0, 7, 11), frame_receipt(0, -1, -1))
+    (message_id,) = script.expect_one(Receipts).message_ids
+    assert (message_id, message_id.first_chunk) == (MessageId(-1, -1), None)
+
+
 def test_it_counts_as_one_message_however_many_chunks_there_are() -> None:
     script, producer, link = started(chunk_max_message_size=1, max_pending_messages=2)
     send(script, producer, bytes(100))

@@ -266,6 +266,8 @@ class Window:
             self._first_chunk = first_chunk or (ledger_id, entry_id)
             return
         self._first_chunk = None
+        if ledger_id < 0:
+            first_chunk = None  # it was stored before; the chunks of this time are part of nothing
         if entry.tickets is not None:
             self._confirm_key_batch(entry, ledger_id, entry_id)
             ticket = -1
