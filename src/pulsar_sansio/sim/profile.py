@@ -13,7 +13,7 @@ from .clock import MICROSECOND, MILLISECOND, SECOND
 from .faults import FAULTS
 from .streams import Stream, Streams
 
-MOST_FAULTS = 100
+MOST_FAULTS = 40
 """Of one seed, about: a long storm shows no more than a short one, and costs as much as many other seeds."""
 
 LONGEST_STAY = 20 * SECOND
@@ -223,16 +223,18 @@ def draw(streams: Streams, faults: bool = True, messages: int | None = None) -> 
         fault_gap=0,
         store_delay=draw.spread(50, 20_000) * MICROSECOND,
     )
-    total = messages if messages is not None else draw.spread(12, 96)
+    total = messages if messages is not None else draw.spread(16, 96)
     count = draw.between(1, 3)
-    for _ in range(count):
+    for index in range(count):
         sender = _producer(draw, profile, max(1, total // count))
+        if index < topics:
+            sender.topic = index  # a topic that nobody sends to shows little
         if messages is None:
             sender.messages *= _usual_batch(sender)
         profile.producers.append(sender)
     for index, plan in enumerate(subscriptions):
         several = plan.kind is not SubscriptionType.EXCLUSIVE
-        for _ in range(draw.between(1, 3) if several else draw.weighted([(1, 5), (2, 1)])):
+        for _ in range(draw.weighted([(1, 3), (2, 2), (3, 1)] if several else [(1, 5), (2, 1)])):
             profile.consumers.append(_consumer(draw, profile, index))
     if profile.lingers:
         profile.run_time = min(profile.run_time, LONGEST_STAY)
@@ -258,7 +260,7 @@ def _draw_visitors(draw: Stream, profile: Profile) -> None:
                 topic=draw.below(profile.topics),
                 durable=draw.chance(500),
                 stay=draw.spread(20 * MILLISECOND, 3 * SECOND),
-                queue=draw.choice([1, 3, 100, 100]),
+                queue=draw.choice([1, 10, 100, 1000]),
             )
         )
 
@@ -282,7 +284,7 @@ def _producer(draw: Stream, profile: Profile, messages: int) -> ProducerPlan:
     batching = None
     if draw.chance(900):
         batching = BatchingPolicy(
-            max_messages=draw.choice([2, 8, 24, 24]),
+            max_messages=draw.choice([2, 8, 20, 20]),
             max_bytes=draw.choice([500, 4096, 128 * 1024]),
             max_delay=draw.choice([0.0, 0.001, 0.02, 0.5]),
         )
@@ -322,17 +324,22 @@ def _usual_batch(plan: ProducerPlan) -> int:
 
 
 def _consumer(draw: Stream, profile: Profile, subscription: int) -> ConsumerPlan:
+    topic = profile.subscriptions[subscription].topic
+    queue = draw.choice([1, 2, 5, 10, 10, 100, 1000])
+    if draw.chance(800):
+        # In entries: a queue that is smaller than one asks for more after every few messages.
+        queue *= max((_usual_batch(plan) for plan in profile.producers if plan.topic == topic), default=1)
     return ConsumerPlan(
         client=draw.below(profile.clients),
-        topic=profile.subscriptions[subscription].topic,
+        topic=topic,
         subscription=subscription,
-        queue=draw.choice([1, 3, 10, 50, 50, 1000, 1000]),
+        queue=queue,
         receipts=draw.chance(400),
         batch_index=draw.chance(500),
-        group_time=draw.choice([0.0, 0.01, 0.1, 0.1, 1.0]),
+        group_time=draw.choice([0.0, 0.01, 0.01, 0.1, 0.1, 0.1, 1.0]),
         group_size=draw.choice([2, 20, 1000]),
         nack_delay=draw.choice([0.0, 0.1, 1.0]),
-        nack_permille=draw.choice([0, 0, 50, 300]),
+        nack_permille=draw.choice([0, 0, 20, 50, 200]),
         keep_permille=draw.choice([0, 0, 100, 500]),
         cumulative_permille=draw.choice([0, 100, 1000]),
         redeliver_permille=draw.choice([0, 0, 20]),
