@@ -1,4 +1,5 @@
-"""The administrator of a world: ends topics for good, or deletes them under everybody's feet.
+"""The administrator of a world: gives topics more partitions, ends them for good, or deletes them under
+everybody's feet.
 
 Owns what was asked of which topic and what was answered. What a deleted topic held may be gone: nobody can
 demand it any more, and who comes back finds an empty one. A topic that is terminated takes nothing more:
@@ -32,10 +33,14 @@ class Administrator:
         for plan in self._plans:
             act = self._delete if plan.deleted else self._end
             self.world.clock.after(plan.after, act, self.world.topics[plan.topic])
+        for name, partitioned in zip(self.world.partitioned, self.world.profile.partitioned, strict=True):
+            for growth in partitioned.growth:
+                self.world.clock.after(growth.after, self._grow, name, growth.partitions)
 
     def booted(self, node: "BrokerNode") -> None:
-        """Where topics are deleted, so is the subscription that keeps a log whole: everything is retained."""
-        if any(plan.deleted for plan in self._plans):
+        """Where topics are deleted, so is the subscription that keeps a log whole, and new partitions have
+        none: everything is retained."""
+        if any(plan.deleted for plan in self._plans) or self.world.partitioned:
             assert node.broker is not None
             node.command(node.broker.set_policy, "public/default", "retention_time", -1.0)
 
@@ -43,6 +48,8 @@ class Administrator:
         """Whatever was ended is ended now, for good."""
         for topic in sorted(self._asked):
             self.world.clock.after(0, self._end_for_good, topic)
+        for topic in self.world.topics[self.world.profile.topics :]:
+            self.world.clock.after(0, self._create, topic)
 
     def has_ended(self, topic: str) -> bool:
         """Whether anybody may be told that it has."""
@@ -57,6 +64,25 @@ class Administrator:
     @property
     def done(self) -> bool:
         return self._asked == set(self.ends)
+
+    def _grow(self, name: str, partitions: int) -> None:
+        if self.world.healed:
+            return
+        self.world.count_fault("partitions_added")
+        self.world.trace.add(self.world.clock.now, "administrator", f"{name} has {partitions} partitions")
+        self.world.add_partitions(name, partitions)
+        self.world.cluster.set_partitions(name, partitions)
+
+    def _create(self, topic: str) -> None:
+        """A partition that nobody has used is there all the same."""
+        cluster = self.world.cluster
+        node = cluster.node_of(topic)
+        if cluster.serving(topic) is not None:
+            return
+        if node.up and node.broker is not None:
+            node.command(node.broker.create_topic, topic)
+        else:
+            self.world.clock.after(10 * MILLISECOND, self._create, topic)
 
     def _terminate(self, topic: str) -> "Position | None":
         cluster = self.world.cluster

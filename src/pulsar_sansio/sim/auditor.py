@@ -44,6 +44,8 @@ class Auditor:
                 subscription=AUDIT,
                 consumer_name=consumer_name,
                 initial_position=InitialPosition.EARLIEST,
+                max_pending_chunked_messages=1000,
+                incomplete_chunked_message_timeout=world.profile.chunk_patience,
             )
             subscription = world.model.topics[topic].subscriptions[AUDIT]
             world.model.consumers[consumer_name] = ConsumerRecord(consumer_name, subscription, spec)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..broker.broker import Broker
 from ..broker.ownership import Elsewhere
-from ..broker.store import OF_ITS_OWNER, MemoryStore, Record, StoredState
+from ..broker.store import OF_ITS_OWNER, MemoryStore, PartitionsSaved, Record, StoredState
 from ..model.errors import ServiceNotReady
 from .broker_node import BrokerNode
 from .profile import BrokerPlan
@@ -79,8 +79,20 @@ class Cluster:
         broker = self.node_of(topic).broker
         return broker if broker is not None and topic in broker.all_topics else None
 
+    def set_partitions(self, name: str, count: int) -> None:
+        """How many partitions a topic has is known to every broker at once."""
+        self.store.write([PartitionsSaved(name, count)])
+        for topic in self.world.topics:
+            if topic not in self.owners:
+                self.owners[topic] = self._stream.choice(self.nodes).name
+        for node in self.nodes:
+            if node.broker is not None:
+                node.broker.partitions[name] = count
+
     def boot(self) -> None:
         """Start those that are not running."""
+        for name, topic in self.world.model.partitioned.items():
+            self.set_partitions(name, topic.count)
         for node in self.nodes:
             self._boot(node)
 

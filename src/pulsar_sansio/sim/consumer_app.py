@@ -95,6 +95,8 @@ class ConsumerApp:
             negative_acknowledgement_delay=plan.nack_delay,
             initial_position=InitialPosition.EARLIEST,
             priority_level=plan.priority,
+            max_pending_chunked_messages=1000,
+            incomplete_chunked_message_timeout=world.profile.chunk_patience,
         )
         self.record = world.model.consumers[name] = ConsumerRecord(name, subscription, spec)
         self.state = "opening"

@@ -441,6 +441,19 @@ for _name in (
     _armed(_name)
 
 
+LATER_FAULTS = (
+    "partitions_refused",
+    "partitions_out_of_date",
+    "message_not_allowed",
+    "fenced_out",
+    "cut_between_chunks",
+)
+"""Drawn from a stream of their own, so that they did not change what seeds drew before there were any."""
+
+for _name in LATER_FAULTS:
+    _armed(_name)
+
+
 @fault
 def lookup_redirected_for_ever(world: "World", stream: Stream) -> bool:
     """Brokers send a client to each other."""

@@ -91,7 +91,11 @@ class Mischief:
         armed = self._armed
         if not armed:
             return None
-        if kind == T.LOOKUP:
+        if kind == T.PARTITIONED_METADATA:
+            if "partitions_refused" in armed and self._take("partitions_refused"):
+                self._refuse_partitions(wire, command)
+                return b""
+        elif kind == T.LOOKUP:
             if "lookup_refused" in armed and self._take("lookup_refused"):
                 self._refuse_lookup(wire, command)
                 return b""
@@ -131,6 +135,10 @@ class Mischief:
         key = (wire.number, command.producer_id)
         if key in self._muted:
             return b""
+        if self._armed:
+            verdict = self._on_armed_send(wire, command, key)
+            if verdict is not None:
+                return verdict
         if "send_refused" in self._armed and self._take("send_refused"):
             self._muted[key] = None
             answer = proto.CommandSendError(
@@ -142,6 +150,58 @@ class Mischief:
             self._say(wire, T.SEND_ERROR, answer)
             return b""
         return None
+
+    def _on_armed_send(self, wire: Wire, command: Send, key: tuple[int, int]) -> bytes | None:
+        """What ends a message or its producer for good, or its connection between two chunks."""
+        armed = self._armed
+        if "message_not_allowed" in armed and self._take("message_not_allowed"):
+            self._world.model.refuses_sends = True
+            self._refuse_send(wire, command, ServerError.NotAllowedError)
+            return b""
+        if "fenced_out" in armed:
+            record = self._world.client_watch.end(wire).producers[command.producer_id].record
+            if record.topic.name in self._world.model.topics and self._take("fenced_out"):
+                record.contested = True
+                self._muted[key] = None
+                self._refuse_send(wire, command, ServerError.ProducerFenced)
+                self._world.clock.after(self._stream.spread(100 * MILLISECOND, SECOND), wire.reset)
+                return b""
+        if command.is_chunk and "cut_between_chunks" in armed and self._take("cut_between_chunks"):
+            self._muted[key] = None  # from the next one on
+            self._world.clock.after(self._stream.spread(MILLISECOND, SECOND), wire.reset)
+        return None
+
+    def _refuse_send(self, wire: Wire, command: Send, code: ServerError) -> None:
+        highest = command.highest_sequence_id
+        answer = proto.CommandSendError(
+            producer_id=command.producer_id,
+            sequence_id=command.sequence_id if highest is None else highest,
+            error=int(code),  # type: ignore[arg-type]
+            message="refused",
+        )
+        self._say(wire, T.SEND_ERROR, answer)
+
+    def _refuse_partitions(self, wire: Wire, command: Any) -> None:
+        code = self._stream.choice(RETRYABLE)
+        answer = proto.CommandPartitionedTopicMetadataResponse(
+            request_id=command.request_id,
+            response=proto.CommandPartitionedTopicMetadataResponse.Failed,
+            error=int(code),  # type: ignore[arg-type]
+            message="try again",
+        )
+        self._say(wire, T.PARTITIONED_METADATA_RESPONSE, answer)
+
+    def _fewer_partitions(self, wire: Wire, command: Any) -> None:
+        """A broker that knows only what was true a while ago, or never."""
+        count = self._stream.between(1, command.partitions - 1)
+        for topic in self._world.model.partitioned.values():
+            topic.rumours.append(count)
+        answer = proto.CommandPartitionedTopicMetadataResponse(
+            request_id=command.request_id,
+            response=proto.CommandPartitionedTopicMetadataResponse.Success,
+            partitions=count,
+        )
+        self._say(wire, T.PARTITIONED_METADATA_RESPONSE, answer)
 
     def _refuse(self, wire: Wire, request_id: int) -> None:
         code = self._stream.choice(RETRYABLE)
@@ -178,6 +238,14 @@ class Mischief:
             return None
         if kind == T.PONG:
             return b"" if "pong_lost" in armed and self._take("pong_lost") else None
+        if (
+            kind == T.PARTITIONED_METADATA_RESPONSE
+            and command.partitions > 1
+            and "partitions_out_of_date" in armed
+            and self._take("partitions_out_of_date")
+        ):
+            self._fewer_partitions(wire, command)
+            return b""
         if kind in OPENED and "opened_too_late" in armed and self._take("opened_too_late"):
             limit = round(self._world.profile.operation_timeout * SECOND)
             self._world.clock.after(limit + self._stream.below(SECOND), self._say_late, wire, kind, command)

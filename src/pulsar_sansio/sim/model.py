@@ -12,12 +12,21 @@ connections.
 from bisect import bisect_left, insort
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
-from ..model.config import ConsumerSpec, ProducerSpec, SubscriptionType
-from ..model.errors import ClosedError, ConnectionLost, PulsarError, TimedOut, TopicTerminated
+from ..model.config import ConsumerSpec, ProducerSpec, RoutingMode, SubscriptionType
+from ..model.errors import (
+    ClosedError,
+    ConnectionLost,
+    NotAllowed,
+    ProducerFenced,
+    PulsarError,
+    TimedOut,
+    TopicTerminated,
+)
 from ..model.message import Message
 from ..model.message_id import MessageId
+from .partitioned import PartitionedTopic, hash_of
 from .violations import ViolationError
 
 Position: TypeAlias = tuple[int, int]
@@ -40,6 +49,7 @@ class Sent:
     """One message as submitted."""
 
     __slots__ = (
+        "chunks",
         "event_time",
         "key",
         "number",
@@ -50,6 +60,8 @@ class Sent:
         "properties",
         "sent_at",
         "ticket",
+        "topic",
+        "turn",
         "wires",
     )
 
@@ -76,22 +88,40 @@ class Sent:
         """Where the log holds it."""
         self.wires = 0
         """How many attachments it was written on."""
+        self.topic: TopicRecord | None = None
+        """Where it goes; of a partitioned topic that shows when it is written."""
+        self.turn = 0
+        """How many messages without a key its producer had before it."""
+        self.chunks: list[tuple[Position, int]] = []
+        """Where the log holds chunks of it, in order, and which."""
 
     def __str__(self) -> str:
         return f"{self.producer.tag}#{self.number}"
 
 
+class Chunk(NamedTuple):
+    """That a SEND is one of several of a message."""
+
+    number: int
+    total: int
+
+
 class Entry:
     """One SEND as a broker stores it: the bytes, and the messages they hold."""
 
-    __slots__ = ("key", "messages", "payload", "positions")
+    __slots__ = ("chunk", "key", "messages", "payload", "positions", "size", "source")
 
-    def __init__(self, payload: bytes, messages: tuple[Sent, ...]) -> None:
+    def __init__(self, payload: bytes, messages: tuple[Sent, ...], chunk: Chunk | None = None) -> None:
         self.key = messages[0].key
         """A batch has the key of its first message (BATCH-11)."""
         self.payload = payload
         self.messages = messages
+        """Of a chunk in a log: the message where it is complete with it, else nothing."""
+        self.size = len(messages)
+        """In permits."""
         self.positions: list[Position] = []
+        self.chunk = chunk
+        self.source = messages[0]
 
 
 class TopicRecord:
@@ -121,12 +151,25 @@ class TopicRecord:
             return self.messages
         return sum(len(entry.messages) for position, entry in self.log.items() if position[0] > self.gone)
 
+    @property
+    def last_message(self) -> Position | None:
+        """Where the last message lies that was not deleted; chunks that make none are passed over."""
+        for position in reversed(self.order):
+            if position[0] <= self.gone:
+                return None
+            if self.log[position].messages:
+                return position
+        return None
+
     def stored(self, position: Position, entry: Entry) -> None:
         """The broker says, by a receipt or a delivery, that the entry lies there."""
         known = self.log.get(position)
         if known is not None:
-            if known is not entry:
+            if known is not entry and (entry.chunk is None or known.payload != entry.payload):
                 raise ViolationError("INV-P9", f"{self.name} {position} holds two different entries")
+            return
+        if entry.chunk is not None:
+            self._stored_chunk(position, Entry(entry.payload, entry.messages, entry.chunk))
             return
         self.log[position] = entry
         if self.order and position < self.order[-1]:
@@ -139,6 +182,63 @@ class TopicRecord:
         for index, message in enumerate(entry.messages):
             message.places.append((*position, index))
 
+    def _stored_chunk(self, position: Position, entry: Entry) -> None:
+        """Every entry of a chunk is one of its own: whether it completes the message depends on what lies
+        before it."""
+        assert entry.chunk is not None
+        sent = entry.source
+        entry.messages = ()
+        entry.positions.append(position)
+        self.log[position] = entry
+        if self.order and position < self.order[-1]:
+            insort(self.order, position)
+            self.late += 1
+        else:
+            self.order.append(position)
+        insort(sent.chunks, (position, entry.chunk.number))
+        whole = complete_chunks(sent.chunks, entry.chunk.total)
+        for each, _ in sent.chunks:
+            messages = (sent,) if each in whole else ()
+            if self.log[each].messages != messages:
+                self.messages += len(messages) - len(self.log[each].messages)
+                self.log[each].messages = messages
+                if each != position:
+                    self.late += 1
+        sent.places = [(*each, 0) for each in whole]
+
+    def chunks_of(self, position: Position) -> list[Position]:
+        """The entries of the message that is complete with this one: all of its chunks, or this one alone."""
+        entry = self.log.get(position)
+        if entry is None or entry.chunk is None:
+            return [position]
+        return complete_chunks(entry.source.chunks, entry.chunk.total).get(position, [position])
+
+
+def complete_chunks(chunks: Sequence[tuple[Position, int]], total: int) -> dict[Position, list[Position]]:
+    """Last chunk -> all of them, for every time that the message is complete (CHUNK-01): a first chunk begins
+    it anew, one that was there already is passed over, and behind a gap nothing fits."""
+    whole: dict[Position, list[Position]] = {}
+    parts: list[Position] = []
+    for position, number in chunks:
+        if number == 0:
+            parts = [position]
+        elif parts and number == len(parts):
+            parts.append(position)
+        elif number >= len(parts):
+            parts = []
+        if len(parts) == total:
+            whole[position] = parts
+            parts = []
+    return whole
+
+
+def identities(sent: Sent) -> list[bytes | str]:
+    """By what a message is recognised on the wire: what it carries or, in chunks, what is said of it."""
+    found: list[bytes | str] = [sent.payload] if sent.payload else []
+    if "n" in sent.properties:
+        found.append(sent.properties["n"])
+    return found
+
 
 class SubscriptionRecord:
     """What a subscription has delivered to applications, and what they acknowledged."""
@@ -149,6 +249,8 @@ class SubscriptionRecord:
         self.kind = kind
         self.delivered: dict[Place, int] = {}
         self.acknowledged: set[Place] = set()
+        self.let_go: set[Position] = set()
+        """Chunks of no use that a client acknowledged by itself, as it may."""
         self.cumulative: Place = BEFORE_ALL
         self._complete = 0
         """Entries of the topic's order below this index were delivered or acknowledged whole."""
@@ -233,25 +335,71 @@ class SubscriptionRecord:
             self._complete += 1
 
 
+class Lane:
+    """What one producer puts on one topic: the topic itself, or one partition."""
+
+    __slots__ = ("epoch", "frames", "last_place", "topic")
+
+    def __init__(self, topic: TopicRecord) -> None:
+        self.topic = topic
+        self.frames: dict[tuple[int, int], bytes] = {}
+        """Sequence id and number of the chunk -> payload, of every SEND it ever wrote."""
+        self.last_place: Place = BEFORE_ALL
+        self.epoch: int | None = None
+        """Of the topic, where it has exclusive access."""
+
+
 @dataclass(slots=True, eq=False)
 class ProducerRecord:
     """One producer, from opening to closing."""
 
     tag: str
-    topic: TopicRecord
+    topic: TopicRecord | PartitionedTopic
     spec: ProducerSpec
     pending: dict[int, Sent] = field(default_factory=dict)
     """By ticket, in order of submission."""
     next_ticket: int | None = None
-    last_place: Place = BEFORE_ALL
-    frames: dict[int, bytes] = field(default_factory=dict)
-    """Sequence id -> payload, of every SEND it ever wrote."""
+    lanes: dict[str, Lane] = field(default_factory=dict)
+    """By topic or partition."""
+    turns: int = 0
+    """Messages without a key so far."""
+    start: int | None = None
+    """Where messages without a key began to go round, or the partition to which they all go."""
     flushes: dict[int, list[int]] = field(default_factory=dict)
     """Request -> tickets that were pending when it was asked."""
     sent: list[Sent] = field(default_factory=list)
+    contested: bool = False
+    """Others want the topic for themselves."""
     ready_at: int | None = None
     """When it was attached for the first time; what was sent before is not timed (rules PROD-03, PROD-48)."""
     closed: bool = False
+
+    @property
+    def window(self) -> int:
+        """Messages that may be pending: of a partitioned topic, so many for each partition."""
+        spec = self.spec
+        if isinstance(self.topic, TopicRecord):
+            return spec.max_pending_messages
+        return max(
+            count * max(1, min(spec.max_pending_messages, spec.max_pending_messages_across_partitions // n))
+            for n in self.topic.believed
+            for count in self.topic.believed
+        )
+
+    @property
+    def least_window(self) -> int:
+        """With fewer pending than this it is never full."""
+        spec = self.spec
+        if isinstance(self.topic, TopicRecord):
+            return spec.max_pending_messages
+        share = spec.max_pending_messages_across_partitions // self.topic.count
+        return max(1, min(spec.max_pending_messages, share))
+
+    def lane(self, topic: TopicRecord) -> Lane:
+        found = self.lanes.get(topic.name)
+        if found is None:
+            found = self.lanes[topic.name] = Lane(topic)
+        return found
 
 
 @dataclass(slots=True, eq=False)
@@ -286,6 +434,10 @@ class ReferenceModel:
 
     def __init__(self) -> None:
         self.topics: dict[str, TopicRecord] = {}
+        """Partitions among them."""
+        self.partitioned: dict[str, PartitionedTopic] = {}
+        self.refuses_sends = False
+        """A broker has said of a message that it is not allowed."""
         self.by_identity: dict[bytes | str, Sent] = {}
         self.producers: dict[str, ProducerRecord] = {}
         self.consumers: dict[str, ConsumerRecord] = {}
@@ -307,21 +459,58 @@ class ReferenceModel:
         sent.sent_at = now
         record.pending[ticket] = sent
         record.sent.append(sent)
-        if len(record.pending) > record.spec.max_pending_messages:
+        if isinstance(record.topic, TopicRecord):
+            sent.topic = record.topic
+        elif sent.key is None:
+            sent.turn = record.turns
+            record.turns += 1
+        if len(record.pending) > record.spec.max_pending_messages and len(record.pending) > record.window:
             raise ViolationError(
                 "INV-P7",
-                f"{record.tag}: {len(record.pending)} messages pending, the window is "
-                f"{record.spec.max_pending_messages}",
+                f"{record.tag}: {len(record.pending)} messages pending, the window is {record.window}",
+            )
+
+    def routed(self, sent: Sent, topic: TopicRecord) -> None:
+        """A message is written to a partition: is it the right one (ROUTE-02 to ROUTE-06)?"""
+        record = sent.producer
+        whole = record.topic
+        if sent.topic is not None or isinstance(whole, TopicRecord):
+            raise ViolationError("PART-01", f"{sent} is written to {topic.name}, its place is elsewhere")
+        sent.topic = topic
+        index = whole.index_of(topic)
+        routing = record.spec.routing
+        counts = whole.believed  # any of them: a batch may have been begun before the topic grew
+        if not isinstance(routing, RoutingMode):
+            self._right(sent, index, counts, len(sent.payload or b""), "ROUTE-06")
+        elif sent.key is not None:
+            self._right(sent, index, counts, hash_of(record.spec.hashing, sent.key), "ROUTE-02")
+        elif routing is RoutingMode.SINGLE_PARTITION:
+            if record.start is None:
+                record.start = index
+            if record.start != index:
+                raise ViolationError("ROUTE-05", f"{sent} goes to partition {index}, not {record.start}")
+        elif record.spec.batching is None and len(whole.believed) == 1:
+            if record.start is None:
+                record.start = (index - sent.turn) % whole.count
+            if (record.start + sent.turn) % whole.count != index:
+                raise ViolationError("ROUTE-04", f"{sent} goes to partition {index}, out of turn")
+
+    @staticmethod
+    def _right(sent: Sent, index: int, counts: Sequence[int], number: int, rule: str) -> None:
+        if not any(number % count == index for count in counts):
+            raise ViolationError(
+                rule, f"{sent} goes to partition {index}, not {[number % count for count in counts]}"
             )
 
     def announce(self, sent: Sent) -> None:
         """About to be handed to the client: from now on it may be seen anywhere."""
-        identity = sent.payload or sent.properties["n"]
-        self.by_identity[identity] = sent
+        for identity in identities(sent):
+            self.by_identity[identity] = sent
 
     def withdraw(self, sent: Sent) -> None:
         """The client did not take it after all."""
-        del self.by_identity[sent.payload or sent.properties["n"]]
+        for identity in identities(sent):
+            del self.by_identity[identity]
 
     def _settle(self, record: ProducerRecord, ticket: int, outcome: str) -> Sent:
         sent = record.pending.pop(ticket, None)
@@ -334,31 +523,51 @@ class ReferenceModel:
 
     def receipts(self, record: ProducerRecord, first: int, message_ids: Sequence[MessageId]) -> None:
         """The client says that tickets from `first` on are stored there (INV-P1, INV-P2, INV-P9)."""
-        log = record.topic.log
         if not len(message_ids):
             raise ViolationError("INV-P1", f"{record.tag}: receipts for nothing")
         for ticket, message_id in enumerate(message_ids, first):
             sent = self._settle(record, ticket, "confirmed")
             self.confirmed += 1
-            ledger, entry_id, _, index, size = message_id[:5]
+            ledger, entry_id, partition, index = message_id[:4]
             if ledger == -1 and entry_id == -1:
                 if not record.topic.deduplication:
                     raise ViolationError("INV-P9", f"{sent}: no message id, and no deduplication")
                 continue
-            entry = log.get((ledger, entry_id))
             place = (ledger, entry_id, max(index, 0))
-            if (
-                entry is None
-                or place[2] >= len(entry.messages)
-                or entry.messages[place[2]] is not sent
-                or (index >= 0 and size not in (0, len(entry.messages)))
-            ):
+            if sent.topic is None or not self._holds(sent.topic, message_id, sent):
                 raise ViolationError(
                     "INV-P2", f"{sent}: confirmed as {message_id}, where the log does not hold it"
                 )
-            if place <= record.last_place:
-                raise ViolationError("INV-P9", f"{sent}: id {message_id} is not above {record.last_place}")
-            record.last_place = place
+            whole = record.topic
+            if partition != (-1 if isinstance(whole, TopicRecord) else whole.index_of(sent.topic)):
+                raise ViolationError("INV-P9", f"{sent}: id {message_id} names another partition")
+            lane = record.lane(sent.topic)
+            if place <= lane.last_place:
+                raise ViolationError("INV-P9", f"{sent}: id {message_id} is not above {lane.last_place}")
+            lane.last_place = place
+
+    @staticmethod
+    def _holds(topic: TopicRecord, message_id: MessageId, sent: Sent) -> bool:
+        """Whether the log has the message under that id."""
+        ledger, entry_id, _, index, size = message_id[:5]
+        entry = topic.log.get((ledger, entry_id))
+        if entry is None:
+            return False
+        if entry.chunk is not None:  # when it was sent again, it may be complete without this one
+            first = message_id.first_chunk
+            return (
+                entry.source is sent
+                and entry.chunk.number == entry.chunk.total - 1
+                and first is not None
+                and (first == (-1, -1) or (first, 0) in sent.chunks)
+            )
+        place = max(index, 0)
+        return (
+            place < len(entry.messages)
+            and entry.messages[place] is sent
+            and message_id.first_chunk is None
+            and (index < 0 or size in (0, len(entry.messages)))
+        )
 
     def send_failed(self, record: ProducerRecord, first: int, count: int, error: PulsarError) -> None:
         """The client gave up on tickets (INV-P1); it may do so only for a reason that exists."""
@@ -369,12 +578,19 @@ class ReferenceModel:
             self.failed += 1
             if record.ready_at is None:
                 continue  # it fails with its producer, for whatever reason that has
-            if not isinstance(error, EXCUSES) and not (
-                record.topic.ended and isinstance(error, TopicTerminated)
-            ):
+            if not isinstance(error, EXCUSES) and not self._is_why(record, error):
                 raise ViolationError("INV-P1", f"{sent} failed with {type(error).__name__}: {error}")
-            if isinstance(error, TimedOut) and not record.spec.send_timeout:
+            if isinstance(error, TimedOut) and not (record.spec.send_timeout or record.spec.lazy_start):
                 raise ViolationError("INV-P1", f"{sent} timed out, but its producer has no send timeout")
+
+    def _is_why(self, record: ProducerRecord, error: PulsarError) -> bool:
+        """Whether there is a reason for such an error."""
+        return (
+            (record.topic.ended and isinstance(error, TopicTerminated))
+            or (record.contested and isinstance(error, ProducerFenced))
+            or (self.refuses_sends and isinstance(error, NotAllowed))
+            or record.spec.lazy_start  # its partition could not be opened, for whatever reason that has
+        )
 
     def flushed(self, record: ProducerRecord, request: int) -> None:
         """INV-P8: only after everything submitted before it is settled; once."""
@@ -392,6 +608,7 @@ class ReferenceModel:
                 and record.pending
                 and record.ready_at is not None
                 and not record.closed
+                and not record.spec.lazy_start  # a partition has its time from when it is open
             ):
                 oldest = next(iter(record.pending.values()))
                 if now - max(oldest.sent_at, record.ready_at) > round(record.spec.send_timeout * 1e9) + slack:
@@ -413,6 +630,8 @@ class ReferenceModel:
         sent = entry.messages[place[2]]
         if message.value != sent.payload:
             raise ViolationError("INV-C2", f"{consumer.name}: {place} has another payload than {sent}")
+        if entry.chunk is not None and (message.message_id.first_chunk, 0) not in sent.chunks:
+            raise ViolationError("INV-C11", f"{consumer.name}: {message.message_id} has no such first chunk")
         if sent.key is not None or sent.properties or sent.event_time:
             self._compare_fields(consumer, message, sent)
         elif message.key is not None or message.properties:
@@ -466,21 +685,24 @@ class ReferenceModel:
                     if before < each <= place and each not in subscription.acknowledged:
                         self.acknowledged += 1
             subscription.cumulative = place
-        for position in [each for each in consumer.refused if each < place[:2]]:
-            del consumer.refused[position]
+        for position in [each for each in consumer.refused if each <= place[:2]]:
+            if position < place[:2] or consumer.subscription.topic.log[position].chunk is not None:
+                del consumer.refused[position]
         self._no_longer_refused(consumer, place[:2])
 
     @staticmethod
     def _no_longer_refused(consumer: ConsumerRecord, position: Position) -> None:
         """Acknowledged: it is not to be asked for. Of a batch that is not clear: each delivery counts."""
         refused = consumer.refused
-        if refused and position in refused and len(consumer.subscription.topic.log[position].messages) == 1:
-            del refused[position]
+        topic = consumer.subscription.topic
+        if refused and position in refused and len(topic.log[position].messages) == 1:
+            for each in topic.chunks_of(position):
+                refused.pop(each, None)
 
     def negative_acknowledge(self, consumer: ConsumerRecord, place: Place) -> None:
-        position = place[:2]
-        consumer.nacked.add(position)
-        consumer.refused[position] = consumer.refused.get(position, 0) + 1
+        for position in consumer.subscription.topic.chunks_of(place[:2]):
+            consumer.nacked.add(position)
+            consumer.refused[position] = consumer.refused.get(position, 0) + 1
         consumer.rewinds += 1
 
     # --- the end ---
@@ -497,8 +719,8 @@ class ReferenceModel:
                 if (*position, index) not in found and position[0] > topic.gone:
                     raise ViolationError("INV-P2", f"{topic.name}: {(*position, index)} is gone from the log")
         for record in self.producers.values():
-            if record.topic is topic:
-                self._check_producer(record)
+            if record.topic is topic or topic.name in record.lanes:
+                self._check_producer(record, topic)
         for subscription in topic.subscriptions.values():
             if subscription.name == AUDIT:
                 continue
@@ -510,13 +732,17 @@ class ReferenceModel:
             if subscription.kind.cumulative:
                 continue
             for place in audited:
-                if place not in subscription.delivered and place[0] > topic.gone:
+                if (
+                    place not in subscription.delivered
+                    and place[0] > topic.gone
+                    and place[:2] not in subscription.let_go
+                ):
                     raise ViolationError(
                         "INV-C1", f"{topic.name}/{subscription.name}: {place} never delivered"
                     )
 
     @staticmethod
-    def _check_producer(record: ProducerRecord) -> None:
+    def _check_producer(record: ProducerRecord, topic: TopicRecord) -> None:
         if record.pending:
             raise ViolationError("INV-P1", f"{record.tag}: {len(record.pending)} messages never settled")
         last = BEFORE_ALL
@@ -524,7 +750,7 @@ class ReferenceModel:
             places = sent.places
             if sent.outcome == "confirmed" and not places:
                 raise ViolationError("INV-P2", f"{sent} is confirmed and not in the log")
-            if not places:
+            if not places or sent.topic is not topic:
                 continue
             first = min(places)
             if first <= last:
@@ -532,7 +758,7 @@ class ReferenceModel:
                     "INV-P3", f"{sent} lies at {first}, behind a later message of its producer"
                 )
             last = first
-            there = [place for place in places if place[0] > record.topic.gone]
+            there = [place for place in places if place[0] > topic.gone]
             if len(there) > 1 and record.topic.deduplication:
                 raise ViolationError("INV-P4", f"{sent} lies at {places}, with deduplication")
             if len(places) > sent.wires:

@@ -20,11 +20,19 @@ from ..client.outputs import (
     SendFailed,
     Writable,
 )
-from ..model.config import OutgoingMessage, ProducerSpec
-from ..model.errors import ClosedError, ProducerQueueIsFull, PulsarError, TimedOut, TopicTerminated
+from ..model.config import OutgoingMessage, ProducerSpec, RoutingMode
+from ..model.errors import (
+    ClosedError,
+    ProducerFenced,
+    ProducerQueueIsFull,
+    PulsarError,
+    TimedOut,
+    TopicTerminated,
+)
 from .clock import SECOND
 from .hosts import HURRY, REOPEN_DELAY, Host
-from .model import ProducerRecord, Sent
+from .model import ProducerRecord, Sent, TopicRecord
+from .partitioned import PartitionedTopic, by_size
 from .profile import ProducerPlan
 from .violations import ViolationError
 
@@ -55,6 +63,8 @@ class ProducerApp:
         self.full = False
         self.ended = False
         """The topic has ended: nothing more can be sent."""
+        self.left_for_good = False
+        """It has sent everything, and leaves a topic that others want for themselves."""
         self._generation = 0
 
     @property
@@ -67,26 +77,54 @@ class ProducerApp:
         record = self.record
         return not self.left and (record is None or (not record.pending and not record.flushes))
 
+    @property
+    def knows_all_partitions(self) -> bool:
+        """An open producer has heard how many there are in the end, and has opened them if it is not lazy."""
+        topic = self.topic
+        if isinstance(topic, TopicRecord):
+            return True
+        statistics = self.host.node.client.partition_statistics(self.handle)
+        return len(statistics) == topic.count and (
+            self.plan.lazy or all(each.connected for each in statistics)
+        )
+
+    @property
+    def topic(self) -> TopicRecord | PartitionedTopic:
+        world, plan = self.world, self.plan
+        if plan.partitioned is None:
+            return world.model.topics[world.topics[plan.topic]]
+        return world.model.partitioned[world.partitioned[plan.partitioned]]
+
     def start(self) -> None:
         self.world.clock.after(self.stream.below(self.plan.pause), self.open)
 
     def open(self) -> None:
         if self.state != "idle" or self.ended or self.world.closing or self.host.closing is not None:
             return
+        if self.left_for_good:
+            return
         world, plan = self.world, self.plan
         self.incarnation += 1
         tag = f"p{self.index}.{self.incarnation}"
         spec = ProducerSpec(
-            topic=world.topics[plan.topic],
+            topic=self.topic.name,
             name=f"producer-{self.index}" if plan.named else None,
             send_timeout=plan.send_timeout,
             max_pending_messages=plan.window,
             batching=plan.batching,
             compression=plan.compression,
             properties={"tag": tag},
+            chunking=bool(plan.chunk_size),
+            chunk_max_message_size=plan.chunk_size or None,
+            access_mode=plan.access,
+            routing=by_size if plan.routing == "by_size" else RoutingMode(plan.routing),
+            hashing=plan.hashing,
+            lazy_start=plan.lazy,
+            max_pending_messages_across_partitions=plan.across,
+            partitions_update_interval=plan.update_interval,
         )
-        topic = world.model.topics[world.topics[plan.topic]]
-        self.record = world.model.producers[tag] = ProducerRecord(tag, topic, spec)
+        topic = self.topic
+        self.record = world.model.producers[tag] = ProducerRecord(tag, topic, spec, contested=plan.contested)
         self.state = "opening"
         self.attached = False
         self.full = False
@@ -114,13 +152,15 @@ class ProducerApp:
             self.flush()
         if self.state == "open" and self.world.rash and stream.chance(plan.close_permille):
             self.close_and_reopen()
-        if self.state == "open" and self.left and not self.full:
+        if self.plan.contested and self.state == "open" and self.done:
+            self.left_for_good = self.close_and_reopen()
+        if self.state == "open" and not self.full and (self.left or self.plan.contested):
             self._later(generation)
 
     def _send(self, count: int) -> None:
         count = min(count, self.left)
         node, now, model = self.host.node, self.world.clock.now, self.world.model
-        record, plan = self.record, self.plan
+        record = self.record
         assert record is not None
         batch = [self._message(record, self.number + offset) for offset in range(count)]
         for sent, _ in batch:
@@ -149,9 +189,10 @@ class ProducerApp:
             self.full = True
         except ClosedError:
             self.full = ended = True  # its news is on the way
-        if self.full and not ended and len(record.pending) < plan.window:
+        if self.full and not ended and len(record.pending) < record.least_window:
             raise ViolationError(
-                "INV-P7", f"{record.tag} is full with {len(record.pending)} of {plan.window} messages pending"
+                "INV-P7",
+                f"{record.tag} is full with {len(record.pending)} of {record.least_window} messages pending",
             )
         for sent, _ in batch[accepted:]:
             model.withdraw(sent)
@@ -166,6 +207,12 @@ class ProducerApp:
         if not stream.chance(self.plan.rich_permille):
             size = stream.below(self.plan.largest)
             payload = name.encode() + b"." * size
+            if self.plan.chunk_size:  # a message in chunks is known by what is said of it
+                properties = {"n": name}
+                return (
+                    Sent(record, number, payload, None, properties, 0),
+                    OutgoingMessage(payload, properties=properties),
+                )
             return Sent(record, number, payload, None, {}, 0), payload
         choice = stream.below(6)
         contents: bytes | None = name.encode()
@@ -281,7 +328,8 @@ class ProducerApp:
             self._gone(ready=False)
         elif isinstance(output, Closed):
             self._look_at(output.error)
-            if output.error is not None and not self.ended:
+            fenced = isinstance(output.error, ProducerFenced) and record.contested
+            if output.error is not None and not self.ended and not fenced:
                 raise ViolationError("INV-N9", f"{record.tag} ends by itself: {output.error}")
             self._gone(ready=True)
         elif isinstance(output, (RequestDone, RequestFailed)):
@@ -313,6 +361,7 @@ class ProducerApp:
         sent = record.pending.get(failed.first)
         if (
             sent is not None
+            and not self.plan.lazy
             and isinstance(failed.error, TimedOut)
             and self.attached
             and sent.sent_at > self.attached_at

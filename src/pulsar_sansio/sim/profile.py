@@ -8,13 +8,22 @@ would show.
 from dataclasses import dataclass, field
 
 from ..broker.config import BrokerConfig
-from ..model.config import BatchingPolicy, CompressionType, SubscriptionType
+from ..model.config import (
+    BatchingPolicy,
+    CompressionType,
+    HashingScheme,
+    ProducerAccessMode,
+    SubscriptionType,
+)
 from .clock import MICROSECOND, MILLISECOND, SECOND
-from .faults import FAULTS
+from .faults import FAULTS, LATER_FAULTS
 from .streams import Stream, Streams
 
 MOST_FAULTS = 40
 """Of one seed, about: a long storm shows no more than a short one, and costs as much as many other seeds."""
+
+CHUNK_PATIENCE = 100.0
+"""Seconds. No producer stays away for that long and comes back to send the rest of a message."""
 
 LONGEST_STAY = 20 * SECOND
 """How long the phase with faults lasts, at most, where it goes on when everything is sent."""
@@ -43,6 +52,37 @@ class ProducerPlan:
     """Nanoseconds between steps, at most."""
     close_permille: int
     flush_permille: int
+    partitioned: int | None = None
+    """Sends to this partitioned topic, and not to `topic`."""
+    routing: str = "round_robin"
+    """Or "single_partition", or "by_size", a function of the application."""
+    hashing: HashingScheme = HashingScheme.JAVA_STRING
+    lazy: bool = False
+    across: int = 50_000
+    """Pending messages over all partitions, at most."""
+    update_interval: float | None = 60.0
+    """Seconds between two questions for the number of partitions."""
+    chunk_size: int = 0
+    """Bytes of payload in one chunk, at most; 0 sends nothing in chunks."""
+    access: ProducerAccessMode = ProducerAccessMode.SHARED
+    contested: bool = False
+    """Somebody may want the topic for himself: who has sent everything leaves it."""
+
+
+@dataclass(slots=True)
+class GrowthPlan:
+    """So many partitions there are, so many nanoseconds after applications begin."""
+
+    after: int
+    partitions: int
+
+
+@dataclass(slots=True)
+class PartitionedPlan:
+    """A topic with partitions, beside `Profile.topics`: each is one of its own, numbered behind those."""
+
+    partitions: int
+    growth: list[GrowthPlan] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -156,6 +196,9 @@ class Profile:
     """Of the same, how many hear who served the topic before."""
     visitors: list[VisitorPlan] = field(default_factory=list)
     ends: list[EndPlan] = field(default_factory=list)
+    partitioned: list[PartitionedPlan] = field(default_factory=list)
+    chunk_patience: float = CHUNK_PATIENCE
+    """Seconds until a consumer gives up on a message of which not all chunks have come."""
 
     @property
     def messages(self) -> int:
@@ -172,6 +215,10 @@ class Profile:
         slowest = 2 * self.keepalive + self.max_backoff + 2 * self.operation_timeout + 5.0
         slowest += max((plan.send_timeout for plan in self.producers), default=0.0)
         slowest += max((plan.nack_delay for plan in self.consumers), default=0.0)
+        if any(plan.chunk_size for plan in self.producers):
+            slowest += self.chunk_patience
+        if self.partitioned:
+            slowest += max(plan.update_interval or 0.0 for plan in self.producers)
         work = sum(plan.messages for plan in self.producers) * 50 * MILLISECOND
         return round(2 * slowest * SECOND) + work
 
@@ -249,7 +296,80 @@ def draw(streams: Streams, faults: bool = True, messages: int | None = None) -> 
         # Ledger ids are unique over one broker's restarts only. Somebody has to come back to the topic.
         topic = profile.producers[0].topic
         profile.ends.append(EndPlan(topic, ends.spread(10 * MILLISECOND, 10 * SECOND), deleted=True))
+    if not any(plan.deleted for plan in profile.ends):  # nobody knows then what was on it
+        _draw_partitions(streams.stream("partitions"), profile)
+        _draw_chunks(streams.stream("chunks"), profile)
+        _draw_access(streams.stream("access"), profile)
+    if profile.fault_gap:
+        more = streams.stream("more faults")
+        profile.faults = sorted(profile.faults + [kind for kind in LATER_FAULTS if more.chance(500)])
     return profile
+
+
+def _draw_partitions(draw: Stream, profile: Profile) -> None:
+    """A partitioned topic, and who sends to it; perhaps somebody who reads one of its partitions."""
+    if not draw.chance(180):
+        return
+    plan = PartitionedPlan(draw.weighted([(1, 1), (2, 4), (3, 4), (4, 2)]))
+    profile.partitioned.append(plan)
+    count = plan.partitions
+    for _ in range(draw.weighted([(0, 4), (1, 4), (2, 1)])):
+        count += draw.between(1, 2)
+        plan.growth.append(GrowthPlan(draw.spread(10 * MILLISECOND, 10 * SECOND), count))
+    plan.growth.sort(key=lambda growth: growth.partitions)
+    at = 0
+    for growth in plan.growth:
+        at = growth.after = max(at + MILLISECOND, growth.after)
+    first = draw.below(len(profile.producers))
+    for index, producer in enumerate(profile.producers):
+        if index == first or draw.chance(600):
+            producer.partitioned = 0
+            producer.routing = draw.choice(["round_robin", "round_robin", "single_partition", "by_size"])
+            producer.hashing = draw.choice([HashingScheme.JAVA_STRING, HashingScheme.MURMUR3_32])
+            producer.lazy = draw.chance(300)
+            producer.across = draw.choice([50_000, 50_000, 100, 5])
+            producer.update_interval = draw.choice([0.1, 1.0, 5.0])
+            producer.rich_permille = draw.choice([0, 500, 1000])
+    for index in range(plan.partitions):
+        if draw.chance(250):
+            profile.subscriptions.append(
+                SubscriptionPlan(profile.topics + index, draw.choice(list(SubscriptionType)))
+            )
+            profile.consumers.append(_consumer(draw, profile, len(profile.subscriptions) - 1))
+
+
+def _draw_chunks(draw: Stream, profile: Profile) -> None:
+    """Who sends in chunks sends less, so that a seed has about as many entries as others."""
+    if not draw.chance(120):
+        return
+    for producer in profile.producers:
+        if draw.chance(600):
+            producer.messages = max(4, producer.messages // _usual_batch(producer))
+            producer.batching = None
+            producer.chunk_size = draw.choice([20, 100, 100, 1000])
+            producer.largest = producer.chunk_size * draw.between(1, 8)
+            producer.burst = min(producer.burst, 16)
+
+
+def _draw_access(draw: Stream, profile: Profile) -> None:
+    """A topic that some want for themselves."""
+    if not draw.chance(130):
+        return
+    plain = [plan for plan in profile.producers if plan.partitioned is None]
+    if not plain:
+        return
+    topic = draw.choice(plain).topic
+    fencing = False
+    for plan in plain:
+        if plan.topic != topic and draw.chance(300):
+            continue
+        plan.topic = topic
+        plan.contested = True
+        plan.access = draw.choice(list(ProducerAccessMode))
+        if plan.access is ProducerAccessMode.EXCLUSIVE_WITH_FENCING:
+            if fencing:  # two would fence each other for ever
+                plan.access = ProducerAccessMode.WAIT_FOR_EXCLUSIVE
+            fencing = True
 
 
 def _draw_visitors(draw: Stream, profile: Profile) -> None:
@@ -356,7 +476,7 @@ def _draw_faults(draw: Stream, profile: Profile) -> None:
         return
     often = draw.spread(20 * MILLISECOND, 5 * SECOND)
     profile.fault_gap = max(often, profile.run_time // MOST_FAULTS)
-    kinds = list(FAULTS)
+    kinds = [kind for kind in FAULTS if kind not in LATER_FAULTS]
     draw.shuffle(kinds)
     profile.faults = sorted(kinds[: draw.between(1, len(kinds))])
     profile.timers_late_permille = draw.choice([0, 0, 20, 300])

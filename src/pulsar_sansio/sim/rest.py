@@ -74,7 +74,9 @@ def all_told(world: "World") -> bool:
 def all_attached(world: "World") -> bool:
     """INV-N5; of several consumers of an exclusive subscription one. What they asked for is answered."""
     for app in world.producers:
-        if not app.ended and (app.state != "open" or not app.attached):
+        if app.left_for_good:
+            continue
+        if not app.ended and (app.state != "open" or not app.attached or not app.knows_all_partitions):
             return False
     exclusive: dict[str, bool] = {}
     for consumer in world.consumers:

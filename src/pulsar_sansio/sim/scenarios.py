@@ -6,7 +6,7 @@ worlds like any other, with the same invariants and the same liveness.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import MISSING, dataclass, fields, replace
 from functools import partial
 from typing import Any
 
@@ -54,7 +54,7 @@ def quiet_profile(
     )
     profile.brokers, profile.all_addresses = [], False
     profile.redirect_permille = profile.stale_lookup_permille = 0
-    profile.visitors, profile.ends = [], []
+    profile.visitors, profile.ends, profile.partitioned = [], [], []
     profile.deduplication = False
     profile.keepalive, profile.operation_timeout, profile.max_backoff = 1.0, 2.0, 0.2
     profile.connections_per_broker = 1
@@ -68,6 +68,12 @@ def quiet_profile(
         plain_consumer(consumer, (clients - 1 + index) % clients) for index in range(consumers)
     ]
     return profile
+
+
+PLAIN_DELIVERY: dict[str, Any] = {
+    each.name: each.default for each in fields(ProducerPlan) if each.default is not MISSING
+}
+"""No partitions, no chunks, shared access."""
 
 
 def plain_producer(drawn: ProducerPlan, messages: int) -> ProducerPlan:
@@ -87,6 +93,7 @@ def plain_producer(drawn: ProducerPlan, messages: int) -> ProducerPlan:
         pause=4 * MILLISECOND,
         close_permille=0,
         flush_permille=0,
+        **PLAIN_DELIVERY,
     )
 
 

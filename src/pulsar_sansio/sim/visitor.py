@@ -80,14 +80,13 @@ class Visitor:
         everything."""
         if self.plan.durable:
             return self.state == "idle" and not self._leaves_something
-        topic = self.subscription.topic
-        order = topic.order[-1:] if topic.order and topic.order[-1][0] > topic.gone else []
+        last = self.subscription.topic.last_message
         record = self.record
         return (
             self.state == "open"
             and self.attached
             and record is not None
-            and record.floor[:2] >= (order[-1] if order else BEFORE_ALL[:2])
+            and record.floor[:2] >= (last or BEFORE_ALL[:2])
         )
 
     # --- a visit --------------------------------------------------------------------------------------------
@@ -112,6 +111,8 @@ class Visitor:
             receiver_queue_size=plan.queue,
             initial_position=InitialPosition.EARLIEST,
             durable=plan.durable,
+            max_pending_chunked_messages=1000,
+            incomplete_chunked_message_timeout=world.profile.chunk_patience,
         )
         self.record = world.model.consumers[name] = ConsumerRecord(name, self.subscription, spec)
         self.state = "opening"

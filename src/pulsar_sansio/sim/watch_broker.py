@@ -238,7 +238,9 @@ class BrokerWatch:
             by_index = self.batch_index and consumer.spec.batch_index_acknowledgement
             if not by_index and len(record.topic.log[position].messages) > 1:
                 continue
-            if not state.ever_acknowledged(position) >> place[2] & 1:
+            if not all(
+                state.ever_acknowledged(each) >> place[2] & 1 for each in record.topic.chunks_of(position)
+            ):
                 raise ViolationError(
                     "INV-C4", f"{consumer.name}: {place} is acknowledged, and the broker was not told"
                 )
@@ -320,7 +322,7 @@ class BrokerWatch:
             raise ViolationError(
                 "INV-C6", f"{consumer.name}: {position} is sent with {consumer.permits} permits"
             )
-        size = len(entry.messages)
+        size = entry.size
         everything = (1 << size) - 1
         still_open = everything if command.ack_set is None else command.ack_set & everything
         consumer.permits -= still_open.bit_count()
@@ -373,7 +375,7 @@ class BrokerWatch:
         if entry is None:
             raise ViolationError("INV-C2", f"{topic.name} {position}: delivered, but never sent by anybody")
         topic.stored(position, entry)
-        return entry
+        return topic.log[position]
 
     def _got_ack(self, wire: Wire, end: BrokerEnd, command: Ack) -> None:
         consumer = end.consumers.get(command.consumer_id)
@@ -396,7 +398,7 @@ class BrokerWatch:
         entry = state.record.topic.log.get(position)
         if entry is None:
             return False
-        left = ((1 << len(entry.messages)) - 1) & ~state.memory_bits.get(position, 0)
+        left = ((1 << entry.size) - 1) & ~state.memory_bits.get(position, 0)
         for ledger, entry_id, bits in command.message_ids:
             if (ledger, entry_id) == position and (self.batch_index or bits is None):
                 left &= bits or 0
@@ -434,7 +436,7 @@ class BrokerWatch:
             return
         if bits is not None and not self.batch_index:
             return  # nothing is acknowledged until an id without a set comes, not even by a set of no bits
-        done = ((1 << len(entry.messages)) - 1) & ~(bits or 0)
+        done = ((1 << entry.size) - 1) & ~(bits or 0)
         if durable:
             state.durable_bits[position] = state.durable_bits.get(position, 0) | done
             return

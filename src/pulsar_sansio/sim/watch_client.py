@@ -22,8 +22,20 @@ from ..wire import (
     unpack_payload,
 )
 from .clock import SECOND
-from .model import ConsumerRecord, Entry, ProducerRecord, ReferenceModel, Sent
+from .model import (
+    Chunk,
+    ConsumerRecord,
+    Entry,
+    Lane,
+    Position,
+    ProducerRecord,
+    ReferenceModel,
+    Sent,
+    SubscriptionRecord,
+    complete_chunks,
+)
 from .network import GARBAGE, Wire
+from .partitioned import PartitionedTopic
 from .violations import ViolationError
 
 if TYPE_CHECKING:
@@ -39,10 +51,13 @@ LIMIT = 64 * 1024 * 1024
 class ProducerEnd:
     """A producer id on one wire."""
 
-    __slots__ = ("closed", "last_sequence", "last_ticket", "ready", "record")
+    __slots__ = ("chunks", "closed", "lane", "last_sequence", "last_ticket", "ready", "record")
 
-    def __init__(self, record: ProducerRecord) -> None:
+    def __init__(self, record: ProducerRecord, lane: Lane) -> None:
         self.record = record
+        self.lane = lane
+        self.chunks: tuple[Sent, int, int] | None = None
+        """The message of which some chunks were written: the last one, and how many there are."""
         self.ready = False
         self.closed = False
         self.last_sequence = -1
@@ -52,7 +67,7 @@ class ProducerEnd:
 class ConsumerEnd:
     """A consumer id on one wire."""
 
-    __slots__ = ("arrived", "closed", "dismissed", "granted", "handle", "queue", "ready", "record")
+    __slots__ = ("arrived", "chunks", "closed", "dismissed", "granted", "handle", "queue", "ready", "record")
 
     def __init__(self, record: ConsumerRecord, handle: int) -> None:
         self.record = record
@@ -65,6 +80,8 @@ class ConsumerEnd:
         self.granted = 0
         self.arrived = 0
         """Messages, those masked by an ack set excepted."""
+        self.chunks: dict[Position, int] = {}
+        """When each chunk arrived first."""
 
 
 class Farewell:
@@ -152,6 +169,8 @@ class ClientWatch:
         self._redirected: dict[tuple[str, str], tuple[bool, int]] = {}
         """Client and topic of a lookup that was redirected in the input being handled: whether with
         authority, and how often in a row."""
+        self._chunks: dict[Sent, dict[int, bytes]] = {}
+        """Messages of which some chunks were written."""
         self._closed: list[ProducerEnd | ConsumerEnd] = []
         """Closed by the broker in the input being handled."""
         self._written: dict[int, Handler] = {
@@ -298,7 +317,13 @@ class ClientWatch:
         known = end.producers.get(command.producer_id)
         if known is not None and known.ready and not known.closed and known not in self._closed:
             raise ViolationError("INV-N4", f"wire {wire.number}: producer {command.producer_id} opened twice")
-        producer = ProducerEnd(record)
+        topic = self.model.topics.get(command.topic)
+        whole = record.topic
+        if topic is None or not (
+            topic is whole or (isinstance(whole, PartitionedTopic) and whole.index_of(topic) >= 0)
+        ):
+            raise ViolationError("INV-N4", f"{record.tag} opens a producer on {command.topic}")
+        producer = ProducerEnd(record, record.lane(topic))
         end.producers[command.producer_id] = producer
         self._request(wire, end, command.request_id, producer)
 
@@ -318,18 +343,27 @@ class ClientWatch:
         producer = end.producers.get(command.producer_id)
         if producer is None or not producer.ready or producer.closed:
             raise ViolationError("INV-P10", f"wire {wire.number}: SEND of a producer that is not open there")
-        record = producer.record
-        entry = record.topic.sends.get(command.payload)
+        record, lane = producer.record, producer.lane
+        topic = lane.topic
+        entry = topic.sends.get(command.payload)
         if entry is None:
             entry = self._parse(record, command)
-            record.topic.sends[command.payload] = entry
-            known = record.frames.setdefault(command.sequence_id, command.payload)
+            topic.sends[command.payload] = entry
+            frame = (command.sequence_id, 0 if entry.chunk is None else entry.chunk.number)
+            known = lane.frames.setdefault(frame, command.payload)
             if known is not command.payload:
                 raise ViolationError(
                     "INV-P6", f"{record.tag}: sequence id {command.sequence_id} is used twice"
                 )
-        elif record.frames.get(command.sequence_id) != command.payload:
-            raise ViolationError("INV-P6", f"{record.tag}: sent again under another sequence id")
+            for sent in entry.messages:
+                if sent.topic is not topic:
+                    self.model.routed(sent, topic)
+        else:
+            frame = (command.sequence_id, 0 if entry.chunk is None else entry.chunk.number)
+            if lane.frames.get(frame) != command.payload:
+                raise ViolationError("INV-P6", f"{record.tag}: sent again under another sequence id")
+        if (entry.chunk is not None or producer.chunks is not None) and self._goes_on(producer, entry):
+            return
         highest = command.highest_sequence_id
         if command.sequence_id <= producer.last_sequence:
             raise ViolationError(
@@ -343,13 +377,35 @@ class ClientWatch:
         if pending:
             oldest = next(iter(pending))
             for ticket in range(max(oldest, producer.last_ticket + 1), first):
-                if ticket in pending:
+                if ticket in pending and pending[ticket].topic is topic:
                     raise ViolationError("INV-P6", f"{record.tag}: ticket {first} overtakes {ticket}")
         if first <= producer.last_ticket:
             raise ViolationError("INV-P6", f"{record.tag}: ticket {first} is sent twice on one attachment")
         producer.last_ticket = last
-        for sent in messages:
-            sent.wires += 1
+        if entry.chunk is None or entry.chunk.number == entry.chunk.total - 1:
+            for sent in messages:
+                sent.wires += 1
+
+    @staticmethod
+    def _goes_on(producer: ProducerEnd, entry: Entry) -> bool:
+        """INV-P6: nothing comes between the chunks of a message, and none is left out. On a new attachment
+        those that are not confirmed are written: it may begin with any. Whether this is one that follows
+        another."""
+        before, chunk = producer.chunks, entry.chunk
+        sent = entry.messages[0]
+        whole = chunk is None or chunk.number == chunk.total - 1
+        producer.chunks = None if chunk is None or whole else (sent, chunk.number, chunk.total)
+        if before is None:
+            return False
+        same, number, _ = before
+        if chunk is not None and same is sent:
+            if chunk.number != number + 1:
+                raise ViolationError("INV-P6", f"{sent}: chunk {chunk.number} after {number}")
+            sent.wires += whole
+            return True
+        if same.outcome == "":
+            raise ViolationError("INV-P6", f"{sent} comes between the chunks of {same}")
+        return False
 
     def _parse(self, record: ProducerRecord, command: Send) -> Entry:
         """The messages of a SEND, as submitted; anything else is not what the application gave (INV-P2)."""
@@ -358,6 +414,8 @@ class ClientWatch:
         payload = bytes(unpacked.payload)
         if unpacked.checksum_ok is not True:
             raise ViolationError("INV-P2", f"{record.tag}: SEND without a right checksum")
+        if metadata.uuid is not None:
+            return self._parse_chunk(record, command, metadata, payload)
         codec = CompressionType(metadata.compression or 0)
         if codec is not CompressionType.NONE:
             payload = bytes(decompress(codec, payload, metadata.uncompressed_size or 0, LIMIT))
@@ -388,6 +446,33 @@ class ClientWatch:
                 raise ViolationError("INV-P3", f"{record.tag}: {sent} stands out of order in its batch")
             previous = sent.ticket
         return Entry(command.payload, tuple(messages))
+
+    def _parse_chunk(self, record: ProducerRecord, command: Send, metadata: Any, payload: bytes) -> Entry:
+        """One chunk of a message; with the last one it must be what was submitted (INV-C11)."""
+        sent = self.model.by_identity.get(dict(metadata.properties).get("n", ""))
+        number, total = metadata.chunk_id, metadata.num_chunks_from_msg
+        if sent is None or sent.producer is not record:
+            raise ViolationError("INV-P2", f"{record.tag} sends a chunk of {sent}")
+        if command.num_messages != 1 or command.is_chunk is not True:
+            raise ViolationError("INV-P2", f"{sent}: a chunk that is not marked as one message's")
+        if not 0 <= number < total or total < 2 or not payload:
+            raise ViolationError("INV-C11", f"{sent}: chunk {number} of {total}, {len(payload)} bytes")
+        size, limit = metadata.total_chunk_msg_size, record.spec.chunk_max_message_size
+        if limit is not None and len(payload) > limit:
+            raise ViolationError("INV-C11", f"{sent}: a chunk of {len(payload)} bytes, {limit} are allowed")
+        parts = self._chunks.setdefault(sent, {})
+        parts[number] = payload
+        if len(parts) == total:
+            joined = b"".join(parts[each] for each in range(total))
+            del self._chunks[sent]
+            codec = CompressionType(metadata.compression or 0)
+            if len(joined) != size:
+                raise ViolationError("INV-C11", f"{sent}: {len(joined)} bytes in chunks, {size} announced")
+            if codec is not CompressionType.NONE:
+                joined = bytes(decompress(codec, joined, metadata.uncompressed_size or 0, LIMIT))
+            if joined != sent.payload:
+                raise ViolationError("INV-C11", f"{sent}: its chunks make something else")
+        return Entry(command.payload, (sent,), Chunk(number, total))
 
     def _consumer(self, wire: Wire, end: ClientEnd, consumer_id: int, what: str) -> ConsumerEnd:
         consumer = end.consumers.get(consumer_id)
@@ -440,6 +525,9 @@ class ClientWatch:
             entry = subscription.topic.log.get(position)
             if entry is None:
                 raise ViolationError("INV-C4", f"{name}: acknowledges {position}, which is not in the log")
+            if entry.chunk is not None:
+                self._check_chunk(wire, consumer, subscription, position)
+                continue
             still_open = subscription.open_bits(position)
             read = not consumer.record.spec.durable and position <= consumer.record.floor[:2]
             if still_open & ~(bits or 0) and not read:  # what lies before a reader's start id is let go
@@ -447,6 +535,32 @@ class ClientWatch:
                     "INV-C4",
                     f"{name}: acknowledges {position} set {bits}; the application left {still_open:b} open",
                 )
+
+    def _check_chunk(
+        self, wire: Wire, consumer: ConsumerEnd, subscription: SubscriptionRecord, position: Position
+    ) -> None:
+        """INV-C11: a chunk is acknowledged with its message; without it only where there is another copy of
+        it, or when its time is over."""
+        topic = subscription.topic
+        sent, chunk = topic.log[position].source, topic.log[position].chunk
+        assert chunk is not None
+        for last, parts in complete_chunks(sent.chunks, chunk.total).items():
+            if position in parts and subscription.is_acknowledged((*last, 0)):
+                return
+        record = consumer.record
+        if not record.spec.durable and position <= record.floor[:2]:
+            return
+        copies = [each for each, number in sent.chunks if number == chunk.number]
+        waited = wire.network.clock.now - consumer.chunks.get(position, wire.network.clock.now)
+        limit = round(record.spec.incomplete_chunked_message_timeout * SECOND)
+        if len(copies) < 2 and waited < limit:
+            raise ViolationError(
+                "INV-C11",
+                f"{record.name}: acknowledges {position}, chunk {chunk.number} of {sent}, by itself",
+            )
+        subscription.let_go.add(position)
+        if topic.log[position].messages:
+            subscription.acknowledged.add((*position, 0))
 
     def _wrote_redeliver(self, wire: Wire, end: ClientEnd, command: Any) -> None:
         """Only what was asked for, and never an empty list by mistake (INV-C9)."""
@@ -464,6 +578,13 @@ class ClientWatch:
             if not record.redeliver_all:
                 raise ViolationError("INV-C9", f"{record.name}: asks for everything again by itself")
             return
+        asked = {(each.ledgerId, each.entryId) for each in command.message_ids}
+        for position in asked:
+            missing = set(record.subscription.topic.chunks_of(position)) - asked
+            if missing:
+                raise ViolationError(
+                    "INV-C9", f"{record.name}: asks for {position}, and not for the chunks {missing}"
+                )
         for each in command.message_ids:
             position = (each.ledgerId, each.entryId)
             left = record.refused.get(position, 0)
@@ -531,7 +652,9 @@ class ClientWatch:
             consumer.record.given_back.discard(position)
             entry = consumer.record.subscription.topic.log.get(position)
             if entry is not None:
-                size = len(entry.messages)
+                size = entry.size
+                if entry.chunk is not None:
+                    consumer.chunks.setdefault(position, wire.network.clock.now)
                 masked = command.ack_set
                 consumer.arrived += size if masked is None else (masked & ((1 << size) - 1)).bit_count()
 

@@ -28,6 +28,7 @@ from .mischief import Mischief
 from .model import AUDIT, ReferenceModel, SubscriptionRecord, TopicRecord
 from .network import Conditions, Network, Pipe, Wire
 from .nodes import LivelockError
+from .partitioned import PartitionedTopic
 from .producer_app import ProducerApp
 from .profile import Profile, draw
 from .rest import all_sent, brokers_are_alone, check_attachments, check_permits, drained, still, what_is_left
@@ -110,11 +111,18 @@ class World:
             max_backoff=self.profile.max_backoff,
         )
         self.topics = [f"persistent://public/default/t{index}" for index in range(self.profile.topics)]
+        """Those that exist, partitions last."""
         for name in self.topics:
             self.model.topics[name] = TopicRecord(name, self.profile.deduplication)
-        for index, plan in enumerate(self.profile.subscriptions):
-            topic = self.model.topics[self.topics[plan.topic]]
-            topic.subscriptions[f"sub-{index}"] = SubscriptionRecord(topic, f"sub-{index}", plan.kind)
+        self.partitioned = [
+            f"persistent://public/default/p{index}" for index in range(len(self.profile.partitioned))
+        ]
+        for name, plan in zip(self.partitioned, self.profile.partitioned, strict=True):
+            self.model.partitioned[name] = PartitionedTopic(name, self.profile.deduplication)
+            self.add_partitions(name, plan.partitions)
+        for index, subscription in enumerate(self.profile.subscriptions):
+            topic = self.model.topics[self.topics[subscription.topic]]
+            topic.subscriptions[f"sub-{index}"] = SubscriptionRecord(topic, f"sub-{index}", subscription.kind)
         for topic in self.model.topics.values():
             topic.subscriptions[AUDIT] = SubscriptionRecord(topic, AUDIT, SubscriptionType.EXCLUSIVE)
         self.cluster = Cluster(self)
@@ -123,6 +131,17 @@ class World:
         self.consumers: list[ConsumerApp] = []
         self.visitors: list[Visitor] = []
         self.administrator = Administrator(self)
+
+    def add_partitions(self, name: str, count: int) -> None:
+        """A partitioned topic has `count` partitions from now on."""
+        whole = self.model.partitioned[name]
+        for index in range(len(whole.partitions), count):
+            partition = f"{name}-partition-{index}"
+            record = self.model.topics[partition] = TopicRecord(partition, self.profile.deduplication)
+            record.subscriptions[AUDIT] = SubscriptionRecord(record, AUDIT, SubscriptionType.EXCLUSIVE)
+            whole.partitions.append(record)
+            self.topics.append(partition)
+        whole.counts.append(count)
 
     # --- what the parts use ---
 

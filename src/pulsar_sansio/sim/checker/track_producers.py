@@ -170,9 +170,8 @@ def _receipt(state: State, receipt: Any) -> None:
     ledger_id, entry_id = receipt.ledger_id, receipt.entry_id
     if ledger_id is not None and ledger_id >= 0 and entry_id >= 0 and producer.persistent:
         producer.last_id = (ledger_id, entry_id)
-        producer.memory.confirmed = max(
-            producer.memory.confirmed, sent.sequence_id, sent.highest_sequence_id or 0
-        )
+        last = sent.sequence_id if sent.chunk < 0 else sent.sequence_id - 1  # others may be missing (BROKER-40)
+        producer.memory.confirmed = max(producer.memory.confirmed, last, sent.highest_sequence_id or 0)
         state.memory.topics.digests[producer.topic, ledger_id, entry_id] = sent.digest
 
 
