@@ -379,7 +379,3 @@ class Consumer:
         self.permits.detach()
         self._chunks.clear()
         self._queue.close(f"the consumer on {self._source.topic} is closed")
-
-
-def _ignore(_: object) -> None:
-    """For a request whose answer changes nothing."""

@@ -103,13 +103,7 @@ class Sealer:
             return encode_plain_send(
                 self._command_prefix, self._metadata_prefix, self._time, sequence_id, message
             )
-        metadata = MessageMetadata(self._name, sequence_id, publish_time)
-        if isinstance(message, bytes):
-            payload = message
-        else:
-            payload = message.payload or b""
-            _describe(metadata, message)
-        metadata.uncompressed_size = len(payload)
+        metadata, payload = self._metadata_of(message, sequence_id, publish_time)
         payload = self._compressed(metadata, payload)
         return self._seal(metadata, (payload,), sequence_id, 1, None)
 
@@ -125,13 +119,7 @@ class Sealer:
         It is compressed as a whole, and every chunk has all of its metadata. `chunk_max_message_size`: bytes
         of payload in one chunk, where that is less than what the broker accepts. Raises as `single`.
         """
-        metadata = MessageMetadata(self._name, sequence_id, publish_time)
-        if isinstance(message, bytes):
-            payload = message
-        else:
-            payload = message.payload or b""
-            _describe(metadata, message)
-        metadata.uncompressed_size = len(payload)
+        metadata, payload = self._metadata_of(message, sequence_id, publish_time)
         if self._codec is not CompressionType.NONE:
             payload = compress(self._codec, payload)
             metadata.compression = self._codec
@@ -193,6 +181,19 @@ class Sealer:
         elif len(members) > 1 and sum(map(len, members)) < len(members) * SMALL_PART:
             members = (b"".join(members),)
         return self._seal(metadata, members, lowest, count, highest)
+
+    def _metadata_of(
+        self, message: bytes | OutgoingMessage, sequence_id: int, publish_time: int
+    ) -> tuple[MessageMetadata, bytes]:
+        """Of one message by itself, with its payload."""
+        metadata = MessageMetadata(self._name, sequence_id, publish_time)
+        if isinstance(message, bytes):
+            payload = message
+        else:
+            payload = message.payload or b""
+            _describe(metadata, message)
+        metadata.uncompressed_size = len(payload)
+        return metadata, payload
 
     def _compressed(self, metadata: MessageMetadata, payload: bytes) -> bytes:
         if self._codec is CompressionType.NONE:

@@ -235,11 +235,10 @@ class Window:
         sequence_id = receipt.sequence_id
         if sequence_id != entry.sequence_id:
             if sequence_id > entry.sequence_id:
-                connection.close(
-                    RemoteProtocolError(
-                        f"the broker confirmed message {sequence_id} of producer {self._wire_id} while "
-                        f"{entry.sequence_id} was not confirmed: everything is sent again"
-                    )
+                self._out_of_turn(
+                    connection,
+                    f"message {sequence_id} of producer {self._wire_id} while {entry.sequence_id} was not "
+                    "confirmed",
                 )
             return
         highest = receipt.highest_sequence_id
@@ -248,12 +247,8 @@ class Window:
             and highest is not None
             and sequence_id < highest < min(entry.highest, UNSET_UINT64)
         ):
-            connection.close(
-                RemoteProtocolError(
-                    f"the broker confirmed a batch of producer {self._wire_id} up to {highest}, it ends at "
-                    f"{entry.highest}: everything is sent again"
-                )
-            )
+            what = f"a batch of producer {self._wire_id} up to {highest}, it ends at {entry.highest}"
+            self._out_of_turn(connection, what)
             return
         self.entries.popleft()
         ticket, count = entry.first_ticket, entry.count
@@ -289,6 +284,11 @@ class Window:
             self.on_settled()
         if memory.blocked:
             memory.tell()
+
+    @staticmethod
+    def _out_of_turn(connection: Connection, what: str) -> None:
+        """What is not confirmed goes again, over another connection."""
+        connection.close(RemoteProtocolError(f"the broker confirmed {what}: everything is sent again"))
 
     def _confirm_key_batch(self, entry: Entry, ledger_id: int, entry_id: int) -> None:
         """Each of its messages, by the ticket it has."""
