@@ -191,11 +191,12 @@ def terminate_partitions(broker: Administrator, request: Request) -> Answer:
             raise Refused(
                 405, "Termination of a non-partitioned topic is not allowed using partitioned-terminate"
             )
+        names = [str(name.partition_name(index)) for index in range(partitions)]
+        for each in names:
+            broker.machine.subscriptions(each)  # one may have been deleted by itself: then none is terminated
         last = {
-            str(index): message_id_json(
-                broker.command(broker.machine.terminate, str(name.partition_name(index)))
-            )
-            for index in range(partitions)
+            str(index): message_id_json(broker.command(broker.machine.terminate, each))
+            for index, each in enumerate(names)
         }
     return json_answer(last)
 
