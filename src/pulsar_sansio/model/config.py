@@ -354,8 +354,9 @@ class ConsumerSpec:
     Messages that come in chunks:
 
     `max_pending_chunked_messages`: incomplete ones kept at a time, 1 to 10 000; for one more the oldest is
-    dropped. `acknowledge_dropped_chunks`: its chunks are acknowledged then, and it is lost; without, they
-    stay unacknowledged and come again when the consumer reconnects.
+    dropped, one that cannot be completed any more rather than another. `acknowledge_dropped_chunks`: its
+    chunks are acknowledged then, and it is lost; without, they stay unacknowledged and come again when the
+    consumer reconnects.
     `max_chunked_message_size`: bytes, compressed and not; larger ones stay unacknowledged. Together with the
     number above it bounds the memory for incomplete messages.
     `incomplete_chunked_message_timeout`: seconds after which the chunks of a message that is not complete are
