@@ -59,7 +59,7 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message]):
         self._at_hand: Iterator[Message] = iter(())
         """Messages that need only be taken; see `pulsar_sansio.Client.receiver`."""
         self._take: Callable[..., Messages] = self._machine.take
-        self._acknowledge: Callable[..., None] = self._machine.acknowledger(handle)
+        self._acknowledge: Callable[..., bool] = self._machine.acknowledger(handle)
         self._arrivals = self._machine.arrivals(handle)
         self._arrived = trio.lowlevel.ParkingLot()
         self._end_of_topic = False
@@ -175,13 +175,12 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message]):
         """
         driver = self._driver
         try:
-            self._acknowledge(what)
+            deadline_set = self._acknowledge(what)
         except Exception as error:
             raise driver.own_fault(error) from error.__cause__
         if self._outputs:
             driver.after_call()
-        elif driver.generation != self._generation:
-            self._generation = driver.generation
+        elif deadline_set:
             driver.after_quiet_call()
 
     def negative_acknowledge(self, what: MessageOrId | Sequence[MessageOrId]) -> None:

@@ -89,6 +89,19 @@ async def test_acknowledgements_are_sent_before_closing(client: Client) -> None:
     assert await numbers_left(client) == [7, 8, 9]
 
 
+async def test_acknowledgements_are_sent_soon_although_nothing_else_happens(
+    broker: EmbeddedBroker, client: Client
+) -> None:
+    """Also where the first ones of a batch alone would not be sent."""
+    async with client.subscribe("t", "s") as consumer:
+        await fill(client, "t", 10, BatchingPolicy(max_messages=10))
+        for _ in range(10):
+            consumer.acknowledge(await consumer.receive())
+        with trio.move_on_after(0.5):
+            await consumer.receive()
+        assert broker.stats("t")["subscriptions"]["s"]["msgBacklog"] == 0
+
+
 async def test_acknowledge_takes_messages_ids_and_lists_of_them(client: Client) -> None:
     async with filled(client, 6) as consumer:
         messages: list[Message] = []

@@ -276,8 +276,8 @@ class Client:
 
     def acknowledger(
         self, consumer: int
-    ) -> "Callable[[Acknowledgeable | Collection[Acknowledgeable]], None]":
-        """`acknowledge` of that consumer, likewise."""
+    ) -> "Callable[[Acknowledgeable | Collection[Acknowledgeable]], bool]":
+        """`acknowledge` of that consumer, likewise. It says whether `next_deadline` may have become earlier."""
         return self._consumer(self._context.now, consumer).acknowledge
 
     def note_time(self, now: int) -> None:

@@ -131,7 +131,7 @@ class Consumer:
         self._end_of_topic = False
         self.receive: Callable[[], Message | None] = self._queue.receive
         self.take: Callable[[int], Messages] = self._queue.take
-        self.acknowledge: Callable[[Acknowledgeable], None] = self._verdicts.acknowledge
+        self.acknowledge: Callable[[Acknowledgeable], bool] = self._verdicts.acknowledge
         self.acknowledge_cumulative = self._verdicts.acknowledge_cumulative
         self.negative_acknowledge = self._verdicts.negative_acknowledge
 

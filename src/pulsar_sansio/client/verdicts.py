@@ -72,10 +72,10 @@ class Verdicts:
         if self._owner is None:
             raise ClosedError(f"the consumer on {self._source.topic} is closed")
 
-    def acknowledge(self, what: Acknowledgeable) -> None:
+    def acknowledge(self, what: Acknowledgeable) -> bool:
         """These messages are done (rules ACK-01, ACK-22). Acknowledging again changes nothing.
 
-        Raises `LocalProtocolError` for what is no message or id, or belongs to another topic, having changed
+        Whether a deadline was set, for who looks at deadlines only when they change. Raises `LocalProtocolError` for what is no message or id, or belongs to another topic, having changed
         nothing.
         """
         if type(what) is Message:
@@ -85,13 +85,13 @@ class Verdicts:
             # In order, and nothing to send: counting is all.
             if index == record.in_order and index != record.checkpoint and record.tracker is self._owner:
                 record.in_order = index + 1
-                return
+                return False
             # An entry by itself, and others wait already: adding it to them is all.
             if record is self._single:
                 entries = self._tracker.entries
                 entries[entry.place] = None
                 if len(entries) < self._acknowledger.calm and not self._negative:
-                    return
+                    return False
             self._check_message(what)
             waits = self._acknowledge_message(what)
         elif isinstance(what, MessageId):
@@ -101,8 +101,7 @@ class Verdicts:
             waits = self._acknowledge_together(what)
         else:
             waits = self._acknowledge_all(cast(Iterable[Message | MessageId], what))
-        if waits:
-            self._acknowledger.something_waits()
+        return waits and self._acknowledger.something_waits()
 
     def acknowledge_cumulative(self, what: Message | MessageId) -> None:
         """This message and all before it are done (rules ACK-02, ACK-06, ACK-14).
