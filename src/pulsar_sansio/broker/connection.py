@@ -33,6 +33,10 @@ from .subscription import NO_REQUEST
 if TYPE_CHECKING:
     from .broker import Broker
     from .ownership import Elsewhere
+    from .store import MigratedTo
+
+MIGRATION_VERSION = 20
+"""Since when clients know TOPIC_MIGRATED."""
 
 UNSENT_LIMIT_FACTOR = 16
 """A peer that lets this many times the high-water mark pile up (by requests alone) is disconnected."""
@@ -167,6 +171,11 @@ class Connection:
         It announces protocol 20 or less, the Java client and ours 21; its own words are not trusted.
         """
         return self.broker.config.reached_end_of_topic != "never" and self.protocol_version >= 21
+
+    @property
+    def takes_migration(self) -> bool:
+        """Whether the client knows TOPIC_MIGRATED."""
+        return self.protocol_version >= MIGRATION_VERSION
 
     # --- bytes out ------------------------------------------------------------------------------------
 
@@ -340,12 +349,31 @@ class Connection:
             each: until for each, until in self._closed_producers.items() if until > now
         }
         self._closed_producers[producer.id] = now + self.broker.keepalive_interval
+        if producer.topic.migrated_to is not None:
+            self.say_migrated(proto.CommandTopicMigrated.Producer, producer.id, producer.topic.migrated_to)
+        self.say_closed(producer.id, moved_to)
+
+    def say_closed(self, producer_id: int, moved_to: "Elsewhere | None" = None) -> None:
+        """CLOSE_PRODUCER as a notice."""
         if self.protocol_version < 5:
             self.die("the client is too old for CLOSE_PRODUCER")
         else:
-            close = proto.CommandCloseProducer(producer_id=producer.id, request_id=NO_REQUEST)
+            close = proto.CommandCloseProducer(producer_id=producer_id, request_id=NO_REQUEST)
             _assign(close, moved_to)
             self.send(Type.CLOSE_PRODUCER, close)
+
+    def say_migrated(
+        self, kind: proto.CommandTopicMigrated.ResourceType, resource_id: int, target: "MigratedTo"
+    ) -> None:
+        """TOPIC_MIGRATED of one producer or consumer, to a client that knows it; its CLOSE follows."""
+        if self.takes_migration:
+            moved = proto.CommandTopicMigrated(
+                resource_id=resource_id,
+                resource_type=kind,
+                brokerServiceUrl=target.service_url,
+                brokerServiceUrlTls=target.service_url_tls,
+            )
+            self.send(Type.TOPIC_MIGRATED, moved)
 
     def closed_lately(self, producer_id: int) -> bool:
         """Whether the broker itself closed this producer within the last keep-alive interval."""
@@ -360,6 +388,9 @@ class Connection:
     def close_consumer(self, consumer: Consumer, moved_to: "Elsewhere | None" = None) -> None:
         """CLOSE_CONSUMER from the broker: the client is to subscribe again, at `moved_to` if given."""
         self.forget_consumer(consumer)
+        target = consumer.subscription.moves_to
+        if target is not None:
+            self.say_migrated(proto.CommandTopicMigrated.Consumer, consumer.id, target)
         if self.protocol_version < 5:
             self.die("the client is too old for CLOSE_CONSUMER")
         else:

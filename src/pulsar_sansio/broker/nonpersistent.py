@@ -27,6 +27,7 @@ class VolatileSubscription:
     """A subscription without a cursor. Also its own dispatcher: there is nothing to read back."""
 
     durable = False
+    moves_to = None
     backlog = 0
     expired = 0
     expired_at = -1
@@ -233,6 +234,9 @@ class VolatileTopic:
 
     def last_sequence_id(self, name: str) -> int:
         return -1
+
+    migrated_to = None
+    """Only persistent topics move to other clusters."""
 
     def subscribe(self, name: str, mark_delete: int, durable: bool) -> VolatileSubscription:
         subscription = VolatileSubscription(self, name)

@@ -10,6 +10,7 @@ from ..model.errors import (
     NotAllowed,
     ProducerBusy,
     RemoteProtocolError,
+    ServiceNotReady,
     TooManyRequests,
     TopicTerminated,
 )
@@ -63,6 +64,12 @@ def _create(connection: Connection, command: proto.CommandProducer, topic: "AnyT
     """Raises the refusal. `probe`: a connection in the way may be asked for a sign of life first."""
     broker = connection.broker
     policies = topic.policies
+    if topic.migrated_to is not None:
+        if not connection.takes_migration:
+            raise ServiceNotReady(f"Topic {topic.name} has migrated to another cluster")
+        connection.say_migrated(proto.CommandTopicMigrated.Producer, command.producer_id, topic.migrated_to)
+        connection.say_closed(command.producer_id)
+        return
     if isinstance(topic, Topic):
         quotas.check(topic)
     limit = policies.max_producers

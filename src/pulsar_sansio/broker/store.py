@@ -48,6 +48,14 @@ class LedgersDeleted:
     ledger_ids: tuple[int, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class MigratedTo:
+    """The cluster to which a topic has moved: its service URLs, of which one may be None."""
+
+    service_url: str | None
+    service_url_tls: str | None
+
+
 @dataclass(slots=True)
 class TopicSaved:
     """A topic came into being, or its epoch or end changed. `topic_epoch` and `terminated_at` may be None."""
@@ -56,6 +64,7 @@ class TopicSaved:
     topic_epoch: int | None
     terminated_at: int | None
     """Offset after the last entry, once terminated."""
+    migrated_to: MigratedTo | None = None
 
 
 @dataclass(slots=True)
@@ -206,6 +215,7 @@ class StoredTopic:
     ledgers: dict[int, StoredLedger] = field(default_factory=dict)
     cursors: dict[str, CursorSaved] = field(default_factory=dict)
     sequences: dict[str, int] = field(default_factory=dict)
+    migrated_to: MigratedTo | None = None
 
 
 @dataclass(slots=True)
@@ -245,6 +255,7 @@ class StoredState:
             case TopicSaved():
                 topic = self.topics.setdefault(record.topic, StoredTopic())
                 topic.topic_epoch, topic.terminated_at = record.topic_epoch, record.terminated_at
+                topic.migrated_to = record.migrated_to
             case TopicDeleted():
                 self.topics.pop(record.topic, None)
                 self.policies.pop(record.topic, None)
@@ -295,6 +306,7 @@ class StoredState:
                     },
                     dict(topic.cursors),
                     dict(topic.sequences),
+                    topic.migrated_to,
                 )
                 for name, topic in self.topics.items()
             },

@@ -142,6 +142,9 @@ def _new_subscription(
 def _subscribed(connection: Connection, request_id: int, consumer: Consumer) -> None:
     """SUCCESS, unless the consumer went away meanwhile (rule BROKER-10)."""
     if connection.consumers.get(consumer.id) is consumer and not consumer.closed:
+        if consumer.subscription.moves_to is not None and connection.takes_migration:
+            connection.close_consumer(consumer)
+            return
         consumer.ready = True
         connection.success(request_id)
         dispatcher = consumer.subscription.dispatcher

@@ -17,6 +17,7 @@ from .store import CursorDeleted, CursorSaved
 
 if TYPE_CHECKING:
     from .ownership import Elsewhere
+    from .store import MigratedTo
     from .topic import Topic
 
 NO_REQUEST = 2**64 - 1
@@ -275,8 +276,12 @@ class Subscription:
     # --- end of topic ---------------------------------------------------------------------------------
 
     def check_end_of_topic(self) -> None:
-        """Terminated and all acknowledged: tell the consumers (BROKER-43)."""
+        """All acknowledged, and the topic is over or gone elsewhere: tell the consumers (BROKER-43)."""
         topic = self.topic
+        if topic.migrated_to is not None:
+            if self.moves_to is not None:
+                self._migrate()
+            return
         if topic.terminated_at is None or self.cursor.mark_delete + 1 < topic.terminated_at:
             return
         for consumer in self.consumers:
@@ -286,6 +291,17 @@ class Subscription:
                     proto.BaseCommand.REACHED_END_OF_TOPIC,
                     proto.CommandReachedEndOfTopic(consumer_id=consumer.id),
                 )
+
+    @property
+    def moves_to(self) -> "MigratedTo | None":
+        """The cluster that it goes on in, once it has nothing left to deliver here."""
+        return self.topic.migrated_to if self.cursor.mark_delete + 1 >= self.topic.log.end else None
+
+    def _migrate(self) -> None:
+        """Consumers of clients that do not know how to follow stay; they hear nothing more."""
+        for consumer in list(self.consumers):
+            if consumer.connection.takes_migration and not consumer.closed:
+                consumer.connection.close_consumer(consumer)
 
     # --- moving and ending ----------------------------------------------------------------------------
 

@@ -24,6 +24,7 @@ from .store import (
     CursorSaved,
     EntryAdded,
     LedgersDeleted,
+    MigratedTo,
     SequenceSaved,
     StoredTopic,
     TopicDeleted,
@@ -72,6 +73,8 @@ class Topic:
         """Mark-delete positions below this cannot make a ledger removable."""
         self.terminated_at = stored.terminated_at if stored is not None else None
         """Offset after the last entry, once terminated."""
+        self.migrated_to = stored.migrated_to if stored is not None else None
+        """Where it goes on; here only what is unacknowledged is still delivered."""
         self.producers = Producers(self, stored.topic_epoch if stored is not None else None)
         sequences = stored.sequences if stored is not None else {}
         self.deduplication = self._new_deduplication(sequences) if policies.deduplication else None
@@ -97,8 +100,10 @@ class Topic:
         )
 
     def save(self) -> None:
-        """The epoch or the end changed, or the topic is new."""
-        self.journal.records.append(TopicSaved(self.name, self.producers.topic_epoch, self.terminated_at))
+        """The epoch or the end changed, it moved to another cluster, or the topic is new."""
+        self.journal.records.append(
+            TopicSaved(self.name, self.producers.topic_epoch, self.terminated_at, self.migrated_to)
+        )
 
     def set_policies(self, policies: Policies) -> None:
         self.policies = policies
@@ -332,6 +337,19 @@ class Topic:
             self.producers.send_away(TopicTerminated("Topic was already terminated"))
             for subscription in list(self.subscriptions.values()):
                 subscription.check_end_of_topic()
+
+    def migrate(self, target: MigratedTo) -> None:
+        """The topic goes on in another cluster.
+
+        Producers are told at once, after their receipts, and consumers when they have acknowledged everything
+        that is here, so that no message is left behind.
+        """
+        self.migrated_to = target
+        self.save()
+        for producer in [*self.producers.waiting, *self.producers.by_name.values()]:
+            producer.connection.close_producer(producer)
+        for subscription in list(self.subscriptions.values()):
+            subscription.check_end_of_topic()
 
     def unload(self) -> None:
         """Disconnect everybody; they come back and find what is durable."""

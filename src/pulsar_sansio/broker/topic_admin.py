@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ..core.context import Context
 from ..model.errors import InvalidConfiguration, InvalidTopicName, NotAllowed, TopicNameRefused, TopicNotFound
 from ..model.message_id import MessageId
+from ..model.service_url import ServiceUrl
 from ..model.topic_name import TopicName
 from .config import BrokerConfig
 from .inspection import StatsOptions, internal_stats, sum_of_stats, topic_stats
@@ -20,7 +21,7 @@ from .outputs import Output
 from .policies import Policies
 from .rates import Rates
 from .schemas import Schemas
-from .store import PartitionsSaved, PropertiesSaved
+from .store import MigratedTo, PartitionsSaved, PropertiesSaved
 from .topic import Topic
 
 if TYPE_CHECKING:
@@ -212,6 +213,29 @@ class TopicAdministration:
         self._settle()
         ledger_id, entry_id = only.log.position(only.log.end - 1)
         return MessageId(ledger_id, entry_id, only.partition)
+
+    def migrate(
+        self, now: int, topic: str, service_url: str | None, service_url_tls: str | None = None
+    ) -> None:
+        """The topic, or each of its partitions, goes on in the cluster of these service URLs.
+
+        Producers are sent there at once, each subscription's consumers when they have acknowledged everything
+        that is here; whoever comes later, too. Copying what is not acknowledged is not done, nor asked for.
+        Raises `NoSuchThing`, `WrongKind` for non-persistent topics, `InvalidServiceUrl`,
+        `InvalidConfiguration` where neither URL is given.
+        """
+        self.context.now = now
+        if service_url is None and service_url_tls is None:
+            raise InvalidConfiguration("service_url, service_url_tls: one of them at least")
+        for url in (service_url, service_url_tls):
+            if url is not None:
+                ServiceUrl.parse(url)
+        topics = [each for each in self._topics_of(topic) if isinstance(each, Topic)]
+        if not topics:
+            raise WrongKind(f"{topic} is not persistent")
+        for each in topics:
+            each.migrate(MigratedTo(service_url, service_url_tls))
+        self._settle()
 
     def delete_topic(self, now: int, topic: str, force: bool = False) -> None:
         """Away with the topic, partitions and all.

@@ -15,6 +15,7 @@ From everywhere there is a way to `Closed` (the user's) and, while something may
 """
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any, ClassVar, Literal, Protocol
@@ -267,6 +268,8 @@ class Attachment:
         self._topic = topic
         self._owner = owner
         self._not_partitioned = False
+        self._cluster: Address | None = None
+        """Where to ask for the topic since it has moved to another cluster; None is the service URL."""
         self._assignments = 0
         """How often brokers have said where to go, and were followed at once, since the last wait."""
         durations = services.durations
@@ -350,7 +353,9 @@ class Attachment:
     def _look_up(self, event: Input) -> None:
         state = LookingUp()
         self._move(event, state)
-        state.query = self._services.lookup.find(self._topic, self._found, self._attempt_failed)
+        state.query = self._services.lookup.find(
+            self._topic, self._found, self._attempt_failed, self._cluster
+        )
 
     def _found(self, logical: Address, physical: Address) -> None:
         self._connect(Input.FOUND, logical, physical)
@@ -463,6 +468,13 @@ class Attachment:
         if isinstance(self.state, Attached) and self.state.connection is connection:
             self._detached(cause)
             self._back_off(cause)
+
+    def migrated(self, url: str) -> None:
+        """TOPIC_MIGRATED: from the next attempt on the topic is asked for in the cluster of that URL. What is
+        pending is kept; a URL that is missing or refused changes nothing, and the old cluster says it again.
+        """
+        with suppress(RemoteProtocolError):
+            self._cluster = self._services.lookup.cluster_at(url)
 
     def closed_by_broker(self, connection: Connection, assigned_url: str | None, cause: PulsarError) -> None:
         """CLOSE_PRODUCER or CLOSE_CONSUMER from the broker (GAP-37): come back, at once where the

@@ -433,8 +433,14 @@ class Connection:
         if consumer is not None:
             consumer.on_end_of_topic()
 
-    def _on_topic_migrated(self, _command: Any) -> None:
-        """Not followed: the close that comes next makes the owner look up its topic again."""
+    def _on_topic_migrated(self, command: Any) -> None:
+        """The close that comes next makes the owner look for its topic where it is now."""
+        producers = command.resource_type == proto.CommandTopicMigrated.Producer
+        owner = (self.producers if producers else self.consumers).get(command.resource_id)
+        if owner is None:
+            return
+        tls = self._services.lookup.service_url.tls
+        owner.attachment.migrated(command.brokerServiceUrlTls if tls else command.brokerServiceUrl)
 
     def _on_reply(self, command: Any) -> None:
         written = len(self.unwritten)

@@ -96,15 +96,17 @@ class _Question:
     he asks again, as after any failure (LOOKUP-08).
     """
 
-    __slots__ = ("among", "asked", "authoritative", "deadline", "over", "queries", "redirects", "topic")
+    __slots__ = ("among", "asked", "at", "authoritative", "deadline", "over", "queries", "redirects", "topic")
 
     deadline: Slot
     """When it fails: one limit for all connections, turns, requests and redirects that it takes."""
 
-    def __init__(self, among: "_Questions", topic: TopicName) -> None:
+    def __init__(self, among: "_Questions", topic: TopicName, at: Address | None) -> None:
         self.among = among
         """Where those who ask the same find it, until it is over."""
         self.topic = topic
+        self.at = at
+        """Whom to ask, where it is not the service URL: a cluster to which the topic has moved."""
         self.queries: list[Query] = []
         self.redirects = 0
         self.authoritative = False
@@ -124,7 +126,7 @@ class _Question:
                 query.on_failed(error)
 
 
-_Questions: TypeAlias = dict[TopicName, _Question]
+_Questions: TypeAlias = dict[tuple[TopicName, Address | None], _Question]
 
 
 class Lookup:
@@ -157,6 +159,15 @@ class Lookup:
     def new_queue(self) -> LookupQueue:
         return LookupQueue(self._services.config.max_pending_lookups)
 
+    def cluster_at(self, url: str) -> Address:
+        """The address to ask in a cluster that a broker has named.
+
+        Raises `RemoteProtocolError` where nothing is named, `BrokerAddressRefused` where it is none to go to.
+        """
+        tls, address = named_broker(url)
+        check_destination(tls, address, self.service_url, self._services.config.broker_hosts)
+        return address
+
     def way_to(self, url: str, connection: Connection, proxied: bool) -> tuple[Address, Address]:
         """The logical and physical address of the broker that a broker on `connection` has named; `proxied`:
         it is reached through the same proxy (rule LOOKUP-07).
@@ -176,12 +187,16 @@ class Lookup:
         topic: TopicName,
         on_found: Callable[[Address, Address], None],
         on_failed: Callable[[PulsarError], None],
+        at: Address | None = None,
     ) -> Query:
-        """The broker of `topic` as (logical address, physical address). Equal questions share one LOOKUP."""
+        """The broker of `topic` as (logical address, physical address). Equal questions share one LOOKUP.
+
+        `at`: who is asked instead of the service URL.
+        """
         query = Query(on_found, on_failed)
-        question = self._join(self._finding, topic, query)
+        question = self._join(self._finding, topic, query, at)
         if question is not None:
-            self._step(question, self.service_address)
+            self._step(question, at or self.service_address)
         return query
 
     def partitions(
@@ -223,13 +238,15 @@ class Lookup:
         else:
             question.answer(partitions)
 
-    def _join(self, among: _Questions, topic: TopicName, query: Query) -> _Question | None:
+    def _join(
+        self, among: _Questions, topic: TopicName, query: Query, at: Address | None = None
+    ) -> _Question | None:
         """Wait for the answer to a question; gives it where it has to be asked, nobody having done so."""
-        question = among.get(topic)
+        question = among.get((topic, at))
         if question is not None:
             question.queries.append(query)
             return None
-        question = among[topic] = _Question(among, topic)
+        question = among[topic, at] = _Question(among, topic, at)
         question.queries.append(query)
         context = self._services.context
         question.deadline = context.deadlines.slot(partial(self._timed_out, question))
@@ -253,7 +270,7 @@ class Lookup:
     def _end(self, question: _Question) -> None:
         question.over = True
         question.deadline.clear()
-        del question.among[question.topic]
+        del question.among[question.topic, question.at]
 
     # --- one step of a lookup ---
 

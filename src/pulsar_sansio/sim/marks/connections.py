@@ -36,7 +36,7 @@ def lookup_refused(*_: Any) -> object:
 @mark(Lookup, "find")
 def lookup_shared(lookup: Any, topic: Any, *_: Any) -> object:
     """Two asked for the same topic, and one lookup answered both."""
-    return topic in lookup._finding
+    return (topic, None) in lookup._finding
 
 
 @mark(Attachment, "_attempt_failed")

@@ -1,0 +1,165 @@
+"""A topic moves to another cluster: TOPIC_MIGRATED, and the client goes there with what is pending."""
+
+from typing import Any
+
+import pytest
+
+from pulsar_sansio.client.outputs import Attached, Connect, Detached, ProducerReady, Receipts, RequestDone
+from pulsar_sansio.model.config import ConsumerSpec, ProducerSpec
+from pulsar_sansio.wire import encode_command, proto
+
+from .script import (
+    WALL,
+    Command,
+    Script,
+    frame_close_producer,
+    frame_producer_success,
+    frame_receipt,
+    frame_success,
+)
+
+GREEN = "pulsar://green:6650"
+GREEN_TLS = "pulsar+ssl://green:6651"
+SPEC = ProducerSpec(topic="demo")
+Migrated = proto.CommandTopicMigrated
+
+
+def frame_migrated(
+    resource_id: int = 0,
+    kind: Any = Migrated.Producer,
+    url: str | None = GREEN,
+    tls: str | None = GREEN_TLS,
+) -> bytes:
+    moved = Migrated(
+        resource_id=resource_id, resource_type=kind, brokerServiceUrl=url, brokerServiceUrlTls=tls
+    )
+    return encode_command(Command.TOPIC_MIGRATED, moved)
+
+
+def frame_close_consumer(consumer_id: int = 0) -> bytes:
+    close = proto.CommandCloseConsumer(consumer_id=consumer_id, request_id=2**64 - 1)
+    return encode_command(Command.CLOSE_CONSUMER, close)
+
+
+def send(script: Script, handle: int, payload: bytes) -> int:
+    return script.client.send(script.now, handle, payload, WALL)
+
+
+def test_a_producer_goes_to_the_new_cluster_with_what_is_pending() -> None:
+    script = Script()
+    handle, link = script.ready_producer(batching=None)
+    ticket = send(script, handle, b"pending")
+    sequence_id = script.sent(link, Command.SEND).sequence_id
+    script.feed(link, frame_migrated(), frame_close_producer())
+    assert script.expect_one(Detached).id == handle
+    send(script, handle, b"while away")
+    script.advance(0.2)
+    green = script.ready_link("green")
+    script.find_topic(green, GREEN)
+    asked = script.sent(green, Command.PRODUCER)
+    script.feed(green, frame_producer_success(asked.request_id))
+    script.expect_one(Attached)
+    sent = [command.sequence_id for kind, command in script.commands(green) if kind == Command.SEND]
+    assert sent == [sequence_id, sequence_id + 1]
+    script.feed(green, frame_receipt(sequence_id))
+    assert script.expect_one(Receipts).first == ticket
+    assert script.commands(link) == []
+
+
+def test_it_stays_there_when_the_connection_is_lost() -> None:
+    script = Script()
+    _, link = script.ready_producer()
+    script.feed(link, frame_migrated(), frame_close_producer())
+    script.said()
+    script.advance(0.2)
+    green = script.ready_link("green")
+    script.find_topic(green, GREEN)
+    asked = script.sent(green, Command.PRODUCER)
+    script.feed(green, frame_producer_success(asked.request_id))
+    script.said()
+    script.lose(green)
+    script.expect_one(Detached)
+    script.advance(0.2)
+    assert script.expect_one(Connect).address.host == "green"
+
+
+def test_while_it_opens() -> None:
+    """Instead of an answer to PRODUCER."""
+    script = Script()
+    script.client.open_producer(script.now, SPEC)
+    link = script.ready_link()
+    script.check_partitions(link)
+    script.find_topic(link)
+    script.sent(link, Command.PRODUCER)
+    script.feed(link, frame_migrated(), frame_close_producer())
+    script.advance(0.2)
+    green = script.ready_link("green")
+    script.find_topic(green, GREEN)
+    asked = script.sent(green, Command.PRODUCER)
+    script.feed(green, frame_producer_success(asked.request_id))
+    script.expect_one(ProducerReady)
+
+
+def test_others_on_the_same_topic_stay() -> None:
+    """Who was not told asks where he always asked, at the same time and for the same topic."""
+    script = Script()
+    _, link = script.ready_producer()
+    script.ready_producer(link=link, name="p-2")
+    script.feed(link, frame_migrated(0), frame_close_producer(0), frame_close_producer(1))
+    script.said()
+    script.advance(0.3)
+    assert script.expect_one(Connect).address.host == "green"
+    script.sent(link, Command.LOOKUP)
+
+
+@pytest.mark.parametrize("url", [None, "", "gopher://x", GREEN_TLS], ids=["none", "empty", "no", "tls"])
+def test_a_url_of_no_use_is_ignored(url: str | None) -> None:
+    script = Script()
+    _, link = script.ready_producer()
+    script.feed(link, frame_migrated(url=url), frame_close_producer())
+    script.expect_one(Detached)
+    script.advance(0.2)
+    script.sent(link, Command.LOOKUP)
+
+
+def test_a_cluster_that_the_client_may_not_go_to_is_not_gone_to() -> None:
+    script = Script(broker_hosts=("broker",))
+    _, link = script.ready_producer()
+    script.feed(link, frame_migrated(), frame_close_producer())
+    script.expect_one(Detached)
+    script.advance(0.2)
+    script.sent(link, Command.LOOKUP)
+
+
+def test_about_nobody_it_is_ignored() -> None:
+    script = Script()
+    handle, link = script.ready_producer(batching=None)
+    script.feed(link, frame_migrated(77), frame_migrated(77, Migrated.Consumer))
+    send(script, handle, b"x")
+    script.sent(link, Command.SEND)
+
+
+def test_a_consumer_goes_too() -> None:
+    script = Script()
+    handle = script.client.subscribe(script.now, ConsumerSpec(topic="demo", subscription="sub"))
+    link = script.ready_link()
+    script.check_partitions(link)
+    script.find_topic(link)
+    asked = script.sent(link, Command.SUBSCRIBE)
+    script.feed(link, frame_success(asked.request_id))
+    script.said()
+    script.commands(link)
+    moved = frame_migrated(asked.consumer_id, Migrated.Consumer)
+    script.feed(link, moved, frame_close_consumer(asked.consumer_id))
+    script.expect_one(Detached)
+    script.advance(0.2)
+    green = script.ready_link("green")
+    script.find_topic(green, GREEN)
+    again = script.sent(green, Command.SUBSCRIBE)
+    assert (again.subscription, again.consumer_id) == ("sub", asked.consumer_id)
+    script.feed(green, frame_success(again.request_id))
+    script.sent(green, Command.FLOW)
+    closing = script.client.close(script.now, handle)
+    close = script.sent(green, Command.CLOSE_CONSUMER)
+    script.feed(green, frame_success(close.request_id))
+    assert closing in [output.request for output in script.said() if isinstance(output, RequestDone)]
