@@ -45,6 +45,7 @@ from .client.outputs import (
     Detached,
     Disconnect,
     EndOfTopic,
+    InterceptorFailed,
     Output,
     ProducerFailed,
     ProducerReady,
@@ -57,6 +58,7 @@ from .client.outputs import (
     Writable,
 )
 from .client.partition import PartitionStatistics
+from .client.statistics import ProducerStatistics, SendLatency
 from .model.config import (
     NO_REPLICATION,
     BatchingPolicy,
@@ -120,6 +122,7 @@ from .model.errors import (
     UnsupportedVersion,
     broker_error,
 )
+from .model.interceptors import ProducerInterceptor
 from .model.message import Message
 from .model.message_id import EARLIEST, LATEST, MessageId
 from .model.service_url import Address, ServiceUrl
@@ -158,6 +161,7 @@ __all__ = [
     "Detached",
     "Disconnect",
     "EndOfTopic",
+    "InterceptorFailed",
     "Output",
     "ProducerFailed",
     "ProducerReady",
@@ -179,6 +183,7 @@ __all__ = [
     "InitialPosition",
     "OutgoingMessage",
     "ProducerAccessMode",
+    "ProducerInterceptor",
     "ProducerSpec",
     "RoutingMode",
     "SubscriptionType",
@@ -191,6 +196,8 @@ __all__ = [
     "Messages",
     "MessageId",
     "PartitionStatistics",
+    "ProducerStatistics",
+    "SendLatency",
     "ServiceUrl",
     "TopicName",
     "decode_message_id",

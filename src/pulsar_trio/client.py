@@ -7,6 +7,7 @@ the background surfaces at a call, or when the block is left.
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal, Unpack, overload
 
 import trio
@@ -30,19 +31,22 @@ from .options import (
     client_config,
     consumer_spec,
     producer_spec,
+    waits_when_full,
 )
 from .producer import Producer
 
 
 @dataclass(frozen=True, slots=True)
 class ClientStatistics:
-    """`links`: connections open or being opened. Bytes are those of these links."""
+    """`links`: connections open or being opened. Bytes are those of these links. `memory_held`: bytes of
+    payload in all producers' messages that are neither confirmed nor failed, which `memory_limit` limits."""
 
     links: int
     producers: int
     consumers: int
     bytes_received: int
     bytes_sent: int
+    memory_held: int
 
 
 @asynccontextmanager
@@ -72,13 +76,15 @@ class Client:
     async def create_producer(
         self, topic: str, **options: Unpack[ProducerOptions]
     ) -> AsyncIterator[Producer]:
-        """A producer on `topic`, closed when the block ends; its options are those of `ProducerSpec`.
+        """A producer on `topic`, closed when the block ends; its options are those of `ProducerSpec`, and
+        `when_full`, "wait" or "fail".
 
         Entering waits until it is ready. Raises `InvalidConfiguration` for a wrong option or name, what the
         broker refuses it with, and `TimedOut` after `operation_timeout`.
         """
         driver = self._driver
-        producer = driver.open(driver.machine.open_producer, producer_spec(topic, options), Producer)
+        make = partial(Producer, waits=waits_when_full(options))
+        producer = driver.open(driver.machine.open_producer, producer_spec(topic, options), make)
         await producer.opened()
         async with closing(producer):
             yield producer
@@ -183,4 +189,5 @@ class Client:
             sum(isinstance(endpoint, Consumer) for endpoint in endpoints),
             sum(link.bytes_received for link in links),
             sum(link.bytes_sent for link in links),
+            driver.machine.memory_held,
         )

@@ -7,6 +7,7 @@ go to whoever awaits them. `command` is the way to the machine for everything th
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
+from logging import getLogger
 from secrets import randbits
 from typing import Any, TypeVar
 
@@ -21,6 +22,8 @@ from .endpoint import Answer, Endpoint
 from .errors import ResourceClosed, trio_error
 from .link import Link
 from .pump import Pump
+
+_log = getLogger(__name__)
 
 EndpointT = TypeVar("EndpointT", bound=Endpoint)
 SpecT = TypeVar("SpecT")
@@ -51,6 +54,7 @@ class Driver(Pump):
             outputs.Receipts: self._to_producer,
             outputs.SendFailed: self._to_producer,
             outputs.Writable: self._to_producer,
+            outputs.InterceptorFailed: self._on_interceptor_failed,
             outputs.ConsumerReady: self._to_consumer,
             outputs.ConsumerFailed: self._to_consumer,
             outputs.Deliverable: self._to_consumer,
@@ -156,6 +160,15 @@ class Driver(Pump):
     def _to_producer(self, output: Any) -> None:
         if (endpoint := self.endpoints.get(output.producer)) is not None:
             endpoint.on_output(output)
+
+    def _on_interceptor_failed(self, output: outputs.InterceptorFailed) -> None:
+        """Logged here: it may be said after the producer's end."""
+        _log.error(
+            "an interceptor of producer %s failed, and was passed over: %r",
+            self.endpoints.get(output.producer, output.producer),
+            output.interceptor,
+            exc_info=output.error,
+        )
 
     def _to_consumer(self, output: Any) -> None:
         if (endpoint := self.endpoints.get(output.consumer)) is not None:

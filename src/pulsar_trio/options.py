@@ -21,6 +21,7 @@ from pulsar_sansio import (
     InvalidServiceUrl,
     MessageId,
     ProducerAccessMode,
+    ProducerInterceptor,
     ProducerSpec,
     RoutingMode,
     ServiceUrl,
@@ -52,7 +53,10 @@ class ClientOptions(TypedDict, total=False):
 
 class ProducerOptions(TypedDict, total=False):
     """Keywords of `create_producer`, as in `ProducerSpec`. `compression`, `access_mode`, `routing` and
-    `hashing` may be words: "lz4", "exclusive", "single_partition", "murmur3_32"."""
+    `hashing` may be words: "lz4", "exclusive", "single_partition", "murmur3_32".
+
+    `when_full`: what `send`, `send_many` and `enqueue` do when the window or the client's memory is full:
+    "wait" for room, in the order of their calls, or "fail" with `ProducerQueueIsFull` at once."""
 
     name: str | None
     send_timeout: float
@@ -69,6 +73,8 @@ class ProducerOptions(TypedDict, total=False):
     lazy_start: bool
     max_pending_messages_across_partitions: int
     partitions_update_interval: float | None
+    interceptors: tuple[ProducerInterceptor, ...]
+    when_full: str
 
 
 class ConsumerOptions(TypedDict, total=False):
@@ -104,6 +110,7 @@ def client_config(url: str, options: Mapping[str, Any]) -> ClientConfig:
 
 def producer_spec(topic: str, options: Mapping[str, Any]) -> ProducerSpec:
     given = _known("create_producer", ProducerOptions, options)
+    given.pop("when_full", None)  # see `waits_when_full`
     if "compression" in given:
         given["compression"] = word("compression", given["compression"], CompressionType)
     if "access_mode" in given:
@@ -113,6 +120,14 @@ def producer_spec(topic: str, options: Mapping[str, Any]) -> ProducerSpec:
     if "routing" in given and not callable(given["routing"]):
         given["routing"] = word("routing", given["routing"], RoutingMode)
     return ProducerSpec(topic, **given)
+
+
+def waits_when_full(options: Mapping[str, Any]) -> bool:
+    """Whether the producer waits for room; the machine never does."""
+    given = options.get("when_full", "wait")
+    if given not in ("wait", "fail"):
+        raise InvalidConfiguration(f"when_full: one of 'wait', 'fail', not {given!r}")
+    return bool(given == "wait")
 
 
 def consumer_spec(

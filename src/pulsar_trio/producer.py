@@ -22,7 +22,9 @@ from pulsar_sansio import (
     ProducerQueueIsFull,
     ProducerSpec,
     PulsarError,
+    SendLatency,
 )
+from pulsar_sansio import ProducerStatistics as Counted
 from pulsar_sansio import client_outputs as outputs
 
 from .endpoint import TURN, Endpoint
@@ -40,7 +42,8 @@ CHUNK_BYTES = 1024 * 1024
 
 
 class MessageFields(TypedDict, total=False):
-    """Keywords of `send` and `enqueue`, as in `OutgoingMessage`. Times are milliseconds since 1970."""
+    """Keywords of `send` and `enqueue`, as in `OutgoingMessage`. Times are milliseconds since 1970, but for
+    `deliver_after`: seconds from now, 0 to ten years, by the wall clock, in place of `deliver_at`."""
 
     key: str | bytes | None
     properties: Mapping[str, str] | None
@@ -48,17 +51,25 @@ class MessageFields(TypedDict, total=False):
     event_time: int
     sequence_id: int | None
     deliver_at: int | None
-    replicate_to: tuple[str, ...]
+    deliver_after: float | None
+    replicate_to: Sequence[str]
 
 
 @dataclass(frozen=True, slots=True)
 class ProducerStatistics:
-    """`pending`: messages in the window. `waiting`: tasks that wait for room in it."""
+    """`pending`: messages in the window. `waiting`: tasks that wait for room in it. The rest is as in
+    `pulsar_sansio.ProducerStatistics`, over all partitions."""
 
     confirmed: int
     failed: int
     pending: int
     waiting: int
+    pending_bytes: int
+    messages_sent: int
+    bytes_sent: int
+    batches: int
+    batched_messages: int
+    latency: SendLatency | None
 
 
 class Producer(Endpoint):
@@ -66,8 +77,11 @@ class Producer(Endpoint):
 
     _kind = "producer"
 
-    def __init__(self, driver: "Driver", handle: int, spec: ProducerSpec) -> None:
+    def __init__(self, driver: "Driver", handle: int, spec: ProducerSpec, *, waits: bool = True) -> None:
+        """`waits`: for room, where there is none."""
         super().__init__(driver, handle)
+        self._waits = waits
+        self._intercepted = bool(spec.interceptors)
         self._append: Callable[[bytes | OutgoingMessage], int] = self._machine.appender(handle)
         self._send: Callable[..., int] = self._machine.send
         self._send_many: Callable[..., range] = self._machine.send_many
@@ -97,7 +111,7 @@ class Producer(Endpoint):
         afterwards, only the waiting stops. Raises what `enqueue` raises, and `TimedOut` after `send_timeout`.
         """
         if fields:
-            message = _outgoing(message, fields)
+            message = _outgoing(self._driver, message, fields)
         await self._pass_turn()
         receipt = await self._in_turn(partial(self._put, message))
         if self._pending() == 1:
@@ -114,10 +128,11 @@ class Producer(Endpoint):
 
         Once it returns, the message is sent whatever happens to the caller; cancelled before that, it is not.
         `fields` are those of `MessageFields`. Raises `InvalidMessage` or `MessageTooLarge` for the message,
-        `ResourceClosed` or `ResourceBroken` for the producer.
+        `ResourceClosed` or `ResourceBroken` for the producer, and `ProducerQueueIsFull` (of the client's
+        memory: `MemoryBufferIsFull`) with `when_full="fail"`.
         """
         if fields:
-            message = _outgoing(message, fields)
+            message = _outgoing(self._driver, message, fields)
         self._turn -= 1
         if self._turn <= 0:
             self._turn = TURN
@@ -129,6 +144,8 @@ class Producer(Endpoint):
             try:
                 receipt = self._put(message)
             except ProducerQueueIsFull:
+                if not self._waits:
+                    raise
                 return await self._enqueue_in_turn(message)
             if self._outputs or self._sets_timer:
                 self._tell()
@@ -151,7 +168,7 @@ class Producer(Endpoint):
     def enqueue_nowait(self, message: bytes | OutgoingMessage, **fields: Unpack[MessageFields]) -> Receipt:
         """`enqueue` that raises `ProducerQueueIsFull` instead of waiting for room."""
         if fields:
-            message = _outgoing(message, fields)
+            message = _outgoing(self._driver, message, fields)
         if self._in_line:
             raise ProducerQueueIsFull(f"{self._in_line} tasks already wait for room in the window")
         ticket = self._append(message)
@@ -202,7 +219,8 @@ class Producer(Endpoint):
 
         Takes from the iterable as the window has room, up to 1000 messages or about 1 MiB at a time. When
         messages fail, the first one's error is raised after all are settled. When the iterable raises, a
-        message is refused or the call is cancelled, what was taken before it is in the window and is sent.
+        message is refused, there is no room (with `when_full="fail"`) or the call is cancelled, what was
+        taken before it is in the window and is sent.
         """
         iterator = iter(messages)
         pages: list[tuple[Page, range]] = []
@@ -215,7 +233,8 @@ class Producer(Endpoint):
                 try:
                     taken = await self._in_turn(partial(self._put_many, rest))
                 except InvalidMessage:
-                    await self._put_up_to_the_wrong_one(rest)
+                    if not self._intercepted:  # else it is the first one
+                        await self._put_up_to_the_wrong_one(rest)
                     raise
                 done += sum(len(tickets) for _, tickets in taken)
                 pages += taken
@@ -287,7 +306,8 @@ class Producer(Endpoint):
             try:
                 return attempt()
             except ProducerQueueIsFull:
-                pass
+                if not self._waits:
+                    raise
         self._in_line += 1
         try:
             async with self._line:
@@ -361,7 +381,22 @@ class Producer(Endpoint):
     # --- facts about it -----------------------------------------------------------------------------------
 
     def statistics(self) -> ProducerStatistics:
-        return ProducerStatistics(self._confirmed, self._failed, self._pending(), self._in_line)
+        try:
+            counted = self._machine.producer_statistics(self._handle)
+        except PulsarError:  # it ended long ago
+            counted = Counted()
+        return ProducerStatistics(
+            self._confirmed,
+            self._failed,
+            self._pending(),
+            self._in_line,
+            counted.pending_bytes,
+            counted.messages_sent,
+            counted.bytes_sent,
+            counted.batches,
+            counted.batched_messages,
+            counted.latency,
+        )
 
     @property
     def partitions(self) -> int:
@@ -381,12 +416,25 @@ class Producer(Endpoint):
         return f"<Producer {self.name!r} of {self.topic}, {state}>"
 
 
-def _outgoing(payload: bytes | OutgoingMessage, fields: MessageFields) -> OutgoingMessage:
+MAX_DELAY = 10 * 365 * 86_400
+"""Seconds that `deliver_after` may be: ten years."""
+
+
+def _outgoing(driver: "Driver", payload: bytes | OutgoingMessage, fields: MessageFields) -> OutgoingMessage:
     if isinstance(payload, OutgoingMessage):
         raise InvalidMessage(
             "an OutgoingMessage has its own key, properties and times; give no keywords with it"
         )
-    return OutgoingMessage(payload, **fields)
+    given = dict(fields)
+    delay = given.pop("deliver_after", None)
+    message = OutgoingMessage(payload, **given)  # type: ignore[arg-type]
+    if delay is not None:
+        if isinstance(delay, bool) or not isinstance(delay, int | float) or not 0 <= delay <= MAX_DELAY:
+            raise InvalidMessage(f"deliver_after: seconds from 0 to {MAX_DELAY}, not {delay!r}")
+        if message.deliver_at is not None:
+            raise InvalidMessage("deliver_after: not together with deliver_at")
+        message.deliver_at = (driver.now() + driver.wall_offset) // 1_000_000 + round(delay * 1000)
+    return message
 
 
 def _next_size(chunk: Sequence[bytes | OutgoingMessage]) -> int:

@@ -20,6 +20,7 @@ from pulsar_sansio.client.outputs import (
 )
 from pulsar_sansio.client.partition import PartitionStatistics
 from pulsar_sansio.client.partitions import TRANSITIONS, PartitionedProducer
+from pulsar_sansio.client.statistics import ProducerStatistics, SendLatency
 from pulsar_sansio.core.transitions import IllegalMove
 from pulsar_sansio.model.config import BatchingPolicy, OutgoingMessage, ProducerAccessMode, RoutingMode
 from pulsar_sansio.model.errors import (
@@ -835,9 +836,20 @@ def test_statistics_by_partition() -> None:
     world.answer()
     world.confirm(1, 1)
     assert world.script.client.partition_statistics(world.handle) == [
-        PartitionStatistics(f"{TOPIC}-partition-0", True, 0, 0, 1),
-        PartitionStatistics(f"{TOPIC}-partition-1", True, 1, 0, 1),
+        PartitionStatistics(
+            f"{TOPIC}-partition-0", True, ProducerStatistics(1, 1, pending=1, pending_bytes=1)
+        ),
+        PartitionStatistics(
+            f"{TOPIC}-partition-1",
+            True,
+            ProducerStatistics(
+                2, 2, confirmed=1, pending=1, pending_bytes=1, latency=SendLatency(1, 0, 0, 0, 0, 0, 0)
+            ),
+        ),
     ]
+    assert world.script.client.producer_statistics(world.handle) == ProducerStatistics(
+        3, 3, confirmed=1, pending=2, pending_bytes=2, latency=SendLatency(1, 0, 0, 0, 0, 0, 0)
+    )
 
 
 # --- routing in a producer ------------------------------------------------------------------------------

@@ -30,18 +30,20 @@ from ..model.errors import (
     PulsarError,
     TimedOut,
 )
+from ..model.interceptors import ProducerInterceptor
 from ..model.service_url import ServiceUrl
 from ..model.topic_name import TopicName
 from .consumer import Consumer
 from .counters import ArrivalCounters
 from .lookup import Lookup, Query
-from .outputs import Output, RequestDone, RequestFailed
+from .outputs import InterceptorFailed, Output, RequestDone, RequestFailed
 from .partition import PartitionStatistics
 from .partitions import PartitionedProducer
 from .pool import Pool
 from .producer import Producer
 from .requests import Requests
 from .services import ClientContext, Services
+from .statistics import ProducerStatistics
 
 if TYPE_CHECKING:
     from ..model.message import Message
@@ -75,6 +77,7 @@ class Client:
         self._close_requests: dict[int, list[int]] = {}
         """Requests that wait for a producer or consumer to be closed."""
         self._ends: OrderedDict[int, PulsarError | None] = OrderedDict()
+        self._final_statistics: OrderedDict[int, ProducerStatistics] = OrderedDict()
         self._closing: list[int] | None = None
         """Requests that wait for the whole client to be closed; None while it is open."""
         self._closed = False
@@ -233,13 +236,23 @@ class Client:
         machine.flush(request)
         return request
 
+    def producer_statistics(self, producer: int) -> ProducerStatistics:
+        """What a producer has counted so far, over all partitions; what it had counted at its end, of the
+        last 1000 that have ended."""
+        machine = self._producers.get(producer)
+        if machine is not None:
+            return machine.statistics()
+        if producer not in self._final_statistics:
+            raise self._unknown("producer", producer)
+        return self._final_statistics[producer]
+
     def partition_statistics(self, producer: int) -> list[PartitionStatistics]:
         """What became of the messages of a producer by partition, in their order; empty where the topic has
         none, or where that is not known yet. Routing knows as many partitions as are in it."""
         machine = self._producers.get(producer)
         if machine is None:
             raise self._unknown("producer", producer)
-        return machine.statistics() if isinstance(machine, PartitionedProducer) else []
+        return machine.partition_statistics() if isinstance(machine, PartitionedProducer) else []
 
     # --- consumers ---
 
@@ -454,14 +467,26 @@ class Client:
 
     def _ended(self, handle: int, error: PulsarError | None) -> None:
         """A producer or consumer is gone for good; the attachment says so, after its owner has."""
-        self._producers.pop(handle, None)
+        producer = self._producers.pop(handle, None)
         self._consumers.pop(handle, None)
         self._ends[handle] = error
+        if producer is not None:
+            self._final_statistics[handle] = producer.statistics()
+            if len(self._final_statistics) > REMEMBERED_ENDS:
+                self._final_statistics.popitem(last=False)
+            self._close_interceptors(handle, producer.spec.interceptors)
         if len(self._ends) > REMEMBERED_ENDS:
             self._ends.popitem(last=False)
         for request in self._close_requests.pop(handle, []):
             self._context.emit(RequestDone(request, None))
         self._close_if_empty()
+
+    def _close_interceptors(self, handle: int, interceptors: Sequence[ProducerInterceptor]) -> None:
+        for interceptor in interceptors:
+            try:
+                interceptor.close()
+            except Exception as error:
+                self._context.emit(InterceptorFailed(handle, interceptor, error))
 
     def _check_open(self) -> None:
         if self._closing is not None:

@@ -85,6 +85,10 @@ class Intake:
         if policy.by_key:
             self._key_batches = KeyBatches()
             self._key_batches.limit(*self._batch.limits)
+        self.messages_sent = 0
+        """Written to a connection, again each time."""
+        self.bytes_sent = 0
+        """Of their payloads."""
         self.batches = 0
         """Batches sealed."""
         self.batched = 0
@@ -280,6 +284,12 @@ class Intake:
         """Messages in open batches."""
         return self._batch.count if self._key_batches is None else self._key_batches.count
 
+    @property
+    def open_bytes(self) -> int:
+        """The payloads of messages that are not sealed."""
+        batch = self._batch.size if self._key_batches is None else self._key_batches.size
+        return batch + sum(payload_size(message) for _, message, _ in self._early)
+
     def wait_for_room(self) -> None:
         """Somebody was told that there is no room: `Writable` follows when there is."""
         self.was_full = self._window.watched = True
@@ -312,6 +322,15 @@ class Intake:
             raise InvalidMessage(f"a message is bytes or an OutgoingMessage, not {type(message).__name__}")
         else:
             self._check_size(len(message.payload or b""))
+
+    def check_given(self, message: object, publish_time: int) -> None:
+        """`check`, as far as it is known here what will be sent."""
+        self.check(message, publish_time)
+
+    def refuse(self, message: bytes | OutgoingMessage, publish_time: int, error: PulsarError) -> None:
+        """A message that was meant for it, and fails with `error` without being taken. Raises
+        `InvalidMessage` where it is wrong by itself."""
+        self.check(message, publish_time)
 
     def _check_size(self, size: int) -> None:
         if size <= self._max_message_size:
@@ -472,6 +491,8 @@ class Intake:
                 self.batched += len(batch.tickets)
             self._window.add_key_batch(batch.tickets, oldest, batch.highest, frame, batch.size)
             if self.connection is not None:
+                self.messages_sent += len(batch.tickets)
+                self.bytes_sent += batch.size
                 self.connection.write(frame)
         if not complete:
             self.settled()
@@ -482,8 +503,18 @@ class Intake:
         """It is sealed: it waits for its receipt, and goes out now if there is a connection (rule
         PROD-40)."""
         self._window.add(ticket, count, sequence_id, highest, frame, size)
-        if self.connection is not None:
-            self.connection.write(frame)
+        connection = self.connection
+        if connection is not None:
+            self.messages_sent += count
+            self.bytes_sent += size
+            connection.write(frame)
+
+    def send_again(self, connection: Connection) -> None:
+        """Everything in the window, in order, the same bytes."""
+        for entry in self._window.entries:
+            self.messages_sent += entry.count
+            self.bytes_sent += entry.size
+            connection.write(entry.frame)
 
     # --- before it was attached ---
 

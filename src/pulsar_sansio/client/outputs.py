@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..model.errors import PulsarError
+from ..model.interceptors import ProducerInterceptor
 from ..model.message_id import MessageId
 from ..model.service_url import Address
 
@@ -87,6 +88,15 @@ class Writable:
     """The producer's window was full and has room again."""
 
     producer: int
+
+
+@dataclass(slots=True)
+class InterceptorFailed:
+    """An interceptor raised `error`; the message it was about went on without it."""
+
+    producer: int
+    interceptor: ProducerInterceptor
+    error: Exception
 
 
 @dataclass(slots=True)
@@ -189,6 +199,7 @@ Output = (
     | Receipts
     | SendFailed
     | Writable
+    | InterceptorFailed
     | ConsumerReady
     | ConsumerFailed
     | Deliverable

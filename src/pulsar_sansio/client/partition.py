@@ -32,17 +32,28 @@ from .outputs import (
 from .producer import Producer
 from .receipts import Place, ReceiptIds
 from .services import ClientContext, Services
+from .statistics import ProducerStatistics
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionStatistics:
-    """What became of the messages that went to one partition. `pending`: taken and not settled."""
+    """What became of the messages that went to one partition."""
 
     topic: str
     connected: bool
-    confirmed: int
-    failed: int
-    pending: int
+    statistics: ProducerStatistics
+
+    @property
+    def confirmed(self) -> int:
+        return self.statistics.confirmed
+
+    @property
+    def failed(self) -> int:
+        return self.statistics.failed
+
+    @property
+    def pending(self) -> int:
+        return self.statistics.pending
 
 
 class Owner(Protocol):
@@ -62,9 +73,7 @@ class Partition:
     """The `Listener` of one partition's producer."""
 
     __slots__ = (
-        "_confirmed",
         "_context",
-        "_failed",
         "_owner",
         "_runs",
         "_stale",
@@ -106,8 +115,6 @@ class Partition:
         """The first ticket of each run, and its offset: those of which some are unsettled."""
         self._stale = False
         """Failures have left runs behind."""
-        self._confirmed = 0
-        self._failed = 0
 
     # --- tickets ---
 
@@ -142,7 +149,6 @@ class Partition:
         self, ticket: int, count: int, ledger_id: int, entry_id: int, first_chunk: Place | None
     ) -> int:
         """See `Listener`. Receipts come in the order of the tickets, so every older one is settled."""
-        self._confirmed += count
         runs = self._runs
         while len(runs) > 1 and runs[1][0] <= ticket:
             runs.popleft()
@@ -162,15 +168,12 @@ class Partition:
         return -1
 
     def _failed_tickets(self, ticket: int, count: int, error: PulsarError) -> None:
-        self._failed += count
         for first, stop, offset in self._outside(ticket, count):
             self._context.emit(SendFailed(self._owner.handle, first + offset, stop - first, error))
 
     def _confirmed_apart(self, ticket: int, message_ids: Sequence[MessageId]) -> None:
         """Older tickets may be unsettled."""
-        count = len(message_ids)
-        self._confirmed += count
-        for first, stop, offset in self._outside(ticket, count):
+        for first, stop, offset in self._outside(ticket, len(message_ids)):
             ids = message_ids[first - ticket : stop - ticket]
             self._context.emit(Receipts(self._owner.handle, first + offset, ids))
 
@@ -223,7 +226,5 @@ class Partition:
         return PartitionStatistics(
             str(self.topic),
             self.ready and self.detached is None and self.end is None,
-            self._confirmed,
-            self._failed,
-            self.intake.pending,
+            self.producer.statistics(),
         )

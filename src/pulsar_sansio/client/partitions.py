@@ -40,6 +40,7 @@ from .producer import Taken
 from .routing import Router
 from .services import ClientContext, Services
 from .spread import Spread
+from .statistics import ProducerStatistics, together
 
 
 @dataclass(slots=True)
@@ -126,7 +127,7 @@ class PartitionedProducer:
         self.state: State = Opening(taken.give_up_at)
         self._context = context
         self._services = services
-        self._spec = spec
+        self.spec = spec
         window = min(spec.max_pending_messages, spec.max_pending_messages_across_partitions // partitions)
         self._window = max(1, window)
         """Unconfirmed messages of one partition; growth does not change it (rules PART-02, PART-13)."""
@@ -147,6 +148,8 @@ class PartitionedProducer:
         self._last_sequence_id = -1
         self._detached = 0
         self._flushes: dict[int, Flushing] = {}
+        self._former = ProducerStatistics()
+        """Of partitions that could not be opened while the whole was ready."""
         interval = spec.partitions_update_interval
         self._interval = 0 if interval is None else seconds_to_ns(interval)
         self._query: Query | None = None
@@ -189,10 +192,20 @@ class PartitionedProducer:
             self._move(Input.CLOSE, Closing(isinstance(self.state, Ready)))
             self._close_all(None)
 
-    def statistics(self) -> list[PartitionStatistics]:
+    def statistics(self) -> ProducerStatistics:
+        """Of all partitions together, those included that failed to open, and of messages that no partition
+        has taken."""
+        known = [partition.producer for partition in self._spread.partitions if partition is not None]
+        refused = ProducerStatistics(failed=self._spread.failed)
+        return together(
+            [self._former, refused, *(producer.statistics() for producer in known)],
+            [latency for producer in known for latency in producer.latencies],
+        )
+
+    def partition_statistics(self) -> list[PartitionStatistics]:
         """One for each partition that routing knows."""
         return [
-            PartitionStatistics(str(self.topic.partition_name(index)), False, 0, 0, 0)
+            PartitionStatistics(str(self.topic.partition_name(index)), False, ProducerStatistics())
             if partition is None
             else partition.statistics
             for index, partition in enumerate(self._spread.partitions)
@@ -210,7 +223,7 @@ class PartitionedProducer:
     def _begin(self, taken: Taken) -> None:
         """Open the first, and give all of them what was sent already."""
         count = len(self._spread.partitions)
-        lazy = self._spec.lazy_start
+        lazy = self.spec.lazy_start
         first_index = self._router.first(self._context.now, count) if lazy else 0
         first = self._new_partition(first_index, taken.wire_id)
         self._missing = {first, *([] if lazy else map(self._new_partition, range(1, count)))}
@@ -228,6 +241,8 @@ class PartitionedProducer:
                 self._flush(flushes.pop(0).request, error)
             failed = self._spread.take_early(ticket, message, publish_time)
             error = error or failed
+            if failed is not None and taken.settled is not None and isinstance(message, OutgoingMessage):
+                taken.settled(message, None, failed)
         self._spread.continue_at(taken.next_ticket)
         for flush in flushes:
             self._flush(flush.request, error)
@@ -236,7 +251,7 @@ class PartitionedProducer:
 
     def _new_partition(self, index: int, wire_id: int | None = None) -> Partition:
         topic = str(self.topic.partition_name(index))
-        spec = replace(self._spec, topic=topic, max_pending_messages=self._window)
+        spec = replace(self.spec, topic=topic, max_pending_messages=self._window)
         if wire_id is None:
             wire_id = self._services.next_producer_id()
         partition = Partition(self._context, self._services, self, index, wire_id, spec)
@@ -347,7 +362,7 @@ class PartitionedProducer:
         count = len(self._spread.partitions)
         if partitions <= count:
             return
-        if self._spec.lazy_start:
+        if self.spec.lazy_start:
             self._spread.partitions += [None] * (partitions - count)
             return
         self._growth = [self._new_partition(index) for index in range(count, partitions)]
@@ -392,6 +407,7 @@ class PartitionedProducer:
             return  # one of several new ones, of which another has failed
         if not partition.ready:
             partitions[partition.index] = None
+            self._former = together([self._former, partition.producer.statistics()], ())
             self.on_partition_writable()
             return
         partition.end = error

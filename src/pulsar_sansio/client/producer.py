@@ -6,11 +6,12 @@ about a message leads to, and the ends: timeout, refusal, close. A ticket is set
 `Receipts` or `SendFailed`, whatever happens.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar, Literal
 
-from ..model.config import ProducerAccessMode, ProducerSpec, seconds_to_ns
+from ..model.config import OutgoingMessage, ProducerAccessMode, ProducerSpec, seconds_to_ns
 from ..model.errors import (
     ChecksumMismatch,
     ClosedError,
@@ -28,6 +29,7 @@ from .attachment import Attachment, Decision
 from .connection import Connection
 from .envelopes import is_intact
 from .intake import Early, Intake
+from .interceptors import InterceptedIntake, Interception
 from .outputs import (
     Attached,
     Closed,
@@ -36,6 +38,7 @@ from .outputs import (
     ProducerReady,
 )
 from .services import ClientContext, Services
+from .statistics import ProducerStatistics, measured
 from .window import Flush, Listener, Window
 
 Command = proto.BaseCommand
@@ -59,6 +62,8 @@ class Taken:
     flushes: Sequence[Flush]
     was_full: bool
     """Somebody waits for `Writable`."""
+    settled: Callable[[OutgoingMessage, None, PulsarError], None] | None
+    """How interceptors are told of an early message that goes no further."""
     give_up_at: int | None
     """When the application stops waiting for the producer."""
 
@@ -86,6 +91,14 @@ class Producer:
         self.spec = spec
         self.topic = TopicName.parse(spec.topic)
         self._context = context
+        ended = services.ended if listener is None else listener.ended
+        interception: Interception | None = None
+        if spec.interceptors:
+            listener = interception = Interception(
+                context, handle, self.topic, spec.interceptors, listener, ended
+            )
+            ended = interception.ended
+        self._interception = interception
         self._emit = emit = context.emit if listener is None else listener.hear
         self._services = services
         send_timeout = seconds_to_ns(spec.send_timeout)
@@ -97,7 +110,7 @@ class Producer:
             self.topic,
             self,
             mandatory_stop=mandatory_stop,
-            ended=services.ended if listener is None else listener.ended,
+            ended=ended,
         )
         self._epoch = 0
         self._topic_epoch: int | None = None
@@ -117,7 +130,8 @@ class Producer:
             services.memory,
             listener,
         )
-        self._intake = Intake(
+        make = Intake if interception is None else partial(InterceptedIntake, interception)
+        self._intake: Intake = make(
             context, handle, spec, self._window, services.config.max_message_size, services.memory, emit
         )
         self.on_receipt = self._window.on_receipt
@@ -130,6 +144,14 @@ class Producer:
     def intake(self) -> Intake:
         """Where its messages go: a partitioned producer puts them there itself."""
         return self._intake
+
+    def statistics(self) -> ProducerStatistics:
+        return measured(self._intake, self._window)
+
+    @property
+    def latencies(self) -> Sequence[int]:
+        """Nanoseconds, of the latest entries."""
+        return self._window.latencies
 
     # --- where it is one of several, or turns out to be ---
 
@@ -145,6 +167,7 @@ class Producer:
             self._intake.next_ticket,
             self._window.hand_over_flushes(),
             self._intake.was_full,
+            None if self._interception is None else self._interception.settled,
             self.attachment.gives_up_at,
         )
 
@@ -297,8 +320,7 @@ class Producer:
             limit = connection.max_message_size
             error = MessageTooLarge(f"the broker that serves the topic now accepts only {limit} bytes")
             self._window.fail_entry(entry, error)
-        for entry in self._window.entries:
-            connection.write(entry.frame)
+        self._intake.send_again(connection)
 
     def on_open_refused(self, error: PulsarError) -> Decision:
         """Rule PROD-21: one of the two quota policies wants the application to know."""

@@ -41,6 +41,7 @@ class Spread:
         "_router",
         "_window",
         "begin",
+        "failed",
         "partitions",
         "was_full",
     )
@@ -59,6 +60,8 @@ class Spread:
         """What routing knows. None: not begun yet, or it failed to open after all was ready; the next message
         begins it."""
         self.begin = begin
+        self.failed = 0
+        """Messages that no partition has taken."""
         self.was_full = False
         """Somebody was told that there is no room, and waits for `Writable`."""
         self._context = context
@@ -118,7 +121,7 @@ class Spread:
     def _send_to(self, partition: Partition, message: bytes | OutgoingMessage, publish_time: int) -> int:
         intake = partition.intake
         if partition.end is not None:
-            intake.check(message, publish_time)
+            intake.refuse(message, publish_time, partition.end)
             return self.fail_untaken(partition.end)
         self._turn_to(partition)
         ticket = intake.send(message, publish_time) + self._offset
@@ -144,6 +147,8 @@ class Spread:
             for message, index in plan:
                 self._send_or_fail(message, index, publish_time, first)
                 self._router.advance(message)
+        except ProducerQueueIsFull:  # an interceptor has made it larger
+            self.was_full = True
         finally:
             self._memory.turn = 0
         if full is not None:
@@ -194,7 +199,7 @@ class Spread:
                     full = index
                     break
                 if partition is not None:
-                    partition.intake.check(message, publish_time)
+                    partition.intake.check_given(message, publish_time)
                 rooms[index] = room - 1
                 plan.append((message, index))
                 router.advance(message)
@@ -244,6 +249,7 @@ class Spread:
         """A message that went nowhere gets its ticket, and fails."""
         ticket = self.next_ticket
         self._leave(ticket + 1)
+        self.failed += 1
         self._context.emit(SendFailed(self._handle, ticket, 1, error))
         return ticket
 

@@ -13,6 +13,7 @@ from enum import Enum, IntEnum
 from typing import Any, TypeAlias
 
 from .errors import InvalidConfiguration, InvalidMessage
+from .interceptors import ProducerInterceptor
 from .message_id import MessageId
 from .service_url import ServiceUrl
 from .topic_name import TopicName
@@ -259,6 +260,7 @@ class ProducerSpec:
     more, where that is less than what the broker accepts; None for as much as fits.
     `access_mode`: whether others may send to the topic. A producer that loses exclusive access, to one that
     fences it or while it was away, ends for good with `ProducerFenced`.
+    `interceptors`: see `ProducerInterceptor`; called in this order for every message.
 
     What counts for partitioned topics only:
 
@@ -283,6 +285,7 @@ class ProducerSpec:
     properties: Mapping[str, str] = field(default_factory=dict)
     chunking: bool = False
     chunk_max_message_size: int | None = None
+    interceptors: tuple[ProducerInterceptor, ...] = ()
     access_mode: ProducerAccessMode = ProducerAccessMode.SHARED
     routing: RoutingMode | CustomRouter = RoutingMode.ROUND_ROBIN
     hashing: HashingScheme = HashingScheme.JAVA_STRING
@@ -308,6 +311,12 @@ class ProducerSpec:
                 f"not {self.routing!r}"
             )
         _instance("hashing", self.hashing, HashingScheme, "a HashingScheme")
+        if not isinstance(self.interceptors, tuple) or not all(
+            isinstance(each, ProducerInterceptor) for each in self.interceptors
+        ):
+            raise InvalidConfiguration(
+                f"interceptors: a tuple of ProducerInterceptor, not {self.interceptors!r}"
+            )
         _instance("chunking", self.chunking, bool, "True or False")
         if self.chunking and self.batching is not None:
             raise InvalidConfiguration("chunking: only with batching=None; a batch is never cut into chunks")

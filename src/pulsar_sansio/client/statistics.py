@@ -1,0 +1,88 @@
+"""What a producer counts (rules STATS-02, STATS-04, STATS-05), for whoever asks.
+
+Counted is by entry and not by message, and nothing is counted that follows from something else; so asking
+costs more than counting. Nothing is reset: who wants rates asks twice and divides.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
+
+from .intake import Intake
+from .window import Window
+
+
+@dataclass(frozen=True, slots=True)
+class SendLatency:
+    """Seconds from the moment an entry (a message, or a batch) was closed until its receipt came, over the
+    latest entries: at most 1024 of a producer, or of each partition. Of entries whose receipts came together
+    the first one counts, which had waited longest.
+
+    Half of them took no longer than `p50`, 99.9 % no longer than `p999`.
+    """
+
+    samples: int
+    p50: float
+    p75: float
+    p95: float
+    p99: float
+    p999: float
+    maximum: float
+
+    @classmethod
+    def of(cls, nanoseconds: Iterable[int]) -> "SendLatency | None":
+        """None where nothing was measured."""
+        ordered = sorted(nanoseconds)
+        if not ordered:
+            return None
+        last = len(ordered) - 1
+
+        def within(permille: int) -> float:
+            return ordered[min(last, len(ordered) * permille // 1000)] / 1e9
+
+        return cls(
+            len(ordered), within(500), within(750), within(950), within(990), within(999), ordered[last] / 1e9
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ProducerStatistics:
+    """`messages_sent`, `bytes_sent`: messages written to a connection and the bytes of their payloads before
+    compression, again each time they are sent again. `batches`, `batched_messages`: entries of several
+    messages. `confirmed`, `failed`: what became of the messages that were taken, each counted once.
+    `pending`, `pending_bytes`: those taken and not settled, and their payloads."""
+
+    messages_sent: int = 0
+    bytes_sent: int = 0
+    batches: int = 0
+    batched_messages: int = 0
+    confirmed: int = 0
+    failed: int = 0
+    pending: int = 0
+    pending_bytes: int = 0
+    latency: SendLatency | None = None
+
+
+_COUNTERS = [field.name for field in fields(ProducerStatistics) if field.name != "latency"]
+
+
+def measured(intake: Intake, window: Window) -> ProducerStatistics:
+    """One producer's."""
+    pending = intake.pending
+    return ProducerStatistics(
+        intake.messages_sent,
+        intake.bytes_sent,
+        intake.batches,
+        intake.batched,
+        intake.next_ticket - window.failed - pending,
+        window.failed,
+        pending,
+        intake.open_bytes + sum(entry.size for entry in window.entries),
+        SendLatency.of(window.latencies),
+    )
+
+
+def together(parts: Iterable[ProducerStatistics], latencies: Iterable[int]) -> ProducerStatistics:
+    """The sum of several, with the latencies of all."""
+    parts = list(parts)
+    sums = {name: sum(getattr(part, name) for part in parts) for name in _COUNTERS}
+    return ProducerStatistics(**sums, latency=SendLatency.of(latencies))

@@ -1,0 +1,50 @@
+"""`ProducerInterceptor`: what an application may hang into the way of every message it sends (rule INTC-01).
+
+For what concerns all messages and not one: a trace id, a count, a check. A producer without interceptors pays
+nothing for them; one that has some takes no short ways.
+"""
+
+from typing import TYPE_CHECKING
+
+from .errors import PulsarError
+from .message_id import MessageId
+from .topic_name import TopicName
+
+if TYPE_CHECKING:
+    from .config import OutgoingMessage
+
+
+class ProducerInterceptor:
+    """Override what you need. `topic` is that of the partition, where the topic is partitioned; its
+    `partition` is the index, -1 for none.
+
+    The methods are called in the middle of the producer's work: they must not wait, nor call the client. What
+    they raise is told by the output `InterceptorFailed` (pulsar_trio logs it), and changes nothing else: the
+    message goes on as if that interceptor were not there.
+    """
+
+    def eligible(self, topic: TopicName, message: "OutgoingMessage") -> bool:
+        """Whether this interceptor wants to see the message, as those before it have left it."""
+        return True
+
+    def before_send(self, topic: TopicName, message: "OutgoingMessage") -> "OutgoingMessage":
+        """The message to be sent: the same, or another one in its place, which the next interceptor is given.
+
+        It is called when the message has been routed and before it is checked (rule PROD-29): once, also
+        where the producer has to wait for room. Of messages that are sent before it is known whether the
+        topic is partitioned the topic itself is told.
+        """
+        return message
+
+    def on_send_acknowledgement(
+        self,
+        topic: TopicName,
+        message: "OutgoingMessage",
+        message_id: MessageId | None,
+        error: PulsarError | None,
+    ) -> None:
+        """What became of a message that went through `before_send`, as the interceptors left it: an id or an
+        error. It is called before the application hears of it, and exactly once."""
+
+    def close(self) -> None:
+        """The producer has ended; nothing is called after it."""
