@@ -80,6 +80,17 @@ def test_the_last_receipt_confirms_it_and_its_id_names_the_first_chunk() -> None
     assert second == 1
 
 
+def test_the_receipt_of_a_chunk_said_twice_does_not_confirm_the_next_one() -> None:
+    """All chunks of a message have one sequence id; only their places tell the receipts apart."""
+    script, producer, link = started(chunk_max_message_size=4)
+    send(script, producer, b"0123456789")
+    script.feed(link, frame_receipt(0, 7, 10), frame_receipt(0, 7, 10), frame_receipt(0, 7, 12))
+    script.feed(link, frame_receipt(0, 7, 10))
+    assert script.said() == []
+    script.feed(link, frame_receipt(0, 7, 13))
+    assert list(script.expect_one(Receipts).message_ids) == [MessageId(7, 13)]
+
+
 def test_of_a_duplicate_the_place_is_not_known() -> None:
     """With deduplication a broker stores all chunks again but the last."""
     script, producer, link = started(chunk_max_message_size=4)

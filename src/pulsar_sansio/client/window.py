@@ -148,6 +148,7 @@ class Window:
         "_handle",
         "_listener",
         "_memory",
+        "_newest_chunk",
         "_newest_end",
         "_newest_ids",
         "_newest_receipts",
@@ -198,6 +199,8 @@ class Window:
         self._flushes: deque[Flush] = deque()
         self._first_chunk: Place | None = None
         """Where the first chunk lies of the message whose chunks are being confirmed."""
+        self._newest_chunk: Place = (-1, -1)
+        """Where the newest of them lies."""
         self._newest_receipts: Receipts | None = None
         self._newest_ids = ReceiptIds(partition)
         self._newest_end = 0
@@ -250,15 +253,18 @@ class Window:
             what = f"a batch of producer {self._wire_id} up to {highest}, it ends at {entry.highest}"
             self._out_of_turn(connection, what)
             return
-        self.entries.popleft()
-        ticket, count = entry.first_ticket, entry.count
-        self.messages -= count
         ledger_id, entry_id = receipt.ledger_id, receipt.entry_id
         if ledger_id is None or entry_id is None:
             ledger_id = entry_id = -1  # rule CONN-08
         first_chunk = self._first_chunk
+        if first_chunk is not None and 0 <= ledger_id and (ledger_id, entry_id) <= self._newest_chunk:
+            return  # the receipt of a chunk, said twice; it does not confirm the next one
+        self.entries.popleft()
+        ticket, count = entry.first_ticket, entry.count
+        self.messages -= count
         if not count:
-            self._first_chunk = first_chunk or (ledger_id, entry_id)
+            self._newest_chunk = (ledger_id, entry_id)
+            self._first_chunk = first_chunk or self._newest_chunk
             return
         self._first_chunk = None
         if ledger_id < 0:
