@@ -173,7 +173,8 @@ class ConsumerApp:
         client, now = self.host.node.client, self.world.clock.now
         cumulative = record.subscription.kind.cumulative
         rash = self.world.rash
-        places = [model.deliver(record, message) for message in messages]
+        wall_time = self.world.wall_time()
+        places = [model.deliver(record, message, wall_time) for message in messages]
         for place, message in zip(places, messages, strict=True):
             self.kept.pop(place, None)
             if rash and self._refusals_left and stream.chance(plan.nack_permille):

@@ -41,6 +41,9 @@ truth."""
 
 BEFORE_ALL: Place = (-1, -1, -1)
 
+DELAY_TICK = 1000
+"""Milliseconds by which a delayed message may come early: brokers count in these."""
+
 EXCUSES = (TimedOut, ConnectionLost, ClosedError)
 """What a send may fail with although nothing is wrong with the message: its fate is not known."""
 
@@ -50,6 +53,7 @@ class Sent:
 
     __slots__ = (
         "chunks",
+        "deliver_at",
         "event_time",
         "key",
         "number",
@@ -90,6 +94,8 @@ class Sent:
         """How many attachments it was written on."""
         self.topic: TopicRecord | None = None
         """Where it goes; of a partitioned topic that shows when it is written."""
+        self.deliver_at: int | None = None
+        """Milliseconds since 1970."""
         self.turn = 0
         """How many messages without a key its producer had before it."""
         self.chunks: list[tuple[Position, int]] = []
@@ -370,9 +376,16 @@ class ProducerRecord:
     sent: list[Sent] = field(default_factory=list)
     contested: bool = False
     """Others want the topic for themselves."""
+    explicit: bool = False
+    """Chooses its sequence ids, and sends again what it does not know to be stored."""
     ready_at: int | None = None
     """When it was attached for the first time; what was sent before is not timed (rules PROD-03, PROD-48)."""
     closed: bool = False
+
+    @property
+    def by_key(self) -> bool:
+        """Order holds for each key only."""
+        return self.spec.batching is not None and self.spec.batching.by_key
 
     @property
     def window(self) -> int:
@@ -436,6 +449,10 @@ class ReferenceModel:
         self.topics: dict[str, TopicRecord] = {}
         """Partitions among them."""
         self.partitioned: dict[str, PartitionedTopic] = {}
+        self.same: dict[tuple[int, int], list[Sent]] = {}
+        """Application and sequence id that it chose -> the message, as often as it was submitted."""
+        self.epochs: dict[tuple[str, int], ProducerRecord] = {}
+        """Topic and epoch -> who had exclusive access."""
         self.refuses_sends = False
         """A broker has said of a message that it is not allowed."""
         self.by_identity: dict[bytes | str, Sent] = {}
@@ -510,7 +527,7 @@ class ReferenceModel:
     def withdraw(self, sent: Sent) -> None:
         """The client did not take it after all."""
         for identity in identities(sent):
-            del self.by_identity[identity]
+            self.by_identity.pop(identity, None)
 
     def _settle(self, record: ProducerRecord, ticket: int, outcome: str) -> Sent:
         sent = record.pending.pop(ticket, None)
@@ -542,7 +559,7 @@ class ReferenceModel:
             if partition != (-1 if isinstance(whole, TopicRecord) else whole.index_of(sent.topic)):
                 raise ViolationError("INV-P9", f"{sent}: id {message_id} names another partition")
             lane = record.lane(sent.topic)
-            if place <= lane.last_place:
+            if place <= lane.last_place and not record.by_key:
                 raise ViolationError("INV-P9", f"{sent}: id {message_id} is not above {lane.last_place}")
             lane.last_place = place
 
@@ -574,7 +591,7 @@ class ReferenceModel:
         if count < 1:
             raise ViolationError("INV-P1", f"{record.tag}: failure of {count} messages")
         for ticket in range(first, first + count):
-            sent = self._settle(record, ticket, "failed")
+            sent = self._settle(record, ticket, "refused" if isinstance(error, NotAllowed) else "failed")
             self.failed += 1
             if record.ready_at is None:
                 continue  # it fails with its producer, for whatever reason that has
@@ -616,8 +633,8 @@ class ReferenceModel:
 
     # --- consumers ---
 
-    def deliver(self, consumer: ConsumerRecord, message: Message) -> Place:
-        """The application takes a message (INV-C2, INV-C3, INV-C14)."""
+    def deliver(self, consumer: ConsumerRecord, message: Message, wall_time: int) -> Place:
+        """The application takes a message, at `wall_time` in milliseconds (INV-C2, INV-C3, INV-C14)."""
         subscription = consumer.subscription
         topic = subscription.topic
         if consumer.closed:
@@ -640,6 +657,10 @@ class ReferenceModel:
             raise ViolationError(
                 "INV-C9", f"{consumer.name}: {place} is delivered although it was given back"
             )
+        if sent.deliver_at is not None:
+            early = sent.deliver_at - DELAY_TICK - wall_time
+            if early > 0 and not subscription.kind.cumulative:
+                raise ViolationError("DELAY-01", f"{consumer.name}: {sent} is delivered {early} ms early")
         if subscription.kind.cumulative:
             if place <= consumer.floor:
                 if not consumer.rewinds:
@@ -721,6 +742,8 @@ class ReferenceModel:
         for record in self.producers.values():
             if record.topic is topic or topic.name in record.lanes:
                 self._check_producer(record, topic)
+        self._check_same(topic)
+        self._check_epochs(topic)
         for subscription in topic.subscriptions.values():
             if subscription.name == AUDIT:
                 continue
@@ -741,23 +764,55 @@ class ReferenceModel:
                         "INV-C1", f"{topic.name}/{subscription.name}: {place} never delivered"
                     )
 
+    def _check_same(self, topic: TopicRecord) -> None:
+        """INV-P4, INV-P5: what was sent again under its own sequence id is stored once at most, and for sure
+        when any of the attempts was confirmed; in the order of the ids."""
+        last: dict[int, Place] = {}
+        for (app, number), attempts in sorted(self.same.items(), key=lambda item: item[0]):
+            if attempts[0].producer.topic is not topic:
+                continue
+            places = [place for sent in attempts for place in sent.places]
+            confirmed = any(sent.outcome == "confirmed" for sent in attempts)
+            if len(places) > 1 or (confirmed and not places):
+                raise ViolationError("INV-P4", f"{attempts[0]}: id {number} lies at {places}")
+            if places and places[0] <= last.get(app, BEFORE_ALL):
+                raise ViolationError("INV-P3", f"{attempts[0]}: id {number} lies behind a later one")
+            last[app] = max(places, default=last.get(app, BEFORE_ALL))
+
+    @staticmethod
+    def _check_epochs(topic: TopicRecord) -> None:
+        """INV-P11: whose exclusive access has ended stores nothing more."""
+        highest = -1
+        for position in topic.order:
+            record = topic.log[position].source.producer
+            epoch = record.lane(topic).epoch
+            if epoch is None:
+                continue
+            if epoch < highest:
+                raise ViolationError(
+                    "INV-P11", f"{record.tag} with epoch {epoch} stored {position}, behind epoch {highest}"
+                )
+            highest = epoch
+
     @staticmethod
     def _check_producer(record: ProducerRecord, topic: TopicRecord) -> None:
         if record.pending:
             raise ViolationError("INV-P1", f"{record.tag}: {len(record.pending)} messages never settled")
-        last = BEFORE_ALL
+        last: dict[str | None, Place] = {}
+        by_key = record.by_key
         for sent in record.sent:
             places = sent.places
-            if sent.outcome == "confirmed" and not places:
+            if sent.outcome == "confirmed" and not places and not record.explicit:
                 raise ViolationError("INV-P2", f"{sent} is confirmed and not in the log")
             if not places or sent.topic is not topic:
                 continue
             first = min(places)
-            if first <= last:
+            row = sent.key if by_key else None
+            if first <= last.get(row, BEFORE_ALL):
                 raise ViolationError(
                     "INV-P3", f"{sent} lies at {first}, behind a later message of its producer"
                 )
-            last = first
+            last[row] = first
             there = [place for place in places if place[0] > topic.gone]
             if len(there) > 1 and record.topic.deduplication:
                 raise ViolationError("INV-P4", f"{sent} lies at {places}, with deduplication")

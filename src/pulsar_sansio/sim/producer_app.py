@@ -23,6 +23,7 @@ from ..client.outputs import (
 from ..model.config import OutgoingMessage, ProducerSpec, RoutingMode
 from ..model.errors import (
     ClosedError,
+    NotAllowed,
     ProducerFenced,
     ProducerQueueIsFull,
     PulsarError,
@@ -38,6 +39,10 @@ from .violations import ViolationError
 
 if TYPE_CHECKING:
     from .world import World
+
+
+LONGEST_DELAY = 3000
+"""Milliseconds until a message is to be delivered."""
 
 
 class ProducerApp:
@@ -63,6 +68,8 @@ class ProducerApp:
         self.full = False
         self.ended = False
         """The topic has ended: nothing more can be sent."""
+        self._unsure = False
+        """Something was not confirmed; the next producer sends it again, and this one sends nothing more."""
         self.left_for_good = False
         """It has sent everything, and leaves a topic that others want for themselves."""
         self._generation = 0
@@ -75,7 +82,11 @@ class ProducerApp:
     def done(self) -> bool:
         """Everything is sent and settled."""
         record = self.record
-        return not self.left and (record is None or (not record.pending and not record.flushes))
+        return (
+            not self.left
+            and not self._unsure
+            and (record is None or (not record.pending and not record.flushes))
+        )
 
     @property
     def knows_all_partitions(self) -> bool:
@@ -122,9 +133,12 @@ class ProducerApp:
             lazy_start=plan.lazy,
             max_pending_messages_across_partitions=plan.across,
             partitions_update_interval=plan.update_interval,
+            initial_sequence_id=plan.initial,
         )
         topic = self.topic
-        self.record = world.model.producers[tag] = ProducerRecord(tag, topic, spec, contested=plan.contested)
+        self.record = world.model.producers[tag] = ProducerRecord(
+            tag, topic, spec, contested=plan.contested, explicit=plan.explicit
+        )
         self.state = "opening"
         self.attached = False
         self.full = False
@@ -146,7 +160,7 @@ class ProducerApp:
         if generation != self._generation or self.state not in ("open", "opening") or self.world.closing:
             return
         plan, stream = self.plan, self.stream
-        if self.left and not self.full and (self.state == "open" or stream.chance(300)):
+        if self.left and not self.full and not self._unsure and (self.state == "open" or stream.chance(300)):
             self._send(1 + stream.below(plan.burst))
         if self.state == "open" and stream.chance(plan.flush_permille):
             self.flush()
@@ -162,6 +176,8 @@ class ProducerApp:
         node, now, model = self.host.node, self.world.clock.now, self.world.model
         record = self.record
         assert record is not None
+        if self.world.profile.memory_limit is not None and self.stream.chance(300):
+            self._check_memory()
         batch = [self._message(record, self.number + offset) for offset in range(count)]
         for sent, _ in batch:
             model.announce(sent)
@@ -189,7 +205,8 @@ class ProducerApp:
             self.full = True
         except ClosedError:
             self.full = ended = True  # its news is on the way
-        if self.full and not ended and len(record.pending) < record.least_window:
+        limited = self.world.profile.memory_limit is not None
+        if self.full and not ended and not limited and len(record.pending) < record.least_window:
             raise ViolationError(
                 "INV-P7",
                 f"{record.tag} is full with {len(record.pending)} of {record.least_window} messages pending",
@@ -201,7 +218,40 @@ class ProducerApp:
         self.world.trace.add(now, node.name, f"send {record.tag} {accepted} of {count}")
         node.pump()
 
+    def _check_memory(self) -> None:
+        """INV-P7: what counts towards the limit is the payload of what is pending, whoever sent it."""
+        held = self.host.node.client.memory_held
+        apps = [app for app in self.world.producers if app.host is self.host and app.record is not None]
+        pending = sum(
+            len(sent.payload or b"")
+            for app in apps
+            if app.record is not None
+            for sent in app.record.pending.values()
+        )
+        if held != pending:
+            raise ViolationError(
+                "INV-P7", f"{self.host.node.name} counts {held} bytes, {pending} are pending"
+            )
+
     def _message(self, record: ProducerRecord, number: int) -> tuple[Sent, bytes | OutgoingMessage]:
+        sent, message = self._contents(record, number)
+        plan = self.plan
+        if plan.delayed_permille and self.stream.chance(plan.delayed_permille):
+            sent.deliver_at = self.world.wall_time() + self.stream.below(LONGEST_DELAY)
+        if plan.explicit or sent.deliver_at is not None:
+            message = OutgoingMessage(
+                sent.payload,
+                key=sent.key,
+                properties=sent.properties,
+                event_time=sent.event_time,
+                sequence_id=number if plan.explicit else None,
+                deliver_at=sent.deliver_at,
+            )
+        if plan.explicit:
+            self.world.model.same.setdefault((self.index, number), []).append(sent)
+        return sent, message
+
+    def _contents(self, record: ProducerRecord, number: int) -> tuple[Sent, bytes | OutgoingMessage]:
         stream = self.stream
         name = f"{record.tag}/{number}"
         if not stream.chance(self.plan.rich_permille):
@@ -257,6 +307,9 @@ class ProducerApp:
         node.pump()
         return True
 
+    def _begin_again(self) -> None:
+        self.close_and_reopen()
+
     def _is_closed(self) -> None:
         """INV-P10: from the close on, nothing is taken."""
         try:
@@ -292,8 +345,21 @@ class ProducerApp:
             for request in record.flushes:
                 self.host.routes[request] = self.world
             record.flushes.clear()
+            self._send_again()
         self.state = "idle"
         self._generation += 1
+
+    def _send_again(self) -> None:
+        """Who chooses its sequence ids goes back to the first message that it does not know to be stored."""
+        record = self.record
+        self._unsure = False
+        if not self.plan.explicit or self.ended or record is None:
+            return
+        for sent in record.sent:
+            if sent.outcome not in ("confirmed", "refused"):
+                self.left += self.number - sent.number
+                self.number = sent.number
+                return
 
     def _reopen_later(self) -> None:
         self.state = "idle"
@@ -310,6 +376,9 @@ class ProducerApp:
             assert isinstance(output, SendFailed)
             self._check_excuse(output)
             model.send_failed(record, output.first, output.count, output.error)
+            if self.plan.explicit and not self._unsure and not isinstance(output.error, NotAllowed):
+                self._unsure = True
+                self.world.clock.after(0, self._begin_again)
         elif kind is Writable:
             if not self.full:
                 raise ViolationError("INV-P7", f"{record.tag} is writable again, and was not full")
@@ -380,6 +449,7 @@ class ProducerApp:
                 "INV-P1", f"{record.tag} is gone and {len(record.pending)} messages are pending"
             )
         record.closed = True
+        self._send_again()
         self.host.routes.pop(self.handle, None)
         self._generation += 1
         self._reopen_later()

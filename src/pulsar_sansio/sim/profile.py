@@ -5,7 +5,7 @@ and its own densities, because a world in which everything goes wrong at once hi
 would show.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ..broker.config import BrokerConfig
 from ..model.config import (
@@ -67,6 +67,13 @@ class ProducerPlan:
     access: ProducerAccessMode = ProducerAccessMode.SHARED
     contested: bool = False
     """Somebody may want the topic for himself: who has sent everything leaves it."""
+    explicit: bool = False
+    """Gives its messages sequence ids of their own, and sends again under the same ids what it does not know
+    to be stored."""
+    initial: int | None = None
+    """The sequence id before the first one."""
+    delayed_permille: int = 0
+    """How many messages are to be delivered later."""
 
 
 @dataclass(slots=True)
@@ -197,6 +204,8 @@ class Profile:
     visitors: list[VisitorPlan] = field(default_factory=list)
     ends: list[EndPlan] = field(default_factory=list)
     partitioned: list[PartitionedPlan] = field(default_factory=list)
+    memory_limit: int | None = None
+    """Bytes of payload that the producers of a client hold together, at most."""
     chunk_patience: float = CHUNK_PATIENCE
     """Seconds until a consumer gives up on a message of which not all chunks have come."""
 
@@ -300,6 +309,12 @@ def draw(streams: Streams, faults: bool = True, messages: int | None = None) -> 
         _draw_partitions(streams.stream("partitions"), profile)
         _draw_chunks(streams.stream("chunks"), profile)
         _draw_access(streams.stream("access"), profile)
+        _draw_identities(streams.stream("sequence ids"), profile)
+    _draw_batches_by_key(streams.stream("batches by key"), profile)
+    _draw_delays(streams.stream("delays"), profile)
+    memory = streams.stream("memory")
+    if memory.chance(120):
+        profile.memory_limit = memory.choice([100, 1000, 20_000])
     if profile.fault_gap:
         more = streams.stream("more faults")
         profile.faults = sorted(profile.faults + [kind for kind in LATER_FAULTS if more.chance(500)])
@@ -336,6 +351,32 @@ def _draw_partitions(draw: Stream, profile: Profile) -> None:
                 SubscriptionPlan(profile.topics + index, draw.choice(list(SubscriptionType)))
             )
             profile.consumers.append(_consumer(draw, profile, len(profile.subscriptions) - 1))
+
+
+def _draw_identities(draw: Stream, profile: Profile) -> None:
+    """Sequence ids that applications choose. Who sends again does so message by message: a broker drops a
+    batch of which it has the first message, with whatever else is in it."""
+    for plan in profile.producers:
+        if profile.deduplication and plan.partitioned is None and draw.chance(250):
+            plan.explicit = plan.named = True
+            plan.messages = max(4, plan.messages // _usual_batch(plan))
+            plan.batching = None
+        elif not plan.named and draw.chance(100):
+            plan.initial = draw.choice([-1, 0, 7, 2**40])
+
+
+def _draw_delays(draw: Stream, profile: Profile) -> None:
+    """Where clocks are not set: who is an hour behind waits for an hour."""
+    for plan in profile.producers:
+        if draw.chance(100) and "wall_clock_set" not in profile.faults:
+            plan.delayed_permille = draw.choice([50, 300])
+
+
+def _draw_batches_by_key(draw: Stream, profile: Profile) -> None:
+    for plan in profile.producers:
+        if plan.batching is not None and draw.chance(120):
+            plan.batching = replace(plan.batching, by_key=True)
+            plan.rich_permille = draw.choice([500, 1000])
 
 
 def _draw_chunks(draw: Stream, profile: Profile) -> None:

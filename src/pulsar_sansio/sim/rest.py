@@ -160,6 +160,13 @@ def check_permits(world: "World") -> None:
                 )
 
 
+def check_memory(world: "World") -> None:
+    """INV-P7 at rest: everything is settled, so nothing is held."""
+    for host in world.hosts:
+        if host.closing is None and (held := host.node.client.memory_held):
+            raise ViolationError("INV-P7", f"{host.node.name} holds {held} bytes at rest")
+
+
 def check_attachments(world: "World") -> None:
     """INV-N4: the broker has nobody on a sound wire whom no application has."""
     tags = {app.record.tag for app in world.producers if app.record is not None}

@@ -174,7 +174,7 @@ class Visitor:
         assert record is not None
         try:
             while (message := client.receive(self.world.clock.now, self.handle)) is not None:
-                self.world.model.deliver(record, message)
+                self.world.model.deliver(record, message, self.world.wall_time())
         except ClosedError:
             return
 

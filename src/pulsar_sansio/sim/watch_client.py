@@ -10,7 +10,7 @@ producers put on the wire.
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from ..model.config import ClientConfig, CompressionType
+from ..model.config import ClientConfig, CompressionType, ProducerAccessMode
 from ..wire import (
     Ack,
     Flow,
@@ -51,7 +51,7 @@ LIMIT = 64 * 1024 * 1024
 class ProducerEnd:
     """A producer id on one wire."""
 
-    __slots__ = ("chunks", "closed", "lane", "last_sequence", "last_ticket", "ready", "record")
+    __slots__ = ("chunks", "closed", "lane", "last_of_key", "last_sequence", "last_ticket", "ready", "record")
 
     def __init__(self, record: ProducerRecord, lane: Lane) -> None:
         self.record = record
@@ -62,6 +62,8 @@ class ProducerEnd:
         self.closed = False
         self.last_sequence = -1
         self.last_ticket = -1
+        self.last_of_key: dict[str | None, int] = {}
+        """The same for each key, where batches are made by key."""
 
 
 class ConsumerEnd:
@@ -369,8 +371,13 @@ class ClientWatch:
             raise ViolationError(
                 "INV-P6", f"{record.tag}: sequence id {command.sequence_id} after {producer.last_sequence}"
             )
+        if producer.last_sequence < 0 and record.spec.initial_sequence_id is not None:
+            self._check_first(producer, command)
         producer.last_sequence = command.sequence_id if highest is None else highest
         messages = entry.messages
+        if record.by_key:
+            self._check_key(producer, messages)
+            return
         first, last = messages[0].ticket, messages[-1].ticket
         # Everything unsettled must be on this attachment before anything younger (INV-P3, INV-P6).
         pending = record.pending
@@ -385,6 +392,32 @@ class ClientWatch:
         if entry.chunk is None or entry.chunk.number == entry.chunk.total - 1:
             for sent in messages:
                 sent.wires += 1
+
+    @staticmethod
+    def _check_first(producer: ProducerEnd, command: Send) -> None:
+        """PROD-04: the first message that was ever written has the id behind the one that was given."""
+        initial = producer.record.spec.initial_sequence_id
+        assert initial is not None
+        first = min(sequence_id for sequence_id, _ in producer.lane.frames)
+        if not initial < first or (first != initial + 1 and not producer.record.by_key):
+            raise ViolationError("INV-P6", f"{producer.record.tag} begins with {first}, not behind {initial}")
+
+    @staticmethod
+    def _check_key(producer: ProducerEnd, messages: tuple[Sent, ...]) -> None:
+        """An entry has messages of one key; of those of a key none overtakes another (INV-P3, INV-P6)."""
+        record, key = producer.record, messages[0].key
+        last = producer.last_of_key.get(key, -1)
+        first = messages[0].ticket
+        if any(sent.key != key for sent in messages):
+            raise ViolationError("INV-P3", f"{record.tag}: a batch mixes {key!r} with other keys")
+        if first <= last:
+            raise ViolationError("INV-P6", f"{record.tag}: ticket {first} is sent after {last} of its key")
+        for ticket, sent in record.pending.items():
+            if last < ticket < first and sent.key == key and sent.topic is producer.lane.topic:
+                raise ViolationError("INV-P6", f"{record.tag}: ticket {first} overtakes {ticket} of its key")
+        producer.last_of_key[key] = messages[-1].ticket
+        for sent in messages:
+            sent.wires += 1
 
     @staticmethod
     def _goes_on(producer: ProducerEnd, entry: Entry) -> bool:
@@ -615,6 +648,11 @@ class ClientWatch:
         what = end.requests.pop(command.request_id, None)
         if type(command) is proto.CommandError:
             return
+        if isinstance(what, ProducerEnd) and type(command) is proto.CommandProducerSuccess:
+            if not command.producer_ready:  # there is another answer when it is its turn
+                end.requests[command.request_id] = what
+                return
+            self._has_access(what, command)
         if isinstance(what, (ProducerEnd, ConsumerEnd)):
             what.ready = True
             if what.record.closed and not what.closed:
@@ -625,6 +663,19 @@ class ClientWatch:
                 )
         elif isinstance(what, Farewell) and not what.consumer.dismissed:
             what.consumer.record.farewell = True
+
+    def _has_access(self, producer: ProducerEnd, command: Any) -> None:
+        """INV-P11: exclusive access has an epoch of its own, which nobody else ever has."""
+        record, lane = producer.record, producer.lane
+        if record.spec.access_mode is ProducerAccessMode.SHARED or not command.HasField("topic_epoch"):
+            return
+        epoch = command.topic_epoch
+        owner = self.model.epochs.setdefault((lane.topic.name, epoch), record)
+        if owner is not record:
+            raise ViolationError("INV-P11", f"{record.tag} and {owner.tag} have epoch {epoch}")
+        if lane.epoch is not None and epoch < lane.epoch:
+            raise ViolationError("INV-P11", f"{record.tag}: epoch {epoch} after {lane.epoch}")
+        lane.epoch = epoch
 
     def _got_lookup_response(self, wire: Wire, end: ClientEnd, command: Any) -> None:
         what = end.requests.pop(command.request_id, None)

@@ -31,7 +31,16 @@ from .nodes import LivelockError
 from .partitioned import PartitionedTopic
 from .producer_app import ProducerApp
 from .profile import Profile, draw
-from .rest import all_sent, brokers_are_alone, check_attachments, check_permits, drained, still, what_is_left
+from .rest import (
+    all_sent,
+    brokers_are_alone,
+    check_attachments,
+    check_memory,
+    check_permits,
+    drained,
+    still,
+    what_is_left,
+)
 from .rule_watch import RuleWatch
 from .streams import Streams
 from .trace import Trace
@@ -109,6 +118,7 @@ class World:
             connections_per_broker=self.profile.connections_per_broker,
             initial_backoff=0.1,
             max_backoff=self.profile.max_backoff,
+            memory_limit=self.profile.memory_limit,
         )
         self.topics = [f"persistent://public/default/t{index}" for index in range(self.profile.topics)]
         """Those that exist, partitions last."""
@@ -264,6 +274,7 @@ class World:
         self._until(lambda: still(self), 10 * SECOND, "frames are under way for ever")
         check_permits(self)
         check_attachments(self)
+        check_memory(self)
 
         self._set_phase("close")
         self.closing = True
