@@ -75,7 +75,8 @@ class Verdicts:
     def acknowledge(self, what: Acknowledgeable) -> bool:
         """These messages are done (rules ACK-01, ACK-22). Acknowledging again changes nothing.
 
-        Whether a deadline was set, for who looks at deadlines only when they change. Raises `LocalProtocolError` for what is no message or id, or belongs to another topic, having changed
+        Whether a deadline was set, for who looks at deadlines only when they change. Raises
+        `LocalProtocolError` for what is no message or id, or belongs to another topic, having changed
         nothing.
         """
         if type(what) is Message:
