@@ -163,14 +163,18 @@ def _receipt(state: State, receipt: Any) -> None:
     producer = state.producer
     if producer is None:
         return
+    ledger_id, entry_id = receipt.ledger_id, receipt.entry_id
+    if ledger_id is not None and ledger_id >= 0 and (ledger_id, entry_id) == producer.last_id:
+        return  # said twice: it is none of the next chunk, which has the same sequence id
     sent = take_sent(producer, receipt.sequence_id)
     if sent is None:
         return
     state.read_by_broker = max(state.read_by_broker, sent.frame)
-    ledger_id, entry_id = receipt.ledger_id, receipt.entry_id
     if ledger_id is not None and ledger_id >= 0 and entry_id >= 0 and producer.persistent:
         producer.last_id = (ledger_id, entry_id)
-        last = sent.sequence_id if sent.chunk < 0 else sent.sequence_id - 1  # others may be missing (BROKER-40)
+        last = (
+            sent.sequence_id if sent.chunk < 0 else sent.sequence_id - 1
+        )  # others may be missing (BROKER-40)
         producer.memory.confirmed = max(producer.memory.confirmed, last, sent.highest_sequence_id or 0)
         state.memory.topics.digests[producer.topic, ledger_id, entry_id] = sent.digest
 
