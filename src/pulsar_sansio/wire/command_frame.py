@@ -26,9 +26,12 @@ def build_frame(tag: bytes, body: bytes, payload_size: int = 0) -> bytes:
     return (size + 4 + payload_size << 32 | size).to_bytes(8, "big") + command
 
 
+_TAGS = [command_tag(number) for number in range(128)]
+
+
 def frame_command(number: int, body: bytes) -> bytes:
-    """The simple frame of the command with this number in BaseCommand.Type."""
-    return build_frame(command_tag(number), body)
+    """The simple frame of the command with this number in BaseCommand.Type, below 128."""
+    return build_frame(_TAGS[number], body)
 
 
 def check_no_payload(number: int, command_end: int, frame_end: int) -> None:

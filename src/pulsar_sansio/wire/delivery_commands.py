@@ -453,9 +453,16 @@ def decode_ack(data: bytes, position: int, end: int, frame_end: int) -> Ack:
             if data[position] != 0x10:
                 return _decode_any_ack(data, start, end)
             entry_id, position = read_varint(data, position + 1)
+            ack_set = None
+            if position < position_end:
+                words: list[int] = []
+                while position < position_end and data[position] == 0x28:
+                    word, position = read_varint(data, position + 1)
+                    words.append(word)
+                ack_set = bits_from_words(words)
             if position != position_end or ledger_id >> 63 or entry_id >> 63:
                 return _decode_any_ack(data, start, end)
-            message_ids.append((ledger_id, entry_id, None))
+            message_ids.append((ledger_id, entry_id, ack_set))
         elif tag == 0x08:
             consumer_id = value
         elif tag == 0x10:
@@ -515,5 +522,11 @@ def encode_flow(consumer_id: int, message_permits: int, rest: bytes = b"") -> by
 
 def decode_flow(data: bytes, position: int, end: int, frame_end: int) -> Flow:
     check_no_payload(FLOW, end, frame_end)
+    if data[position] == 0x08:
+        consumer_id, at = read_varint(data, position + 1)
+        if at < end and data[at] == 0x10:
+            permits, at = read_varint(data, at + 1)
+            if at == end and not permits >> 32:
+                return Flow(consumer_id, permits)
     values, rest = _FLOW.decode(data, position, end)
     return Flow(values["consumer_id"], values["message_permits"], rest)
