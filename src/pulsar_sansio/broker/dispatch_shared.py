@@ -43,8 +43,8 @@ class Shared:
         self.delays = Delays(subscription.topic, self._delayed_due)
         self._chunk_holders: dict[str, tuple[Consumer, int]] = {}
         """Message in chunks -> the consumer that holds unacknowledged chunks of it, and how many."""
-        self._chunks_held: dict[str, list[int]] = {}
-        """Message in chunks -> those that wait for that consumer to have room, in order."""
+        self._chunks_held: dict[Consumer, dict[str, list[int]]] = {}
+        """That consumer, while it has no room -> messages and their chunks that wait for it, in order."""
 
     # --- who ------------------------------------------------------------------------------------------
 
@@ -159,15 +159,16 @@ class Shared:
         if entry.chunk_of is None:
             return False
         holder = self._chunk_holders.get(entry.chunk_of)
-        if entry.chunk_of in self._chunks_held:
-            self._chunks_held[entry.chunk_of].append(offset)
-        elif holder is None:
+        if holder is None:
             return False
-        elif self.blocked or not holder[0].available:
-            self._chunks_held[entry.chunk_of] = [offset]
+        consumer = holder[0]
+        held = self._chunks_held.get(consumer, {})
+        if entry.chunk_of in held or self.blocked or not consumer.available:
+            held.setdefault(entry.chunk_of, []).append(offset)
+            self._chunks_held[consumer] = held
         else:
-            self._deliver(holder[0], log.ledger_at(offset), offset)
-            self._hold_chunk(holder[0], offset)
+            self._deliver(consumer, log.ledger_at(offset), offset)
+            self._hold_chunk(consumer, offset)
         return True
 
     def _hold_chunk(self, consumer: Consumer, offset: int) -> None:
@@ -178,11 +179,10 @@ class Shared:
             self._chunk_holders[message] = consumer, 1 if holder is None else holder[1] + 1
 
     def _release_chunks(self) -> None:
-        """Chunks that were held back may find room now, or have to go to somebody else."""
-        for message in list(self._chunks_held):
-            holder = self._chunk_holders.get(message)
-            if holder is None or holder[0].available:
-                for offset in self._chunks_held.pop(message):
+        """Chunks that were held back may find room now."""
+        for consumer in [each for each in self._chunks_held if each.available]:
+            for offsets in self._chunks_held.pop(consumer).values():
+                for offset in offsets:
                     self._replay_later(offset)
 
     def _delayed_due(self) -> None:
@@ -268,10 +268,15 @@ class Shared:
         consumer, count = self._chunk_holders[entry.chunk_of]
         if count > 1:
             self._chunk_holders[entry.chunk_of] = consumer, count - 1
-        else:
-            del self._chunk_holders[entry.chunk_of]
-            if entry.chunk_of in self._chunks_held:
-                self._unblocked = True
+            return
+        del self._chunk_holders[entry.chunk_of]
+        held = self._chunks_held.get(consumer)
+        if held is not None and entry.chunk_of in held:
+            for each in held.pop(entry.chunk_of):
+                self._replay_later(each)
+            if not held:
+                del self._chunks_held[consumer]
+            self._unblocked = True
 
     def _check_subscription_limit(self) -> None:
         if self.blocked:
