@@ -229,9 +229,9 @@ def test_a_message_in_chunks_counts_once_until_its_last_receipt() -> None:
     one.send(bytes(3500))
     chunks = len(one.sent())
     assert chunks == 4
-    for _ in range(chunks):
+    for entry in range(chunks):
         assert held(one) == 3500
-        one.script.feed(one.link, frame_receipt(0))
+        one.script.feed(one.link, frame_receipt(0, 7, entry))
     assert held(one) == 0
 
 
@@ -250,6 +250,16 @@ def test_the_short_path_takes_no_more_than_there_is() -> None:
     assert held(one) == 100
     with pytest.raises(MemoryBufferIsFull):
         one.send(b"1")
+
+
+def test_looking_leaves_the_short_path_open() -> None:
+    one = sender(1000, batching=BATCHING)
+    append = one.script.client.appender(one.handle)
+    one.send(bytes(10))
+    assert append(bytes(5)) == 1
+    assert held(one) == 15
+    assert append(bytes(5)) == 2
+    assert held(one) == 20
 
 
 def test_what_is_lent_to_one_batch_is_called_back_for_another_producer() -> None:

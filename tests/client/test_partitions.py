@@ -33,7 +33,9 @@ from pulsar_sansio.model.errors import (
     TimedOut,
     TopicTerminated,
 )
+from pulsar_sansio.model.interceptors import ProducerInterceptor
 from pulsar_sansio.model.message_id import MessageId
+from pulsar_sansio.model.topic_name import TopicName
 from pulsar_sansio.wire import proto
 
 from .partitioned_script import TOPIC, PartitionedScript
@@ -944,3 +946,97 @@ def test_the_first_error_is_a_brokers() -> None:
     assert end.error.code is ServerError.ServiceNotReady
     assert world.closed == [0]
     assert not isinstance(world.script.client._producers.get(world.handle), PartitionedProducer)
+
+
+# --- everything together ---------------------------------------------------------------------------------
+
+
+class Counting(ProducerInterceptor):
+    """Every message that was shown, less its outcomes."""
+
+    def __init__(self) -> None:
+        self.open = 0
+
+    def before_send(self, topic: TopicName, message: OutgoingMessage) -> OutgoingMessage:
+        self.open += 1
+        return message
+
+    def on_send_acknowledgement(self, *_: object) -> None:
+        self.open -= 1
+        assert self.open >= 0
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_batches_by_key_memory_and_interceptors_over_partitions(seed: int) -> None:
+    """INV-P1 and INV-P7, with tickets that are no row, connections that are lost, partitions that end."""
+    draw = Random(seed)
+    limit = draw.choice([30, 200])
+    counting = Counting()
+    world = PartitionedScript(
+        3,
+        script=Script(memory_limit=limit),
+        batching=BatchingPolicy(max_messages=draw.choice([3, 8]), max_delay=0.01, by_key=True),
+        lazy_start=draw.random() < 0.5,
+        send_timeout=draw.choice([0.0, 1.0]),
+        interceptors=(counting,) if draw.random() < 0.7 else (),
+    )
+    client = world.script.client
+    sizes: dict[int, int] = {}
+    settled: list[int] = []
+
+    def look() -> None:
+        for ticket, _ in _outcomes(world):
+            settled.append(ticket)
+            del sizes[ticket]
+        assert client.memory_held == sum(sizes.values()) <= max(limit, 50)
+
+    for _ in range(120):
+        size = draw.choice([0, 1, 9, 50])
+        message: Any = OutgoingMessage(bytes(size), key=f"k{draw.randrange(6)}")
+        if draw.random() < 0.2:
+            message = bytes(size)
+        try:
+            match draw.randrange(10):
+                case 0:
+                    given = world.send_many([message] * draw.randint(1, 4))
+                    sizes.update(dict.fromkeys(given, size))
+                case 1:
+                    client.push(world.script.now, world.handle)
+                case 2:
+                    world.pass_time(draw.choice([0.02, 0.2, 1.2]))
+                case 3 | 4 if world.sends and client.links:
+                    world.confirm(draw.choice(sorted(world.sends)), draw.randint(1, 4))
+                case 5 if draw.random() < 0.2 and client.links:
+                    world.script.lose(client.links[0])
+                    world.sends.clear()
+                case 6 if draw.random() < 0.1 and world.attached():
+                    world.terminate(draw.choice(world.attached()))
+                    world.sends.clear()
+                case 7:
+                    world.answer()
+                case _:
+                    sizes[world.send(message)] = size
+        except ProducerQueueIsFull:
+            pass
+        except ClosedError:
+            break
+        look()
+    client.close(world.script.now, world.handle)
+    world.pass_time(40.0)
+    look()
+    assert not sizes
+    assert sorted(settled) == list(range(len(settled)))
+    assert counting.open == 0
+    statistics = client.producer_statistics(world.handle)
+    assert (statistics.pending, statistics.pending_bytes) == (0, 0)
+    assert statistics.confirmed + statistics.failed == len(settled)
+
+
+def _outcomes(world: PartitionedScript) -> list[tuple[int, Any]]:
+    found: list[tuple[int, Any]] = []
+    for output in world.told():
+        if isinstance(output, Receipts):
+            found += enumerate(output.message_ids, output.first)
+        elif isinstance(output, SendFailed):
+            found += [(output.first + number, output.error) for number in range(output.count)]
+    return found

@@ -1,11 +1,12 @@
 """Options of a producer, as a broker sees them: batches by key, delays, replication, the client's memory."""
 
+import pulsar
 import pytest
 import trio
 
 from pulsar_sansio import NO_REPLICATION, MessageId, OutgoingMessage, ProducerInterceptor, TopicName
 from pulsar_trio import BatchingPolicy, Client, open_client
-from tests.official.client import consume, in_thread
+from tests.official.client import Letter, consume, in_thread, produce
 
 from .brokers import BrokerUnderTest
 from .helpers import numbers, receive, receive_and_acknowledge
@@ -53,6 +54,24 @@ async def test_the_official_client_reads_batches_by_key(
     letters = await in_thread(consume, broker.url, topic, 9)
     assert [letter.value for letter in letters] == [b"%d" % number for number in (0, 3, 6, 1, 4, 7, 2, 5, 8)]
     assert [letter.key for letter in letters] == ["key-0"] * 3 + ["key-1"] * 3 + ["key-2"] * 3
+
+
+async def test_we_read_the_official_clients_batches_by_key(
+    broker: BrokerUnderTest, client: Client, topic: str
+) -> None:
+    """The C++ client names such a batch by its lowest id, and we read what the entries say."""
+    options = {"batching_enabled": True, "batching_max_publish_delay_ms": 200}
+    letters = [Letter(b"%d" % number, key=f"key-{number % 3}") for number in range(9)]
+    await in_thread(
+        produce, broker.url, topic, letters, batching_type=pulsar.BatchingType.KeyBased, **options
+    )
+    async with client.subscribe(topic, "s", "key_shared", initial_position="earliest") as consumer:
+        messages = await receive_and_acknowledge(consumer, 9)
+    assert sorted(numbers(messages)) == list(range(9))
+    for key in range(3):
+        mine = [message for message in messages if message.key == f"key-{key}"]
+        assert numbers(mine) == [key, key + 3, key + 6]
+        assert {message.message_id.batch_size for message in mine} == {3}
 
 
 async def test_deduplication_drops_a_round_that_came_already(

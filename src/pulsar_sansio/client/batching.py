@@ -188,10 +188,15 @@ class OpenBatch:
         self._lent = self.space = self._space_then = size
         self._size_then = self._size
 
+    @property
+    def unused(self) -> int:
+        """How many of the bytes lent are not used."""
+        return self._lent - (self.size - self._size_then) if self._lent else 0
+
     def withdraw(self) -> int:
         """Close the short path; returns how many of the bytes lent were not used."""
-        self._size = size = self.size
-        unused = self._lent - (size - self._size_then) if self._lent else 0
+        unused = self.unused
+        self._size = self.size
         self.room = self.space = self._space_then = self._lent = 0
         return unused
 

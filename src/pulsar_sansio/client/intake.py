@@ -410,6 +410,11 @@ class Intake:
         elif (space := batch.offer(self._counter, room)) > 0:
             batch.lend(self._memory.lend(self, space))
 
+    @property
+    def unused(self) -> int:
+        """Bytes of the memory lent to it that the open batch has not used."""
+        return self._batch.unused
+
     def give_back(self) -> None:
         """Close the batch's short path, and return what it did not use of the memory lent to it."""
         batch = self._batch

@@ -52,12 +52,11 @@ class Interception:
 
     def before_send(self, message: object) -> OutgoingMessage:
         """What the interceptors make of a message. Raises `InvalidMessage` for what is none."""
-        if self._refused is not None:
-            given, made, error = self._refused
+        if self._refused is not None and self._refused[0] is message:
+            made = self._refused[1]
             self._refused = None
-            if given is message:
-                return made
-            self.settled(made, None, error)
+            return made
+        self.give_up()
         if isinstance(message, bytes):
             message = OutgoingMessage(message)
         elif not isinstance(message, OutgoingMessage):
@@ -80,6 +79,13 @@ class Interception:
     def no_room(self, given: object, made: OutgoingMessage, error: PulsarError) -> None:
         """It was refused for want of room."""
         self._refused = given, made, error
+
+    def give_up(self) -> None:
+        """What was refused for want of room does not come again."""
+        if self._refused is not None:
+            _, made, error = self._refused
+            self._refused = None
+            self.settled(made, None, error)
 
     def settled(
         self, message: OutgoingMessage, message_id: MessageId | None, error: PulsarError | None
@@ -119,10 +125,7 @@ class Interception:
         self._emit(output)
 
     def ended(self, handle: int, error: PulsarError | None) -> None:
-        if self._refused is not None:
-            _, made, refusal = self._refused
-            self._refused = None
-            self.settled(made, None, error or refusal)
+        self.give_up()
         self._ended(handle, error)
 
     def _confirmed(self, ticket: int, message_ids: Sequence[MessageId]) -> None:

@@ -28,6 +28,11 @@ UNLIMITED = 2**62
 class Borrower(Protocol):
     """Who was lent bytes."""
 
+    @property
+    def unused(self) -> int:
+        """How many of them are not used."""
+        ...
+
     def give_back(self) -> None:
         """Return what is not used, by `returned`."""
         ...
@@ -73,8 +78,7 @@ class MemoryLimit:
     @property
     def held(self) -> int:
         """Bytes of the messages that are taken and not settled."""
-        self._call_back()
-        return self.limit - self.free
+        return self.limit - self.free - sum(borrower.unused for borrower in self._borrowers)
 
     # --- taking ---
 

@@ -161,6 +161,8 @@ class Producer:
 
     def hand_over(self) -> Taken:
         """The topic has partitions: everything goes to a producer that knows them."""
+        if self._interception is not None:
+            self._interception.give_up()
         return Taken(
             self.wire_id,
             self._intake.hand_over(),

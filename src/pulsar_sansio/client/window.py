@@ -257,7 +257,7 @@ class Window:
         if ledger_id is None or entry_id is None:
             ledger_id = entry_id = -1  # rule CONN-08
         first_chunk = self._first_chunk
-        if first_chunk is not None and 0 <= ledger_id and (ledger_id, entry_id) <= self._newest_chunk:
+        if first_chunk is not None and ledger_id >= 0 and (ledger_id, entry_id) <= self._newest_chunk:
             return  # the receipt of a chunk, said twice; it does not confirm the next one
         self.entries.popleft()
         ticket, count = entry.first_ticket, entry.count
