@@ -19,6 +19,9 @@ NO_TOPIC_CREATION = "public/no-topic-creation"
 NO_SUBSCRIPTION_CREATION = "public/no-subscription-creation"
 """A namespace where a subscription has to be created before it is used."""
 
+LOOK_INTERVAL = 1.0
+"""Seconds between looks at backlog quotas, as tests/real_pulsar/standalone.conf has it."""
+
 ResultT = TypeVar("ResultT")
 
 
@@ -98,6 +101,7 @@ class OurBroker(BrokerUnderTest):
                     store=self._store,
                     http_port=self._http_port,
                     proxy_through_service_url=True,
+                    housekeeping_interval=LOOK_INTERVAL,
                     task_status=task_status,
                 )
         finally:

@@ -3,7 +3,7 @@
 import pytest
 import trio
 
-from pulsar_sansio import ProducerBusy, ProducerFenced
+from pulsar_sansio import ProducerBusy, ProducerFenced, TopicTerminated
 from pulsar_trio import Client, Producer, ResourceBroken
 
 from .brokers import BrokerUnderTest
@@ -88,3 +88,19 @@ async def test_exclusive_access_survives_an_unload(
                 async with client.create_producer(topic):
                     pass
         assert len(await receive_and_acknowledge(consumer, 10)) == 10
+
+
+async def test_who_waits_is_told_that_the_topic_is_over(
+    broker: BrokerUnderTest, client: Client, topic: str
+) -> None:
+    async with client.create_producer(topic, access_mode="exclusive"):
+        async with trio.open_nursery() as nursery:
+
+            async def wait() -> None:
+                with pytest.raises(TopicTerminated), trio.fail_after(10):
+                    async with client.create_producer(topic, access_mode="wait_for_exclusive"):
+                        pass
+
+            nursery.start_soon(wait)
+            await trio.sleep(0.5)
+            await broker.terminate(topic)

@@ -10,7 +10,7 @@ from pulsar_trio import Client, OutgoingMessage
 from tests.official.client import Letter, consume, in_thread, produce
 
 from .brokers import BrokerUnderTest
-from .helpers import cut, receive, receive_and_acknowledge
+from .helpers import cut, receive, receive_and_acknowledge, rest
 from .line import Line
 
 LARGE = Random(7).randbytes(11 * 1024 * 1024 + 5)
@@ -85,6 +85,27 @@ async def test_a_cut_in_the_middle_of_many_chunks_loses_nothing(
             await cut(line, topic)
         data = {message.data for message in await receive_and_acknowledge(consumer, 40)}
         assert data == {b"%04d" % number * 500 for number in range(40)}
+
+
+async def test_of_a_shared_subscription_one_consumer_gets_a_message_whole(client: Client, topic: str) -> None:
+    """Whoever leaves without having acknowledged leaves all of it to the other."""
+    payloads = [b"%02d" % number * 2500 for number in range(20)]
+    async with (
+        client.subscribe(topic, "sub", kind="shared", receiver_queue_size=20) as stays,
+        client.create_producer(topic, chunk_max_message_size=1000, **CHUNKED) as producer,
+    ):
+        async with client.subscribe(topic, "sub", kind="shared", receiver_queue_size=20) as leaves:
+            for payload in payloads:
+                await producer.send(payload)
+            left, kept = await rest(leaves), await rest(stays)
+            assert sorted(message.data for message in left + kept) == payloads
+            assert left
+            assert kept
+        again = await receive_and_acknowledge(stays, len(left))
+        assert sorted(message.data for message in again) == sorted(message.data for message in left)
+        stays.acknowledge(kept)
+        await stays.flush()
+        assert await rest(stays) == []
 
 
 @every_codec
