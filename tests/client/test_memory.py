@@ -7,6 +7,7 @@ import pytest
 
 from pulsar_sansio.client.memory import MemoryLimit
 from pulsar_sansio.client.outputs import Receipts, SendFailed, Writable
+from pulsar_sansio.client.producer import Producer
 from pulsar_sansio.model.config import BatchingPolicy, ClientConfig, OutgoingMessage, ProducerSpec
 from pulsar_sansio.model.errors import (
     ClosedError,
@@ -20,6 +21,7 @@ from pulsar_sansio.wire import encode_send_receipt, proto
 
 from .partitioned_script import PartitionedScript
 from .script import WALL, Command, Script, frame_producer_success, frame_receipt, frame_send_error
+from .test_key_batches import Refusing
 from .test_producer import Sender
 
 BATCHING = BatchingPolicy(max_messages=1000, max_bytes=10_000, max_delay=0.01)
@@ -188,6 +190,18 @@ def test_what_cannot_be_sealed_is_given_back() -> None:
     assert any(isinstance(output, SendFailed) for output in script.said())
     assert script.client.memory_held == 0
 
+    one = sender(100, batching=BATCHING)
+    one.send(bytes(10))
+    assert one.script.client.appender(one.handle)(bytes(20)) == 1
+    producer = one.script.client._producers[one.handle]
+    assert isinstance(producer, Producer)
+    producer.intake.sealer = Refusing(producer.intake.sealer)  # type: ignore[assignment]
+    with pytest.raises(MemoryBufferIsFull):
+        one.send(bytes(90))
+    one.script.client.push(one.script.now, one.handle)
+    assert [type(output) for output in one.script.said()] == [SendFailed, Writable]
+    assert held(one) == 0
+
 
 @pytest.mark.parametrize("batching", [None, BATCHING, BatchingPolicy(max_delay=5.0, by_key=True)])
 def test_a_timeout_and_a_close_give_back(batching: BatchingPolicy | None) -> None:
@@ -321,6 +335,20 @@ def test_a_large_message_is_not_overtaken_for_ever_by_small_ones() -> None:
     client.send(script.now, large, bytes(90), WALL)
 
 
+def test_nothing_is_lent_while_somebody_waits() -> None:
+    """It would count as used until the batch is closed."""
+    one = sender(100)
+    script, client = one.script, one.script.client
+    slow = _second(script, one, batching=BatchingPolicy(max_delay=60.0))
+    one.send(bytes(25))
+    one.send(bytes(25))
+    with pytest.raises(MemoryBufferIsFull):
+        client.send(script.now, slow, bytes(70), WALL)
+    client.send(script.now, slow, b"1", WALL)
+    script.feed(one.link, frame_receipt(0), frame_receipt(1))
+    assert Writable(slow) in script.said()
+
+
 def test_who_was_told_and_does_not_come_holds_up_nobody() -> None:
     """BUG-084: its task was cancelled."""
     one = sender(100)
@@ -374,6 +402,44 @@ def test_a_partitioned_producer_waits_as_one(as_many: bool) -> None:
     client.close(world.script.now, handle)
     world.answer()
     assert client.memory_held == 0
+
+
+def test_a_partition_that_waited_for_memory_waits_for_its_window_later() -> None:
+    world = PartitionedScript(
+        3,
+        script=Script(memory_limit=100),
+        routing=lambda message, partitions: int((message.properties or {})["to"]),
+        max_pending_messages=2,
+    )
+    world.answer()
+
+    def send(partition: int, size: int) -> int:
+        return world.send(OutgoingMessage(bytes(size), properties={"to": str(partition)}))
+
+    send(0, 100)
+    for partition in (1, 2):
+        with pytest.raises(MemoryBufferIsFull):
+            send(partition, 50)
+    world.answer()
+    world.confirm(0)
+    assert world.told().count(Writable(world.handle)) == 1
+    send(1, 10)
+    send(1, 10)
+    with pytest.raises(ProducerQueueIsFull):
+        send(1, 10)
+    world.answer()
+    world.confirm(1, 1)
+    assert world.told().count(Writable(world.handle)) == 1
+
+
+def test_what_is_early_is_given_back_at_the_end() -> None:
+    script = Script(memory_limit=100)
+    handle = script.client.open_producer(script.now, ProducerSpec(topic="demo"))
+    script.client.send(script.now, handle, bytes(60), WALL)
+    script.client.send(script.now, handle, OutgoingMessage(bytes(30)), WALL)
+    assert script.client.memory_held == 90
+    script.client.close(script.now, handle)
+    assert script.client.memory_held == 0
 
 
 def test_what_came_early_counts_once_when_the_topic_has_partitions() -> None:
