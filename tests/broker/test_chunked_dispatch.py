@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from pulsar_sansio.broker.topic import Topic
 from pulsar_sansio.wire import MessageCommand, unpack_payload
 from tests.broker.peer import TOPIC, Peer, SubType, World
 
@@ -180,6 +181,16 @@ def test_a_message_that_was_never_finished_is_like_any_other(kind: SubType) -> N
     for number in range(3):
         scene.chunk("A", number, 3)
     assert [chunks for _, chunks in of_each_message(*scene.came()).values()] == [[b"A0", b"A1", b"A2"]]
+
+
+def test_a_uuid_of_unreasonable_length_is_not_kept() -> None:
+    """What a chunk says of itself costs no more than its entry."""
+    scene = Scene(SubType.Shared)
+    scene.producing.publish(b"x", 0, uuid="u" * 100_000, chunk_id=0, num_chunks_from_msg=2)
+    topic = scene.world.broker.all_topics[TOPIC]
+    assert isinstance(topic, Topic)
+    assert topic.log.special == {}
+    assert sum(map(len, scene.came())) == 1
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -112,6 +112,21 @@ async def test_what_is_pending_waits_for_a_hold_to_end(
                 await receipt.wait()
 
 
+async def test_what_is_pending_fails_with_an_exception(
+    broker: BrokerUnderTest, client: Client, topic: str, namespace: str
+) -> None:
+    """PROD-21: "exception" does not."""
+    async with client.create_producer(topic, batching=None, send_timeout=0) as producer:
+        await fill(producer)
+        await limit(broker, namespace, "producer_exception")
+        with trio.fail_after(10):
+            while producer.connected:  # noqa: ASYNC110
+                await trio.sleep(0.05)
+        receipt = await producer.enqueue(PAYLOAD)
+        with pytest.raises(ProducerBlockedQuotaExceeded), trio.fail_after(10):
+            await receipt.wait()
+
+
 async def test_the_oldest_part_of_the_backlog_is_evicted(
     broker: BrokerUnderTest, client: Client, topic: str, namespace: str
 ) -> None:

@@ -11,6 +11,9 @@ from .policies import Policies
 MAX_MESSAGES_PER_ENTRY = 100_000
 """A batch that claims more is refused: bit sets of that size would be a peer's way to our memory."""
 
+LONGEST_UUID = 8192
+"""Characters: a producer's name (4,096 at most), a hyphen and a sequence id fit into it."""
+
 LEAST_MESSAGE_BYTES = 6
 """Bytes of the smallest message in a batch: four of size, two of metadata."""
 
@@ -56,7 +59,11 @@ def is_last_chunk(metadata: MessageMetadata) -> bool:
 
 
 def chunked_message(metadata: MessageMetadata) -> str | None:
-    """The uuid of the message of which this is one chunk of several; None for everything else."""
-    if metadata.chunk_id is None or metadata.num_chunks_from_msg is None:
+    """The uuid of the message of which this is one chunk of several; None for everything else.
+
+    A uuid that is no such thing but megabytes of text is not kept a second time beside the entry.
+    """
+    uuid = metadata.uuid
+    if metadata.chunk_id is None or metadata.num_chunks_from_msg is None or uuid is None:
         return None
-    return metadata.uuid
+    return uuid if len(uuid) <= LONGEST_UUID else None
