@@ -155,17 +155,24 @@ class Topic:
         config = self.broker.config
         if len(ledger.entries) >= config.ledger_max_entries or ledger.size >= config.ledger_max_bytes:
             self._roll()
-        chunk_of = chunked_message(metadata)
-        self.chunk_published |= chunk_of is not None
-        entry = log.append(
-            self.name, data, messages, metadata.publish_time, metadata.deliver_at_time, chunk_of
-        )
+        if metadata.deliver_at_time is None and metadata.chunk_id is None:
+            entry = log.append(self.name, data, messages, metadata.publish_time)
+        else:
+            entry = self._append_special(data, messages, metadata)
         journal = self.journal
         journal.records.append(entry)
         journal.published(self)
         self.messages_in += messages
         self.bytes_in += len(data)
         return entry
+
+    def _append_special(self, data: bytes, messages: int, metadata: MessageMetadata) -> EntryAdded:
+        chunk_of = chunked_message(metadata)
+        if chunk_of is not None:
+            self.chunk_published = True
+        return self.log.append(
+            self.name, data, messages, metadata.publish_time, metadata.deliver_at_time, chunk_of
+        )
 
     def entries_durable(self, count: int) -> None:
         """The journal: `count` more entries are durable. Receipts leave, and consumers are served."""
