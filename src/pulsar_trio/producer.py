@@ -85,7 +85,8 @@ class Producer(Endpoint):
         self._append: Callable[[bytes | OutgoingMessage], int] = self._machine.appender(handle)
         self._send: Callable[..., int] = self._machine.send
         self._send_many: Callable[..., range] = self._machine.send_many
-        self._batches = spec.batching is not None
+        self._begins = spec.batching is not None
+        """A message may begin something with a deadline of its own: a batch, or a partition's producer."""
         self._sets_timer = False
         self._pages: dict[int, Page] = {}
         self._page_end = 0
@@ -186,9 +187,9 @@ class Producer(Endpoint):
             ticket = self._send(now, self._handle, message, (now + driver.wall_offset) // 1_000_000)
         except Exception as error:
             raise driver.own_fault(error) from error.__cause__
-        if self._batches or driver.generation != self._generation:
-            # A batch may have begun, which has a deadline. Without batches there is but one timeout for all
-            # messages: the first one's is the earliest until the machine has said something.
+        if self._begins or driver.generation != self._generation:
+            # Where nothing begins there is but one timeout for all messages: the first one's is the earliest
+            # until the machine has said something.
             self._generation = driver.generation
             self._sets_timer = True
         return self._receipt(ticket)
@@ -361,6 +362,7 @@ class Producer(Endpoint):
                 self.name, self.last_sequence_id, self.topic = name, last_sequence_id, topic
                 self.connected = True
                 self._append = self._machine.appender(self._handle)  # another one where there are partitions
+                self._begins = self._begins or bool(self._machine.partition_statistics(self._handle))
                 self._ready.set(None)
             case outputs.ProducerFailed(_, error):
                 self._ready.set(None, error)

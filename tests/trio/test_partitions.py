@@ -11,9 +11,20 @@ from pulsar_sansio import (
     ProducerBusy,
     ProducerQueueIsFull,
     RoutingMode,
+    TimedOut,
     TopicTerminated,
 )
-from pulsar_trio import BatchingPolicy, Client, EmbeddedBroker, OutgoingMessage, Producer, ResourceClosed
+from pulsar_trio import (
+    BatchingPolicy,
+    Client,
+    EmbeddedBroker,
+    OutgoingMessage,
+    Producer,
+    ResourceClosed,
+    open_client,
+)
+
+from .proxy import Proxy, open_proxy
 
 SLOW = BatchingPolicy(max_messages=1000, max_delay=30.0)
 """A batch that nothing fills: what is enqueued stays in the window until it is flushed."""
@@ -224,3 +235,28 @@ async def test_wrong_options(client: Client, options: dict[str, object], text: s
     with pytest.raises(InvalidConfiguration, match=text):
         async with client.create_producer("t", **options):  # type: ignore[arg-type]
             raise AssertionError("not reached")
+
+
+@pytest.mark.slow
+async def test_a_partition_begun_late_is_given_up_in_time() -> None:
+    """Its deadline is earlier than that of the messages before it, and nothing else happens until then."""
+    async with (
+        open_proxy() as proxy,
+        open_client(proxy.url, operation_timeout=0.4) as client,
+    ):
+        proxy.broker.create_partitioned_topic("t", 3)
+        await gives_up_in_time(client, proxy)
+
+
+async def gives_up_in_time(client: Client, proxy: Proxy) -> None:
+    async with client.create_producer("t", batching=None, lazy_start=True, routing=first_digit) as producer:
+        await producer.send(b"1")
+        await trio.sleep(0.5)  # the timers of opening are over
+        proxy.hold()
+        receipts = [producer.enqueue_nowait(payload) for payload in (b"1", b"1", b"2")]
+        await trio.sleep(0.8)  # waiting for a receipt would look at the deadlines
+        assert receipts[2].done()
+        with pytest.raises(TimedOut):
+            receipts[2].result()
+        proxy.release()
+        await receipts[1].wait()
