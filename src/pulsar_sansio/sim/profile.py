@@ -313,7 +313,8 @@ def draw(streams: Streams, faults: bool = True, messages: int | None = None) -> 
     _draw_batches_by_key(streams.stream("batches by key"), profile)
     _draw_delays(streams.stream("delays"), profile)
     memory = streams.stream("memory")
-    if memory.chance(120):
+    # Who keeps a topic for himself may wait for memory that others hold who wait for the topic.
+    if memory.chance(120) and not any(plan.contested for plan in profile.producers):
         profile.memory_limit = memory.choice([100, 1000, 20_000])
     if profile.fault_gap:
         more = streams.stream("more faults")
@@ -345,6 +346,9 @@ def _draw_partitions(draw: Stream, profile: Profile) -> None:
             producer.across = draw.choice([50_000, 50_000, 100, 5])
             producer.update_interval = draw.choice([0.1, 1.0, 5.0])
             producer.rich_permille = draw.choice([0, 500, 1000])
+            if draw.chance(300):
+                producer.messages = max(4, producer.messages // _usual_batch(producer))
+                producer.batching = None
     for index in range(plan.partitions):
         if draw.chance(250):
             profile.subscriptions.append(
@@ -381,10 +385,13 @@ def _draw_batches_by_key(draw: Stream, profile: Profile) -> None:
 
 def _draw_chunks(draw: Stream, profile: Profile) -> None:
     """Who sends in chunks sends less, so that a seed has about as many entries as others."""
-    if not draw.chance(120):
+    if not draw.chance(150):
         return
+    topic = profile.producers[0].topic
     for producer in profile.producers:
         if draw.chance(600):
+            if draw.chance(500):  # several on one topic
+                producer.topic = topic
             producer.messages = max(4, producer.messages // _usual_batch(producer))
             producer.batching = None
             producer.chunk_size = draw.choice([20, 100, 100, 1000])
@@ -394,19 +401,16 @@ def _draw_chunks(draw: Stream, profile: Profile) -> None:
 
 def _draw_access(draw: Stream, profile: Profile) -> None:
     """A topic that some want for themselves."""
-    if not draw.chance(130):
-        return
     plain = [plan for plan in profile.producers if plan.partitioned is None]
-    if not plain:
+    if len(plain) < 2 or not draw.chance(200):
         return
     topic = draw.choice(plain).topic
+    modes = [mode for mode in ProducerAccessMode if mode is not ProducerAccessMode.SHARED]
     fencing = False
     for plan in plain:
-        if plan.topic != topic and draw.chance(300):
-            continue
         plan.topic = topic
         plan.contested = True
-        plan.access = draw.choice(list(ProducerAccessMode))
+        plan.access = ProducerAccessMode.SHARED if draw.chance(150) else draw.choice(modes)
         if plan.access is ProducerAccessMode.EXCLUSIVE_WITH_FENCING:
             if fencing:  # two would fence each other for ever
                 plan.access = ProducerAccessMode.WAIT_FOR_EXCLUSIVE

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ..model.config import ClientConfig, CompressionType, ProducerAccessMode
+from ..model.errors import ClosedError
 from ..wire import (
     Ack,
     Flow,
@@ -519,7 +520,10 @@ class ClientWatch:
             raise ViolationError("INV-C13", f"{consumer.record.name}: FLOW of {command.message_permits}")
         consumer.granted += command.message_permits
         node: ClientNode = wire.client  # type: ignore[assignment]
-        waiting = node.client.available(consumer.handle) if not consumer.record.closed else 0
+        try:
+            waiting = node.client.available(consumer.handle)
+        except ClosedError:  # it has ended; its news has not been read yet
+            waiting = 0
         if consumer.granted - consumer.arrived + waiting > consumer.queue:
             raise ViolationError(
                 "INV-C6",

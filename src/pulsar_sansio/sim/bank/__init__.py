@@ -4,7 +4,7 @@ Each is a named mutation that replaces a few methods of a machine while its cont
 seed notices means that a fault or a check is missing: that is a bug of the simulator.
 """
 
-from . import acknowledgements, brokers, connections, consumers, producers
+from . import access, acknowledgements, brokers, chunks, connections, consumers, partitions, producers
 from .mutation import BANK, Mutation, Patches
 from .needs import suitable
 
@@ -12,10 +12,13 @@ __all__ = [
     "BANK",
     "Mutation",
     "Patches",
+    "access",
     "acknowledgements",
     "brokers",
+    "chunks",
     "connections",
     "consumers",
+    "partitions",
     "producers",
     "suitable",
 ]

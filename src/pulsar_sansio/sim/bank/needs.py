@@ -7,9 +7,9 @@ A bug in batches shows in no world without batches: recall draws seeds whose pro
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
-from ...model.config import CompressionType, SubscriptionType
+from ...model.config import CompressionType, ProducerAccessMode, SubscriptionType
 from ..faults import FAULTS
-from ..profile import ConsumerPlan, Profile, draw
+from ..profile import ConsumerPlan, ProducerPlan, Profile, draw
 from ..streams import Streams
 
 Need: TypeAlias = Callable[[Profile], bool]
@@ -230,6 +230,122 @@ def ungrouped(profile: Profile) -> bool:
 
 def redeliver_all(profile: Profile) -> bool:
     return any(plan.redeliver_permille for plan in profile.consumers) or fault("redeliver_all")(profile)
+
+
+def partitioned(profile: Profile) -> bool:
+    """Somebody sends to a topic of several partitions."""
+    return any(topic.partitions > 1 for topic in profile.partitioned)
+
+
+def grows(profile: Profile) -> bool:
+    """A partitioned topic gets more partitions while somebody sends to it."""
+    return any(topic.growth for topic in profile.partitioned)
+
+
+def _over_partitions(profile: Profile) -> list[ProducerPlan]:
+    several = {index for index, topic in enumerate(profile.partitioned) if topic.partitions > 1}
+    return [plan for plan in profile.producers if plan.partitioned in several]
+
+
+def keys_over_partitions(profile: Profile) -> bool:
+    return any(plan.rich_permille and plan.routing != "by_size" for plan in _over_partitions(profile))
+
+
+def round_robin_over_partitions(profile: Profile) -> bool:
+    """One message after the other, to one partition after the other."""
+    return any(
+        plan.batching is None and plan.routing == "round_robin" and plan.rich_permille < 1000
+        for plan in _over_partitions(profile)
+    )
+
+
+def single_partition(profile: Profile) -> bool:
+    return any(
+        plan.routing == "single_partition" and plan.rich_permille < 1000 for plan in _over_partitions(profile)
+    )
+
+
+def flushes_over_partitions(profile: Profile) -> bool:
+    return any(plan.flush_permille for plan in _over_partitions(profile))
+
+
+def _in_chunks(profile: Profile) -> list[ProducerPlan]:
+    return [plan for plan in profile.producers if plan.chunk_size and plan.largest > plan.chunk_size]
+
+
+def chunks(profile: Profile) -> bool:
+    """Messages that are sent in chunks."""
+    return bool(_in_chunks(profile))
+
+
+def chunks_received(profile: Profile) -> bool:
+    """And somebody who acknowledges them."""
+    topics = {plan.topic for plan in _in_chunks(profile) if plan.partitioned is None}
+    return any(plan.topic in topics for plan in profile.consumers)
+
+
+def chunks_refused(profile: Profile) -> bool:
+    """And somebody who refuses them, on a shared subscription."""
+    topics = {plan.topic for plan in _in_chunks(profile) if plan.partitioned is None}
+    return any(plan.nack_permille and plan.topic in topics for plan in _consumers(profile, SHARED))
+
+
+def chunks_in_small_windows(profile: Profile) -> bool:
+    return any(plan.window * plan.chunk_size < plan.largest for plan in _in_chunks(profile))
+
+
+def several_send_chunks(profile: Profile) -> bool:
+    """To one topic, that somebody reads."""
+    topics = [plan.topic for plan in _in_chunks(profile) if plan.partitioned is None]
+    read = {plan.topic for plan in profile.consumers}
+    return any(topics.count(topic) > 1 and topic in read for topic in topics)
+
+
+def exclusive(profile: Profile) -> bool:
+    """Several who want a topic for themselves."""
+    wanting = [
+        plan for plan in profile.producers if plan.contested and plan.access is not ProducerAccessMode.SHARED
+    ]
+    return len(wanting) > 1
+
+
+def fencing(profile: Profile) -> bool:
+    """One who takes a topic from others."""
+    several = sum(plan.contested for plan in profile.producers) > 1
+    return several and any(
+        plan.access is ProducerAccessMode.EXCLUSIVE_WITH_FENCING for plan in profile.producers
+    )
+
+
+def waiting(profile: Profile) -> bool:
+    """One who waits until he has a topic for himself."""
+    several = sum(plan.contested for plan in profile.producers) > 1
+    return several and any(plan.access is ProducerAccessMode.WAIT_FOR_EXCLUSIVE for plan in profile.producers)
+
+
+def explicit_ids(profile: Profile) -> bool:
+    return any(plan.explicit for plan in profile.producers)
+
+
+def initial_ids(profile: Profile) -> bool:
+    return any((plan.initial or 0) > 0 for plan in profile.producers)
+
+
+def batches_by_key(profile: Profile) -> bool:
+    return any(
+        plan.batching is not None and plan.batching.by_key and plan.batching.max_messages > 2
+        for plan in profile.producers
+    )
+
+
+def memory_limited(profile: Profile) -> bool:
+    return profile.memory_limit is not None
+
+
+def terminated(profile: Profile) -> bool:
+    """A topic ends to which somebody sends."""
+    ended = {plan.topic for plan in profile.ends if not plan.deleted}
+    return any(plan.topic in ended and plan.partitioned is None for plan in profile.producers)
 
 
 def small_queues(profile: Profile) -> bool:

@@ -164,7 +164,7 @@ def _receipt(state: State, receipt: Any) -> None:
     if producer is None:
         return
     ledger_id, entry_id = receipt.ledger_id, receipt.entry_id
-    if ledger_id is not None and ledger_id >= 0 and (ledger_id, entry_id) == producer.last_id:
+    if ledger_id is not None and ledger_id >= 0 and (ledger_id, entry_id) <= producer.last_id:
         return  # said twice: it is none of the next chunk, which has the same sequence id
     sent = take_sent(producer, receipt.sequence_id)
     if sent is None:

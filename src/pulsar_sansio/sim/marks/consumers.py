@@ -6,6 +6,7 @@ from ...client.acknowledger import Acknowledger
 from ...client.acks import AckTracker
 from ...client.arrival import Arrival
 from ...client.attachment import Attached
+from ...client.chunks import Chunks
 from ...client.consumer import Consumer
 from ...client.permits import Permits
 from ...client.redelivery import Redelivery
@@ -126,3 +127,19 @@ def unsubscribed_and_lost(consumer: Any) -> object:
 def end_of_topic(*_: Any) -> object:
     """A consumer was told that its topic has ended."""
     return True
+
+
+# --- messages in chunks ------------------------------------------------------------------------------------
+
+
+@mark(Chunks, "_begin")
+def first_chunk_came_again(_chunks: Any, _uuid: Any, before: Any, *_: Any) -> object:
+    """A message in chunks was begun anew, because its producer or a broker had to begin again."""
+    return before is not None
+
+
+@mark(Chunks, "_expire")
+def chunks_given_up(chunks: Any) -> object:
+    """Chunks that make no message were acknowledged after their time."""
+    oldest = next(iter(chunks._incomplete.values()), None)
+    return oldest is not None and oldest.since + chunks._expiry <= chunks._context.now

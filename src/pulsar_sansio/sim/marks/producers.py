@@ -5,6 +5,8 @@ from typing import Any
 from ...broker.connection import Connection as BrokerConnection
 from ...broker.producers import Deduplication, Producers
 from ...client.intake import Intake
+from ...client.memory import MemoryLimit
+from ...client.partitions import PartitionedProducer
 from ...client.producer import Producer
 from ...client.window import Window
 from .mark import mark
@@ -94,3 +96,68 @@ def producer_name_taken(producers: Any, newcomer: Any) -> object:
 def sent_to_unloaded_producer(connection: Any, producer_id: int) -> object:
     """A SEND crossed the broker's CLOSE_PRODUCER."""
     return connection._closed_producers.get(producer_id, -1) > connection.context.now
+
+
+# --- partitions, chunks, access ----------------------------------------------------------------------------
+
+
+@mark(PartitionedProducer, "_partitions_known")
+def topic_grew(whole: Any, partitions: int) -> object:
+    """A producer heard of more partitions."""
+    return partitions > len(whole._spread.partitions)
+
+
+@mark(PartitionedProducer, "_partitions_known")
+def fewer_partitions_not_believed(whole: Any, partitions: int) -> object:
+    """A broker knew of fewer partitions than a producer has."""
+    return partitions < len(whole._spread.partitions)
+
+
+@mark(PartitionedProducer, "_start_later")
+def partition_started_by_its_first_message(*_: Any) -> object:
+    """A lazy producer opened a partition because a message went there."""
+    return True
+
+
+@mark(Window, "on_receipt")
+def receipt_of_a_chunk_said_twice(window: Any, _connection: Any, receipt: Any) -> object:
+    """The receipt of one chunk came twice, and the next chunk waited for its own."""
+    entries = window.entries
+    return (
+        window._first_chunk is not None
+        and bool(entries)
+        and receipt.sequence_id == entries[0].sequence_id
+        and receipt.ledger_id is not None
+        and (receipt.ledger_id, receipt.entry_id) <= window._newest_chunk
+    )
+
+
+@mark(Producer, "_send_again")
+def sent_again_from_within_a_message(producer: Any, _connection: Any) -> object:
+    """Some chunks of a message were confirmed before the connection was lost, the others are sent again."""
+    return producer._window._first_chunk is not None
+
+
+@mark(Producers, "_fence_everybody")
+def producers_fenced_out(producers: Any) -> object:
+    """Somebody took a topic from those who had it."""
+    return bool(producers.by_name)
+
+
+@mark(BrokerConnection, "grant_waiting_producer")
+def waited_for_exclusive_access(*_: Any) -> object:
+    """Who had waited got a topic for itself."""
+    return True
+
+
+@mark(Producers, "_check_epoch")
+def came_back_too_late(producers: Any, newcomer: Any) -> object:
+    """Who had exclusive access comes back, and somebody else had it meanwhile."""
+    epoch, now = newcomer.topic_epoch, producers.topic_epoch
+    return epoch is not None and now is not None and epoch < now
+
+
+@mark(MemoryLimit, "wait")
+def memory_full(*_: Any) -> object:
+    """A producer found no room in its client's memory."""
+    return True
