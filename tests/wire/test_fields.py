@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from pulsar_sansio.model.errors import FrameError, InvalidMessage
+from pulsar_sansio.wire import proto
 from pulsar_sansio.wire.fields import (
     BOOL,
     BYTES,
@@ -20,6 +21,8 @@ from pulsar_sansio.wire.fields import (
     encode_text,
     message_kind,
 )
+
+from . import oracle
 
 PAIR = Layout("Pair", [Field(1, "name", TEXT, required=True), Field(2, "number", UINT64)])
 
@@ -144,3 +147,15 @@ def test_text_keeps_what_is_not_utf8() -> None:
         assert encode_text(decode_text(data)) == data
     with pytest.raises(InvalidMessage, match="UTF-8"):
         encode_text("\ud800")
+
+
+@pytest.mark.parametrize("inside", [b"", b"\x00\x01", b"\x02\x01a", b"\x03\x04", b"\x04"])
+def test_the_number_0_in_a_group_nobody_knows_is_judged_as_protobuf_does(inside: bytes) -> None:
+    group = b"\xa3\x06" + inside + b"\xa4\x06"
+    refused = oracle.read(proto.CommandPing, group) is None
+    try:
+        decode(b"\x08\x01" + group)
+    except FrameError:
+        assert refused
+    else:
+        assert not refused

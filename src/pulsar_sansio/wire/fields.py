@@ -255,7 +255,7 @@ def _read_tag(data: bytes, position: int) -> tuple[int, int]:
 def _skip(data: bytes, position: int, end: int, tag: int, depth: int) -> int:
     """The position behind a field the table does not know; may lie behind `end`."""
     wire_type = tag & 7
-    if tag < 8:
+    if tag < 8 and not depth:  # inside of a group nobody looks at, protobuf lets it pass
         raise FrameError("a field has the number 0")
     if wire_type == 0:
         return read_varint(data, position)[1]
