@@ -271,6 +271,7 @@ class Mischief:
         """A broker in such a state does not live for long. The next receipt is out of turn, which may end the
         connection before that."""
         self._world.client_watch.end(wire).refused = True
+        self._world.model.receipts_lost = True
         self._world.clock.after(self._stream.spread(100 * MILLISECOND, 5 * SECOND), wire.reset)
         return b""
 

@@ -70,6 +70,8 @@ class ProducerApp:
         """The topic has ended: nothing more can be sent."""
         self._unsure = False
         """Something was not confirmed; the next producer sends it again, and this one sends nothing more."""
+        self._partitions = 0
+        """That its producer knows of."""
         self.left_for_good = False
         """It has sent everything, and leaves a topic that others want for themselves."""
         self._generation = 0
@@ -98,6 +100,15 @@ class ProducerApp:
         return len(statistics) == topic.count and (
             self.plan.lazy or all(each.connected for each in statistics)
         )
+
+    def _check_partitions(self) -> None:
+        """PART-12: a producer never knows of fewer partitions than before."""
+        count = len(self.host.node.client.partition_statistics(self.handle))
+        if count < self._partitions:
+            raise ViolationError(
+                "PART-12", f"{self.handle} has {count} partitions, it had {self._partitions}"
+            )
+        self._partitions = count
 
     @property
     def topic(self) -> TopicRecord | PartitionedTopic:
@@ -140,6 +151,7 @@ class ProducerApp:
             tag, topic, spec, contested=plan.contested, explicit=plan.explicit
         )
         self.state = "opening"
+        self._partitions = 0
         self.attached = False
         self.full = False
         node = self.host.node
@@ -160,6 +172,8 @@ class ProducerApp:
         if generation != self._generation or self.state not in ("open", "opening") or self.world.closing:
             return
         plan, stream = self.plan, self.stream
+        if self.state == "open" and self.plan.partitioned is not None:
+            self._check_partitions()
         if self.left and not self.full and not self._unsure and (self.state == "open" or stream.chance(300)):
             self._send(1 + stream.below(plan.burst))
         if self.state == "open" and stream.chance(plan.flush_permille):
@@ -428,6 +442,8 @@ class ProducerApp:
         record = self.record
         assert record is not None
         sent = record.pending.get(failed.first)
+        if isinstance(failed.error, ClosedError) and self.state == "open" and self.host.closing is None:
+            raise ViolationError("INV-P1", f"{sent} fails because of a close that nobody asked for")
         if (
             sent is not None
             and not self.plan.lazy

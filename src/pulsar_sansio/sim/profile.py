@@ -344,7 +344,7 @@ def _draw_partitions(draw: Stream, profile: Profile) -> None:
             producer.hashing = draw.choice([HashingScheme.JAVA_STRING, HashingScheme.MURMUR3_32])
             producer.lazy = draw.chance(300)
             producer.across = draw.choice([50_000, 50_000, 100, 5])
-            producer.update_interval = draw.choice([0.1, 1.0, 5.0])
+            producer.update_interval = draw.choice([1.0, 2.0, 5.0])
             producer.rich_permille = draw.choice([0, 500, 1000])
             if draw.chance(300):
                 producer.messages = max(4, producer.messages // _usual_batch(producer))

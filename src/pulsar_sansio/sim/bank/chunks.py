@@ -7,7 +7,6 @@ from ...client.acks import AckTracker
 from ...client.chunks import Chunks
 from ...client.intake import Intake
 from ...client.receipts import ReceiptIds
-from ...client.window import Window
 from . import needs
 from .mutation import Patches, bug
 
@@ -39,19 +38,6 @@ def id_of_the_last_chunk_alone(patches: Patches) -> None:
         original(self, ledger, entry, count, None)
 
     patches.around(ReceiptIds, "add", add)
-
-
-@bug("own", caught_by=("INV-P2", "INV-P1", "INV-C2"), needs=[needs.chunks, needs.fault("receipt_repeated")])
-def receipt_said_twice_confirms_the_next_chunk(patches: Patches) -> None:
-    """All chunks of a message have one sequence id, and nothing else of a receipt is looked at."""
-
-    def newest(self: Any) -> tuple[int, int]:
-        return (-1, -1)
-
-    def ignored(self: Any, value: Any) -> None:
-        pass
-
-    patches.replace(Window, "_newest_chunk", property(newest, ignored))
 
 
 # --- consumer ----------------------------------------------------------------------------------------------

@@ -88,7 +88,7 @@ def growth_closes_healthy_partitions(patches: Patches) -> None:
 
 @bug(
     "BUG-106",
-    caught_by=("INV-N5", "INV-P1"),
+    caught_by=("PART-12", "INV-P1", "INV-N5"),
     needs=[needs.partitioned, needs.fault("partitions_out_of_date")],
 )
 def partitions_shrink(patches: Patches) -> None:

@@ -176,7 +176,8 @@ def _receipt(state: State, receipt: Any) -> None:
             sent.sequence_id if sent.chunk < 0 else sent.sequence_id - 1
         )  # others may be missing (BROKER-40)
         producer.memory.confirmed = max(producer.memory.confirmed, last, sent.highest_sequence_id or 0)
-        state.memory.topics.digests[producer.topic, ledger_id, entry_id] = sent.digest
+        if sent.chunk < 0:  # which of the chunks it is for is not known when a receipt was lost
+            state.memory.topics.digests[producer.topic, ledger_id, entry_id] = sent.digest
 
 
 def find_sent(producer: Producer, sequence_id: int) -> int:
