@@ -15,7 +15,7 @@ from .violations import ViolationError
 
 if TYPE_CHECKING:
     from .broker_node import BrokerNode
-    from .model import Place, Position
+    from .records import Place, Position
     from .world import World
 
 

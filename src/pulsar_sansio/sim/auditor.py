@@ -17,8 +17,8 @@ from ..client.outputs import (
 )
 from ..model.config import ConsumerSpec, InitialPosition
 from .clock import SECOND
-from .model import AUDIT, ConsumerRecord, Place
 from .nodes import ClientNode
+from .records import AUDIT, ConsumerRecord, Place
 from .violations import ViolationError
 
 if TYPE_CHECKING:

@@ -25,8 +25,8 @@ from ..model.errors import ClosedError
 from ..model.message import Message
 from .clock import SECOND
 from .hosts import HURRY, REOPEN_DELAY, Host
-from .model import ConsumerRecord, Place
 from .profile import ConsumerPlan
+from .records import ConsumerRecord, Place
 from .violations import ViolationError
 
 if TYPE_CHECKING:

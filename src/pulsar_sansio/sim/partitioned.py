@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ..model.config import HashingScheme, OutgoingMessage
 
 if TYPE_CHECKING:
-    from .model import TopicRecord
+    from .records import TopicRecord
 
 
 class PartitionedTopic:

@@ -32,9 +32,9 @@ from ..model.errors import (
 )
 from .clock import SECOND
 from .hosts import HURRY, REOPEN_DELAY, Host
-from .model import ProducerRecord, Sent, TopicRecord
 from .partitioned import PartitionedTopic, by_size
 from .profile import ProducerPlan
+from .records import ProducerRecord, Sent, TopicRecord
 from .violations import ViolationError
 
 if TYPE_CHECKING:

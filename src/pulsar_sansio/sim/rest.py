@@ -7,8 +7,8 @@ broker's public statistics and at the accounts of both watches, never at the ins
 from typing import TYPE_CHECKING
 
 from ..model.config import SubscriptionType
-from .model import AUDIT
 from .nodes import ClientNode
+from .records import AUDIT
 from .violations import ViolationError
 from .visitor import Visited
 from .watch_client import held_back

@@ -24,8 +24,8 @@ from ..model.config import ConsumerSpec, InitialPosition, SubscriptionType
 from ..model.errors import ClosedError
 from .clock import MILLISECOND
 from .hosts import REOPEN_DELAY, Host
-from .model import BEFORE_ALL, ConsumerRecord, Place, SubscriptionRecord, TopicRecord
 from .profile import VisitorPlan
+from .records import BEFORE_ALL, ConsumerRecord, Place, SubscriptionRecord, TopicRecord
 from .violations import ViolationError
 
 if TYPE_CHECKING:

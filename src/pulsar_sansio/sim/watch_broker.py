@@ -14,8 +14,9 @@ from typing import Any, TypeAlias
 
 from ..model.config import SubscriptionType
 from ..wire import Ack, Flow, MessageCommand, Send, SendReceipt, proto
-from .model import ConsumerRecord, Entry, Place, Position, ReferenceModel, SubscriptionRecord, TopicRecord
+from .model import ReferenceModel
 from .network import GARBAGE, Wire
+from .records import ConsumerRecord, Entry, Place, Position, SubscriptionRecord, TopicRecord
 from .violations import ViolationError
 
 T = proto.BaseCommand

@@ -23,20 +23,20 @@ from ..wire import (
     unpack_payload,
 )
 from .clock import SECOND
-from .model import (
+from .model import ReferenceModel
+from .network import GARBAGE, Wire
+from .partitioned import PartitionedTopic
+from .records import (
     Chunk,
     ConsumerRecord,
     Entry,
     Lane,
     Position,
     ProducerRecord,
-    ReferenceModel,
     Sent,
     SubscriptionRecord,
     complete_chunks,
 )
-from .network import GARBAGE, Wire
-from .partitioned import PartitionedTopic
 from .violations import ViolationError
 
 if TYPE_CHECKING:

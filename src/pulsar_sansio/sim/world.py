@@ -25,12 +25,13 @@ from .ends import BrokerEnds, ClientEnds, broker_process, client_process
 from .faults import Injector, Weather
 from .hosts import CLOSED, Host, User, check_quiet
 from .mischief import Mischief
-from .model import AUDIT, ReferenceModel, SubscriptionRecord, TopicRecord
+from .model import ReferenceModel
 from .network import Conditions, Network, Pipe, Wire
 from .nodes import LivelockError
 from .partitioned import PartitionedTopic
 from .producer_app import ProducerApp
 from .profile import Profile, draw
+from .records import AUDIT, SubscriptionRecord, TopicRecord
 from .rest import (
     all_sent,
     brokers_are_alone,
