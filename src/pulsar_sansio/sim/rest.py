@@ -11,7 +11,7 @@ from .nodes import ClientNode
 from .records import AUDIT
 from .violations import ViolationError
 from .visitor import Visited
-from .watch_client import held_back
+from .watch_receives import held_back
 
 if TYPE_CHECKING:
     from .world import World

@@ -1,43 +1,27 @@
 """The clients' ends of the wires: what a client may write, knowing what has arrived.
 
+Owns who is open on which wire, the handshake, requests and their answers, lookups, signs of life; what
+producers and consumers write goes on to `watch_sends` and `watch_receives`.
+
 Sees frames in the order in which the client sees them: its own when they are written, the broker's when they
 arrive. So every check here is strict: a frame that had to wait for another one was written too early if that
 one had not arrived. What an arriving frame forbids counts from the end of the input that brought it, because
-the client may have answered an earlier frame of the same input. Feeds the reference model with what the
-producers put on the wire.
+the client may have answered an earlier frame of the same input.
 """
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from ..model.config import ClientConfig, CompressionType, ProducerAccessMode
+from ..model.config import ClientConfig
 from ..model.errors import ClosedError
-from ..wire import (
-    Ack,
-    Flow,
-    MessageCommand,
-    Send,
-    decompress,
-    proto,
-    split_batch,
-    unpack_payload,
-)
+from ..wire import Ack, Flow, MessageCommand, Send, proto
 from .clock import SECOND
 from .model import ReferenceModel
 from .network import GARBAGE, Wire
 from .partitioned import PartitionedTopic
-from .records import (
-    Chunk,
-    ConsumerRecord,
-    Entry,
-    Lane,
-    Position,
-    ProducerRecord,
-    Sent,
-    SubscriptionRecord,
-    complete_chunks,
-)
 from .violations import ViolationError
+from .watch_receives import ConsumerEnd, got_message, wrote_ack, wrote_flow, wrote_redeliver
+from .watch_sends import ProducerEnd, SendWatch
 
 if TYPE_CHECKING:
     from .nodes import ClientNode
@@ -45,46 +29,6 @@ if TYPE_CHECKING:
 T = proto.BaseCommand
 
 Handler: TypeAlias = "Callable[[Wire, ClientEnd, Any], None]"
-
-LIMIT = 64 * 1024 * 1024
-
-
-class ProducerEnd:
-    """A producer id on one wire."""
-
-    __slots__ = ("chunks", "closed", "lane", "last_of_key", "last_sequence", "last_ticket", "ready", "record")
-
-    def __init__(self, record: ProducerRecord, lane: Lane) -> None:
-        self.record = record
-        self.lane = lane
-        self.chunks: tuple[Sent, int, int] | None = None
-        """The message of which some chunks were written: the last one, and how many there are."""
-        self.ready = False
-        self.closed = False
-        self.last_sequence = -1
-        self.last_ticket = -1
-        self.last_of_key: dict[str | None, int] = {}
-        """The same for each key, where batches are made by key."""
-
-
-class ConsumerEnd:
-    """A consumer id on one wire."""
-
-    __slots__ = ("arrived", "chunks", "closed", "dismissed", "granted", "handle", "queue", "ready", "record")
-
-    def __init__(self, record: ConsumerRecord, handle: int) -> None:
-        self.record = record
-        self.handle = handle
-        self.queue = record.spec.receiver_queue_size
-        self.ready = False
-        self.closed = False
-        self.dismissed = False
-        """Closed by the broker."""
-        self.granted = 0
-        self.arrived = 0
-        """Messages, those masked by an ack set excepted."""
-        self.chunks: dict[Position, int] = {}
-        """When each chunk arrived first."""
 
 
 class Farewell:
@@ -165,6 +109,7 @@ class ClientWatch:
 
     def __init__(self, model: ReferenceModel) -> None:
         self.model = model
+        self._sends = SendWatch(model)
         self.ends: dict[int, ClientEnd] = {}
         """By number of the wire."""
         self.handles: dict[str, int] = {}
@@ -172,8 +117,6 @@ class ClientWatch:
         self._redirected: dict[tuple[str, str], tuple[bool, int]] = {}
         """Client and topic of a lookup that was redirected in the input being handled: whether with
         authority, and how often in a row."""
-        self._chunks: dict[Sent, dict[int, bytes]] = {}
-        """Messages of which some chunks were written."""
         self._closed: list[ProducerEnd | ConsumerEnd] = []
         """Closed by the broker in the input being handled."""
         self._written: dict[int, Handler] = {
@@ -346,167 +289,7 @@ class ClientWatch:
         producer = end.producers.get(command.producer_id)
         if producer is None or not producer.ready or producer.closed:
             raise ViolationError("INV-P10", f"wire {wire.number}: SEND of a producer that is not open there")
-        record, lane = producer.record, producer.lane
-        topic = lane.topic
-        entry = topic.sends.get(command.payload)
-        if entry is None:
-            entry = self._parse(record, command)
-            topic.sends[command.payload] = entry
-            frame = (command.sequence_id, 0 if entry.chunk is None else entry.chunk.number)
-            known = lane.frames.setdefault(frame, command.payload)
-            if known is not command.payload:
-                raise ViolationError(
-                    "INV-P6", f"{record.tag}: sequence id {command.sequence_id} is used twice"
-                )
-            for sent in entry.messages:
-                if sent.topic is not topic:
-                    self.model.routed(sent, topic)
-        else:
-            frame = (command.sequence_id, 0 if entry.chunk is None else entry.chunk.number)
-            if lane.frames.get(frame) != command.payload:
-                raise ViolationError("INV-P6", f"{record.tag}: sent again under another sequence id")
-        if (entry.chunk is not None or producer.chunks is not None) and self._goes_on(producer, entry):
-            return
-        highest = command.highest_sequence_id
-        if command.sequence_id <= producer.last_sequence:
-            raise ViolationError(
-                "INV-P6", f"{record.tag}: sequence id {command.sequence_id} after {producer.last_sequence}"
-            )
-        if producer.last_sequence < 0 and record.spec.initial_sequence_id is not None:
-            self._check_first(producer, command)
-        producer.last_sequence = command.sequence_id if highest is None else highest
-        messages = entry.messages
-        if record.by_key:
-            self._check_key(producer, messages)
-            return
-        first, last = messages[0].ticket, messages[-1].ticket
-        # Everything unsettled must be on this attachment before anything younger (INV-P3, INV-P6).
-        pending = record.pending
-        if pending:
-            oldest = next(iter(pending))
-            for ticket in range(max(oldest, producer.last_ticket + 1), first):
-                if ticket in pending and pending[ticket].topic is topic:
-                    raise ViolationError("INV-P6", f"{record.tag}: ticket {first} overtakes {ticket}")
-        if first <= producer.last_ticket:
-            raise ViolationError("INV-P6", f"{record.tag}: ticket {first} is sent twice on one attachment")
-        producer.last_ticket = last
-        if entry.chunk is None or entry.chunk.number == entry.chunk.total - 1:
-            for sent in messages:
-                sent.wires += 1
-
-    @staticmethod
-    def _check_first(producer: ProducerEnd, command: Send) -> None:
-        """PROD-04: the first message that was ever written has the id behind the one that was given."""
-        initial = producer.record.spec.initial_sequence_id
-        assert initial is not None
-        first = min(sequence_id for sequence_id, _ in producer.lane.frames)
-        if not initial < first or (first != initial + 1 and not producer.record.by_key):
-            raise ViolationError("INV-P6", f"{producer.record.tag} begins with {first}, not behind {initial}")
-
-    @staticmethod
-    def _check_key(producer: ProducerEnd, messages: tuple[Sent, ...]) -> None:
-        """An entry has messages of one key; of those of a key none overtakes another (INV-P3, INV-P6)."""
-        record, key = producer.record, messages[0].key
-        last = producer.last_of_key.get(key, -1)
-        first = messages[0].ticket
-        if any(sent.key != key for sent in messages):
-            raise ViolationError("INV-P3", f"{record.tag}: a batch mixes {key!r} with other keys")
-        if first <= last:
-            raise ViolationError("INV-P6", f"{record.tag}: ticket {first} is sent after {last} of its key")
-        for ticket, sent in record.pending.items():
-            if last < ticket < first and sent.key == key and sent.topic is producer.lane.topic:
-                raise ViolationError("INV-P6", f"{record.tag}: ticket {first} overtakes {ticket} of its key")
-        producer.last_of_key[key] = messages[-1].ticket
-        for sent in messages:
-            sent.wires += 1
-
-    @staticmethod
-    def _goes_on(producer: ProducerEnd, entry: Entry) -> bool:
-        """INV-P6: nothing comes between the chunks of a message, and none is left out. On a new attachment
-        those that are not confirmed are written: it may begin with any. Whether this is one that follows
-        another."""
-        before, chunk = producer.chunks, entry.chunk
-        sent = entry.messages[0]
-        whole = chunk is None or chunk.number == chunk.total - 1
-        producer.chunks = None if chunk is None or whole else (sent, chunk.number, chunk.total)
-        if before is None:
-            return False
-        same, number, _ = before
-        if chunk is not None and same is sent:
-            if chunk.number != number + 1:
-                raise ViolationError("INV-P6", f"{sent}: chunk {chunk.number} after {number}")
-            sent.wires += whole
-            return True
-        if same.outcome == "":
-            raise ViolationError("INV-P6", f"{sent} comes between the chunks of {same}")
-        return False
-
-    def _parse(self, record: ProducerRecord, command: Send) -> Entry:
-        """The messages of a SEND, as submitted; anything else is not what the application gave (INV-P2)."""
-        unpacked = unpack_payload(command.payload)
-        metadata = unpacked.metadata
-        payload = bytes(unpacked.payload)
-        if unpacked.checksum_ok is not True:
-            raise ViolationError("INV-P2", f"{record.tag}: SEND without a right checksum")
-        if metadata.uuid is not None:
-            return self._parse_chunk(record, command, metadata, payload)
-        codec = CompressionType(metadata.compression or 0)
-        if codec is not CompressionType.NONE:
-            payload = bytes(decompress(codec, payload, metadata.uncompressed_size or 0, LIMIT))
-        by_identity = self.model.by_identity
-        messages: list[Sent] = []
-        if metadata.num_messages_in_batch is None:
-            found = by_identity.get(payload or dict(metadata.properties).get("n", ""))
-            if found is not None:
-                messages.append(found)
-            count = 1
-        else:
-            count = metadata.num_messages_in_batch
-            batch = split_batch(payload, count)
-            for index, value in enumerate(batch.payloads):
-                value = bytes(value)
-                found = by_identity.get(value or dict(batch.single(index).properties).get("n", ""))
-                if found is not None:
-                    messages.append(found)
-        if len(messages) != count or count != command.num_messages:
-            raise ViolationError(
-                "INV-P2", f"{record.tag}: a SEND of {command.num_messages} holds something else"
-            )
-        previous = messages[0].ticket - 1
-        for sent in messages:
-            if sent.producer is not record:
-                raise ViolationError("INV-P2", f"{record.tag} sends {sent}")
-            if sent.ticket <= previous:
-                raise ViolationError("INV-P3", f"{record.tag}: {sent} stands out of order in its batch")
-            previous = sent.ticket
-        return Entry(command.payload, tuple(messages))
-
-    def _parse_chunk(self, record: ProducerRecord, command: Send, metadata: Any, payload: bytes) -> Entry:
-        """One chunk of a message; with the last one it must be what was submitted (INV-C11)."""
-        sent = self.model.by_identity.get(dict(metadata.properties).get("n", ""))
-        number, total = metadata.chunk_id, metadata.num_chunks_from_msg
-        if sent is None or sent.producer is not record:
-            raise ViolationError("INV-P2", f"{record.tag} sends a chunk of {sent}")
-        if command.num_messages != 1 or command.is_chunk is not True:
-            raise ViolationError("INV-P2", f"{sent}: a chunk that is not marked as one message's")
-        if not 0 <= number < total or total < 2 or not payload:
-            raise ViolationError("INV-C11", f"{sent}: chunk {number} of {total}, {len(payload)} bytes")
-        size, limit = metadata.total_chunk_msg_size, record.spec.chunk_max_message_size
-        if limit is not None and len(payload) > limit:
-            raise ViolationError("INV-C11", f"{sent}: a chunk of {len(payload)} bytes, {limit} are allowed")
-        parts = self._chunks.setdefault(sent, {})
-        parts[number] = payload
-        if len(parts) == total:
-            joined = b"".join(parts[each] for each in range(total))
-            del self._chunks[sent]
-            codec = CompressionType(metadata.compression or 0)
-            if len(joined) != size:
-                raise ViolationError("INV-C11", f"{sent}: {len(joined)} bytes in chunks, {size} announced")
-            if codec is not CompressionType.NONE:
-                joined = bytes(decompress(codec, joined, metadata.uncompressed_size or 0, LIMIT))
-            if joined != sent.payload:
-                raise ViolationError("INV-C11", f"{sent}: its chunks make something else")
-        return Entry(command.payload, (sent,), Chunk(number, total))
+        self._sends.wrote(producer, command)
 
     def _consumer(self, wire: Wire, end: ClientEnd, consumer_id: int, what: str) -> ConsumerEnd:
         consumer = end.consumers.get(consumer_id)
@@ -516,120 +299,24 @@ class ClientWatch:
 
     def _wrote_flow(self, wire: Wire, end: ClientEnd, command: Flow) -> None:
         consumer = self._consumer(wire, end, command.consumer_id, "FLOW")
-        if command.message_permits <= 0:
-            raise ViolationError("INV-C13", f"{consumer.record.name}: FLOW of {command.message_permits}")
-        consumer.granted += command.message_permits
         node: ClientNode = wire.client  # type: ignore[assignment]
-        try:
-            waiting = node.client.available(consumer.handle)
-        except ClosedError:  # it has ended; its news has not been read yet
-            waiting = 0
-        if consumer.granted - consumer.arrived + waiting > consumer.queue:
-            raise ViolationError(
-                "INV-C6",
-                f"{consumer.record.name}: granted {consumer.granted}, arrived "
-                f"{consumer.arrived}, waiting {waiting}: "
-                f"more than a queue of {consumer.queue}",
-            )
+
+        def waiting() -> int:
+            try:
+                return node.client.available(consumer.handle)
+            except ClosedError:  # it has ended; its news has not been read yet
+                return 0
+
+        wrote_flow(consumer, command, waiting)
 
     def _wrote_ack(self, wire: Wire, end: ClientEnd, command: Ack) -> None:
-        """Nothing is acknowledged that the application did not acknowledge (INV-C4)."""
         consumer = self._consumer(wire, end, command.consumer_id, "ACK")
-        subscription = consumer.record.subscription
-        name = consumer.record.name
         if command.request_id is not None:
             self._request(wire, end, command.request_id, None)
-        if command.validation_error is not None:
-            raise ViolationError("INV-C2", f"{name}: reports validation error {command.validation_error}")
-        if command.ack_type == proto.CommandAck.Cumulative:
-            if not subscription.kind.cumulative:
-                raise ViolationError(
-                    "INV-C4", f"{name}: cumulative acknowledgement on {subscription.kind.value}"
-                )
-            for ledger, entry_id, bits in command.message_ids:
-                position = (ledger, entry_id)
-                entry = subscription.topic.log.get(position)
-                size = len(entry.messages) if entry is not None else 1
-                upto = size - 1
-                if bits:
-                    upto = (bits & -bits).bit_length() - 2
-                place = (*position, upto)
-                if entry_id >= 0 and place > subscription.cumulative and not subscription.all_up_to(place):
-                    raise ViolationError("INV-C4", f"{name}: acknowledges up to {place} by itself")
-            return
-        for ledger, entry_id, bits in command.message_ids:
-            position = (ledger, entry_id)
-            entry = subscription.topic.log.get(position)
-            if entry is None:
-                raise ViolationError("INV-C4", f"{name}: acknowledges {position}, which is not in the log")
-            if entry.chunk is not None:
-                self._check_chunk(wire, consumer, subscription, position)
-                continue
-            still_open = subscription.open_bits(position)
-            read = not consumer.record.spec.durable and position <= consumer.record.floor[:2]
-            if still_open & ~(bits or 0) and not read:  # what lies before a reader's start id is let go
-                raise ViolationError(
-                    "INV-C4",
-                    f"{name}: acknowledges {position} set {bits}; the application left {still_open:b} open",
-                )
-
-    def _check_chunk(
-        self, wire: Wire, consumer: ConsumerEnd, subscription: SubscriptionRecord, position: Position
-    ) -> None:
-        """INV-C11: a chunk is acknowledged with its message; without it only where there is another copy of
-        it, or when its time is over."""
-        topic = subscription.topic
-        sent, chunk = topic.log[position].source, topic.log[position].chunk
-        assert chunk is not None
-        for last, parts in complete_chunks(sent.chunks, chunk.total).items():
-            if position in parts and subscription.is_acknowledged((*last, 0)):
-                return
-        record = consumer.record
-        if not record.spec.durable and position <= record.floor[:2]:
-            return
-        copies = [each for each, number in sent.chunks if number == chunk.number]
-        waited = wire.network.clock.now - consumer.chunks.get(position, wire.network.clock.now)
-        limit = round(record.spec.incomplete_chunked_message_timeout * SECOND)
-        if len(copies) < 2 and waited < limit:
-            raise ViolationError(
-                "INV-C11",
-                f"{record.name}: acknowledges {position}, chunk {chunk.number} of {sent}, by itself",
-            )
-        subscription.let_go.add(position)
-        if topic.log[position].messages:
-            subscription.acknowledged.add((*position, 0))
+        wrote_ack(consumer, command, wire.network.clock.now)
 
     def _wrote_redeliver(self, wire: Wire, end: ClientEnd, command: Any) -> None:
-        """Only what was asked for, and never an empty list by mistake (INV-C9)."""
-        consumer = self._consumer(wire, end, command.consumer_id, "REDELIVER")
-        record = consumer.record
-        if record.subscription.kind.cumulative:
-            if record.requests_to_rewind:
-                record.requests_to_rewind -= 1
-            elif record.refused:
-                record.refused.clear()
-            else:
-                raise ViolationError("INV-C9", f"{record.name}: asks for redelivery by itself")
-            return
-        if not command.message_ids:
-            if not record.redeliver_all:
-                raise ViolationError("INV-C9", f"{record.name}: asks for everything again by itself")
-            return
-        asked = {(each.ledgerId, each.entryId) for each in command.message_ids}
-        for position in asked:
-            missing = set(record.subscription.topic.chunks_of(position)) - asked
-            if missing:
-                raise ViolationError(
-                    "INV-C9", f"{record.name}: asks for {position}, and not for the chunks {missing}"
-                )
-        for each in command.message_ids:
-            position = (each.ledgerId, each.entryId)
-            left = record.refused.get(position, 0)
-            if not left:
-                how = "once more than it was told" if position in record.nacked else "by itself"
-                raise ViolationError("INV-C9", f"{record.name}: asks for {position} {how}")
-            record.refused[position] = left - 1
-            record.given_back.add(position)
+        wrote_redeliver(self._consumer(wire, end, command.consumer_id, "REDELIVER"), command)
 
     def _wrote_close_producer(self, wire: Wire, end: ClientEnd, command: Any) -> None:
         self._request(wire, end, command.request_id, None)
@@ -656,7 +343,7 @@ class ClientWatch:
             if not command.producer_ready:  # there is another answer when it is its turn
                 end.requests[command.request_id] = what
                 return
-            self._has_access(what, command)
+            self._sends.has_access(what, command)
         if isinstance(what, (ProducerEnd, ConsumerEnd)):
             what.ready = True
             if what.record.closed and not what.closed:
@@ -667,19 +354,6 @@ class ClientWatch:
                 )
         elif isinstance(what, Farewell) and not what.consumer.dismissed:
             what.consumer.record.farewell = True
-
-    def _has_access(self, producer: ProducerEnd, command: Any) -> None:
-        """INV-P11: exclusive access has an epoch of its own, which nobody else ever has."""
-        record, lane = producer.record, producer.lane
-        if record.spec.access_mode is ProducerAccessMode.SHARED or not command.HasField("topic_epoch"):
-            return
-        epoch = command.topic_epoch
-        owner = self.model.epochs.setdefault((lane.topic.name, epoch), record)
-        if owner is not record:
-            raise ViolationError("INV-P11", f"{record.tag} and {owner.tag} have epoch {epoch}")
-        if lane.epoch is not None and epoch < lane.epoch:
-            raise ViolationError("INV-P11", f"{record.tag}: epoch {epoch} after {lane.epoch}")
-        lane.epoch = epoch
 
     def _got_lookup_response(self, wire: Wire, end: ClientEnd, command: Any) -> None:
         what = end.requests.pop(command.request_id, None)
@@ -703,15 +377,7 @@ class ClientWatch:
     def _got_message(self, wire: Wire, end: ClientEnd, command: MessageCommand) -> None:
         consumer = end.consumers.get(command.consumer_id)
         if consumer is not None:
-            position = (command.ledger_id, command.entry_id)
-            consumer.record.given_back.discard(position)
-            entry = consumer.record.subscription.topic.log.get(position)
-            if entry is not None:
-                size = entry.size
-                if entry.chunk is not None:
-                    consumer.chunks.setdefault(position, wire.network.clock.now)
-                masked = command.ack_set
-                consumer.arrived += size if masked is None else (masked & ((1 << size) - 1)).bit_count()
+            got_message(consumer, command, wire.network.clock.now)
 
     def _got_close_producer(self, wire: Wire, end: ClientEnd, command: Any) -> None:
         producer = end.producers.get(command.producer_id)
@@ -727,9 +393,3 @@ class ClientWatch:
     def _got_ping(self, wire: Wire, end: ClientEnd, command: Any) -> None:
         end.pings += 1
         end.pongs += 1
-
-
-def held_back(consumer: ConsumerEnd, waiting: int) -> int:
-    """Permits the client has not given back although the messages are gone; `waiting` of them are still in
-    it."""
-    return consumer.queue - (consumer.granted - consumer.arrived) - waiting

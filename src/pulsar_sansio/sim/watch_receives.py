@@ -1,0 +1,165 @@
+"""The consumers' side of the clients' ends: permits, acknowledgements and requests for redelivery.
+
+Owns the account of permits of each consumer on each wire, as its client sees it. No more is granted than the
+queue takes, nothing is acknowledged and nothing asked for again but what the application said. It does not
+know what wires are, nor which consumers are open on one: that is said by `watch_client`.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from ..wire import Ack, Flow, MessageCommand, proto
+from .clock import SECOND
+from .records import ConsumerRecord, Position, SubscriptionRecord, complete_chunks
+from .violations import ViolationError
+
+
+class ConsumerEnd:
+    """A consumer id on one wire."""
+
+    __slots__ = ("arrived", "chunks", "closed", "dismissed", "granted", "handle", "queue", "ready", "record")
+
+    def __init__(self, record: ConsumerRecord, handle: int) -> None:
+        self.record = record
+        self.handle = handle
+        self.queue = record.spec.receiver_queue_size
+        self.ready = False
+        self.closed = False
+        self.dismissed = False
+        """Closed by the broker."""
+        self.granted = 0
+        self.arrived = 0
+        """Messages, those masked by an ack set excepted."""
+        self.chunks: dict[Position, int] = {}
+        """When each chunk arrived first."""
+
+
+def wrote_flow(consumer: ConsumerEnd, command: Flow, waiting: Callable[[], int]) -> None:
+    """Never more permits than the queue has room for (INV-C6, INV-C13); `waiting` says how many messages
+    are still in it."""
+    if command.message_permits <= 0:
+        raise ViolationError("INV-C13", f"{consumer.record.name}: FLOW of {command.message_permits}")
+    consumer.granted += command.message_permits
+    in_queue = waiting()
+    if consumer.granted - consumer.arrived + in_queue > consumer.queue:
+        raise ViolationError(
+            "INV-C6",
+            f"{consumer.record.name}: granted {consumer.granted}, arrived "
+            f"{consumer.arrived}, waiting {in_queue}: "
+            f"more than a queue of {consumer.queue}",
+        )
+
+
+def wrote_ack(consumer: ConsumerEnd, command: Ack, now: int) -> None:
+    """Nothing is acknowledged that the application did not acknowledge (INV-C4)."""
+    subscription = consumer.record.subscription
+    name = consumer.record.name
+    if command.validation_error is not None:
+        raise ViolationError("INV-C2", f"{name}: reports validation error {command.validation_error}")
+    if command.ack_type == proto.CommandAck.Cumulative:
+        if not subscription.kind.cumulative:
+            raise ViolationError("INV-C4", f"{name}: cumulative acknowledgement on {subscription.kind.value}")
+        for ledger, entry_id, bits in command.message_ids:
+            position = (ledger, entry_id)
+            entry = subscription.topic.log.get(position)
+            size = len(entry.messages) if entry is not None else 1
+            upto = size - 1
+            if bits:
+                upto = (bits & -bits).bit_length() - 2
+            place = (*position, upto)
+            if entry_id >= 0 and place > subscription.cumulative and not subscription.all_up_to(place):
+                raise ViolationError("INV-C4", f"{name}: acknowledges up to {place} by itself")
+        return
+    for ledger, entry_id, bits in command.message_ids:
+        position = (ledger, entry_id)
+        entry = subscription.topic.log.get(position)
+        if entry is None:
+            raise ViolationError("INV-C4", f"{name}: acknowledges {position}, which is not in the log")
+        if entry.chunk is not None:
+            _check_chunk(consumer, subscription, position, now)
+            continue
+        still_open = subscription.open_bits(position)
+        read = not consumer.record.spec.durable and position <= consumer.record.floor[:2]
+        if still_open & ~(bits or 0) and not read:  # what lies before a reader's start id is let go
+            raise ViolationError(
+                "INV-C4",
+                f"{name}: acknowledges {position} set {bits}; the application left {still_open:b} open",
+            )
+
+
+def _check_chunk(
+    consumer: ConsumerEnd, subscription: SubscriptionRecord, position: Position, now: int
+) -> None:
+    """INV-C11: a chunk is acknowledged with its message; without it only where there is another copy of
+    it, or when its time is over."""
+    topic = subscription.topic
+    sent, chunk = topic.log[position].source, topic.log[position].chunk
+    assert chunk is not None
+    for last, parts in complete_chunks(sent.chunks, chunk.total).items():
+        if position in parts and subscription.is_acknowledged((*last, 0)):
+            return
+    record = consumer.record
+    if not record.spec.durable and position <= record.floor[:2]:
+        return
+    copies = [each for each, number in sent.chunks if number == chunk.number]
+    waited = now - consumer.chunks.get(position, now)
+    limit = round(record.spec.incomplete_chunked_message_timeout * SECOND)
+    if len(copies) < 2 and waited < limit:
+        raise ViolationError(
+            "INV-C11",
+            f"{record.name}: acknowledges {position}, chunk {chunk.number} of {sent}, by itself",
+        )
+    subscription.let_go.add(position)
+    if topic.log[position].messages:
+        subscription.acknowledged.add((*position, 0))
+
+
+def wrote_redeliver(consumer: ConsumerEnd, command: Any) -> None:
+    """Only what was asked for, and never an empty list by mistake (INV-C9)."""
+    record = consumer.record
+    if record.subscription.kind.cumulative:
+        if record.requests_to_rewind:
+            record.requests_to_rewind -= 1
+        elif record.refused:
+            record.refused.clear()
+        else:
+            raise ViolationError("INV-C9", f"{record.name}: asks for redelivery by itself")
+        return
+    if not command.message_ids:
+        if not record.redeliver_all:
+            raise ViolationError("INV-C9", f"{record.name}: asks for everything again by itself")
+        return
+    asked = {(each.ledgerId, each.entryId) for each in command.message_ids}
+    for position in asked:
+        missing = set(record.subscription.topic.chunks_of(position)) - asked
+        if missing:
+            raise ViolationError(
+                "INV-C9", f"{record.name}: asks for {position}, and not for the chunks {missing}"
+            )
+    for each in command.message_ids:
+        position = (each.ledgerId, each.entryId)
+        left = record.refused.get(position, 0)
+        if not left:
+            how = "once more than it was told" if position in record.nacked else "by itself"
+            raise ViolationError("INV-C9", f"{record.name}: asks for {position} {how}")
+        record.refused[position] = left - 1
+        record.given_back.add(position)
+
+
+def got_message(consumer: ConsumerEnd, command: MessageCommand, now: int) -> None:
+    """An entry arrives: it costs permits, and is no longer awaited."""
+    position = (command.ledger_id, command.entry_id)
+    consumer.record.given_back.discard(position)
+    entry = consumer.record.subscription.topic.log.get(position)
+    if entry is not None:
+        size = entry.size
+        if entry.chunk is not None:
+            consumer.chunks.setdefault(position, now)
+        masked = command.ack_set
+        consumer.arrived += size if masked is None else (masked & ((1 << size) - 1)).bit_count()
+
+
+def held_back(consumer: ConsumerEnd, waiting: int) -> int:
+    """Permits the client has not given back although the messages are gone; `waiting` of them are still in
+    it."""
+    return consumer.queue - (consumer.granted - consumer.arrived) - waiting
