@@ -1,0 +1,40 @@
+"""What people ask for: frozen specs of a client, a producer, a consumer and a message.
+
+Durations are float seconds, as everywhere in trio; a machine turns them into integer nanoseconds once,
+when it takes the spec. Every spec checks itself when it is made and raises `InvalidConfiguration`
+naming the option, what was given and what is allowed. Defaults are those of the Java client (rules
+CFG-001 to CFG-232) unless the option says otherwise.
+"""
+
+from .checks import MAX_DURATION, MAX_UINT63, seconds_to_ns
+from .client import ClientConfig
+from .consumer import ConsumerSpec, InitialPosition, SubscriptionType
+from .outgoing import NO_REPLICATION, OutgoingMessage
+from .producer import (
+    BatchingPolicy,
+    CompressionType,
+    CustomRouter,
+    HashingScheme,
+    ProducerAccessMode,
+    ProducerSpec,
+    RoutingMode,
+)
+
+__all__ = [
+    "MAX_DURATION",
+    "MAX_UINT63",
+    "NO_REPLICATION",
+    "BatchingPolicy",
+    "ClientConfig",
+    "CompressionType",
+    "ConsumerSpec",
+    "CustomRouter",
+    "HashingScheme",
+    "InitialPosition",
+    "OutgoingMessage",
+    "ProducerAccessMode",
+    "ProducerSpec",
+    "RoutingMode",
+    "SubscriptionType",
+    "seconds_to_ns",
+]

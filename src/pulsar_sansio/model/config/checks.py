@@ -1,0 +1,66 @@
+"""What every spec checks its options with, and how its durations become the machines' nanoseconds.
+
+Each check takes the option's name and what was given, and raises `InvalidConfiguration` with both and with
+what is allowed. None knows which spec asks.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..errors import InvalidConfiguration
+
+MAX_DURATION = 10.0 * 365 * 86_400
+"""Seconds. Longer than any sensible timer, short enough for 64-bit nanoseconds."""
+
+MAX_UINT63 = 2**63 - 1
+
+
+def seconds_to_ns(seconds: float) -> int:
+    """Float seconds as integer nanoseconds; the only place where durations are converted."""
+    return round(seconds * 1_000_000_000)
+
+
+def integer(name: str, value: object, minimum: int, maximum: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or not minimum <= value <= maximum:
+        raise InvalidConfiguration(f"{name}: a whole number from {minimum} to {maximum}, not {value!r}")
+
+
+def duration(name: str, value: object, minimum: float = 0.0, maximum: float = MAX_DURATION) -> None:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not minimum <= value <= maximum:
+        raise InvalidConfiguration(f"{name}: seconds from {minimum:g} to {maximum:g}, not {value!r}")
+
+
+def instance(name: str, value: object, kind: Any, words: str) -> None:
+    if not isinstance(value, kind):
+        raise InvalidConfiguration(f"{name}: {words}, not {value!r}")
+
+
+def optional_text(name: str, value: object) -> None:
+    if value is not None and (not isinstance(value, str) or not value.strip()):
+        raise InvalidConfiguration(f"{name}: text that is not blank, or None, not {value!r}")
+
+
+def text_mapping(name: str, value: object) -> None:
+    if not isinstance(value, Mapping) or not all(
+        isinstance(key, str) and isinstance(item, str) for key, item in value.items()
+    ):
+        raise InvalidConfiguration(f"{name}: a mapping of text to text")
+
+
+def host_names(name: str, value: object) -> None:
+    """Port, scheme and blanks are refused: they would never match, and nobody would know why."""
+    if not isinstance(value, tuple) or not all(map(_is_host_name, value)):
+        raise InvalidConfiguration(
+            f"{name}: a tuple of host names, or suffixes such as '.example.com', without scheme and port, "
+            f"not {value!r}"
+        )
+
+
+def _is_host_name(host: object) -> bool:
+    """An IPv6 address has at least two colons, a name none."""
+    return (
+        isinstance(host, str)
+        and host.strip(".") != ""
+        and host.count(":") != 1
+        and not any(character in "/,@[]" or character.isspace() for character in host)
+    )

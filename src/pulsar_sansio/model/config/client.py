@@ -1,0 +1,71 @@
+"""What a client is told about its connections, its limits and whom it trusts: `ClientConfig`."""
+
+from dataclasses import dataclass
+
+from ..service_url import ServiceUrl
+from .checks import MAX_UINT63, duration, host_names, integer, optional_text
+
+
+@dataclass(frozen=True, slots=True)
+class ClientConfig:
+    """Options of one client.
+
+    `operation_timeout`: seconds for any request, for creating a producer and for subscribing.
+    `keepalive_interval`: seconds between probes; a peer silent for two of them is dropped.
+    `connect_timeout`: seconds for opening a connection, handshake included.
+    `connections_per_broker`: 1 to 64.
+    `max_lookup_redirects`: redirects followed by one lookup.
+    `max_pending_lookups`: lookups in flight on one connection; more wait their turn (rule CONN-14).
+    `max_rejected_requests`: rejections within 60 s after which a connection is replaced (rule CONN-15).
+    `initial_backoff`, `max_backoff`: seconds between attempts to reconnect.
+    `max_message_size`: bytes; used until the broker announces its own limit.
+    `memory_limit`: bytes of payload that all producers together hold in messages that are neither confirmed
+    nor failed, 64 MiB as in the Java client; None for no limit. A single larger message is taken when nothing
+    else is held. Metadata does not count, nor does what compression saves.
+    `listener_name`: which of a broker's advertised listeners lookups ask for; None for its default.
+    `max_announced_message_size`: bytes; the largest limit that a broker is believed. One frame of that size
+    may be held in memory, whoever sends it; frames above it end the connection.
+    `max_partitions`: the most partitions that a topic is believed to have; more is an error.
+    `broker_hosts`: the hosts that a broker may send this client to, in answers to lookups and when it closes
+    a producer or consumer: `"broker-1.example.com"` is that host, `".example.com"` every host whose name ends
+    so, an IP address itself. The hosts of the service URL are always among them. None allows every host, as
+    other Pulsar clients do: whoever can answer a lookup then chooses who is connected to and told the
+    credentials.
+    """
+
+    service_url: str
+    operation_timeout: float = 30.0
+    keepalive_interval: float = 30.0
+    connect_timeout: float = 10.0
+    connections_per_broker: int = 1
+    max_lookup_redirects: int = 20
+    max_pending_lookups: int = 5000
+    max_rejected_requests: int = 50
+    initial_backoff: float = 0.1
+    max_backoff: float = 60.0
+    max_message_size: int = 5 * 1024 * 1024
+    max_announced_message_size: int = 64 * 1024 * 1024
+    listener_name: str | None = None
+    memory_limit: int | None = 64 * 1024 * 1024
+    max_partitions: int = 10_000
+    broker_hosts: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        ServiceUrl.parse(self.service_url)
+        duration("operation_timeout", self.operation_timeout, minimum=0.001)
+        duration("keepalive_interval", self.keepalive_interval, minimum=0.001)
+        duration("connect_timeout", self.connect_timeout, minimum=0.001)
+        integer("connections_per_broker", self.connections_per_broker, 1, 64)
+        integer("max_lookup_redirects", self.max_lookup_redirects, 0, 100)
+        integer("max_pending_lookups", self.max_pending_lookups, 1, 50_000)
+        integer("max_rejected_requests", self.max_rejected_requests, 1, 1_000_000)
+        duration("initial_backoff", self.initial_backoff, minimum=0.001)
+        duration("max_backoff", self.max_backoff, minimum=self.initial_backoff)
+        integer("max_message_size", self.max_message_size, 1024, 2**31 - 1 - 10_240)
+        integer("max_announced_message_size", self.max_announced_message_size, 1024, 2**31 - 1 - 10_240)
+        optional_text("listener_name", self.listener_name)
+        if self.memory_limit is not None:
+            integer("memory_limit", self.memory_limit, 1, MAX_UINT63)
+        integer("max_partitions", self.max_partitions, 1, 2**31 - 1)
+        if self.broker_hosts is not None:
+            host_names("broker_hosts", self.broker_hosts)

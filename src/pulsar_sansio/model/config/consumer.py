@@ -1,0 +1,114 @@
+"""What a consumer is told: `ConsumerSpec`, and what its options choose from."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+
+from ..errors import InvalidConfiguration
+from ..message_id import MessageId
+from ..topic_name import TopicName
+from .checks import duration, instance, integer, optional_text, text_mapping
+
+
+class SubscriptionType(Enum):
+    """How a subscription shares its messages among its consumers (rules SUBT-01 to SUBT-08)."""
+
+    EXCLUSIVE = "exclusive"
+    SHARED = "shared"
+    FAILOVER = "failover"
+    KEY_SHARED = "key_shared"
+
+    @property
+    def cumulative(self) -> bool:
+        """Whether cumulative acknowledgement is legal (rule ACK-02)."""
+        return self in (SubscriptionType.EXCLUSIVE, SubscriptionType.FAILOVER)
+
+
+class InitialPosition(Enum):
+    """Where a subscription begins that did not exist before."""
+
+    LATEST = "latest"
+    EARLIEST = "earliest"
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerSpec:
+    """Options of one consumer of one topic.
+
+    `consumer_name`: None makes a random one that stays the same over reconnects (rule CONS-03).
+    `receiver_queue_size`: messages granted to the broker at a time, 1 to 1 000 000.
+    `acknowledgement_group_time`: seconds for which acknowledgements are collected; 0 sends each at once.
+    `acknowledgement_group_size`: as soon as so many are collected they are sent, 1 to 1 000 000.
+    `acknowledgement_receipts`: ask the broker to confirm acknowledgements.
+    `batch_index_acknowledgement`: send which messages of a batch are acknowledged. Nothing in the protocol
+    tells whether a broker keeps them; one that does not delivers the whole batch again.
+    `negative_acknowledgement_delay`: seconds until a negatively acknowledged message is asked for again.
+    `initial_position`: used when the subscription does not exist yet.
+    `durable`: False makes a subscription that vanishes with its last consumer.
+    `start_message_id`: where a non-durable subscription begins; the message itself is skipped unless
+    `start_message_id_inclusive`.
+    `priority_level`: 0 is served first (Shared and Failover).
+    `properties`: what the broker shows of the consumer beside its name.
+
+    Messages that come in chunks:
+
+    `max_pending_chunked_messages`: incomplete ones kept at a time, 1 to 10 000; for one more the oldest is
+    dropped, one that cannot be completed any more rather than another. `acknowledge_dropped_chunks`: its
+    chunks are acknowledged then, and it is lost; without, they stay unacknowledged and come again when the
+    consumer reconnects.
+    `max_chunked_message_size`: bytes, compressed and not; larger ones stay unacknowledged. Together with the
+    number above it bounds the memory for incomplete messages.
+    `incomplete_chunked_message_timeout`: seconds after which the chunks of a message that is not complete are
+    acknowledged; 0 never.
+    """
+
+    topic: str
+    subscription: str
+    subscription_type: SubscriptionType = SubscriptionType.EXCLUSIVE
+    consumer_name: str | None = None
+    receiver_queue_size: int = 1000
+    acknowledgement_group_time: float = 0.1
+    acknowledgement_group_size: int = 1000
+    acknowledgement_receipts: bool = False
+    batch_index_acknowledgement: bool = False
+    negative_acknowledgement_delay: float = 60.0
+    initial_position: InitialPosition = InitialPosition.LATEST
+    durable: bool = True
+    start_message_id: MessageId | None = None
+    start_message_id_inclusive: bool = False
+    priority_level: int = 0
+    properties: Mapping[str, str] = field(default_factory=dict)
+    max_pending_chunked_messages: int = 10
+    acknowledge_dropped_chunks: bool = False
+    max_chunked_message_size: int = 128 * 1024 * 1024
+    incomplete_chunked_message_timeout: float = 60.0
+
+    def __post_init__(self) -> None:
+        TopicName.parse(self.topic)
+        if not isinstance(self.subscription, str) or not self.subscription.strip():
+            raise InvalidConfiguration(f"subscription: a name that is not blank, not {self.subscription!r}")
+        instance("subscription_type", self.subscription_type, SubscriptionType, "a SubscriptionType")
+        optional_text("consumer_name", self.consumer_name)
+        integer("receiver_queue_size", self.receiver_queue_size, 1, 1_000_000)
+        duration("acknowledgement_group_time", self.acknowledgement_group_time, maximum=3600.0)
+        integer("acknowledgement_group_size", self.acknowledgement_group_size, 1, 1_000_000)
+        duration("negative_acknowledgement_delay", self.negative_acknowledgement_delay)
+        instance("initial_position", self.initial_position, InitialPosition, "an InitialPosition")
+        for name in (
+            "acknowledgement_receipts",
+            "batch_index_acknowledgement",
+            "durable",
+            "start_message_id_inclusive",
+            "acknowledge_dropped_chunks",
+        ):
+            instance(name, getattr(self, name), bool, "True or False")
+        instance("start_message_id", self.start_message_id, (MessageId, type(None)), "a MessageId or None")
+        if self.durable and self.start_message_id is not None:
+            raise InvalidConfiguration(
+                "start_message_id: only with durable=False; a durable subscription has its cursor"
+            )
+        integer("priority_level", self.priority_level, 0, 2**31 - 1)
+        integer("max_pending_chunked_messages", self.max_pending_chunked_messages, 1, 10_000)
+        integer("max_chunked_message_size", self.max_chunked_message_size, 1024, 2**31 - 1)
+        duration("incomplete_chunked_message_timeout", self.incomplete_chunked_message_timeout)
+        text_mapping("properties", self.properties)

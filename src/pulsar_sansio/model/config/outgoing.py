@@ -1,0 +1,98 @@
+"""What an application gives to be sent: `OutgoingMessage`, a payload and what goes with it."""
+
+from base64 import b64encode
+from collections.abc import Mapping, Sequence
+
+from ..errors import InvalidMessage
+from .checks import MAX_UINT63
+
+NO_REPLICATION = ("__local__",)
+"""For `replicate_to`: the message stays in the cluster it is sent to."""
+
+
+def _clusters(value: object) -> tuple[str, ...]:
+    if isinstance(value, (tuple, list)) and all(isinstance(name, str) and name.strip() for name in value):
+        return tuple(value)
+    raise InvalidMessage(f"replicate_to: a tuple of names of clusters, not {value!r}")
+
+
+class OutgoingMessage:
+    """A message to send: payload and what goes with it.
+
+    `key`: text for routing, compaction and key-shared dispatch; bytes travel, and are routed, as their Base64
+    text, and `has_base64_key` tells them from text. `ordering_key`: bytes that replace the key
+    for key-shared dispatch. `event_time`: milliseconds since 1970, the application's own. `sequence_id`: the
+    application's own id; it is sent as given and does not move the producer's counter (rule PROD-38).
+    `deliver_at`: milliseconds since 1970 before which a shared subscription does not get it.
+    `replicate_to`: names of the clusters it is replicated to, `NO_REPLICATION` for none but its own; empty
+    for what the namespace says. Messages of different ones do not share a batch, which has but one list.
+    A `payload` of None is a null value, which compaction takes as "delete this key".
+
+    Raises `InvalidMessage` for a field of a wrong type or out of range.
+    """
+
+    __slots__ = (
+        "deliver_at",
+        "event_time",
+        "has_base64_key",
+        "key",
+        "ordering_key",
+        "payload",
+        "properties",
+        "replicate_to",
+        "sequence_id",
+    )
+
+    def __init__(
+        self,
+        payload: bytes | bytearray | memoryview | None,
+        *,
+        key: str | bytes | None = None,
+        properties: Mapping[str, str] | None = None,
+        ordering_key: bytes | None = None,
+        event_time: int = 0,
+        sequence_id: int | None = None,
+        deliver_at: int | None = None,
+        replicate_to: Sequence[str] = (),
+    ) -> None:
+        if payload is not None and type(payload) is not bytes:
+            if not isinstance(payload, (bytes, bytearray, memoryview)):
+                raise InvalidMessage(f"payload: bytes or None, not {type(payload).__name__}")
+            payload = bytes(payload)
+        self.has_base64_key = False
+        if key is not None and not isinstance(key, str):
+            if not isinstance(key, bytes):
+                raise InvalidMessage(f"key: text, bytes or None, not {type(key).__name__}")
+            key = b64encode(key).decode("ascii")
+            self.has_base64_key = True
+        if properties:
+            if type(properties) is not dict and not isinstance(properties, Mapping):
+                raise InvalidMessage(f"properties: a mapping of text to text, not {properties!r}")
+            for name, value in properties.items():
+                if not isinstance(name, str) or not isinstance(value, str):
+                    raise InvalidMessage(
+                        f"properties: names and values are text, not {type(name).__name__} and "
+                        f"{type(value).__name__}"
+                    )
+        if ordering_key is not None and not isinstance(ordering_key, bytes):
+            raise InvalidMessage(f"ordering_key: bytes or None, not {type(ordering_key).__name__}")
+        for what, number in (
+            ("event_time", event_time),
+            ("sequence_id", sequence_id),
+            ("deliver_at", deliver_at),
+        ):
+            if number is not None and (type(number) is not int or not 0 <= number <= MAX_UINT63):
+                raise InvalidMessage(f"{what}: a whole number from 0 to {MAX_UINT63}, not {number!r}")
+        self.payload: bytes | None = payload
+        self.key: str | None = key
+        """As text: Base64 of a key of bytes."""
+        self.properties = properties
+        self.ordering_key = ordering_key
+        self.event_time = event_time
+        self.sequence_id = sequence_id
+        self.deliver_at = deliver_at
+        self.replicate_to = _clusters(replicate_to) if replicate_to else ()
+
+    def __repr__(self) -> str:
+        size = "null" if self.payload is None else f"{len(self.payload)} bytes"
+        return f"<OutgoingMessage {size}, key={self.key!r}>"
