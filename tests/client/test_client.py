@@ -8,7 +8,7 @@ import pytest
 
 import pulsar_sansio
 from pulsar_sansio import Client, ClientConfig, ConsumerSpec
-from pulsar_sansio.client.client import REMEMBERED_ENDS
+from pulsar_sansio.client.ends import REMEMBERED_ENDS
 from pulsar_sansio.client.outputs import (
     Closed,
     Connect,

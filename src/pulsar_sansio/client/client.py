@@ -14,12 +14,10 @@ The contract, for whoever drives it:
   nothing; whatever a peer does comes out as outputs.
 """
 
-from collections import OrderedDict
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from ..core.backoff import Backoff
 from ..core.context import Context
 from ..model.config import ClientConfig, ConsumerSpec, OutgoingMessage, ProducerSpec
 from ..model.errors import (
@@ -28,17 +26,18 @@ from ..model.errors import (
     InvalidConfiguration,
     LocalProtocolError,
     PulsarError,
-    TimedOut,
 )
 from ..model.interceptors import ProducerInterceptor
 from ..model.service_url import ServiceUrl
 from ..model.topic_name import TopicName
 from .consumer import Consumer
 from .counters import ArrivalCounters
-from .lookup import Lookup, Query
-from .outputs import InterceptorFailed, Output, RequestDone, RequestFailed
+from .ends import Ends
+from .lookup import Lookup
+from .outputs import InterceptorFailed, Output, RequestDone
 from .partition import PartitionStatistics
 from .partitions import PartitionedProducer
+from .partitions_request import PartitionsRequest
 from .pool import Pool
 from .producer import Producer
 from .requests import Requests
@@ -52,9 +51,6 @@ if TYPE_CHECKING:
     from .items import Messages
 
     Acknowledgeable = Message | MessageId
-
-REMEMBERED_ENDS = 1000
-"""Closed producers and consumers of which is still known why they ended; of older ones only that they did."""
 
 
 class Client:
@@ -76,8 +72,7 @@ class Client:
         self._partition_queries: dict[int, PartitionsRequest] = {}
         self._close_requests: dict[int, list[int]] = {}
         """Requests that wait for a producer or consumer to be closed."""
-        self._ends: OrderedDict[int, PulsarError | None] = OrderedDict()
-        self._final_statistics: OrderedDict[int, ProducerStatistics] = OrderedDict()
+        self._ends = Ends()
         self._closing: list[int] | None = None
         """Requests that wait for the whole client to be closed; None while it is open."""
         self._closed = False
@@ -242,9 +237,10 @@ class Client:
         machine = self._producers.get(producer)
         if machine is not None:
             return machine.statistics()
-        if producer not in self._final_statistics:
+        statistics = self._ends.statistics(producer)
+        if statistics is None:
             raise self._unknown("producer", producer)
-        return self._final_statistics[producer]
+        return statistics
 
     def partition_statistics(self, producer: int) -> list[PartitionStatistics]:
         """What became of the messages of a producer by partition, in their order; empty where the topic has
@@ -379,9 +375,14 @@ class Client:
         name = TopicName.parse(topic)
         self._context.now = now
         request = self._context.new_id()
-        query = self._partition_queries[request] = PartitionsRequest(self, request, name)
+        query = self._partition_queries[request] = PartitionsRequest(
+            self._context, self._services, request, name, self._partitions_answered
+        )
         query.ask()
         return request
+
+    def _partitions_answered(self, request: int) -> None:
+        self._partition_queries.pop(request, None)
 
     def update_service_url(self, now: int, url: str) -> None:
         """From now on find brokers by this URL: every connection is ended, and producers and consumers come
@@ -469,14 +470,10 @@ class Client:
         """A producer or consumer is gone for good; the attachment says so, after its owner has."""
         producer = self._producers.pop(handle, None)
         self._consumers.pop(handle, None)
-        self._ends[handle] = error
+        self._ends.note(handle, error)
         if producer is not None:
-            self._final_statistics[handle] = producer.statistics()
-            if len(self._final_statistics) > REMEMBERED_ENDS:
-                self._final_statistics.popitem(last=False)
+            self._ends.note_statistics(handle, producer.statistics())
             self._close_interceptors(handle, producer.spec.interceptors)
-        if len(self._ends) > REMEMBERED_ENDS:
-            self._ends.popitem(last=False)
         for request in self._close_requests.pop(handle, []):
             self._context.emit(RequestDone(request, None))
         self._close_if_empty()
@@ -494,83 +491,6 @@ class Client:
 
     def _unknown(self, kind: str, handle: int) -> LocalProtocolError:
         """What to raise for a handle that names nothing that is open."""
-        if handle in self._ends:
-            cause = self._ends[handle]
-            error = ClosedError(f"{kind} {handle} is closed" + (f": {cause}" if cause else ""))
-            error.__cause__ = cause
-            return error
         if self._closed or self._context.was_given(handle):
-            return ClosedError(f"{kind} {handle} is closed")
+            return self._ends.closed(kind, handle)
         return LocalProtocolError(f"no {kind} has the id {handle}")
-
-    def partitions_known(self, request: int) -> None:
-        """A `PartitionsRequest` is over."""
-        self._partition_queries.pop(request, None)
-
-
-class PartitionsRequest:
-    """One `partitions` command: asks again until the operation timeout (CONN-13)."""
-
-    __slots__ = (
-        "_backoff",
-        "_client",
-        "_context",
-        "_deadline",
-        "_last_failure",
-        "_query",
-        "_request",
-        "_retry",
-        "_services",
-        "_topic",
-    )
-
-    def __init__(self, client: Client, request: int, topic: TopicName) -> None:
-        services = client._services
-        context = client._context
-        durations = services.durations
-        self._client = client
-        self._request = request
-        self._topic = topic
-        self._services = services
-        self._context = context
-        self._backoff = Backoff(durations.initial_backoff, durations.max_backoff, context.rng)
-        self._query: Query | None = None
-        self._last_failure: PulsarError | None = None
-        self._retry = context.deadlines.slot(self.ask)
-        self._deadline = context.deadlines.slot(self._timed_out)
-        self._deadline.set(context.now + durations.operation_timeout)
-
-    def ask(self) -> None:
-        self._query = self._services.lookup.partitions(self._topic, self._known, self._failed)
-
-    def cancel(self) -> None:
-        """Nobody wants to know any more."""
-        if self._query is not None:
-            self._query.cancel()
-        self._retry.clear()
-        self._deadline.clear()
-        self._client.partitions_known(self._request)
-
-    def fail(self, error: PulsarError) -> None:
-        self.cancel()
-        self._context.emit(RequestFailed(self._request, error))
-
-    def _known(self, partitions: int) -> None:
-        self.cancel()
-        self._context.emit(RequestDone(self._request, partitions))
-
-    def _failed(self, error: PulsarError) -> None:
-        if error.retryable:
-            self._last_failure = error
-            now = self._context.now
-            self._retry.set(now + self._backoff.next(now))
-        else:
-            self.fail(error)
-
-    def _timed_out(self) -> None:
-        seconds = self._services.config.operation_timeout
-        last = self._last_failure
-        why = f"; the last attempt: {last}" if last is not None else ""
-        error = TimedOut(f"the partitions of {self._topic} were not known within {seconds:g} s{why}")
-        error.__cause__ = last
-        self.fail(error)

@@ -1,0 +1,48 @@
+"""`Ends`: what the root still knows of producers and consumers that are gone for good.
+
+Why each ended, and what a producer had counted by then. It does not know which handles were ever given; the
+root does.
+"""
+
+from collections import OrderedDict
+
+from ..model.errors import ClosedError, PulsarError
+from .statistics import ProducerStatistics
+
+REMEMBERED_ENDS = 1000
+"""Closed producers and consumers of which is still known why they ended; of older ones only that they did."""
+
+
+class Ends:
+    """The last `REMEMBERED_ENDS` ends, and the final statistics of as many producers."""
+
+    __slots__ = ("_causes", "_statistics")
+
+    def __init__(self) -> None:
+        self._causes: OrderedDict[int, PulsarError | None] = OrderedDict()
+        self._statistics: OrderedDict[int, ProducerStatistics] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._causes)
+
+    def note(self, handle: int, cause: PulsarError | None) -> None:
+        """It is gone; `cause` is None where the application closed it."""
+        self._causes[handle] = cause
+        if len(self._causes) > REMEMBERED_ENDS:
+            self._causes.popitem(last=False)
+
+    def note_statistics(self, handle: int, statistics: ProducerStatistics) -> None:
+        self._statistics[handle] = statistics
+        if len(self._statistics) > REMEMBERED_ENDS:
+            self._statistics.popitem(last=False)
+
+    def statistics(self, handle: int) -> ProducerStatistics | None:
+        """What that producer had counted at its end; None where that is not known, or no longer."""
+        return self._statistics.get(handle)
+
+    def closed(self, kind: str, handle: int) -> ClosedError:
+        """What to raise for a command to something that is gone: with the cause, where it is remembered."""
+        cause = self._causes.get(handle)
+        error = ClosedError(f"{kind} {handle} is closed" + (f": {cause}" if cause else ""))
+        error.__cause__ = cause
+        return error
