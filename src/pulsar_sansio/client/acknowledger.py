@@ -13,12 +13,14 @@ connection in order, so that also covers what was sent before on the same connec
 What is in an ACK is decided in `acks`.
 """
 
+from collections.abc import Callable
+
 from ..model.config import ConsumerSpec, seconds_to_ns
 from ..model.errors import ConnectionLost, PulsarError, broker_error
 from ..wire import CUMULATIVE, INDIVIDUAL, encode_ack, proto
 from .acks import Ack, AckTracker, Place
 from .connection import Connection
-from .outputs import RequestDone, RequestFailed
+from .outputs import Output, RequestDone, RequestFailed
 from .requests import Requests
 from .services import ClientContext
 
@@ -65,6 +67,7 @@ class Acknowledger:
         "_connection",
         "_context",
         "_durable",
+        "_emit",
         "_flushes",
         "_group_size",
         "_group_time",
@@ -87,11 +90,14 @@ class Acknowledger:
         wire_id: int,
         spec: ConsumerSpec,
         tracker: AckTracker,
+        emit: Callable[[Output], None],
         *,
         wanted: bool,
     ) -> None:
-        """`wanted`: whether the broker has any use for acknowledgements of this topic (ACK-13)."""
+        """`emit`: who is told the outcome of a flush. `wanted`: whether the broker has any use for
+        acknowledgements of this topic (ACK-13)."""
         self._context = context
+        self._emit = emit
         self._requests = requests
         self._wire_id = wire_id
         self._tracker = tracker
@@ -194,7 +200,7 @@ class Acknowledger:
     def flush_confirmed(self, request: int) -> None:
         """Send what waits; `RequestDone(request)` when the broker has confirmed all that was acknowledged."""
         if self._refusal is not None:
-            self._context.emit(RequestFailed(request, self._refusal))
+            self._emit(RequestFailed(request, self._refusal))
             self._refusal = None
             return
         flush = Flush(request)
@@ -218,10 +224,10 @@ class Acknowledger:
     def _settle(self, flush: Flush) -> None:
         if not flush.awaited and not flush.waiting:
             self._flushes.remove(flush)
-            self._context.emit(RequestDone(flush.request, None))
+            self._emit(RequestDone(flush.request, None))
 
     def _fail(self, flush: Flush, error: PulsarError) -> None:
-        self._context.emit(RequestFailed(flush.request, error))
+        self._emit(RequestFailed(flush.request, error))
 
     def _send_again(self, connection: Connection, ack: Ack) -> None:
         """Saying the last of it once more changes nothing, but it is answered."""

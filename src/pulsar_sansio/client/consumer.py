@@ -12,7 +12,7 @@ acknowledged, when it is sent), `redelivery`.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Protocol
 
 from ..model.config import ConsumerSpec, InitialPosition, SubscriptionType
 from ..model.errors import (
@@ -44,6 +44,7 @@ from .outputs import (
     Deliverable,
     Detached,
     EndOfTopic,
+    Output,
     RequestDone,
     RequestFailed,
     Undecryptable,
@@ -72,22 +73,43 @@ _NAME_LENGTH = 5
 """Letters of a name made up for a consumer without one, as many as the Java client gives (CONS-03)."""
 
 
+class Listener(Protocol):
+    """Who hears what a consumer says, in place of the application."""
+
+    def hear(self, output: Output) -> None: ...
+
+    def ended(self, handle: int, error: PulsarError | None) -> None:
+        """The consumer is gone for good; `hear` was told of it before."""
+        ...
+
+
 class Consumer:
     """One consumer. `receive()` gives the next message or None, `take(limit)` a list of the next ones;
-    `acknowledge`, `acknowledge_cumulative` and `negative_acknowledge` are those of its `Verdicts`."""
+    `acknowledge`, `acknowledge_cumulative` and `negative_acknowledge` are those of its `Verdicts`.
+
+    `listener`: who is told everything in place of the application.
+    """
 
     kind: Literal["producer", "consumer"] = "consumer"
     open_reply: ClassVar[int] = _Command.SUCCESS
 
     def __init__(
-        self, context: ClientContext, services: Services, handle: int, wire_id: int, spec: ConsumerSpec
+        self,
+        context: ClientContext,
+        services: Services,
+        handle: int,
+        wire_id: int,
+        spec: ConsumerSpec,
+        listener: Listener | None = None,
     ) -> None:
         self.handle = handle
         self.wire_id = wire_id
         self.spec = spec
         self.topic = TopicName.parse(spec.topic)
         self.name = spec.consumer_name or context.rng.letters(_NAME_LENGTH)
-        self.attachment = Attachment(context, services, self.topic, self)
+        self._emit = emit = context.emit if listener is None else listener.hear
+        ended = services.ended if listener is None else listener.ended
+        self.attachment = Attachment(context, services, self.topic, self, ended=ended)
         self.permits = Permits(spec.receiver_queue_size)
         self._context = context
         self._services = services
@@ -97,7 +119,7 @@ class Consumer:
         has_memory = self.topic.persistent
         self._queue = DeliveryQueue(self.permits)
         self._acknowledger = Acknowledger(
-            context, services.requests, wire_id, spec, tracker, wanted=has_memory
+            context, services.requests, wire_id, spec, tracker, emit, wanted=has_memory
         )
         counters = ArrivalCounters()
         self._chunks = Chunks(context, spec, counters, self._done_with)
@@ -146,7 +168,7 @@ class Consumer:
         self._arrival.receive(command, self._redelivery.epoch, connection.max_message_size)
         if not queue.announced and queue.available:
             queue.announced = True
-            self._context.emit(Deliverable(self.handle))
+            self._emit(Deliverable(self.handle))
 
     def on_alike(self, connection: Connection, entries: AlikeEntries) -> bool:
         """Plain entries of several MESSAGE frames; False, having changed nothing, where each has to be looked
@@ -157,7 +179,7 @@ class Consumer:
             return False
         if not self._queue.announced:
             self._queue.announced = True
-            self._context.emit(Deliverable(self.handle))
+            self._emit(Deliverable(self.handle))
         return True
 
     # --- the application's commands --------------------------------------------------------------
@@ -190,7 +212,7 @@ class Consumer:
         connection = self._connection
         if connection is None:
             why = "unsubscribe needs a connection, and there is none at the moment"
-            self._context.emit(RequestFailed(request, ConnectionLost(why)))
+            self._emit(RequestFailed(request, ConnectionLost(why)))
             return
 
         self._unsubscribing.add(request)
@@ -276,10 +298,10 @@ class Consumer:
         self._acknowledger.attach(connection)
         self.permits.attach(lambda permits: connection.write(encode_flow(self.wire_id, permits)))
         if self._ready:
-            self._context.emit(Attached(self.handle))
+            self._emit(Attached(self.handle))
         else:
             self._ready = True
-            self._context.emit(ConsumerReady(self.handle, self._source.topic))
+            self._emit(ConsumerReady(self.handle, self._source.topic))
         if self._active_early is not None:
             self.on_active_changed(self._active_early)
 
@@ -295,15 +317,15 @@ class Consumer:
         self._redelivery.detach()
         self._acknowledger.detach(cause)
         self.permits.detach()
-        self._context.emit(Detached(self.handle, cause))
+        self._emit(Detached(self.handle, cause))
 
     def on_failed(self, error: PulsarError) -> None:
         self._stop()
         self._acknowledger.end(error)
         if self._ready:
-            self._context.emit(Closed(self.handle, error))
+            self._emit(Closed(self.handle, error))
         else:
-            self._context.emit(ConsumerFailed(self.handle, error))
+            self._emit(ConsumerFailed(self.handle, error))
 
     def close_command(self, request_id: int) -> bytes:
         return encode_command(
@@ -316,9 +338,9 @@ class Consumer:
         closed = ClosedError(f"the consumer on {self._source.topic} was closed")
         self._acknowledger.end(closed)
         if self._ready:
-            self._context.emit(Closed(self.handle, None))
+            self._emit(Closed(self.handle, None))
         else:  # somebody may wait for it to be ready
-            self._context.emit(ConsumerFailed(self.handle, closed))
+            self._emit(ConsumerFailed(self.handle, closed))
 
     # --- what the broker tells -------------------------------------------------------------------
 
@@ -330,23 +352,23 @@ class Consumer:
         self._redelivery.active_changed(active)
         if active is not self._active:
             self._active = active
-            self._context.emit(ActiveChanged(self.handle, active))
+            self._emit(ActiveChanged(self.handle, active))
 
     def on_end_of_topic(self) -> None:
         """REACHED_END_OF_TOPIC; the broker may repeat it (CONS-42)."""
         if not self._end_of_topic:
             self._end_of_topic = True
-            self._context.emit(EndOfTopic(self.handle))
+            self._emit(EndOfTopic(self.handle))
 
     # --- inside ------------------------------------------------------------------------------------
 
     def _answer(self, outcome: RequestDone | RequestFailed) -> None:
         if outcome.request in self._unsubscribing:
             self._unsubscribing.discard(outcome.request)
-            self._context.emit(outcome)
+            self._emit(outcome)
 
     def _cannot_decrypt(self, message_id: MessageId, keys: Sequence[str]) -> None:
-        self._context.emit(Undecryptable(self.handle, message_id, keys))
+        self._emit(Undecryptable(self.handle, message_id, keys))
 
     def _on_early_message(self) -> None:
         """A message while not subscribed. While closing, nobody wants it; otherwise the broker had no permit
