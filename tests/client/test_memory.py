@@ -451,6 +451,23 @@ def test_what_came_early_counts_once_when_the_topic_has_partitions() -> None:
     assert world.script.client.memory_held == 0
 
 
+@pytest.mark.parametrize("fails", [False, True])
+def test_who_waited_for_memory_before_partitions_were_known_is_told_once(fails: bool) -> None:
+    """The place in the line stays, and nothing is said before there is room."""
+    world = PartitionedScript(
+        2, script=Script(memory_limit=100), routing=lambda message, partitions: 7 if fails else 0
+    )
+    world.send(bytes(90))
+    with pytest.raises(MemoryBufferIsFull):
+        world.send(bytes(20))
+    world.answer()
+    if not fails:
+        assert Writable(world.handle) not in world.told()
+        world.confirm(0)
+    assert world.told().count(Writable(world.handle)) == 1
+    assert world.script.client.memory_held == 0
+
+
 # --- at random ---------------------------------------------------------------------------------------
 
 

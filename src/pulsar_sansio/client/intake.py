@@ -60,6 +60,8 @@ class Intake:
         """Why nothing can be taken any more."""
         self.was_full = False
         """Somebody was told that there is no room, and waits for `Writable`."""
+        self.waits_for_memory = False
+        """It `was_full` because of the client's memory."""
         self.sealer: Sealer | None = None
         self._plain_sealer: Sealer | None = None
         """The same, while bare payloads go out by themselves: nothing to join, nothing to wait for."""
@@ -69,8 +71,6 @@ class Intake:
         self._spec = spec
         self._window = window
         self._memory = memory
-        self._waits_for_memory = False
-        """It `was_full` because of the client's memory."""
         self._max_message_size = max_message_size
         initial = spec.initial_sequence_id
         self._next_sequence_id = 0 if initial is None else initial + 1
@@ -293,21 +293,21 @@ class Intake:
     def wait_for_room(self) -> None:
         """Somebody was told that there is no room: `Writable` follows when there is."""
         self.was_full = self._window.watched = True
-        self._waits_for_memory = False
+        self.waits_for_memory = False
 
     def _wait_for_memory(self, message: bytes | OutgoingMessage) -> None:
         """Somebody was told that the client's memory has no room for it: likewise."""
         self._memory.wait(self._handle, payload_size(message), self._memory_free)
-        self.was_full = self._waits_for_memory = True
+        self.was_full = self.waits_for_memory = True
 
     def _memory_free(self) -> None:
         """There is memory; the window may be full all the same."""
-        self._waits_for_memory = False
+        self.waits_for_memory = False
         self._window.watched = True
         self._tell_of_room()
 
     def _tell_of_room(self) -> None:
-        if self.was_full and not self._waits_for_memory and self.ended is None and self._room() > 0:
+        if self.was_full and not self.waits_for_memory and self.ended is None and self._room() > 0:
             self.was_full = False
             self._emit(Writable(self._handle))
 

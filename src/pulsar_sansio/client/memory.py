@@ -117,6 +117,12 @@ class MemoryLimit:
         waiting.need, waiting.tell, waiting.told = size, tell, False
         self.blocked = True
 
+    def pass_on(self, handle: int, tell: Callable[[], None]) -> None:
+        """Somebody else has taken over who waits: `tell` is called in its place."""
+        waiting = self._line.get(handle)
+        if waiting is not None:
+            waiting.tell = tell
+
     def leave(self, handle: int, tell: Callable[[], None] | None = None) -> None:
         """It does not wait any more; with `tell`, only if it is this that would be called."""
         waiting = self._line.get(handle)

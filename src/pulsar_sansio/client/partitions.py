@@ -236,6 +236,10 @@ class PartitionedProducer:
         """Messages, flushes and the waiting for room that the time before has left."""
         flushes = list(taken.flushes)
         error: PulsarError | None = None
+        if taken.was_full and taken.waits_for_memory:
+            self._spread.keep_waiting_for_memory()
+        elif taken.was_full:
+            self._context.emit(Writable(self.handle))
         for ticket, message, publish_time in taken.early:
             while flushes and flushes[0].end <= ticket:
                 self._flush(flushes.pop(0).request, error)
@@ -246,8 +250,6 @@ class PartitionedProducer:
         self._spread.continue_at(taken.next_ticket)
         for flush in flushes:
             self._flush(flush.request, error)
-        if taken.was_full:
-            self._context.emit(Writable(self.handle))
 
     def _new_partition(self, index: int, wire_id: int | None = None) -> Partition:
         topic = str(self.topic.partition_name(index))

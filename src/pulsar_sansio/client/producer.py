@@ -62,6 +62,8 @@ class Taken:
     flushes: Sequence[Flush]
     was_full: bool
     """Somebody waits for `Writable`."""
+    waits_for_memory: bool
+    """It is the client's memory that has no room, and there is a place in its line."""
     settled: Callable[[OutgoingMessage, None, PulsarError], None] | None
     """How interceptors are told of an early message that goes no further."""
     give_up_at: int | None
@@ -169,6 +171,7 @@ class Producer:
             self._intake.next_ticket,
             self._window.hand_over_flushes(),
             self._intake.was_full,
+            self._intake.waits_for_memory,
             None if self._interception is None else self._interception.settled,
             self.attachment.gives_up_at,
         )

@@ -170,6 +170,12 @@ class Spread:
                 raise
             self.fail_untaken(error)
 
+    def keep_waiting_for_memory(self) -> None:
+        """Somebody was told that the client's memory has no room before partitions were known: the place in
+        its line stays, and `Writable` is said once."""
+        self.was_full = True
+        self._memory.pass_on(self._handle, self._memory_free)
+
     def _memory_free(self) -> None:
         """There is memory again."""
         if self.was_full:
