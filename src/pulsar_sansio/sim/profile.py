@@ -75,6 +75,11 @@ class ProducerPlan:
     delayed_permille: int = 0
     """How many messages are to be delivered later."""
 
+    @property
+    def longest_batch(self) -> int:
+        """Nanoseconds that a batch stays open, at most."""
+        return 0 if self.batching is None else round(self.batching.max_delay * SECOND)
+
 
 @dataclass(slots=True)
 class GrowthPlan:
@@ -229,6 +234,8 @@ class Profile:
         if self.partitioned:
             slowest += max(plan.update_interval or 0.0 for plan in self.producers)
         work = sum(plan.messages for plan in self.producers) * 50 * MILLISECOND
+        if self.memory_limit is not None:  # one batch of one message may fill it, until its time is over
+            work += sum(plan.messages * plan.longest_batch for plan in self.producers)
         return round(2 * slowest * SECOND) + work
 
 
