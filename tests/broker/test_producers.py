@@ -222,6 +222,33 @@ def test_fencing_out() -> None:
     assert mode(again, FENCING, 0, name="b", topic_epoch=1).topic_epoch == 1
 
 
+@pytest.mark.parametrize("then", ["close", "send", "nothing"])
+def test_who_is_fenced_out_gets_the_receipts_of_what_it_sent(then: str) -> None:
+    """BROKER-36, WIRE-08: what was taken is stored, and confirmed before the answer to a close."""
+    world = World()
+    peer, other = world.connect(), world.connect()
+    peer.producer(name="a")
+    world.hold_writes = True
+    for sequence_id in range(2):
+        peer.publish(b"x", sequence_id)
+    other.ask_producer(name="b", producer_access_mode=FENCING)
+    if then == "close":
+        peer.close_producer(0)
+    elif then == "send":
+        peer.publish(b"x", 2)
+        assert peer.closed is not None
+        return
+    peer.nothing()
+    world.sync()
+    assert [peer.expect(Type.SEND_RECEIPT).sequence_id for _ in range(2)] == [0, 1]
+    if then == "close":
+        peer.expect(Type.SUCCESS)
+    peer.nothing()
+    assert other.expect(Type.PRODUCER_SUCCESS).topic_epoch == 0
+    peer.publish(b"x", 2)
+    assert peer.closed is not None
+
+
 def test_the_epoch_survives_the_broker() -> None:
     world = World()
     mode(world.connect(), FENCING, 0)

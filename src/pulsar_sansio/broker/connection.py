@@ -323,13 +323,17 @@ class Connection:
         producer.topic.producer_left(producer)
 
     def fence_producer(self, producer: Producer) -> None:
-        """Removed by ExclusiveWithFencing: without a frame.
+        """Removed by ExclusiveWithFencing: without a frame, once the receipts of what it sent have left.
 
         Its next SEND finds no producer and costs the connection.
         """
-        producer.closing = True
-        if self.producers.get(producer.id) is producer:
-            del self.producers[producer.id]
+        producer.fenced = True
+
+        def drained() -> None:
+            if self.producers.get(producer.id) is producer:
+                self.forget_producer(producer)
+
+        producer.close_when_drained(drained)
 
     def close_producer(self, producer: Producer, moved_to: "Elsewhere | None" = None) -> None:
         """CLOSE_PRODUCER from the broker, after the receipts; `moved_to`: who serves the topic now.

@@ -47,6 +47,7 @@ class Producer:
         "connected_at",
         "connection",
         "encrypted",
+        "fenced",
         "id",
         "messages_in",
         "metadata",
@@ -84,6 +85,8 @@ class Producer:
         self.ready = False
         self.closing = False
         """No more messages are taken."""
+        self.fenced = False
+        """Somebody else has the topic: only receipts are still to come."""
         self.pending = 0
         """Messages taken and not yet durable."""
         self._durable = 0
@@ -194,11 +197,11 @@ class Producers:
 
     def _fence_everybody(self) -> None:
         """Producers go without a word, waiters get ProducerFenced (BROKER-36)."""
-        for producer in list(self.by_name.values()):
-            producer.connection.fence_producer(producer)
-        self.by_name.clear()
-        self.exclusive = None
         self._refuse_waiting(ProducerFenced("Fenced out by another producer"))
+        fenced, self.by_name = self.by_name, {}
+        self.exclusive = None
+        for producer in fenced.values():
+            producer.connection.fence_producer(producer)
 
     def _refuse_waiting(self, refusal: BrokerError) -> None:
         waiting, self.waiting = self.waiting, deque()

@@ -135,7 +135,7 @@ def _probe(
 def on_send(connection: Connection, send: Send) -> None:
     """One message or batch. Receipts of what is stored leave when it is durable."""
     producer = connection.producers.get(send.producer_id)
-    if not isinstance(producer, Producer) or not (producer.ready or producer.closing):
+    if not isinstance(producer, Producer) or producer.fenced or not (producer.ready or producer.closing):
         if connection.closed_lately(send.producer_id):
             return
         raise RemoteProtocolError(f"SEND to producer {send.producer_id}, which is not there or not ready")
