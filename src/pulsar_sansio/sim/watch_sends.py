@@ -85,7 +85,7 @@ class SendWatch:
                 "INV-P6", f"{record.tag}: sequence id {command.sequence_id} after {producer.last_sequence}"
             )
         if producer.last_sequence < 0 and record.spec.initial_sequence_id is not None:
-            self._check_first(producer, command)
+            self._check_first(producer)
         producer.last_sequence = command.sequence_id if highest is None else highest
         messages = entry.messages
         if record.by_key:
@@ -107,13 +107,18 @@ class SendWatch:
                 sent.wires += 1
 
     @staticmethod
-    def _check_first(producer: ProducerEnd, command: Send) -> None:
-        """PROD-04: the first message that was ever written has the id behind the one that was given."""
-        initial = producer.record.spec.initial_sequence_id
+    def _check_first(producer: ProducerEnd) -> None:
+        """PROD-04: the first message that was ever written has the id behind the one that was given, and
+        behind those of messages that failed before: their ids may be spent."""
+        record, lane = producer.record, producer.lane
+        initial = record.spec.initial_sequence_id
         assert initial is not None
-        first = min(sequence_id for sequence_id, _ in producer.lane.frames)
-        if not initial < first or (first != initial + 1 and not producer.record.by_key):
-            raise ViolationError("INV-P6", f"{producer.record.tag} begins with {first}, not behind {initial}")
+        first, chunk = min(lane.frames)
+        ticket = lane.topic.sends[lane.frames[first, chunk]].messages[0].ticket
+        before = [sent for sent in record.sent if sent.ticket < ticket and sent.topic in (lane.topic, None)]
+        spent = sum(sent.outcome == "failed" and not sent.wires for sent in before)
+        if not initial < first or (first > initial + 1 + spent and not record.by_key):
+            raise ViolationError("INV-P6", f"{record.tag} begins with {first}, not behind {initial}")
 
     @staticmethod
     def _check_key(producer: ProducerEnd, messages: tuple[Sent, ...]) -> None:
