@@ -54,6 +54,9 @@ class Mischief:
         self._muted: dict[tuple[int, int], None] = {}
         """(wire, producer id) whose SENDs vanish since one of them was refused: until the client opens it
         anew, as it does on the same wire where the broker's CLOSE_PRODUCER crossed the refusal."""
+        self._not_allowed: set[bytes] = set()
+        """What was refused for what it is, and is refused whenever it comes again: the client may not have
+        heard, and among later ones that are stored the broker would take it for a duplicate."""
         self._unanswered: int = T.LOOKUP
         """What is lost of a request that is not answered."""
         self.active = False
@@ -135,6 +138,9 @@ class Mischief:
         key = (wire.number, command.producer_id)
         if key in self._muted:
             return b""
+        if command.payload in self._not_allowed:
+            self._refuse_send(wire, command, ServerError.NotAllowedError)
+            return b""
         if self._armed:
             verdict = self._on_armed_send(wire, command, key)
             if verdict is not None:
@@ -156,6 +162,7 @@ class Mischief:
         armed = self._armed
         if "message_not_allowed" in armed and self._take("message_not_allowed"):
             self._world.model.refuses_sends = True
+            self._not_allowed.add(command.payload)
             self._refuse_send(wire, command, ServerError.NotAllowedError)
             return b""
         if "fenced_out" in armed:
