@@ -23,6 +23,7 @@ from pulsar_sansio import (
     BatchingPolicy,
     CompressionType,
     InitialPosition,
+    KeySharedPolicy,
     Message,
     MessageId,
     OutgoingMessage,
@@ -69,6 +70,7 @@ __all__ = [
     "BatchingPolicy",
     "CompressionType",
     "InitialPosition",
+    "KeySharedPolicy",
     "SubscriptionType",
     # errors
     "PulsarError",

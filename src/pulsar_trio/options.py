@@ -19,6 +19,7 @@ from pulsar_sansio import (
     InitialPosition,
     InvalidConfiguration,
     InvalidServiceUrl,
+    KeySharedPolicy,
     MessageId,
     ProducerAccessMode,
     ProducerInterceptor,
@@ -93,6 +94,9 @@ class ConsumerOptions(TypedDict, total=False):
     start_message_id_inclusive: bool
     priority_level: int
     properties: Mapping[str, str]
+    subscription_properties: Mapping[str, str]
+    replicate_subscription_state: bool
+    key_shared: KeySharedPolicy | None
     max_pending_chunked_messages: int
     acknowledge_dropped_chunks: bool
     max_chunked_message_size: int

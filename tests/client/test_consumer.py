@@ -19,7 +19,7 @@ from pulsar_sansio.client.outputs import (
     RequestDone,
     RequestFailed,
 )
-from pulsar_sansio.model.config import InitialPosition, SubscriptionType
+from pulsar_sansio.model.config import InitialPosition, KeySharedPolicy, SubscriptionType
 from pulsar_sansio.model.errors import (
     BrokerError,
     ClosedError,
@@ -89,14 +89,40 @@ class TestSubscribe:
 
     def test_all_options(self) -> None:
         command = subscribe_of(
-            ConsumerScript(consumer_name="named", priority_level=2, properties={"team": "x"})
+            ConsumerScript(
+                consumer_name="named",
+                priority_level=2,
+                properties={"team": "x"},
+                subscription_properties={"owner": "me"},
+                replicate_subscription_state=True,
+            )
         )
         assert command.consumer_name == "named"
         assert command.priority_level == 2
         assert [(pair.key, pair.value) for pair in command.metadata] == [("team", "x")]
+        assert [(pair.key, pair.value) for pair in command.subscription_properties] == [("owner", "me")]
+        assert command.replicate_subscription_state  # seen: java-subscription-options
         assert command.force_topic_creation
         assert command.durable
         assert not command.HasField("start_message_id")  # CONS-10
+
+    def test_sticky_ranges(self) -> None:
+        policy = KeySharedPolicy(ranges=((0, 99), (200, 65535)))
+        meta = subscribe_of(
+            ConsumerScript(subscription_type=SubscriptionType.KEY_SHARED, key_shared=policy)
+        ).keySharedMeta
+        assert meta.keySharedMode == proto.STICKY
+        assert [(each.start, each.end) for each in meta.hashRanges] == [(0, 99), (200, 65535)]
+        assert meta.HasField("allowOutOfOrderDelivery")  # seen: java-key-shared-sticky
+        assert not meta.allowOutOfOrderDelivery
+
+    def test_keys_divided_by_the_broker_in_any_order(self) -> None:
+        policy = KeySharedPolicy(allow_out_of_order=True)
+        meta = subscribe_of(
+            ConsumerScript(subscription_type=SubscriptionType.KEY_SHARED, key_shared=policy)
+        ).keySharedMeta
+        assert (meta.keySharedMode, meta.allowOutOfOrderDelivery) == (proto.AUTO_SPLIT, True)
+        assert not meta.hashRanges
 
     def test_a_made_up_name_stays_the_same(self) -> None:
         s = ConsumerScript()

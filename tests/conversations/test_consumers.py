@@ -2,11 +2,11 @@
 
 import pytest
 
-from pulsar_sansio.model.config import BatchingPolicy, SubscriptionType
-from pulsar_sansio.model.errors import ConsumerBusy
+from pulsar_sansio.model.config import BatchingPolicy, KeySharedPolicy, OutgoingMessage, SubscriptionType
+from pulsar_sansio.model.errors import ConsumerBusy, TopicTerminated
 
 from .scenarios import CONSUMER, SHARED, Scenario, collector, play
-from .stage import Stage
+from .stage import PlayedConsumer, PlayedProducer, Stage
 
 SCENARIOS: dict[str, Scenario] = {}
 scenario = collector(SCENARIOS)
@@ -144,6 +144,62 @@ def failover(stage: Stage, topic: str) -> None:
     active.close()
     other.take_and_acknowledge(3)
     other.close()
+    producer.close()
+
+
+@scenario
+def key_shared_sticky(stage: Stage, topic: str) -> None:
+    producer = stage.producer(topic, batching=None)
+    kind = SubscriptionType.KEY_SHARED
+    policies = KeySharedPolicy(((0, 32767),)), KeySharedPolicy(((32768, 65535),))
+    consumers = [
+        stage.consumer(topic, subscription_type=kind, key_shared=policy, **CONSUMER) for policy in policies
+    ]
+    send_keys_and_receive_them(stage, producer, consumers)
+
+
+def send_keys_and_receive_them(
+    stage: Stage, producer: PlayedProducer, consumers: list[PlayedConsumer]
+) -> None:
+    for number in range(10):
+        producer.send(OutgoingMessage(b"k%d" % number, key=f"key-{number}"))
+    for consumer in consumers:
+        while (message := consumer.receive_now()) is not None:
+            consumer.acknowledge(message)
+    for consumer in consumers:
+        consumer.close()
+    producer.close()
+
+
+@scenario
+def subscription_options(stage: Stage, topic: str) -> None:
+    consumer = stage.consumer(
+        topic,
+        subscription_type=SHARED,
+        priority_level=2,
+        properties={"team": "x"},
+        subscription_properties={"owner": "me"},
+        replicate_subscription_state=True,
+        consumer_name="named",
+        **CONSUMER,
+    )
+    consumer.close()
+    consumer = stage.consumer(topic, subscription="nd", subscription_type=SHARED, durable=False, **CONSUMER)
+    consumer.close()
+
+
+@scenario
+def terminate(stage: Stage, topic: str) -> None:
+    producer = stage.producer(topic, batching=None)
+    consumer = stage.consumer(topic, **CONSUMER)
+    producer.send_all(0, 2)
+    stage.broker.terminate(stage.now, topic)
+    stage.pump()
+    with pytest.raises(TopicTerminated):
+        producer.send(b"x")
+    consumer.take_and_acknowledge(2)
+    stage.sleep(0.2)
+    consumer.close()
     producer.close()
 
 

@@ -11,10 +11,10 @@ application), `permits`, `verdicts` (what the application says of it), `acks` an
 acknowledged, when it is sent), `redelivery`.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Literal, Protocol
 
-from ..model.config import ConsumerSpec, InitialPosition, SubscriptionType
+from ..model.config import ConsumerSpec, InitialPosition, KeySharedPolicy, SubscriptionType
 from ..model.errors import (
     ClosedError,
     ConnectionLost,
@@ -270,12 +270,17 @@ class Consumer:
             consumer_name=self.name,
             priority_level=spec.priority_level,
             durable=spec.durable and self.topic.persistent,
-            metadata=[proto.KeyValue(key=key, value=value) for key, value in spec.properties.items()],
+            metadata=_key_values(spec.properties),
             read_compacted=False,
             initialPosition=_INITIAL_POSITIONS[spec.initial_position],
             force_topic_creation=True,
+            subscription_properties=_key_values(spec.subscription_properties),
             consumer_epoch=self._redelivery.epoch,
         )
+        if spec.replicate_subscription_state:
+            command.replicate_subscription_state = True
+        if spec.key_shared is not None:
+            command.keySharedMeta.CopyFrom(_key_shared_meta(spec.key_shared))
         start = self._arrival.start
         if start is not None:
             begin = start if start.first_chunk is None else MessageId(*start.first_chunk)
@@ -401,3 +406,17 @@ class Consumer:
         self.permits.detach()
         self._chunks.clear()
         self._queue.close(f"the consumer on {self._source.topic} is closed")
+
+
+def _key_values(properties: Mapping[str, str]) -> list[proto.KeyValue]:
+    return [proto.KeyValue(key=key, value=value) for key, value in properties.items()]
+
+
+def _key_shared_meta(policy: KeySharedPolicy) -> proto.KeySharedMeta:
+    meta = proto.KeySharedMeta(
+        keySharedMode=proto.AUTO_SPLIT if policy.ranges is None else proto.STICKY,
+        allowOutOfOrderDelivery=policy.allow_out_of_order,
+    )
+    for first, last in policy.ranges or ():
+        meta.hashRanges.add(start=first, end=last)
+    return meta

@@ -9,6 +9,7 @@ CFG-001 to CFG-232) unless the option says otherwise.
 from .checks import MAX_DURATION, MAX_UINT63, seconds_to_ns
 from .client import ClientConfig
 from .consumer import ConsumerSpec, InitialPosition, SubscriptionType
+from .key_shared import KeySharedPolicy
 from .outgoing import NO_REPLICATION, OutgoingMessage
 from .producer import (
     BatchingPolicy,
@@ -31,6 +32,7 @@ __all__ = [
     "CustomRouter",
     "HashingScheme",
     "InitialPosition",
+    "KeySharedPolicy",
     "OutgoingMessage",
     "ProducerAccessMode",
     "ProducerSpec",

@@ -8,6 +8,7 @@ from ..errors import InvalidConfiguration
 from ..message_id import MessageId
 from ..topic_name import TopicName
 from .checks import duration, instance, integer, optional_text, text_mapping
+from .key_shared import KeySharedPolicy
 
 
 class SubscriptionType(Enum):
@@ -49,6 +50,11 @@ class ConsumerSpec:
     `start_message_id_inclusive`.
     `priority_level`: 0 is served first (Shared and Failover).
     `properties`: what the broker shows of the consumer beside its name.
+    `subscription_properties`: what the broker keeps with the subscription, if it comes into being now.
+    `replicate_subscription_state`: ask the broker to keep the subscription's position in step in the other
+    clusters that the namespace is replicated to.
+    `key_shared`: which keys this consumer asks for, on a Key_Shared subscription only; None leaves it to the
+    broker's defaults.
 
     Messages that come in chunks:
 
@@ -78,6 +84,9 @@ class ConsumerSpec:
     start_message_id_inclusive: bool = False
     priority_level: int = 0
     properties: Mapping[str, str] = field(default_factory=dict)
+    subscription_properties: Mapping[str, str] = field(default_factory=dict)
+    replicate_subscription_state: bool = False
+    key_shared: KeySharedPolicy | None = None
     max_pending_chunked_messages: int = 10
     acknowledge_dropped_chunks: bool = False
     max_chunked_message_size: int = 128 * 1024 * 1024
@@ -100,6 +109,7 @@ class ConsumerSpec:
             "durable",
             "start_message_id_inclusive",
             "acknowledge_dropped_chunks",
+            "replicate_subscription_state",
         ):
             instance(name, getattr(self, name), bool, "True or False")
         instance("start_message_id", self.start_message_id, (MessageId, type(None)), "a MessageId or None")
@@ -112,3 +122,9 @@ class ConsumerSpec:
         integer("max_chunked_message_size", self.max_chunked_message_size, 1024, 2**31 - 1)
         duration("incomplete_chunked_message_timeout", self.incomplete_chunked_message_timeout)
         text_mapping("properties", self.properties)
+        text_mapping("subscription_properties", self.subscription_properties)
+        instance("key_shared", self.key_shared, (KeySharedPolicy, type(None)), "a KeySharedPolicy or None")
+        if self.key_shared is not None and self.subscription_type is not SubscriptionType.KEY_SHARED:
+            raise InvalidConfiguration(
+                f"key_shared: only on a key_shared subscription, not on a {self.subscription_type.value} one"
+            )

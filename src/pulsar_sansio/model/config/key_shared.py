@@ -1,0 +1,57 @@
+"""`KeySharedPolicy`: which keys a consumer of a Key_Shared subscription asks for (rule SUBT-08)."""
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+from ..errors import InvalidConfiguration
+from .checks import instance
+
+HASH_RANGE = 65_536
+"""How many hashes there are: a range lies between 0 and one less."""
+
+MAX_RANGES = 10_000
+"""Ranges of one consumer: with room to spare they fit into one SUBSCRIBE."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeySharedPolicy:
+    """How the keys of a Key_Shared subscription are shared out; all its consumers need the same kind.
+
+    `ranges`: None lets the broker divide the hashes of keys among the consumers that are there. Otherwise
+    the hashes that this consumer takes, as pairs of first and last, both included, from 0 to 65535. They may
+    not overlap, neither each other (`InvalidConfiguration`) nor those of another consumer (the broker refuses
+    with `ConsumerAssignError`). Messages whose hash nobody has taken wait.
+    `allow_out_of_order`: when keys move to another consumer, the broker does not hold them back until what
+    the former one has got of them is acknowledged.
+    """
+
+    ranges: tuple[tuple[int, int], ...] | None = None
+    allow_out_of_order: bool = False
+
+    def __post_init__(self) -> None:
+        instance("key_shared.allow_out_of_order", self.allow_out_of_order, bool, "True or False")
+        if self.ranges is None:
+            return
+        if not isinstance(self.ranges, tuple) or not 1 <= len(self.ranges) <= MAX_RANGES:
+            raise InvalidConfiguration(
+                f"key_shared.ranges: a tuple of 1 to {MAX_RANGES} pairs (first, last), or None, "
+                f"not {self.ranges!r:.200}"
+            )
+        for each in self.ranges:
+            if not _is_range(each):
+                raise InvalidConfiguration(
+                    f"key_shared.ranges: pairs of whole numbers, 0 <= first <= last < {HASH_RANGE}, "
+                    f"not {each!r:.200}"
+                )
+        for one, other in pairwise(sorted(self.ranges)):
+            if other[0] <= one[1]:
+                raise InvalidConfiguration(f"key_shared.ranges: {one} and {other} overlap")
+
+
+def _is_range(given: object) -> bool:
+    return (
+        isinstance(given, tuple)
+        and len(given) == 2
+        and all(type(bound) is int for bound in given)
+        and 0 <= given[0] <= given[1] < HASH_RANGE
+    )
