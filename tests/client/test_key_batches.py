@@ -215,7 +215,8 @@ def test_a_batch_that_cannot_be_sealed_fails_alone() -> None:
     sender.send(OutgoingMessage(b"3", key="a"))
     producer = sender.script.client._producers[sender.handle]
     assert isinstance(producer, Producer)
-    producer.intake.sealer = Refusing(producer.intake.sealer)  # type: ignore[assignment]
+    sealing = producer.intake.sealing
+    sealing.sealer = Refusing(sealing.sealer)  # type: ignore[assignment]
     sender.script.client.push(sender.script.now, sender.handle)
     said = sender.script.said()
     assert [tickets(output) for output in said] == [[0], [2]]

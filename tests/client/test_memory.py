@@ -195,7 +195,8 @@ def test_what_cannot_be_sealed_is_given_back() -> None:
     assert one.script.client.appender(one.handle)(bytes(20)) == 1
     producer = one.script.client._producers[one.handle]
     assert isinstance(producer, Producer)
-    producer.intake.sealer = Refusing(producer.intake.sealer)  # type: ignore[assignment]
+    sealing = producer.intake.sealing
+    sealing.sealer = Refusing(sealing.sealer)  # type: ignore[assignment]
     with pytest.raises(MemoryBufferIsFull):
         one.send(bytes(90))
     one.script.client.push(one.script.now, one.handle)

@@ -1,9 +1,9 @@
 """`Producer`: one producer of one topic, from opening to closing (rules PROD-01 to PROD-58).
 
-It is the owner of an attachment and holds together what a message passes through: the *intake* until it is
-sealed, the *window* until it is settled. It owns what is sent again after a reconnect, what a broker's error
-about a message leads to, and the ends: timeout, refusal, close. A ticket is settled exactly once, by
-`Receipts` or `SendFailed`, whatever happens.
+It is the owner of an attachment and holds together what a message passes through: the *intake* that takes it,
+the *sealing* that makes an entry of it and of others, the *window* until it is settled. It owns what is sent
+again after a reconnect, what a broker's error about a message leads to, and the ends: timeout, refusal and
+close. A ticket is settled exactly once, by `Receipts` or `SendFailed`, whatever happens.
 """
 
 from collections.abc import Callable, Sequence
@@ -136,6 +136,7 @@ class Producer:
         self._intake: Intake = make(
             context, handle, spec, self._window, services.config.max_message_size, services.memory, emit
         )
+        self._sealing = self._intake.sealing
         self.on_receipt = self._window.on_receipt
         self.send = self._intake.send
         self.append = self._intake.append
@@ -181,7 +182,7 @@ class Producer:
     def push(self) -> None:
         """Send the open batch now (rule PROD-28)."""
         self._intake.check_open()
-        self._intake.close_batch()
+        self._sealing.close_batch()
 
     def flush(self, request: int) -> None:
         """Send the open batch now, and say when everything taken so far is settled (rule PROD-49)."""
@@ -319,13 +320,13 @@ class Producer:
     def _send_again(self, connection: Connection) -> None:
         """Everything unconfirmed, in order, the same bytes (rule PROD-46). What this broker would not accept
         must not be sent: it would end the connection, again and again."""
-        sealer = self._intake.sealer
+        sealer = self._sealing.sealer
         assert sealer is not None
         for entry in [entry for entry in self._window.entries if not sealer.fits(entry.frame)]:
             limit = connection.max_message_size
             error = MessageTooLarge(f"the broker that serves the topic now accepts only {limit} bytes")
             self._window.fail_entry(entry, error)
-        self._intake.send_again(connection)
+        self._sealing.send_again(connection)
 
     def on_open_refused(self, error: PulsarError) -> Decision:
         """Rule PROD-21: one of the two quota policies wants the application to know."""
@@ -334,7 +335,7 @@ class Producer:
         return Decision.DEFAULT
 
     def on_detached(self, cause: PulsarError) -> None:
-        self._intake.connection = None
+        self._sealing.connection = None
         if self._was_ready and self._intake.ended is None:
             self._emit(Detached(self.handle, cause))
 
@@ -354,6 +355,6 @@ class Producer:
 
     def _end(self, error: PulsarError) -> None:
         """No ticket and no flush is left unsettled (rules PROD-51, PROD-52)."""
-        self._intake.connection = None
+        self._sealing.connection = None
         self._intake.end(error)
         self._fail_everything(error)

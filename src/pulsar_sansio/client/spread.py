@@ -237,7 +237,7 @@ class Spread:
     def push(self) -> None:
         """Send the open batches now (rule PROD-28)."""
         for partition in self._batching:
-            partition.intake.close_batch()
+            partition.intake.sealing.close_batch()
         self._batching = {} if self._current is None else {self._current: None}
 
     # --- tickets ---

@@ -68,11 +68,12 @@ _COUNTERS = [field.name for field in fields(ProducerStatistics) if field.name !=
 def measured(intake: Intake, window: Window) -> ProducerStatistics:
     """One producer's."""
     pending = intake.pending
+    sealing = intake.sealing
     return ProducerStatistics(
-        intake.messages_sent,
-        intake.bytes_sent,
-        intake.batches,
-        intake.batched,
+        sealing.messages_sent,
+        sealing.bytes_sent,
+        sealing.batches,
+        sealing.batched,
         intake.next_ticket - window.failed - pending,
         window.failed,
         pending,

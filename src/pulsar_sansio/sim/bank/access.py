@@ -4,10 +4,10 @@ the limit of memory."""
 from typing import Any
 
 from ...broker.producers import Producers
-from ...client.intake import Intake
 from ...client.key_batches import KeyBatch
 from ...client.memory import MemoryLimit
 from ...client.producer import Producer
+from ...client.sealing import Sealing
 from ...client.window import Window
 from ...model.config import OutgoingMessage
 from ...wire import proto
@@ -79,7 +79,7 @@ def who_waits_is_forgotten(patches: Patches) -> None:
 def sequence_ids_of_the_application_ignored(patches: Patches) -> None:
     """A message is sent under the next id, not its own: what is sent again is stored again."""
 
-    def take(original: Any, self: Any, sealer: Any, message: Any, publish_time: int) -> None:
+    def take(original: Any, self: Any, message: Any, ticket: int, publish_time: int) -> None:
         if not isinstance(message, bytes) and message.sequence_id is not None:
             message = OutgoingMessage(
                 message.payload,
@@ -88,9 +88,9 @@ def sequence_ids_of_the_application_ignored(patches: Patches) -> None:
                 event_time=message.event_time,
                 deliver_at=message.deliver_at,
             )
-        original(self, sealer, message, publish_time)
+        original(self, message, ticket, publish_time)
 
-    patches.around(Intake, "_take", take)
+    patches.around(Sealing, "take", take)
 
 
 @bug("own", caught_by=("INV-P6",), needs=[needs.initial_ids])
@@ -99,9 +99,9 @@ def initial_sequence_id_ignored(patches: Patches) -> None:
 
     def init(original: Any, self: Any, *arguments: Any) -> None:
         original(self, *arguments)
-        self._next_sequence_id = 0
+        self.next_sequence_id = 0
 
-    patches.around(Intake, "__init__", init)
+    patches.around(Sealing, "__init__", init)
 
 
 @bug("BUG-023", caught_by=("INV-P6",), needs=[needs.batches_by_key])

@@ -8,6 +8,7 @@ from ...client.intake import Intake
 from ...client.outputs import RequestDone, SendFailed, Writable
 from ...client.producer import Producer
 from ...client.receipts import ReceiptIds
+from ...client.sealing import Sealing
 from ...client.window import Window
 from ...model.errors import RemoteProtocolError, TimedOut
 from ...model.message_id import MessageId
@@ -34,7 +35,7 @@ def counter_restarts_with_the_connection(patches: Patches) -> None:
 
     def attached(original: Any, self: Any, *arguments: Any) -> None:
         original(self, *arguments)
-        self._next_sequence_id = self._window.messages
+        self.sealing.next_sequence_id = self._window.messages
 
     patches.around(Intake, "attached", attached)
 
@@ -80,12 +81,12 @@ def highest_id_of_a_batch_by_counting(patches: Patches) -> None:
 def properties_of_empty_messages_lost(patches: Patches) -> None:
     """A message without a payload is sent without what else it carries."""
 
-    def take(original: Any, self: Any, sealer: Any, message: Any, publish_time: int) -> None:
+    def take(original: Any, self: Any, message: Any, ticket: int, publish_time: int) -> None:
         if not isinstance(message, bytes) and not message.payload:
             message = b""
-        original(self, sealer, message, publish_time)
+        original(self, message, ticket, publish_time)
 
-    patches.around(Intake, "_take", take)
+    patches.around(Sealing, "take", take)
 
 
 # --- sending again -------------------------------------------------------------------------------------
@@ -103,7 +104,7 @@ def sends_before_the_pending_are_sent_again(patches: Patches) -> None:
 
     def open_command(original: Any, self: Any, request_id: int, connection: Any) -> Any:
         if self._was_ready:
-            self._intake.connection = connection
+            self._sealing.connection = connection
         return original(self, request_id, connection)
 
     patches.around(Producer, "open_command", open_command)
@@ -118,7 +119,7 @@ def the_open_batch_overtakes_the_pending(patches: Patches) -> None:
             self.connection = connection
         original(self, connection, *rest)
 
-    patches.around(Intake, "attached", attached)
+    patches.around(Sealing, "attached", attached)
 
 
 @bug("BUG-020", caught_by=("INV-P6", "INV-P3"), needs=[needs.detaches])
@@ -306,7 +307,7 @@ def waiter_for_room_never_woken(patches: Patches) -> None:
     """Who was told that the window is full is not told that it has room again."""
 
     def settled(original: Any, self: Any) -> None:
-        outputs = self._context.outputs
+        outputs = self.sealing._context.outputs
         before = len(outputs)
         original(self)
         if len(outputs) > before and type(outputs[before]) is Writable:
@@ -338,7 +339,7 @@ def a_timeout_poisons_the_producer(patches: Patches) -> None:
 
     def timed_out(original: Any, self: Any) -> None:
         original(self)
-        self._intake.connection = None
+        self._sealing.connection = None
         self._intake.poisoned = True
 
     patches.around(Producer, "_timed_out", timed_out)
@@ -413,10 +414,10 @@ def close_forgets_the_open_batch(patches: Patches) -> None:
 
     def fail(original: Any, self: Any, error: Any) -> None:
         self._batch_timer.clear()
-        self._batch.clear()
+        self.batch.clear()
         original(self, error)
 
-    patches.around(Intake, "fail", fail)
+    patches.around(Sealing, "fail", fail)
 
 
 @bug("BUG-011", caught_by=("INV-P1", "INV-P8"), needs=[needs.producers_close])

@@ -51,7 +51,7 @@ def window_full(intake: Any) -> object:
 
 
 @mark(Intake, "_take_early")
-def sent_before_ready(intake: Any, _sealer: Any) -> object:
+def sent_before_ready(intake: Any) -> object:
     """Messages were given to a producer before it had a name."""
     return bool(intake._early)
 
