@@ -1,12 +1,13 @@
 """What all scenarios share: the recorded programs' options, and how one is played and compared."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from pulsar_sansio.model.config import InitialPosition, SubscriptionType
 
 from .recorded import Comparison
-from .stage import Stage
+from .stage import PlayedConsumer, PlayedProducer, Stage
 
 PUBLIC = "persistent://public/default/"
 SHARED = SubscriptionType.SHARED
@@ -28,6 +29,19 @@ def collector(scenarios: dict[str, Scenario]) -> Callable[[Scenario], Scenario]:
         return scenario
 
     return collect
+
+
+@contextmanager
+def both(
+    stage: Stage, topic: str, **consumer_options: Any
+) -> Iterator[tuple[PlayedProducer, PlayedConsumer]]:
+    """A producer without batching, then a consumer; the consumer is closed first. A scenario that fails
+    closes neither."""
+    producer = stage.producer(topic, batching=None)
+    consumer = stage.consumer(topic, **CONSUMER, **consumer_options)
+    yield producer, consumer
+    consumer.close()
+    producer.close()
 
 
 def play(name: str, scenario: Scenario) -> Comparison:

@@ -5,7 +5,7 @@ import pytest
 from pulsar_sansio.model.config import BatchingPolicy, KeySharedPolicy, OutgoingMessage, SubscriptionType
 from pulsar_sansio.model.errors import ConsumerBusy, TopicTerminated
 
-from .scenarios import CONSUMER, SHARED, Scenario, collector, play
+from .scenarios import CONSUMER, SHARED, Scenario, both, collector, play
 from .stage import PlayedConsumer, PlayedProducer, Stage
 
 SCENARIOS: dict[str, Scenario] = {}
@@ -16,33 +16,24 @@ BATCH_OF_8 = BatchingPolicy(8, 128 * 1024, 1.0)
 
 @scenario
 def consume_individual(stage: Stage, topic: str) -> None:
-    producer = stage.producer(topic, batching=None)
-    consumer = stage.consumer(topic, **CONSUMER)
-    producer.send_all(0, 12)
-    consumer.take_and_acknowledge(12)
-    consumer.close()
-    producer.close()
+    with both(stage, topic) as (producer, consumer):
+        producer.send_all(0, 12)
+        consumer.take_and_acknowledge(12)
 
 
 @scenario
 def consume_ack_receipt(stage: Stage, topic: str) -> None:
-    producer = stage.producer(topic, batching=None)
-    consumer = stage.consumer(topic, acknowledgement_receipts=True, **CONSUMER)
-    producer.send_all(0, 3)
-    consumer.take_and_acknowledge(3)
-    consumer.close()
-    producer.close()
+    with both(stage, topic, acknowledgement_receipts=True) as (producer, consumer):
+        producer.send_all(0, 3)
+        consumer.take_and_acknowledge(3)
 
 
 @scenario
 def consume_cumulative(stage: Stage, topic: str) -> None:
-    producer = stage.producer(topic, batching=None)
-    consumer = stage.consumer(topic, **CONSUMER)
-    producer.send_all(0, 6)
-    messages = [consumer.receive() for _ in range(6)]
-    consumer.acknowledge_cumulative(messages[-1])
-    consumer.close()
-    producer.close()
+    with both(stage, topic) as (producer, consumer):
+        producer.send_all(0, 6)
+        messages = [consumer.receive() for _ in range(6)]
+        consumer.acknowledge_cumulative(messages[-1])
 
 
 @scenario
@@ -91,27 +82,22 @@ def batch_index_ack_cumulative(stage: Stage, topic: str) -> None:
 
 @scenario
 def negative_ack(stage: Stage, topic: str) -> None:
-    producer = stage.producer(topic, batching=None)
-    consumer = stage.consumer(topic, subscription_type=SHARED, negative_acknowledgement_delay=0.3, **CONSUMER)
-    producer.send_all(0, 3)
-    for _ in range(3):
-        consumer.negative_acknowledge(consumer.receive())
-    consumer.take_and_acknowledge(3)
-    consumer.close()
-    producer.close()
+    options = {"subscription_type": SHARED, "negative_acknowledgement_delay": 0.3}
+    with both(stage, topic, **options) as (producer, consumer):
+        producer.send_all(0, 3)
+        for _ in range(3):
+            consumer.negative_acknowledge(consumer.receive())
+        consumer.take_and_acknowledge(3)
 
 
 @scenario
 def redeliver_exclusive(stage: Stage, topic: str) -> None:
-    producer = stage.producer(topic, batching=None)
-    consumer = stage.consumer(topic, **CONSUMER)
-    producer.send_all(0, 4)
-    consumer.receive()
-    consumer.receive()
-    consumer.redeliver_unacknowledged()
-    consumer.take_and_acknowledge(4)
-    consumer.close()
-    producer.close()
+    with both(stage, topic) as (producer, consumer):
+        producer.send_all(0, 4)
+        consumer.receive()
+        consumer.receive()
+        consumer.redeliver_unacknowledged()
+        consumer.take_and_acknowledge(4)
 
 
 @scenario

@@ -11,7 +11,7 @@ from pulsar_sansio.model.config import (
 )
 from pulsar_sansio.model.errors import ProducerBusy, ProducerFenced, PulsarError
 
-from .scenarios import CONSUMER, SHARED, Scenario, collector, play
+from .scenarios import CONSUMER, SHARED, Scenario, both, collector, play
 from .stage import Stage
 
 SCENARIOS: dict[str, Scenario] = {}
@@ -122,42 +122,33 @@ def message_too_large(stage: Stage, topic: str) -> None:
 
 @scenario
 def terminate(stage: Stage, topic: str) -> None:
-    producer = stage.producer(topic, batching=None)
-    consumer = stage.consumer(topic, **CONSUMER)
-    producer.send_all(0, 2)
-    stage.broker.terminate(stage.now, topic)
-    stage.pump()
-    with pytest.raises(PulsarError):
-        producer.send(b"x")
-    consumer.take_and_acknowledge(2)
-    stage.sleep(0.2)
-    consumer.close()
-    producer.close()
+    with both(stage, topic) as (producer, consumer):
+        producer.send_all(0, 2)
+        stage.broker.terminate(stage.now, topic)
+        stage.pump()
+        with pytest.raises(PulsarError):
+            producer.send(b"x")
+        consumer.take_and_acknowledge(2)
+        stage.sleep(0.2)
 
 
 @scenario
 def unload(stage: Stage, topic: str) -> None:
-    producer = stage.producer(topic, batching=None)
-    consumer = stage.consumer(topic, **CONSUMER)
-    producer.send_all(0, 2)
-    consumer.take_and_acknowledge(1)
-    stage.broker.unload(stage.now, topic)
-    stage.sleep(0.5)  # the recorded program came back before it sent again
-    producer.send_all(2, 2)
-    consumer.take_and_acknowledge(3)
-    consumer.close()
-    producer.close()
+    with both(stage, topic) as (producer, consumer):
+        producer.send_all(0, 2)
+        consumer.take_and_acknowledge(1)
+        stage.broker.unload(stage.now, topic)
+        stage.sleep(0.5)  # the recorded program came back before it sent again
+        producer.send_all(2, 2)
+        consumer.take_and_acknowledge(3)
 
 
 @scenario
 def delete_topic_forced(stage: Stage, topic: str) -> None:
-    producer = stage.producer(topic, batching=None)
-    consumer = stage.consumer(topic, **CONSUMER)
-    producer.send_all(0, 1)
-    stage.broker.delete_topic(stage.now, topic, force=True)
-    stage.sleep(1.5)
-    consumer.close()
-    producer.close()
+    with both(stage, topic) as (producer, _):
+        producer.send_all(0, 1)
+        stage.broker.delete_topic(stage.now, topic, force=True)
+        stage.sleep(1.5)
 
 
 @scenario
