@@ -28,6 +28,7 @@ from pulsar_sansio import (
     MessageId,
     OutgoingMessage,
     PulsarError,
+    RedeliveryBackoff,
     SubscriptionType,
 )
 
@@ -71,6 +72,7 @@ __all__ = [
     "CompressionType",
     "InitialPosition",
     "KeySharedPolicy",
+    "RedeliveryBackoff",
     "SubscriptionType",
     # errors
     "PulsarError",

@@ -63,6 +63,8 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message]):
         self._arrivals = self._machine.arrivals(handle)
         self._arrived = trio.lowlevel.ParkingLot()
         self._end_of_topic = False
+        self._one_by_one = spec.acknowledgement_timeout > 0
+        """Every message is handed out at a moment of its own, from which its time runs."""
         self.subscription = spec.subscription
         self.active: bool | None = None
         """Failover only: whether this is the consumer that gets the messages; None until the broker says."""
@@ -128,17 +130,20 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message]):
         if self._ended is not None:
             self._refuse()
         queue = self._queue
+        if self._one_by_one:
+            self._driver.note_time()
         try:
             message = queue.receive()
         except Exception as error:
             raise self._driver.own_fault(error) from error.__cause__
-        self._at_hand = queue.ready
+        if not self._one_by_one:
+            self._at_hand = queue.ready
         if self._outputs:
             self._driver.after_call()
         return message
 
     async def _receive_waiting(self) -> Message:
-        self._turn -= self._queue.run_length or 1
+        self._turn -= 1 if self._one_by_one else self._queue.run_length or 1
         if self._turn <= 0:
             self._turn = TURN
             await trio.lowlevel.checkpoint()

@@ -24,6 +24,7 @@ from pulsar_sansio import (
     ProducerAccessMode,
     ProducerInterceptor,
     ProducerSpec,
+    RedeliveryBackoff,
     RoutingMode,
     ServiceUrl,
     SubscriptionType,
@@ -88,6 +89,10 @@ class ConsumerOptions(TypedDict, total=False):
     acknowledgement_receipts: bool
     batch_index_acknowledgement: bool
     negative_acknowledgement_delay: float
+    negative_acknowledgement_backoff: RedeliveryBackoff | None
+    acknowledgement_timeout: float
+    acknowledgement_timeout_tick: float
+    acknowledgement_timeout_backoff: RedeliveryBackoff | None
     initial_position: InitialPosition | str
     durable: bool
     start_message_id: MessageId | None

@@ -6,7 +6,7 @@ import pytest
 
 from pulsar_sansio.client.outputs import Attached, Deliverable, Detached, Disconnect
 from pulsar_sansio.client.redelivery import NegativeAcknowledgements
-from pulsar_sansio.model.config import SubscriptionType
+from pulsar_sansio.model.config import ConsumerSpec, RedeliveryBackoff, SubscriptionType
 from pulsar_sansio.wire import proto
 
 from .broker_script import MILLISECOND, SECOND, ConsumerScript
@@ -26,30 +26,34 @@ def places(command: Any) -> list[tuple[int, int]]:
     return [(id_.ledgerId, id_.entryId) for id_ in command.message_ids]
 
 
+def negative_after_a_second() -> NegativeAcknowledgements:
+    return NegativeAcknowledgements(ConsumerSpec("t", "s", negative_acknowledgement_delay=1.0))
+
+
 class TestNegativeAcknowledgements:
     def test_never_early_and_not_much_late(self) -> None:
-        negative = NegativeAcknowledgements(SECOND)
-        negative.add((1, 0), 12_345)
+        negative = negative_after_a_second()
+        negative.add_after_delay((1, 0), 0, 12_345)
         when = negative.next()
         assert when is not None
         assert 12_345 + SECOND <= when < 12_345 + SECOND + 100 * MILLISECOND
-        assert negative.take_due(when - 1) == []
-        assert negative.take_due(when) == [(1, 0)]
+        assert negative.take(when - 1) == []
+        assert negative.take(when) == [(1, 0)]
         assert negative.next() is None
 
     def test_an_entry_named_twice_keeps_its_first_moment(self) -> None:
-        negative = NegativeAcknowledgements(SECOND)
-        negative.add((1, 0), 0)
-        negative.add((1, 0), 9 * SECOND)
-        assert negative.take_due(SECOND) == [(1, 0)]
+        negative = negative_after_a_second()
+        negative.add_after_delay((1, 0), 0, 0)
+        negative.add_after_delay((1, 0), 0, 9 * SECOND)
+        assert negative.take(SECOND) == [(1, 0)]
 
     def test_what_is_acknowledged_is_not_asked_for(self) -> None:
-        negative = NegativeAcknowledgements(SECOND)
+        negative = negative_after_a_second()
         for entry in range(4):
-            negative.add((1, entry), 0)
+            negative.add_after_delay((1, entry), 0, 0)
         negative.discard((1, 3))
         negative.discard_through((1, 1))
-        assert negative.take_due(10 * SECOND) == [(1, 2)]
+        assert negative.take(10 * SECOND) == [(1, 2)]
 
 
 @pytest.mark.parametrize("kind", [SHARED, SubscriptionType.KEY_SHARED])
@@ -150,6 +154,29 @@ class TestSingleEntries:
         s.negative_acknowledge(s.receive())
         (request,) = s.expect("REDELIVER_UNACKNOWLEDGED_MESSAGES")
         assert places(request) == [(1, 0)]
+
+    def test_a_delay_for_each_redelivery_count(self, kind: SubscriptionType) -> None:
+        backoff = RedeliveryBackoff(min_delay=1.0, max_delay=6.0, multiplier=2.0)
+        s = started(kind, negative_acknowledgement_backoff=backoff)
+        for count, delay in ((3, 6), (2, 4), (0, 1), (1, 2), (7, 6)):
+            s.message(count, redelivery_count=count)
+            s.negative_acknowledge(s.receive())
+            s.pass_time(delay * SECOND - 1)
+            s.expect()
+            s.pass_time(100 * MILLISECOND)
+            (request,) = s.expect("REDELIVER_UNACKNOWLEDGED_MESSAGES")
+            assert places(request) == [(1, count)]
+
+    def test_the_shorter_delays_come_first(self, kind: SubscriptionType) -> None:
+        s = started(kind, negative_acknowledgement_backoff=RedeliveryBackoff(1.0, 4.0, 2.0))
+        s.message(0, redelivery_count=2)
+        s.message(1, redelivery_count=0)
+        slow, fast = s.take()
+        s.negative_acknowledge([slow, fast])
+        s.negative_acknowledge(slow.message_id)  # by itself it counts as delivered once
+        s.pass_time(1100 * MILLISECOND)
+        (request,) = s.expect("REDELIVER_UNACKNOWLEDGED_MESSAGES")
+        assert sorted(places(request)) == [(1, 0), (1, 1)]
 
     def test_a_reconnect_brings_them_by_itself(self, kind: SubscriptionType) -> None:
         s = started(kind)

@@ -55,6 +55,8 @@ def frame_facts(connection: int, by_client: bool, whole: bytes) -> Frame:
     name = proto.BaseCommand.Type.Name(command.type)
     [(_, inner)] = [(field, value) for field, value in command.ListFields() if field.name != "type"]
     facts = fields(inner, name)
+    if name == "REDELIVER_UNACKNOWLEDGED_MESSAGES" and "message_ids" in facts:
+        facts["message_ids"].sort(key=lambda each: each["position"].value)  # they are a set
     headers_and_payload = whole[8 + command_size :]
     if headers_and_payload:
         facts["entry"] = entry_facts(headers_and_payload)

@@ -91,6 +91,16 @@ def negative_ack(stage: Stage, topic: str) -> None:
 
 
 @scenario
+def ack_timeout(stage: Stage, topic: str) -> None:
+    timeout = {"acknowledgement_timeout": 1.0, "acknowledgement_timeout_tick": 0.2}
+    with both(stage, topic, subscription_type=SHARED, **timeout) as (producer, consumer):
+        producer.send_all(0, 3)
+        for _ in range(3):
+            consumer.receive()
+        consumer.take_and_acknowledge(3)
+
+
+@scenario
 def redeliver_exclusive(stage: Stage, topic: str) -> None:
     with both(stage, topic) as (producer, consumer):
         producer.send_all(0, 4)

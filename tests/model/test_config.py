@@ -14,6 +14,7 @@ from pulsar_sansio.model.config import (
     KeySharedPolicy,
     OutgoingMessage,
     ProducerSpec,
+    RedeliveryBackoff,
     SubscriptionType,
 )
 from pulsar_sansio.model.errors import InvalidConfiguration, InvalidMessage, InvalidTopicName
@@ -62,6 +63,20 @@ BAD: list[tuple[Any, dict[str, Any], str]] = [
     (KeySharedPolicy, {"ranges": ((50, 60), (0, 50))}, "overlap"),
     (KeySharedPolicy, {"ranges": ((0, 1),) * 10_001}, "10000"),
     (KeySharedPolicy, {"allow_out_of_order": 1}, "allow_out_of_order"),
+    (ConsumerSpec, {"topic": "x", "subscription": "s", "acknowledgement_timeout": -1}, "timeout: seconds"),
+    (ConsumerSpec, {"topic": "x", "subscription": "s", "acknowledgement_timeout": 0.5}, "tick of 1 s"),
+    (ConsumerSpec, {"topic": "x", "subscription": "s", "acknowledgement_timeout_tick": 0}, "timeout_tick"),
+    (
+        ConsumerSpec,
+        {"topic": "x", "subscription": "s", "acknowledgement_timeout_backoff": RedeliveryBackoff()},
+        "only with acknowledgement_timeout",
+    ),
+    (ConsumerSpec, {"topic": "x", "subscription": "s", "negative_acknowledgement_delay": -0.1}, "delay"),
+    (ConsumerSpec, {"topic": "x", "subscription": "s", "negative_acknowledgement_backoff": 1.0}, "Backoff"),
+    (RedeliveryBackoff, {"min_delay": -1.0}, "min_delay"),
+    (RedeliveryBackoff, {"min_delay": 10.0, "max_delay": 5.0}, "max_delay"),
+    (RedeliveryBackoff, {"multiplier": 1.0}, "multiplier"),
+    (RedeliveryBackoff, {"multiplier": float("nan")}, "multiplier"),
     (BatchingPolicy, {"max_messages": 0}, "max_messages"),
     (BatchingPolicy, {"max_bytes": 0}, "max_bytes"),
     (BatchingPolicy, {"max_delay": 61}, "max_delay"),
@@ -75,6 +90,19 @@ BAD: list[tuple[Any, dict[str, Any], str]] = [
 def test_a_bad_option_is_named(kind: Any, options: dict[str, Any], word: str) -> None:
     with pytest.raises(InvalidConfiguration, match=word):
         kind(**options)
+
+
+@pytest.mark.parametrize(
+    ("backoff", "seconds"),
+    [
+        (RedeliveryBackoff(), (10, 20, 40, 80, 160, 320, 600)),
+        (RedeliveryBackoff(1.0, 3.0, 1.5), (1, 1.5, 2.25, 3)),
+        (RedeliveryBackoff(5.0, 5.0), (5,)),
+        (RedeliveryBackoff(0.0, 100.0), (0,)),
+    ],
+)
+def test_the_delays_of_a_backoff(backoff: RedeliveryBackoff, seconds: tuple[float, ...]) -> None:
+    assert backoff.delays() == tuple(round(each * 1_000_000_000) for each in seconds)
 
 
 def test_a_bad_topic_is_an_invalid_topic_name() -> None:

@@ -2,7 +2,7 @@
 
 import trio
 
-from pulsar_trio import Client
+from pulsar_trio import Client, RedeliveryBackoff
 
 from .helpers import numbers, payloads, receive, receive_and_acknowledge, rest
 
@@ -85,3 +85,38 @@ async def test_one_message_of_a_batch_can_be_given_back(client: Client, topic: s
         consumer.negative_acknowledge(messages[4])
         assert numbers(await receive_and_acknowledge(consumer, 1)) == [4]
         assert await rest(consumer) == []
+
+
+async def test_what_is_neither_acknowledged_nor_given_back_comes_again(client: Client, topic: str) -> None:
+    """Rules UNACK-04, UNACK-05: a tick or two after the timeout."""
+    async with (
+        client.subscribe(
+            topic, "sub", kind="shared", acknowledgement_timeout=1.0, acknowledgement_timeout_tick=0.2
+        ) as consumer,
+        client.create_producer(topic, batching=None) as producer,
+    ):
+        await producer.send_many(payloads(4))
+        messages = await receive(consumer, 4)
+        received = trio.current_time()
+        consumer.acknowledge(messages[1])
+        again = await receive_and_acknowledge(consumer, 3)
+        assert 1.0 <= trio.current_time() - received <= 5.0
+        assert sorted(numbers(again)) == [0, 2, 3]
+        assert [message.redelivery_count for message in again] == [1, 1, 1]
+        assert await rest(consumer, quiet=1.6) == []
+
+
+async def test_the_delay_grows_with_the_redelivery_count(client: Client, topic: str) -> None:
+    backoff = RedeliveryBackoff(min_delay=0.1, max_delay=2.0, multiplier=6.0)
+    async with (
+        client.subscribe(topic, "sub", kind="shared", negative_acknowledgement_backoff=backoff) as consumer,
+        client.create_producer(topic) as producer,
+    ):
+        await producer.send(b"x")
+        for least in (0.1, 0.6):
+            consumer.negative_acknowledge(await consumer.receive())
+            given_back = trio.current_time()
+            await receive(consumer, 1)
+            assert least <= trio.current_time() - given_back
+            consumer.redeliver_unacknowledged()
+        assert (await consumer.receive()).redelivery_count == 4

@@ -8,7 +8,7 @@ How the broker is found and found again is the attachment's; states are its stat
 
 What happens to each message has rooms of its own: `arrival` (frame to queue), `delivery` (queue to
 application), `permits`, `verdicts` (what the application says of it), `acks` and `acknowledger` (what is
-acknowledged, when it is sent), `redelivery`.
+acknowledged, when it is sent), `redelivery`, `unacknowledged` (what is asked for because nothing is said).
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -52,6 +52,7 @@ from .outputs import (
 from .permits import Permits
 from .redelivery import Redelivery
 from .services import ClientContext, Services
+from .unacknowledged import AcknowledgementTimeout, TrackedQueue
 from .verdicts import Acknowledgeable, Verdicts
 
 _Command = proto.BaseCommand
@@ -117,7 +118,10 @@ class Consumer:
         tracker = self._tracker = AckTracker(spec.batch_index_acknowledgement)
         # A topic without memory never delivers anything again.
         has_memory = self.topic.persistent
-        self._queue = DeliveryQueue(self.permits)
+        timeout = (
+            AcknowledgementTimeout(context, spec) if spec.acknowledgement_timeout and has_memory else None
+        )
+        self._queue = DeliveryQueue(self.permits) if timeout is None else TrackedQueue(self.permits, timeout)
         self._acknowledger = Acknowledger(
             context, services.requests, wire_id, spec, tracker, emit, wanted=has_memory
         )
@@ -136,7 +140,14 @@ class Consumer:
         if not spec.durable and has_memory:
             self._arrival.start_at(spec.start_message_id, spec.start_message_id_inclusive)
         self._redelivery = Redelivery(
-            context, wire_id, spec, self._queue, self._acknowledger, wanted=has_memory
+            context,
+            wire_id,
+            spec,
+            self._queue,
+            self._acknowledger,
+            tracker,
+            timeout,
+            wanted=has_memory,
         )
         self._verdicts = Verdicts(
             spec.subscription_type, self._source, tracker, self._acknowledger, self._redelivery

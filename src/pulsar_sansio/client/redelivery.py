@@ -1,4 +1,4 @@
-"""Asking for messages again: negative acknowledgements, redeliver-all, and the consumer epoch.
+"""Asking for messages again: negative acknowledgements, timeouts, redeliver-all, and the consumer epoch.
 
 The broker redelivers entries, not messages: of a batch all messages come again that it does not know to be
 acknowledged (NACK-03). Shared and Key_Shared subscriptions ask for single entries; on the others there
@@ -9,17 +9,19 @@ A connection that is lost brings everything back by itself, so nothing of this o
 epoch, which SUBSCRIBE tells the broker.
 """
 
-from collections.abc import Collection
+from collections.abc import Mapping
 from itertools import islice
 
 from ..model.config import ConsumerSpec, seconds_to_ns
 from ..model.errors import ConnectionLost
 from ..wire import encode_command, proto
 from .acknowledger import Acknowledger
-from .acks import Place
+from .acks import AckTracker, Place
 from .connection import Connection
 from .delivery import DeliveryQueue
+from .due import Due
 from .services import ClientContext
+from .unacknowledged import AcknowledgementTimeout
 
 MAX_IDS_IN_REQUEST = 1_000
 """Ids in one REDELIVER_UNACKNOWLEDGED_MESSAGES (rule REDEL-05)."""
@@ -34,58 +36,28 @@ _UINT64 = 2**64 - 1
 _REDELIVER = proto.BaseCommand.REDELIVER_UNACKNOWLEDGED_MESSAGES
 
 
-class NegativeAcknowledgements:
+class NegativeAcknowledgements(Due):
     """Entries to ask for again, each when its delay is over (rules NACK-01, NACK-02).
 
     Never early; late by at most a tenth of the delay and `MAX_TICK`, so that many make one request.
     """
 
-    __slots__ = ("_delay", "_due", "_tick")
+    __slots__ = ("_delays",)
 
-    def __init__(self, delay: int) -> None:
-        self._delay = delay
-        self._tick = max(1, min(delay // 10, MAX_TICK))
-        self._due: dict[Place, int] = {}
-        """In the order of their moments, because the delay is the same for all."""
+    def __init__(self, spec: ConsumerSpec) -> None:
+        super().__init__()
+        backoff = spec.negative_acknowledgement_backoff
+        delays = (
+            (seconds_to_ns(spec.negative_acknowledgement_delay),) if backoff is None else backoff.delays()
+        )
+        self._delays = [(delay, max(1, min(delay // 10, MAX_TICK))) for delay in delays]
+        """By redelivery count: the delay, and what moments are multiples of."""
 
-    def __len__(self) -> int:
-        return len(self._due)
-
-    @property
-    def places(self) -> Collection[Place]:
-        """The entries: always the same object, so that who looks at every message may keep it."""
-        return self._due.keys()
-
-    def add(self, place: Place, now: int) -> None:
+    def add_after_delay(self, place: Place, redelivery_count: int, now: int) -> None:
         """The earlier moment counts for an entry named twice."""
-        tick = self._tick
-        self._due.setdefault(place, -(-(now + self._delay) // tick) * tick)
-
-    def discard(self, place: Place) -> None:
-        """The entry is acknowledged after all."""
-        self._due.pop(place, None)
-
-    def discard_through(self, last: Place) -> None:
-        """So are this entry and all before it."""
-        for place in [place for place in self._due if place <= last]:
-            del self._due[place]
-
-    def next(self) -> int | None:
-        """The moment when the first is due."""
-        return next(iter(self._due.values()), None)
-
-    def take_due(self, now: int) -> list[Place]:
-        due: list[Place] = []
-        for place, when in self._due.items():
-            if when > now:
-                break
-            due.append(place)
-        for place in due:
-            del self._due[place]
-        return due
-
-    def clear(self) -> None:
-        self._due.clear()
+        delays = self._delays
+        delay, tick = delays[min(redelivery_count, len(delays) - 1)]
+        self.add(place, -(-(now + delay) // tick) * tick)
 
 
 class Redelivery:
@@ -99,7 +71,9 @@ class Redelivery:
         "_queue",
         "_single_entries",
         "_slot",
+        "_timeout",
         "_told_epoch",
+        "_tracker",
         "_wanted",
         "_wire_id",
         "epoch",
@@ -113,18 +87,25 @@ class Redelivery:
         spec: ConsumerSpec,
         queue: DeliveryQueue,
         acknowledger: Acknowledger,
+        tracker: AckTracker,
+        timeout: AcknowledgementTimeout | None,
         *,
         wanted: bool,
     ) -> None:
-        """`wanted`: whether the topic can deliver anything again; if not, nothing is ever asked for."""
+        """`timeout`: None where messages may stay unacknowledged for ever. `wanted`: whether the topic can
+        deliver anything again; if not, nothing is ever asked for."""
         self.epoch = 0
         """Deliveries of an older one are dropped; it goes up with every redeliver-all."""
-        self.negative = NegativeAcknowledgements(seconds_to_ns(spec.negative_acknowledgement_delay))
+        self.negative = NegativeAcknowledgements(spec)
         self._context = context
         self._wire_id = wire_id
         self._single_entries = not spec.subscription_type.cumulative
         self._queue = queue
         self._acknowledger = acknowledger
+        self._tracker = tracker
+        self._timeout = timeout
+        if timeout is not None:
+            timeout.expired = self._timed_out
         self._wanted = wanted
         self._slot = context.deadlines.slot(self._negative_due)
         self._connection: Connection | None = None
@@ -134,34 +115,49 @@ class Redelivery:
 
     def attach(self, connection: Connection) -> None:
         self._connection = connection
+        self._forget()  # also what was handed out meanwhile
         self._told_epoch = self.epoch
         self._active = True
 
     def detach(self) -> None:
         """Everything not acknowledged comes again without being asked for."""
         self._connection = None
-        self.negative.clear()
-        self._slot.clear()
+        self._forget()
+
+    @property
+    def tracks(self) -> bool:
+        """Whether it has to be told of every entry that is acknowledged."""
+        return self._timeout is not None
 
     # --- asking ----------------------------------------------------------------------------------
 
-    def negative_acknowledge(self, places: Collection[Place]) -> None:
-        """Ask for these entries when the delay is over; while detached there is no need to."""
+    def negative_acknowledge(self, places: Mapping[Place, int]) -> None:
+        """Ask for these entries when the delay is over; while detached there is no need to. `places`: with
+        their redelivery counts."""
         if self._connection is None or not self._wanted:
             return
         now = self._context.now
-        for place in places:
-            self.negative.add(place, now)
+        for place, redelivery_count in places.items():
+            if self._timeout is not None:  # it is judged
+                self._timeout.discard(place)
+            if not self._tracker.is_duplicate(place):
+                for each in self._tracker.places(place):
+                    self.negative.add_after_delay(each, redelivery_count, now)
         self._schedule()
 
     def acknowledged(self, place: Place) -> None:
         """The entry is wholly acknowledged; asking for it would be wrong."""
         if self.negative:
             self.negative.discard(place)
+        if self._timeout is not None:
+            self._timeout.discard(place)
 
     def acknowledged_through(self, place: Place) -> None:
+        """So are this entry and all before it."""
         if self.negative:
             self.negative.discard_through(place)
+        if self._timeout is not None:
+            self._timeout.discard_through(place)
 
     def redeliver_all(self) -> None:
         """Everything not acknowledged again, the queue included (rule REDEL-01).
@@ -177,8 +173,7 @@ class Redelivery:
             return
         if not self._active:
             return
-        self.negative.clear()
-        self._slot.clear()
+        self._forget()
         self._acknowledger.flush()
         if not self._single_entries:
             self.epoch += 1
@@ -198,6 +193,13 @@ class Redelivery:
 
     # --- inside ----------------------------------------------------------------------------------
 
+    def _forget(self) -> None:
+        """Everything comes again: nothing has to be asked for."""
+        self.negative.clear()
+        self._slot.clear()
+        if self._timeout is not None:
+            self._timeout.clear()
+
     def _schedule(self) -> None:
         when = self.negative.next()
         if when is None:
@@ -208,15 +210,21 @@ class Redelivery:
             self._slot.set(when)
 
     def _negative_due(self) -> None:
+        self._ask_for(self.negative.take(self._context.now))
+        self._schedule()
+
+    def _timed_out(self, places: list[Place]) -> None:
+        """Rule UNACK-04; of a message in chunks all of them."""
+        self._ask_for([each for place in places for each in self._tracker.places(place)])
+
+    def _ask_for(self, places: list[Place]) -> None:
         connection = self._connection
         assert connection is not None
-        places = self.negative.take_due(self._context.now)
         if places:
             if self._single_entries:
                 self._request(connection, places)
             else:
                 self.redeliver_all()
-        self._schedule()
 
     def _request(self, connection: Connection, places: list[Place]) -> None:
         # What is acknowledged of a batch must be known before the rest is asked for.

@@ -55,8 +55,8 @@ class Verdicts:
         """The entries to ask for again: empty or not, and nothing else of it here."""
         self._owner: AckTracker | None = tracker
         """The tracker as long as anything can be acknowledged: None once the consumer is closing."""
-        self._single: EntryAcknowledgement | None = tracker.single
-        """Likewise, the record of all entries of one message."""
+        self._single: EntryAcknowledgement | None = None if redelivery.tracks else tracker.single
+        """Likewise, the record of all entries of one message, where counting is all there is to do."""
 
     def close(self) -> None:
         """From now on every verdict raises."""
@@ -128,7 +128,8 @@ class Verdicts:
             raise _not_a_message(what)
         waits = self._tracker.cumulative(record, message_id)
         ledger_id, entry_id = message_id[:2]
-        self._redelivery.acknowledged_through((ledger_id, entry_id - (message_id.batch_index >= 0)))
+        in_part = message_id.batch_index >= 0 and not self._tracker.covers((ledger_id, entry_id))
+        self._redelivery.acknowledged_through((ledger_id, entry_id - in_part))
         if waits:
             self._acknowledger.something_waits()
 
@@ -138,12 +139,11 @@ class Verdicts:
         Raises like `acknowledge`.
         """
         ids, messages = self._several([what] if isinstance(what, Message | MessageId) else what)
-        places = dict.fromkeys([message_id[:2] for message_id in ids])
-        places.update(dict.fromkeys([message.entry.place for message in messages]))
-        tracker = self._tracker
-        self._redelivery.negative_acknowledge(
-            [each for place in places if not tracker.is_duplicate(place) for each in tracker.places(place)]
-        )
+        places = dict.fromkeys([message_id[:2] for message_id in ids], 0)
+        for message in messages:
+            entry = message.entry
+            places[entry.place] = entry.redelivery_count
+        self._redelivery.negative_acknowledge(places)
 
     # --- inside ----------------------------------------------------------------------------------
 

@@ -20,6 +20,7 @@ from .producer import (
     ProducerSpec,
     RoutingMode,
 )
+from .redelivery import RedeliveryBackoff
 
 __all__ = [
     "MAX_DURATION",
@@ -36,6 +37,7 @@ __all__ = [
     "OutgoingMessage",
     "ProducerAccessMode",
     "ProducerSpec",
+    "RedeliveryBackoff",
     "RoutingMode",
     "SubscriptionType",
     "seconds_to_ns",

@@ -9,6 +9,7 @@ from ..message_id import MessageId
 from ..topic_name import TopicName
 from .checks import duration, instance, integer, optional_text, text_mapping
 from .key_shared import KeySharedPolicy
+from .redelivery import RedeliveryBackoff
 
 
 class SubscriptionType(Enum):
@@ -44,6 +45,12 @@ class ConsumerSpec:
     `batch_index_acknowledgement`: send which messages of a batch are acknowledged. Nothing in the protocol
     tells whether a broker keeps them; one that does not delivers the whole batch again.
     `negative_acknowledgement_delay`: seconds until a negatively acknowledged message is asked for again.
+    `negative_acknowledgement_backoff`: a delay for each redelivery count, in place of that one (an id by
+    itself counts as delivered once).
+    `acknowledgement_timeout`: seconds after which a message that was handed out and neither acknowledged nor
+    negatively acknowledged is asked for again; 0, the default, is never. Moments are rounded up to
+    `acknowledgement_timeout_tick`s: never early, late by at most two of them. The tick may not be longer than
+    the timeout. `acknowledgement_timeout_backoff`: so much is added, by redelivery count.
     `initial_position`: used when the subscription does not exist yet.
     `durable`: False makes a subscription that vanishes with its last consumer.
     `start_message_id`: where a non-durable subscription begins; the message itself is skipped unless
@@ -78,6 +85,10 @@ class ConsumerSpec:
     acknowledgement_receipts: bool = False
     batch_index_acknowledgement: bool = False
     negative_acknowledgement_delay: float = 60.0
+    negative_acknowledgement_backoff: RedeliveryBackoff | None = None
+    acknowledgement_timeout: float = 0.0
+    acknowledgement_timeout_tick: float = 1.0
+    acknowledgement_timeout_backoff: RedeliveryBackoff | None = None
     initial_position: InitialPosition = InitialPosition.LATEST
     durable: bool = True
     start_message_id: MessageId | None = None
@@ -102,6 +113,11 @@ class ConsumerSpec:
         duration("acknowledgement_group_time", self.acknowledgement_group_time, maximum=3600.0)
         integer("acknowledgement_group_size", self.acknowledgement_group_size, 1, 1_000_000)
         duration("negative_acknowledgement_delay", self.negative_acknowledgement_delay)
+        for name in ("negative_acknowledgement_backoff", "acknowledgement_timeout_backoff"):
+            instance(
+                name, getattr(self, name), (RedeliveryBackoff, type(None)), "a RedeliveryBackoff or None"
+            )
+        self._check_timeout()
         instance("initial_position", self.initial_position, InitialPosition, "an InitialPosition")
         for name in (
             "acknowledgement_receipts",
@@ -128,3 +144,15 @@ class ConsumerSpec:
             raise InvalidConfiguration(
                 f"key_shared: only on a key_shared subscription, not on a {self.subscription_type.value} one"
             )
+
+    def _check_timeout(self) -> None:
+        """Rules UNACK-01, UNACK-08."""
+        duration("acknowledgement_timeout", self.acknowledgement_timeout)
+        duration("acknowledgement_timeout_tick", self.acknowledgement_timeout_tick, minimum=0.001)
+        if 0 < self.acknowledgement_timeout < self.acknowledgement_timeout_tick:
+            raise InvalidConfiguration(
+                f"acknowledgement_timeout: 0, or at least the acknowledgement_timeout_tick of "
+                f"{self.acknowledgement_timeout_tick:g} s, not {self.acknowledgement_timeout!r}"
+            )
+        if self.acknowledgement_timeout_backoff is not None and not self.acknowledgement_timeout:
+            raise InvalidConfiguration("acknowledgement_timeout_backoff: only with acknowledgement_timeout")
