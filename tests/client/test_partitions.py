@@ -437,6 +437,22 @@ def test_send_many_beyond_the_room_of_a_partition_that_was_not_begun() -> None:
     assert [type(output) for output in world.told()] == [Receipts, Writable]
 
 
+def test_more_came_early_than_a_partition_has_room_for() -> None:
+    """PROD-33: nothing is taken until there is room, and who waits is told then."""
+    world = PartitionedScript(
+        2, routing=RoutingMode.SINGLE_PARTITION, max_pending_messages_across_partitions=6
+    )
+    assert world.send_many([b"early"] * 5) == range(5)
+    world.told()
+    (index,) = world.sends
+    assert world.send_many([b"late"] * 6) == range(5, 5)
+    world.confirm(index, 2)
+    assert Writable(world.handle) not in world.told()
+    world.confirm(index, 1)
+    assert Writable(world.handle) in world.told()
+    assert world.send_many([b"late"] * 6) == range(5, 6)
+
+
 def test_send_many_to_a_partition_that_has_ended_fails_them_all() -> None:
     world = ready(2, routing=lambda message, partitions: 1, max_pending_messages=2)
     world.terminate(1)
