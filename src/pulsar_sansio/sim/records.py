@@ -90,6 +90,8 @@ class Chunk(NamedTuple):
 
     number: int
     total: int
+    uuid: str
+    """Of the message: what a producer of the same name sends under the same sequence id has it, too."""
 
 
 class Entry:

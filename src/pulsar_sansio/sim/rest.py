@@ -58,12 +58,13 @@ def drained(world: "World") -> bool:
 
 def all_told(world: "World") -> bool:
     """BROKER-43: who has acknowledged everything of a topic that has ended is told so, if its version knows
-    the command."""
+    the command. Who waits for its turn at an exclusive subscription is told when it has it."""
     for consumer in world.consumers:
         topic = world.topics[consumer.plan.topic]
         if (
             topic in world.administrator.ends
             and consumer.state == "open"
+            and consumer.attached
             and not consumer.told_end
             and world.cluster.node_of(topic).config.protocol_version >= END_OF_TOPIC_VERSION
         ):

@@ -117,6 +117,8 @@ class ClientWatch:
         self._redirected: dict[tuple[str, str], tuple[bool, int]] = {}
         """Client and topic of a lookup that was redirected in the input being handled: whether with
         authority, and how often in a row."""
+        self._asks_anew = False
+        """In the input being handled somebody hears of partitions, and looks them up for the first time."""
         self._closed: list[ProducerEnd | ConsumerEnd] = []
         """Closed by the broker in the input being handled."""
         self._written: dict[int, Handler] = {
@@ -143,7 +145,7 @@ class ClientWatch:
             T.SUCCESS: self._got_answer,
             T.ERROR: self._got_answer,
             T.LOOKUP_RESPONSE: self._got_lookup_response,
-            T.PARTITIONED_METADATA_RESPONSE: self._got_answer,
+            T.PARTITIONED_METADATA_RESPONSE: self._got_partitions,
             T.ACK_RESPONSE: self._got_answer,
             T.MESSAGE: self._got_message,
             T.SEND_ERROR: self._got_send_error,
@@ -205,6 +207,7 @@ class ClientWatch:
             self._closed.clear()
         if self._redirected:
             self._redirected.clear()
+        self._asks_anew = False
         end = self.ends.get(wire.number)
         if end is not None and end.pings and wire.client_open:
             raise ViolationError("INV-N7", f"wire {wire.number}: a PING is not answered at once")
@@ -242,6 +245,9 @@ class ClientWatch:
         """INV-N8: a lookup that follows a redirect says what the redirect said, and there is an end to it."""
         redirected = self._redirected.pop((wire.client.name, command.topic), None)
         times = 0
+        limit: int = wire.client.config.max_lookup_redirects  # type: ignore[attr-defined]
+        if redirected is not None and redirected[1] > limit and self._asks_anew and not command.authoritative:
+            redirected = None
         if redirected is not None:
             authoritative, times = redirected
             if command.authoritative is not authoritative:
@@ -250,7 +256,7 @@ class ClientWatch:
                     f"{wire.client.name}: the redirect of {command.topic} said authoritative="
                     f"{authoritative}, the next lookup does not",
                 )
-            if times > wire.client.config.max_lookup_redirects:  # type: ignore[attr-defined]
+            if times > limit:
                 raise ViolationError("INV-N8", f"{wire.client.name}: {command.topic} is redirected for ever")
         end.lookups += 1
         self._request(wire, end, command.request_id, Looking(command.topic, times))
@@ -354,6 +360,10 @@ class ClientWatch:
                 )
         elif isinstance(what, Farewell) and not what.consumer.dismissed:
             what.consumer.record.farewell = True
+
+    def _got_partitions(self, wire: Wire, end: ClientEnd, command: Any) -> None:
+        self._asks_anew = True
+        self._got_answer(wire, end, command)
 
     def _got_lookup_response(self, wire: Wire, end: ClientEnd, command: Any) -> None:
         what = end.requests.pop(command.request_id, None)

@@ -101,7 +101,8 @@ def _check_chunk(
     record = consumer.record
     if not record.spec.durable and position <= record.floor[:2]:
         return
-    copies = [each for each, number in sent.chunks if number == chunk.number]
+    chunks = [each.chunk for each in topic.log.values() if each.chunk is not None]
+    copies = [each for each in chunks if (each.uuid, each.number) == (chunk.uuid, chunk.number)]
     waited = now - consumer.chunks.get(position, now)
     limit = round(record.spec.incomplete_chunked_message_timeout * SECOND)
     if len(copies) < 2 and waited < limit:

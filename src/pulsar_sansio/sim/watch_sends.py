@@ -223,4 +223,4 @@ class SendWatch:
                 joined = bytes(decompress(codec, joined, metadata.uncompressed_size or 0, LIMIT))
             if joined != sent.payload:
                 raise ViolationError("INV-C11", f"{sent}: its chunks make something else")
-        return Entry(command.payload, (sent,), Chunk(number, total))
+        return Entry(command.payload, (sent,), Chunk(number, total, metadata.uuid))
