@@ -166,8 +166,13 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message]):
 
     def _pass_on(self) -> None:
         """One task is woken for what has arrived; it wakes another one if it leaves something."""
-        if self._arrived and self._ended is None and self._machine.available(self._handle):
-            self._arrived.unpark()
+        if self._arrived and self._ended is None:
+            if self._machine.available(self._handle):
+                self._arrived.unpark()
+            else:
+                self._queue.want()
+                if self._outputs:
+                    self._driver.after_call()
 
     # --- acknowledging ----------------------------------------------------------------------------------
 
@@ -193,6 +198,14 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message]):
         `negative_acknowledgement_delay`, to whichever consumer of the subscription.
         """
         self._command(self._machine.negative_acknowledge, what)
+
+    def pause(self) -> None:
+        """Ask the broker for no more messages until `resume`; those that it was asked for may still come."""
+        self._command(self._machine.pause)
+
+    def resume(self) -> None:
+        """Ask for messages again."""
+        self._command(self._machine.resume)
 
     def redeliver_unacknowledged(self) -> None:
         """Have everything delivered again that is not acknowledged, also what has not been received yet."""

@@ -84,6 +84,8 @@ class ConsumerOptions(TypedDict, total=False):
 
     consumer_name: str | None
     receiver_queue_size: int
+    auto_scaled_receiver_queue_size: bool
+    start_paused: bool
     acknowledgement_group_time: float
     acknowledgement_group_size: int
     acknowledgement_receipts: bool

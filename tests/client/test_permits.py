@@ -120,3 +120,37 @@ def test_permits_are_conserved(queue_size: int, steps: list[tuple[str, int]]) ->
         assert permits.at_broker + queued + permits.unreported == queue_size
         assert 0 <= permits.unreported < permits.threshold
         assert all(count > 0 for count in granted)
+
+
+def test_paused_nothing_is_granted_and_resumed_everything_is() -> None:
+    permits, granted = attached(10)
+    permits.pause()
+    permits.charge(10, 1)
+    permits.give_back(10)
+    assert granted == [10]  # FLOW-06
+    assert permits.until_report == 1
+    permits.resume()
+    assert granted == [10, 10]  # FLOW-07
+
+
+def test_resumed_below_half_a_queue_nothing_is_granted_yet() -> None:
+    permits, granted = attached(10)
+    permits.pause()
+    permits.charge(4, 1)
+    permits.give_back(4)
+    permits.resume()
+    permits.resume()
+    assert granted == [10]
+    permits.charge(1, 1)
+    permits.give_back(1)
+    assert granted == [10, 5]
+
+
+def test_who_reconnects_while_paused_is_granted_the_queue_when_resumed() -> None:
+    permits, granted = attached(10)
+    permits.pause()
+    permits.detach()
+    permits.attach(granted.append)
+    assert granted == [10]  # FLOW-10
+    permits.resume()
+    assert granted == [10, 10]

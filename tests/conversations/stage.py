@@ -248,8 +248,11 @@ class PlayedConsumer:
 
     def receive(self) -> Message:
         stage = self.stage
-        message: Message = stage.until(lambda: stage.client.receive(stage.now, self.handle))
-        stage.pump()
+        message = self.receive_now()  # which may ask for one
+        if message is None:
+            message = stage.until(lambda: stage.client.receive(stage.now, self.handle))
+            stage.pump()
+        assert message is not None
         return message
 
     def receive_now(self) -> Message | None:

@@ -185,6 +185,32 @@ def subscription_options(stage: Stage, topic: str) -> None:
 
 
 @scenario
+def zero_queue(stage: Stage, topic: str) -> None:
+    producer = stage.producer(topic, batching=None)
+    options = CONSUMER | {"receiver_queue_size": 0}
+    consumer = stage.consumer(topic, subscription_type=SHARED, **options)
+    producer.send_all(0, 3)
+    consumer.take_and_acknowledge(3)
+    consumer.close()
+    producer.close()
+
+
+@scenario
+def pause_resume(stage: Stage, topic: str) -> None:
+    producer = stage.producer(topic, batching=None)
+    consumer = stage.consumer(topic, **CONSUMER | {"receiver_queue_size": 2})
+    stage.client.pause(stage.now, consumer.handle)
+    producer.send_all(0, 6)
+    consumer.take_and_acknowledge(2)
+    assert consumer.receive_now() is None
+    stage.client.resume(stage.now, consumer.handle)
+    stage.pump()
+    consumer.take_and_acknowledge(4)
+    consumer.close()
+    producer.close()
+
+
+@scenario
 def terminate(stage: Stage, topic: str) -> None:
     producer = stage.producer(topic, batching=None)
     consumer = stage.consumer(topic, **CONSUMER)

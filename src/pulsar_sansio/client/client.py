@@ -333,6 +333,15 @@ class Client:
         """Deliver these again, after the negative acknowledgement delay."""
         self._consumer(now, consumer).negative_acknowledge(messages)
 
+    def pause(self, now: int, consumer: int) -> None:
+        """Ask the broker for no more messages until `resume`; those that it was asked for may still come. It
+        outlasts reconnects."""
+        self._consumer(now, consumer).pause()
+
+    def resume(self, now: int, consumer: int) -> None:
+        """Ask for messages again."""
+        self._consumer(now, consumer).resume()
+
     def redeliver_unacknowledged(self, now: int, consumer: int) -> None:
         """Deliver again, at once, everything that was delivered and not acknowledged."""
         self._consumer(now, consumer).redeliver_unacknowledged()

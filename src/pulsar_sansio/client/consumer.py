@@ -49,10 +49,10 @@ from .outputs import (
     RequestFailed,
     Undecryptable,
 )
-from .permits import Permits
+from .receiving import receiving
 from .redelivery import Redelivery
 from .services import ClientContext, Services
-from .unacknowledged import AcknowledgementTimeout, TrackedQueue
+from .unacknowledged import AcknowledgementTimeout
 from .verdicts import Acknowledgeable, Verdicts
 
 _Command = proto.BaseCommand
@@ -111,7 +111,6 @@ class Consumer:
         self._emit = emit = context.emit if listener is None else listener.hear
         ended = services.ended if listener is None else listener.ended
         self.attachment = Attachment(context, services, self.topic, self, ended=ended)
-        self.permits = Permits(spec.receiver_queue_size)
         self._context = context
         self._services = services
         self._source = Source(str(self.topic), self.topic.partition)
@@ -121,7 +120,7 @@ class Consumer:
         timeout = (
             AcknowledgementTimeout(context, spec) if spec.acknowledgement_timeout and has_memory else None
         )
-        self._queue = DeliveryQueue(self.permits) if timeout is None else TrackedQueue(self.permits, timeout)
+        self.permits, self._queue = receiving(spec, services.received_memory, timeout)
         self._acknowledger = Acknowledger(
             context, services.requests, wire_id, spec, tracker, emit, wanted=has_memory
         )
@@ -203,6 +202,16 @@ class Consumer:
     def available(self) -> int:
         """Messages that `take` would give now."""
         return self._queue.available
+
+    def pause(self) -> None:
+        """Ask the broker for nothing more until `resume`; what it was asked for may still come (FLOW-06)."""
+        self._verdicts.check_open()
+        self.permits.pause()
+
+    def resume(self) -> None:
+        """Ask again, for what has left the queue meanwhile, too (FLOW-07)."""
+        self._verdicts.check_open()
+        self.permits.resume()
 
     def redeliver_unacknowledged(self) -> None:
         """Ask for everything again that is not acknowledged (REDEL-01). Raises only when closed."""

@@ -94,6 +94,9 @@ class DeliveryQueue:
 
     # --- handing out -----------------------------------------------------------------------------
 
+    def want(self) -> None:
+        """Somebody waits for a message. That matters only to queues that ask the broker when it is so."""
+
     def receive(self) -> Message | None:
         """The next message, None where there is none. Raises `ClosedError` after `close`."""
         message = next(self.ready, None)

@@ -8,7 +8,8 @@ CONS-29, CONS-36, FLOW-11), so that at any time within one attachment
 
     at the broker + in the queue + not yet reported = size of the queue
 
-A new attachment begins with a new grant, and what was not reported is forgotten (FLOW-09).
+A new attachment begins with a new grant, and what was not reported is forgotten (FLOW-09). While the
+consumer is paused nothing is reported, the first grant included (FLOW-06, FLOW-10).
 
 The ledger also notices a broker that sends without permits. It knows counts only: no commands, no messages.
 """
@@ -40,6 +41,7 @@ class Permits:
         "_beyond_entries",
         "_grant",
         "at_broker",
+        "paused",
         "queue_size",
         "threshold",
         "unreported",
@@ -53,6 +55,8 @@ class Permits:
         """Permits the broker still holds; below 0 after a batch larger than the rest."""
         self.unreported = 0
         """Permits that came back and are not yet reported."""
+        self.paused = False
+        """Whether the broker is told nothing for now."""
         self._grant: Callable[[int], None] | None = None
         self._beyond_entries = 0
         self._beyond_bytes = 0
@@ -90,16 +94,29 @@ class Permits:
         if self._grant is None:
             return
         self.unreported += messages
-        if self.unreported >= self.threshold:
+        if self.unreported >= self.threshold and not self.paused:
             granted = self.unreported
             self.unreported = 0
-            self.at_broker += granted
-            if self.at_broker > 0:
-                self._beyond_entries = 0
-                self._beyond_bytes = 0
-            self._grant(granted)
+            self._report(granted)
+
+    def _report(self, granted: int) -> None:
+        assert self._grant is not None
+        self.at_broker += granted
+        if self.at_broker > 0:
+            self._beyond_entries = 0
+            self._beyond_bytes = 0
+        self._grant(granted)
+
+    def pause(self) -> None:
+        """Report nothing until `resume`; what the broker was granted may still come (FLOW-06)."""
+        self.paused = True
+
+    def resume(self) -> None:
+        """Report what came together meanwhile, if it is enough (FLOW-07)."""
+        self.paused = False
+        self.give_back(0)
 
     @property
     def until_report(self) -> int:
         """How many messages may leave the queue until `give_back` has something to do; at least 1."""
-        return self.threshold - self.unreported
+        return max(1, self.threshold - self.unreported)

@@ -14,6 +14,7 @@ from ..model.config import ClientConfig, seconds_to_ns
 from ..model.errors import PulsarError
 from .memory import MemoryLimit
 from .outputs import Output
+from .scaling import ReceivedMemory
 
 if TYPE_CHECKING:
     from .lookup import Lookup
@@ -57,6 +58,7 @@ class Services:
         "next_consumer_id",
         "next_producer_id",
         "pool",
+        "received_memory",
         "requests",
     )
 
@@ -74,6 +76,7 @@ class Services:
         self.config = config
         self.durations = Durations.of(config)
         self.memory = MemoryLimit(config.memory_limit)
+        self.received_memory = ReceivedMemory(self.memory)
         self.ended = ended
         """`ended(handle, error)`: the attachment tells the root that a producer or consumer is gone for
         good."""

@@ -11,6 +11,7 @@ and how, is `redelivery`'s. A consumer without the timeout has nothing of this.
 """
 
 from collections.abc import Callable
+from typing import Any
 
 from ..model.config import ConsumerSpec, seconds_to_ns
 from ..model.message import Message
@@ -90,10 +91,8 @@ class AcknowledgementTimeout:
 class TrackedQueue(DeliveryQueue):
     """The queue of a consumer that has an acknowledgement timeout: it says what it hands out."""
 
-    __slots__ = ("_timeout",)
-
-    def __init__(self, permits: Permits, timeout: AcknowledgementTimeout) -> None:
-        super().__init__(permits)
+    def __init__(self, permits: Permits, *, timeout: AcknowledgementTimeout, **others: Any) -> None:
+        super().__init__(permits, **others)
         self._timeout = timeout
         timeout.waiting = self._has_some
 

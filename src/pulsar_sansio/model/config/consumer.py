@@ -38,7 +38,11 @@ class ConsumerSpec:
     """Options of one consumer of one topic.
 
     `consumer_name`: None makes a random one that stays the same over reconnects (rule CONS-03).
-    `receiver_queue_size`: messages granted to the broker at a time, 1 to 1 000 000.
+    `receiver_queue_size`: messages granted to the broker at a time, 0 to 1 000 000. With 0 nothing is fetched
+    in advance: a message is asked for when somebody wants one (FLOW-13); a batch comes as a whole even so.
+    `auto_scaled_receiver_queue_size`: begin with a queue of 1 and double it, up to `receiver_queue_size`,
+    whenever the application was faster; halve it when messages fill the client's `memory_limit`.
+    `start_paused`: nothing is asked for before `resume`.
     `acknowledgement_group_time`: seconds for which acknowledgements are collected; 0 sends each at once.
     `acknowledgement_group_size`: as soon as so many are collected they are sent, 1 to 1 000 000.
     `acknowledgement_receipts`: ask the broker to confirm acknowledgements.
@@ -80,6 +84,8 @@ class ConsumerSpec:
     subscription_type: SubscriptionType = SubscriptionType.EXCLUSIVE
     consumer_name: str | None = None
     receiver_queue_size: int = 1000
+    auto_scaled_receiver_queue_size: bool = False
+    start_paused: bool = False
     acknowledgement_group_time: float = 0.1
     acknowledgement_group_size: int = 1000
     acknowledgement_receipts: bool = False
@@ -109,7 +115,7 @@ class ConsumerSpec:
             raise InvalidConfiguration(f"subscription: a name that is not blank, not {self.subscription!r}")
         instance("subscription_type", self.subscription_type, SubscriptionType, "a SubscriptionType")
         optional_text("consumer_name", self.consumer_name)
-        integer("receiver_queue_size", self.receiver_queue_size, 1, 1_000_000)
+        integer("receiver_queue_size", self.receiver_queue_size, 0, 1_000_000)
         duration("acknowledgement_group_time", self.acknowledgement_group_time, maximum=3600.0)
         integer("acknowledgement_group_size", self.acknowledgement_group_size, 1, 1_000_000)
         duration("negative_acknowledgement_delay", self.negative_acknowledgement_delay)
@@ -120,6 +126,8 @@ class ConsumerSpec:
         self._check_timeout()
         instance("initial_position", self.initial_position, InitialPosition, "an InitialPosition")
         for name in (
+            "auto_scaled_receiver_queue_size",
+            "start_paused",
             "acknowledgement_receipts",
             "batch_index_acknowledgement",
             "durable",
@@ -128,6 +136,10 @@ class ConsumerSpec:
             "replicate_subscription_state",
         ):
             instance(name, getattr(self, name), bool, "True or False")
+        if self.auto_scaled_receiver_queue_size and not self.receiver_queue_size:
+            raise InvalidConfiguration(
+                "auto_scaled_receiver_queue_size: only with a receiver_queue_size of 1 and more"
+            )
         instance("start_message_id", self.start_message_id, (MessageId, type(None)), "a MessageId or None")
         if self.durable and self.start_message_id is not None:
             raise InvalidConfiguration(

@@ -1,0 +1,48 @@
+"""Which ledger of permits and which queue a consumer has: what its spec asks for decides, once.
+
+Whatever is not asked for costs nothing: the plain queue has no idea of it. Each kind of queue adds one thing
+to `DeliveryQueue` and calls the next one, so that they can be put together.
+"""
+
+from functools import cache
+from typing import Any
+
+from ..model.config import ConsumerSpec
+from .delivery import DeliveryQueue
+from .demand import DemandPermits, DemandQueue
+from .permits import Permits
+from .scaling import ReceivedMemory, ScaledPermits, ScaledQueue
+from .unacknowledged import AcknowledgementTimeout, TrackedQueue
+
+
+def receiving(
+    spec: ConsumerSpec, memory: ReceivedMemory, timeout: AcknowledgementTimeout | None
+) -> tuple[Permits, DeliveryQueue]:
+    """The permits and the queue of a new consumer."""
+    kinds: list[type[DeliveryQueue]] = []
+    options: dict[str, Any] = {}
+    if timeout is not None:
+        kinds.append(TrackedQueue)
+        options["timeout"] = timeout
+    permits = _permits(spec)
+    if isinstance(permits, DemandPermits):
+        kinds.append(DemandQueue)
+    elif isinstance(permits, ScaledPermits):
+        kinds.append(ScaledQueue)
+        options["memory"] = memory
+    permits.paused = spec.start_paused
+    return permits, _queue(tuple(kinds))(permits, **options)
+
+
+def _permits(spec: ConsumerSpec) -> Permits:
+    if spec.receiver_queue_size == 0:
+        return DemandPermits()
+    if spec.auto_scaled_receiver_queue_size:
+        return ScaledPermits(spec.receiver_queue_size, 1)
+    return Permits(spec.receiver_queue_size)
+
+
+@cache
+def _queue(kinds: tuple[type[DeliveryQueue], ...]) -> type[DeliveryQueue]:
+    """A queue that is of all these kinds."""
+    return type("Queue", kinds, {}) if kinds else DeliveryQueue

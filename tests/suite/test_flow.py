@@ -1,0 +1,111 @@
+"""How much a consumer asks for, and of what: queue sizes, pausing, ranges of keys (FLOW-13, FLOW-06)."""
+
+import pytest
+import trio
+
+from pulsar_sansio import ConsumerAssignError, ConsumerBusy
+from pulsar_trio import BatchingPolicy, Client, KeySharedPolicy, OutgoingMessage
+
+from .helpers import numbers, payloads, receive, receive_and_acknowledge, rest, values
+
+
+@pytest.mark.parametrize("size", [0, 1, 2, 1000])
+@pytest.mark.parametrize("batching", [None, BatchingPolicy(7)])
+async def test_every_size_of_the_queue_gets_everything(
+    client: Client, topic: str, size: int, batching: BatchingPolicy | None
+) -> None:
+    async with (
+        client.subscribe(topic, "sub", "exclusive", receiver_queue_size=size) as consumer,
+        client.create_producer(topic, batching=batching) as producer,
+    ):
+        await producer.send_many(payloads(40))
+        assert numbers(await receive_and_acknowledge(consumer, 40)) == list(range(40))
+
+
+async def test_with_a_queue_of_size_0_others_get_what_one_does_not_want(client: Client, topic: str) -> None:
+    async with (
+        client.subscribe(topic, "sub", "shared", receiver_queue_size=0) as idle,
+        client.subscribe(topic, "sub", "shared", receiver_queue_size=0) as busy,
+        client.create_producer(topic, batching=None) as producer,
+    ):
+        await producer.send_many(payloads(10))
+        assert numbers([await busy.receive() for _ in range(9)]) == list(range(9))
+        assert numbers([await idle.receive()]) == [9]
+
+
+async def test_paused_consumers_get_what_they_had_asked_for(client: Client, topic: str) -> None:
+    async with (
+        client.subscribe(topic, "sub", "exclusive", receiver_queue_size=4) as consumer,
+        client.create_producer(topic, batching=None) as producer,
+    ):
+        consumer.pause()
+        await producer.send_many(payloads(10))
+        assert values(await rest(consumer)) == payloads(4)
+        consumer.resume()
+        assert values(await receive(consumer, 6)) == payloads(6, start=4)
+
+
+async def test_started_paused(client: Client, topic: str) -> None:
+    async with (
+        client.subscribe(topic, "sub", "exclusive", start_paused=True) as consumer,
+        client.create_producer(topic) as producer,
+    ):
+        await producer.send(b"x")
+        assert await rest(consumer) == []
+        consumer.resume()
+        with trio.fail_after(10):
+            assert (await consumer.receive()).data == b"x"
+
+
+async def test_a_queue_that_scales(client: Client, topic: str) -> None:
+    async with (
+        client.subscribe(
+            topic, "sub", "exclusive", receiver_queue_size=50, auto_scaled_receiver_queue_size=True
+        ) as consumer,
+        client.create_producer(topic, batching=None) as producer,
+    ):
+        await producer.send_many(payloads(200))
+        assert numbers(await receive_and_acknowledge(consumer, 200)) == list(range(200))
+
+
+async def test_keys_go_where_their_ranges_are(client: Client, topic: str) -> None:
+    """The hash of key-1 is 5536, that of hello 64071 (Murmur3 of the key, modulo 65536)."""
+    lower, upper = KeySharedPolicy(((0, 32767),)), KeySharedPolicy(((32768, 65535),))
+    async with (
+        client.subscribe(topic, "sub", "key_shared", key_shared=lower) as below,
+        client.subscribe(topic, "sub", "key_shared", key_shared=upper) as above,
+        client.create_producer(topic, batching=None) as producer,
+    ):
+        for key in ("key-1", "hello") * 3:
+            await producer.send(key.encode(), key=key)
+        assert values(await receive(below, 3)) == [b"key-1"] * 3
+        assert values(await receive(above, 3)) == [b"hello"] * 3
+
+
+async def test_ranges_that_overlap_those_of_another_consumer_are_refused(client: Client, topic: str) -> None:
+    async with client.subscribe(
+        topic, "sub", "key_shared", key_shared=KeySharedPolicy(((0, 100), (200, 300)))
+    ):
+        with pytest.raises(ConsumerAssignError):
+            async with client.subscribe(
+                topic, "sub", "key_shared", key_shared=KeySharedPolicy(((150, 200),))
+            ):
+                pass
+        with pytest.raises(ConsumerBusy):
+            async with client.subscribe(topic, "sub", "key_shared"):
+                pass
+        async with client.subscribe(topic, "sub", "key_shared", key_shared=KeySharedPolicy(((101, 199),))):
+            pass
+
+
+async def test_what_nobody_has_taken_the_hash_of_waits(client: Client, topic: str) -> None:
+    async with client.create_producer(topic, batching=None) as producer:
+        async with client.subscribe(
+            topic, "sub", "key_shared", key_shared=KeySharedPolicy(((0, 6000),))
+        ) as consumer:
+            await producer.send_many([OutgoingMessage(b"1", key="key-1"), OutgoingMessage(b"2", key="hello")])
+            assert values(await rest(consumer)) == [b"1"]
+            async with client.subscribe(
+                topic, "sub", "key_shared", key_shared=KeySharedPolicy(((6001, 65535),))
+            ) as other:
+                assert values(await receive(other, 1)) == [b"2"]
