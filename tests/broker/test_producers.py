@@ -285,6 +285,20 @@ def test_a_producer_sent_away_by_the_broker(version: int) -> None:
     assert peer.closed is not None
 
 
+def test_who_comes_back_after_being_sent_away_and_is_fenced_out_has_no_late_sends() -> None:
+    """BROKER-36, GAP-37: its SEND was ignored for a keep-alive interval, and never answered."""
+    world = World()
+    peer, other = world.connect(), world.connect()
+    peer.producer(name="a")
+    world.broker.unload(world.now, TOPIC)
+    world.pump()
+    peer.expect(Type.CLOSE_PRODUCER)
+    peer.producer(name="a")
+    other.producer(name="b", producer_access_mode=FENCING)
+    peer.publish(b"x")
+    assert peer.closed is not None
+
+
 def test_two_newcomers_for_one_dead_name() -> None:
     world = World()
     old, first, second = world.connect(), world.connect(), world.connect()

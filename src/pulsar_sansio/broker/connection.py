@@ -383,6 +383,10 @@ class Connection:
         """Whether the broker itself closed this producer within the last keep-alive interval."""
         return self._closed_producers.get(producer_id, -1) > self.context.now
 
+    def reopens(self, producer_id: int) -> None:
+        """The client asks for this producer, so it knows of the close: no SEND is late any more."""
+        self._closed_producers.pop(producer_id, None)
+
     def forget_consumer(self, consumer: Consumer) -> None:
         """Out of the registries, without a word to the client."""
         if self.consumers.get(consumer.id) is consumer:

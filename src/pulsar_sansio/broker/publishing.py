@@ -30,6 +30,7 @@ DROPPED = -1
 
 def on_producer(connection: Connection, command: proto.CommandProducer) -> None:
     """What is checked before anything is registered, in order (BROKER-45)."""
+    connection.reopens(command.producer_id)
     try:
         topic_name = parse_topic(command.topic)
         check_name("Producer name", command.producer_name)
