@@ -183,15 +183,12 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message]):
         They are collected and sent together, at the latest after `acknowledgement_group_time` and before the
         consumer closes; `flush` waits until the broker has confirmed them. Doing it twice is harmless.
         """
-        driver = self._driver
         try:
-            deadline_set = self._acknowledge(what)
+            something_follows = self._acknowledge(what)
         except Exception as error:
-            raise driver.own_fault(error) from error.__cause__
-        if self._outputs:
-            driver.after_call()
-        elif deadline_set:
-            driver.after_quiet_call()
+            raise self._driver.own_fault(error) from error.__cause__
+        if something_follows:
+            self._driver.after_call()
 
     def negative_acknowledge(self, what: MessageOrId | Sequence[MessageOrId]) -> None:
         """Give a message, an id, or a list of them back; they come again after

@@ -34,7 +34,7 @@ class Queue:
             indexes = range(skip, size)
             self.queue.add_batch(BatchItem(facts, [f"{entry}.{i}".encode() for i in indexes], indexes))
         else:
-            self.queue.add(Message(str(entry).encode(), facts, -1))
+            self.queue.add(Message.of(str(entry).encode(), facts, -1))
 
     def receive_all(self) -> list[str]:
         received = []

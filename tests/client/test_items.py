@@ -38,7 +38,7 @@ def entry(number: int, size: int = 0) -> Entry:
 
 def mixed() -> Messages:
     """Two of a batch of three, and one by itself."""
-    return Messages([BatchItem(entry(0, 3), [b"a", b"c"], [0, 2]), [Message(b"d", entry(1), -1)]])
+    return Messages([BatchItem(entry(0, 3), [b"a", b"c"], [0, 2]), [Message.of(b"d", entry(1), -1)]])
 
 
 def test_it_is_a_sequence() -> None:

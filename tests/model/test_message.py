@@ -15,7 +15,7 @@ PLACE = (7, 3)
 
 def single(payload: bytes = b"hello", redelivery_count: int = 0, **fields: Any) -> Message:
     header = MessageMetadata("p-1", 5, 1_700_000_000_000, **fields)
-    return Message(payload, Entry(SOURCE, PLACE, header, redelivery_count, None), -1)
+    return Message.of(payload, Entry(SOURCE, PLACE, header, redelivery_count, None), -1)
 
 
 def batched(*members: tuple[bytes, dict[str, Any]]) -> list[Message]:
@@ -23,7 +23,7 @@ def batched(*members: tuple[bytes, dict[str, Any]]) -> list[Message]:
     payload = b"".join(encode_single(SingleMessageMetadata(**fields), data) for data, fields in members)
     batch = split_batch(payload, len(members))
     entry = Entry(SOURCE, PLACE, header, 4, None, batch, len(members))
-    return [Message(data, entry, index) for index, data in enumerate(batch.payloads)]
+    return [Message.of(data, entry, index) for index, data in enumerate(batch.payloads)]
 
 
 class TestSingle:

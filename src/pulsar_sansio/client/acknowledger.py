@@ -121,8 +121,8 @@ class Acknowledger:
 
     # --- what waits ------------------------------------------------------------------------------
 
-    def something_waits(self) -> bool:
-        """The tracker holds something new: send it now, or soon. Whether a deadline was set for that."""
+    def something_waits(self) -> None:
+        """The tracker holds something new: send it now, or soon."""
         tracker = self._tracker
         self._after_flush = True
         if not self._wanted:
@@ -134,8 +134,6 @@ class Acknowledger:
         elif not self.calm:
             self.calm = self._group_size
             self._slot.set(self._context.now + self._group_time)
-            return True
-        return False
 
     def flush(self) -> None:
         """Send what waits, if there is a connection."""

@@ -174,7 +174,7 @@ class Arrival:
             self._permits.give_back(1)
             return
         entry = Entry(self._source, place, metadata, redelivery_count, self._tracker.single)
-        self._queue.add(Message(payload, entry, -1))
+        self._queue.add(Message.of(payload, entry, -1))
 
     def _chunk(self, place: Place, metadata: MessageMetadata, payload: bytes, redelivery_count: int) -> None:
         """A message in chunks costs one permit: those of all chunks but the last go back at once."""
@@ -207,7 +207,7 @@ class Arrival:
         tracker.message_in_chunks(complete.places)
         entry = ChunkedEntry(self._source, place, metadata, redelivery_count, tracker.chunked)
         entry.first_chunk = complete.places[0]
-        self._queue.add(Message(data, entry, -1))
+        self._queue.add(Message.of(data, entry, -1))
 
     def receive_alike(self, entries: AlikeEntries, epoch: int) -> bool:
         """Take plain entries for which there is nothing to decide: all in time, none acknowledged before, and

@@ -286,7 +286,8 @@ class Client:
     def acknowledger(
         self, consumer: int
     ) -> "Callable[[Acknowledgeable | Collection[Acknowledgeable]], bool]":
-        """`acknowledge` of that consumer, likewise; says whether `next_deadline` may have become earlier."""
+        """`acknowledge` of that consumer, likewise; says whether there may be outputs or an earlier
+        deadline."""
         return self._consumer(self._context.now, consumer).acknowledge
 
     def note_time(self, now: int) -> None:

@@ -8,7 +8,7 @@ Knows nothing of permits, commands and the order of items.
 """
 
 from collections.abc import Iterator, Sequence
-from itertools import chain, repeat
+from itertools import chain
 from typing import Any, NamedTuple, overload
 
 from ..model.message import Entry, Message, Source
@@ -34,20 +34,18 @@ class PlainEntry(Entry):
     batch = None
     size = 0
 
-    def __init__(
-        self,
-        source: Source,
-        place: Place,
-        header: bytes | MessageMetadata,
-        redelivery_count: int,
-        acknowledgement: EntryAcknowledgement,
-    ) -> None:
-        # Not all that an `Entry` has is set here: this is made once per message.
-        self.source = source
-        self.place = place
-        self._undecoded = header
-        self.redelivery_count = redelivery_count
-        self.acknowledgement = acknowledgement
+    _undecoded: bytes | MessageMetadata
+
+    @staticmethod
+    def of(item: "SinglesItem", place: Place, header: bytes | MessageMetadata) -> "PlainEntry":
+        # Past `Entry.__init__`, which sets more: this happens once per message.
+        entry = PlainEntry.__new__(PlainEntry)
+        entry.source = item.source
+        entry.place = place
+        entry._undecoded = header
+        entry.redelivery_count = item.redelivery_count
+        entry.acknowledgement = item.acknowledgement
+        return entry
 
     def __getattr__(self, name: str) -> Any:
         if name != "header":
@@ -68,25 +66,8 @@ class SinglesItem(NamedTuple):
     payloads: Sequence[bytes]
     """Never empty."""
 
-    def entries(self) -> Iterator[PlainEntry]:
-        """Made one by one."""
-        return map(
-            PlainEntry,
-            repeat(self.source),
-            self.places,
-            self.headers,
-            repeat(self.redelivery_count),
-            repeat(self.acknowledgement),
-        )
-
     def entry(self, index: int) -> PlainEntry:
-        return PlainEntry(
-            self.source,
-            self.places[index],
-            self.headers[index],
-            self.redelivery_count,
-            self.acknowledgement,
-        )
+        return PlainEntry.of(self, self.places[index], self.headers[index])
 
     def without_first(self, count: int) -> "SinglesItem":
         return self._replace(
@@ -110,14 +91,33 @@ def messages_of(item: Item) -> Iterator[Message]:
 def unpack(item: Item) -> tuple[Iterator[object], Iterator[Message]]:
     """What is left of the item, only good for counting, and its messages, made one by one: who drains the
     first has ended the second."""
+    if isinstance(item, list):
+        messages = iter(item)
+        return messages, messages
+    payloads = iter(item.payloads)
     if isinstance(item, BatchItem):
-        payloads = iter(item.payloads)
-        return payloads, map(Message, payloads, repeat(item.entry), item.indexes)
-    if isinstance(item, SinglesItem):
-        payloads = iter(item.payloads)
-        return payloads, map(Message, payloads, item.entries(), repeat(-1))
-    messages = iter(item)
-    return messages, messages
+        return payloads, _batch_messages(item, payloads)
+    return payloads, _single_messages(item, payloads)
+
+
+def _batch_messages(item: BatchItem, payloads: Iterator[bytes]) -> Iterator[Message]:
+    entry = item.entry
+    for payload, index in zip(payloads, item.indexes, strict=False):
+        message = Message()
+        message.data = payload
+        message.entry = entry
+        message.batch_index = index
+        yield message
+
+
+def _single_messages(item: SinglesItem, payloads: Iterator[bytes]) -> Iterator[Message]:
+    entry_of = PlainEntry.of
+    for payload, place, header in zip(payloads, item.places, item.headers, strict=False):
+        message = Message()
+        message.data = payload
+        message.entry = entry_of(item, place, header)
+        message.batch_index = -1
+        yield message
 
 
 def message_at(item: Item, position: int) -> tuple[Entry, int]:
@@ -160,7 +160,7 @@ class Messages(Sequence[Message]):
             if 0 <= position < size:
                 if isinstance(item, list):
                     return item[position]
-                return Message(item.payloads[position], *message_at(item, position))
+                return Message.of(item.payloads[position], *message_at(item, position))
             position -= size
         raise IndexError(f"message {index} of {self._length}")
 

@@ -75,7 +75,7 @@ class Verdicts:
     def acknowledge(self, what: Acknowledgeable) -> bool:
         """These messages are done (rules ACK-01, ACK-22). Acknowledging again changes nothing.
 
-        Whether a deadline was set, for who looks at deadlines only when they change. Raises
+        Whether anything may follow from it, an output or a deadline; mostly nothing does. Raises
         `LocalProtocolError` for what is no message or id, or belongs to another topic, having changed
         nothing.
         """
@@ -102,7 +102,9 @@ class Verdicts:
             waits = self._acknowledge_together(what)
         else:
             waits = self._acknowledge_all(cast(Iterable[Message | MessageId], what))
-        return waits and self._acknowledger.something_waits()
+        if waits:
+            self._acknowledger.something_waits()
+        return True
 
     def acknowledge_cumulative(self, what: Message | MessageId) -> None:
         """This message and all before it are done (rules ACK-02, ACK-06, ACK-14).
@@ -228,7 +230,7 @@ class Verdicts:
             return waits
         if first <= record.checkpoint <= last:
             record.in_order = last
-            return self._acknowledge_message(Message(item.payloads[-1], item.entry, last))
+            return self._acknowledge_message(Message.of(item.payloads[-1], item.entry, last))
         record.in_order = last + 1
         return False
 
