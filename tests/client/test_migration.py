@@ -6,8 +6,9 @@ import pytest
 
 from pulsar_sansio.client.outputs import Attached, Connect, Detached, ProducerReady, Receipts, RequestDone
 from pulsar_sansio.model.config import ConsumerSpec, ProducerSpec
-from pulsar_sansio.wire import encode_command, proto
+from pulsar_sansio.wire import MessageCommand, encode_command, proto
 
+from .broker_script import entry_bytes
 from .script import (
     WALL,
     Command,
@@ -139,9 +140,9 @@ def test_about_nobody_it_is_ignored() -> None:
     script.sent(link, Command.SEND)
 
 
-def test_a_consumer_goes_too() -> None:
-    script = Script()
-    handle = script.client.subscribe(script.now, ConsumerSpec(topic="demo", subscription="sub"))
+def subscribed(script: Script, **options: Any) -> tuple[int, int, Any]:
+    spec = ConsumerSpec(topic="demo", subscription="sub", **options)
+    handle = script.client.subscribe(script.now, spec)
     link = script.ready_link()
     script.check_partitions(link)
     script.find_topic(link)
@@ -149,6 +150,44 @@ def test_a_consumer_goes_too() -> None:
     script.feed(link, frame_success(asked.request_id))
     script.said()
     script.commands(link)
+    return handle, link, asked
+
+
+@pytest.mark.parametrize("receipts", [False, True])
+@pytest.mark.parametrize("cumulative", [False, True])
+def test_what_was_acknowledged_here_is_not_acknowledged_there(receipts: bool, cumulative: bool) -> None:
+    """The same position is another message in another cluster. The broker sends a consumer away when it has
+    everything acknowledged, so nothing is lost with what waits; who waits for a confirmation has it."""
+    script = Script()
+    handle, link, asked = subscribed(script, acknowledgement_receipts=receipts)
+    entry = entry_bytes(b"x")
+    script.feed(link, MessageCommand(asked.consumer_id, 7, 0, payload=entry).encode())
+    [message] = script.client.take(script.now, handle, 1)
+    acknowledge = script.client.acknowledge_cumulative if cumulative else script.client.acknowledge
+    acknowledge(script.now, handle, message)
+    flush = script.client.flush_acknowledgements(script.now, handle) if receipts else None
+    script.feed(
+        link, frame_migrated(asked.consumer_id, Migrated.Consumer), frame_close_consumer(asked.consumer_id)
+    )
+    script.said()
+    script.advance(0.2)
+    green = script.ready_link("green")
+    script.find_topic(green, GREEN)
+    script.feed(green, frame_success(script.sent(green, Command.SUBSCRIBE).request_id))
+    assert [kind for kind, _ in script.commands(green)] == [Command.FLOW]
+    done = [output.request for output in script.said() if isinstance(output, RequestDone)]
+    assert done == ([] if flush is None else [flush])
+    script.feed(green, MessageCommand(asked.consumer_id, 7, 0, payload=entry).encode())
+    [there] = script.client.take(script.now, handle, 1)
+    assert there.message_id == message.message_id
+    acknowledge(script.now, handle, there)
+    script.advance(0.2)
+    assert [kind for kind, _ in script.commands(green)] == [Command.ACK]
+
+
+def test_a_consumer_goes_too() -> None:
+    script = Script()
+    handle, link, asked = subscribed(script)
     moved = frame_migrated(asked.consumer_id, Migrated.Consumer)
     script.feed(link, moved, frame_close_consumer(asked.consumer_id))
     script.expect_one(Detached)

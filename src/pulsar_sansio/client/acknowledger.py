@@ -166,6 +166,14 @@ class Acknowledger:
             flush.awaited.update(sent)
             self._settle(flush)
 
+    def moved(self) -> None:
+        """The next connection leads to another cluster. The broker says so when it has everything
+        acknowledged, so what waits is known already; and there it would name other messages."""
+        self._tracker.forget_places()
+        for flush in [flush for flush in self._flushes if flush.waiting]:
+            flush.waiting = False
+            self._settle(flush)
+
     def detach(self, cause: PulsarError) -> None:
         """The connection is lost, or the broker closed the consumer on it: no answer will come."""
         for sent in list(self._unconfirmed):

@@ -357,6 +357,13 @@ class AckTracker:
         self._parts.clear()
         self._position = self._position_record = None
 
+    def forget_places(self) -> None:
+        """From now on the same places name other messages: those of another cluster."""
+        self.discard_waiting()
+        self._sent = None
+        self._batches.clear()
+        self._chunked.clear()
+
     # --- inside ----------------------------------------------------------------------------------
 
     def _advance(self, position: Position, record: BatchAcknowledgement | None) -> bool:

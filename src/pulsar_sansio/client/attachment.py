@@ -469,6 +469,11 @@ class Attachment:
             self._detached(cause)
             self._back_off(cause)
 
+    @property
+    def cluster(self) -> Address | None:
+        """Where the topic is asked for since it has migrated; None is the service URL."""
+        return self._cluster
+
     def migrated(self, url: str) -> None:
         """TOPIC_MIGRATED: from the next attempt on the topic is asked for in the cluster of that URL. What is
         pending is kept; a URL that is missing or refused changes nothing, and the old cluster says it again.

@@ -23,6 +23,7 @@ from ..model.errors import (
 )
 from ..model.message import Message, Source
 from ..model.message_id import MessageId
+from ..model.service_url import Address
 from ..model.topic_name import TopicName
 from ..wire import AlikeEntries, MessageCommand, encode_command, encode_flow, proto
 from .acknowledger import Acknowledger
@@ -161,6 +162,8 @@ class Consumer:
         self._active_early: bool | None = None
         """What was said of that between SUBSCRIBE and its answer."""
         self._end_of_topic = False
+        self._cluster: Address | None = None
+        """Of the connection before: what is acknowledged there means nothing in another one."""
         self.receive: Callable[[], Message | None] = self._queue.receive
         self.take: Callable[[int], Messages] = self._queue.take
         self.acknowledge: Callable[[Acknowledgeable], bool] = self._verdicts.acknowledge
@@ -319,6 +322,9 @@ class Consumer:
     def on_opened(self, connection: Connection, _reply: Any) -> None:
         """Subscribed: first the acknowledgements that wait, then permits for a full queue (FLOW-02)."""
         self._connection = connection
+        if self.attachment.cluster != self._cluster:
+            self._cluster = self.attachment.cluster
+            self._acknowledger.moved()
         self._redelivery.attach(connection)
         self._acknowledger.attach(connection)
         self.permits.attach(lambda permits: connection.write(encode_flow(self.wire_id, permits)))

@@ -1,5 +1,5 @@
 """The administrator of a world: gives topics more partitions, ends them for good, or deletes them under
-everybody's feet.
+everybody's feet; or sends them to another cluster.
 
 Owns what was asked of which topic and what was answered. What a deleted topic held may be gone: nobody can
 demand it any more, and who comes back finds an empty one. A topic that is terminated takes nothing more:
@@ -10,6 +10,7 @@ again when the weather is good, because a broker that died may have forgotten it
 from typing import TYPE_CHECKING
 
 from .clock import MILLISECOND
+from .cluster import FAR_BROKER, address
 from .profile import EndPlan
 from .violations import ViolationError
 
@@ -25,6 +26,8 @@ class Administrator:
     def __init__(self, world: "World") -> None:
         self.world = world
         self._plans: list[EndPlan] = world.profile.ends
+        self.migrated: dict[str, None] = {}
+        """Topics that have been told to go on in the other cluster."""
         self._asked: set[str] = set()
         self.ends: dict[str, Position] = {}
         """Topics that have ended and stay so: the last entry's position."""
@@ -33,16 +36,33 @@ class Administrator:
         for plan in self._plans:
             act = self._delete if plan.deleted else self._end
             self.world.clock.after(plan.after, act, self.world.topics[plan.topic])
+        for migration in self.world.profile.migrations:
+            self.world.clock.after(migration.after, self._migrate, self.world.topics[migration.topic])
         for name, partitioned in zip(self.world.partitioned, self.world.profile.partitioned, strict=True):
             for growth in partitioned.growth:
                 self.world.clock.after(growth.after, self._grow, name, growth.partitions)
 
     def booted(self, node: "BrokerNode") -> None:
-        """Where topics are deleted, so is the subscription that keeps a log whole, and new partitions have
-        none: everything is retained."""
-        if any(plan.deleted for plan in self._plans) or self.world.partitioned:
+        """Where topics are deleted, so is the subscription that keeps a log whole, new partitions have none,
+        nor have topics in the cluster to which they migrate: everything is retained."""
+        if any(plan.deleted for plan in self._plans) or self.world.partitioned or node.cluster.far:
             assert node.broker is not None
             node.command(node.broker.set_policy, "public/default", "retention_time", -1.0)
+        for topic in self.migrated:
+            self.adopted(node, topic)
+
+    def adopted(self, node: "BrokerNode", topic: str) -> None:
+        """That a topic has migrated is kept with the cluster, not with the broker that was told so: whoever
+        serves the topic from now on knows it."""
+        broker = node.broker
+        if (
+            topic in self.migrated
+            and not node.cluster.far
+            and broker is not None
+            and topic in broker.all_topics
+        ):
+            node.command(broker.migrate, topic, address(FAR_BROKER))
+            self.world.broker_watch.goes_far(node.name, topic)
 
     def heal(self) -> None:
         """Whatever was ended is ended now, for good."""
@@ -64,6 +84,19 @@ class Administrator:
     @property
     def done(self) -> bool:
         return self._asked == set(self.ends)
+
+    def _migrate(self, topic: str) -> None:
+        cluster = self.world.cluster
+        node = cluster.node_of(topic)
+        if self.world.healed:
+            return
+        if cluster.serving(topic) is None or not node.up:
+            self.world.clock.after(100 * MILLISECOND, self._migrate, topic)
+            return
+        self.world.count_fault("topic_migrated")
+        self.world.trace.add(self.world.clock.now, node.name, f"migrate {topic}")
+        self.migrated[topic] = None
+        self.adopted(node, topic)
 
     def _grow(self, name: str, partitions: int) -> None:
         if self.world.healed:

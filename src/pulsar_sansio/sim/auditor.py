@@ -1,7 +1,7 @@
 """The auditor: a client of the simulator's own, which is told nothing of faults.
 
 Owns the subscription that nobody consumes until the end: it keeps every log from being trimmed. At the end a
-fresh reader reads it from the beginning, and what it finds is the truth.
+fresh reader reads it from the beginning, and what it finds is the truth. It follows topics that migrate.
 """
 
 from typing import TYPE_CHECKING
@@ -16,6 +16,7 @@ from ..client.outputs import (
     RequestFailed,
 )
 from ..model.config import ConsumerSpec, InitialPosition
+from ..model.message import Message
 from .clock import SECOND
 from .nodes import ClientNode
 from .records import AUDIT, ConsumerRecord, Place
@@ -75,6 +76,13 @@ class Auditor:
     def closed(self) -> bool:
         return self._closed
 
+    def _acknowledge(self, consumer: int, topic: str, last: Message) -> None:
+        """Of a topic that has migrated the rest is in the other cluster: who has acknowledged everything that
+        is here is sent there."""
+        ledger, entry, _, index = last.message_id[:4]
+        self.world.model.topics[topic].subscriptions[AUDIT].cumulative = (ledger, entry, max(index, 0))
+        self.node.client.acknowledge_cumulative(self.world.clock.now, consumer, last.message_id)
+
     def on_output(self, output: Output) -> None:
         if isinstance(output, ConsumerReady):
             self._waiting -= 1
@@ -83,10 +91,15 @@ class Auditor:
             while messages := client.take(now, output.consumer, 1000):
                 self._last_news = now
                 found = self.found[self._topics[output.consumer]]
+                topic = self._topics[output.consumer]
+                if topic in self.world.administrator.migrated:
+                    self._acknowledge(output.consumer, topic, messages[-1])
                 for message in messages:
                     ledger, entry, _, index = message.message_id[:4]
                     found.append((ledger, entry, max(index, 0)))
-        elif isinstance(output, Detached):
+        elif (
+            isinstance(output, Detached) and self._topics[output.id] not in self.world.administrator.migrated
+        ):
             raise ViolationError("INV-N7", f"{self.node.name} lost a sound connection: {output.cause}")
         elif isinstance(output, (ConsumerFailed, RequestFailed)):
             raise ViolationError("INV-N5", f"{self.node.name}: {output.error}")

@@ -22,7 +22,7 @@ from .network import Wire
 from .nodes import Timer
 
 if TYPE_CHECKING:
-    from .world import World
+    from .cluster import Cluster
 
 
 class BrokerNode:
@@ -31,8 +31,9 @@ class BrokerNode:
     `slowness`: nanoseconds that bytes wait, at most, until they are read.
     """
 
-    def __init__(self, world: "World", name: str, config: BrokerConfig, slowness: int = 0) -> None:
-        self.world = world
+    def __init__(self, cluster: "Cluster", name: str, config: BrokerConfig, slowness: int = 0) -> None:
+        self.cluster = cluster
+        self.world = world = cluster.world
         self.name = name
         self.config = config
         self.slowness = slowness
@@ -67,7 +68,7 @@ class BrokerNode:
         self.incarnation += 1
         seed = world.streams.seed_of(f"machine {self.name} {self.incarnation}")
         now = world.clock.now
-        cluster = world.cluster
+        cluster = self.cluster
         self.broker = Broker(
             now,
             self.config,
@@ -88,12 +89,12 @@ class BrokerNode:
         """
         world = self.world
         world.trace.add(world.clock.now, self.name, f"killed keep={keep_unsynced} silent={silently}")
-        cluster = world.cluster
+        cluster = self.cluster
         cluster.forget_moves(self)
         world.broker_watch.died(
             self.name,
             list(self.wires.values()),
-            [topic for topic, name in cluster.owners.items() if name == self.name],
+            [(cluster.far, topic) for topic, name in cluster.owners.items() if name == self.name],
         )
         self.stale.clear()
         if self._writing is not None:
@@ -184,7 +185,7 @@ class BrokerNode:
         if self.frozen_until:
             self._frozen.append(lambda: self._released(incarnation, topic))
         else:
-            self.world.cluster.released(self, topic)
+            self.cluster.released(self, topic)
 
     def purge(self, topic: str) -> None:
         """What is on its way to the disk of a topic that is served elsewhere does not arrive."""
@@ -321,7 +322,7 @@ class BrokerNode:
         if self.doomed is not None:
             keep, down_time = self.doomed
             self.doomed = None
-            world.clock.after(delay // 2, world.cluster.kill_later, self, keep, down_time)
+            world.clock.after(delay // 2, self.cluster.kill_later, self, keep, down_time)
 
     def _synced(self, incarnation: int, write: int) -> None:
         if incarnation != self.incarnation or self.broker is None:
@@ -331,7 +332,7 @@ class BrokerNode:
             return
         assert self._writing is not None
         assert self._writing[0] == write
-        for topic in sorted(self.world.cluster.write(self, self._writing[1])):
+        for topic in sorted(self.cluster.write(self, self._writing[1])):
             self.stale.setdefault(topic, None)
         self._writing = None
         self.face_the_truth()

@@ -17,6 +17,7 @@ from ..broker.store import OF_ITS_OWNER, MemoryStore, PartitionsSaved, Record, S
 from ..model.errors import ServiceNotReady
 from .broker_node import BrokerNode
 from .profile import BrokerPlan
+from .records import FAR_LEDGERS
 from .streams import Stream
 
 if TYPE_CHECKING:
@@ -27,6 +28,9 @@ RECEIPT_VERSION = 17
 """Protocol version from which a broker answers an ACK."""
 
 
+FAR_BROKER = "far-0"
+
+
 def address(name: str) -> str:
     return f"pulsar://{name}:6650"
 
@@ -34,20 +38,32 @@ def address(name: str) -> str:
 class Cluster:
     """All brokers, and what they share."""
 
+    far = False
+    """Topics migrate here from the other one."""
+
     def __init__(self, world: "World") -> None:
         self.world = world
         self.store = MemoryStore()
-        self._stream = world.streams.stream("cluster")
-        plans = world.profile.brokers or [BrokerPlan()]
-        self.nodes = [self._node(f"broker-{index}", plan) for index, plan in enumerate(plans)]
+        self._stream = self._own_stream()
+        self.nodes = self._make_nodes()
         self._by_name = {node.name: node for node in self.nodes}
-        self.owners = {topic: self._stream.choice(self.nodes).name for topic in world.topics}
+        self.owners = {topic: self._stream.choice(self.nodes).name for topic in self._own_topics()}
         """Topic -> the broker whose records of it the store takes."""
         self._before: dict[str, str] = {}
         """Topic -> who served it before; what is in caches that are out of date."""
         self._moving: dict[str, str] = {}
         """Topic that is being released -> who is to have it."""
         self._incarnations = 0
+
+    def _own_stream(self) -> Stream:
+        return self.world.streams.stream("cluster")
+
+    def _make_nodes(self) -> list[BrokerNode]:
+        plans = self.world.profile.brokers or [BrokerPlan()]
+        return [self._node(f"broker-{index}", plan) for index, plan in enumerate(plans)]
+
+    def _own_topics(self) -> list[str]:
+        return self.world.topics
 
     def _node(self, name: str, plan: BrokerPlan) -> BrokerNode:
         config = replace(
@@ -56,7 +72,7 @@ class Cluster:
             protocol_version=plan.protocol_version,
             feature_flags=plan.feature_flags,
         )
-        return BrokerNode(self.world, name, config, plan.slowness)
+        return BrokerNode(self, name, config, plan.slowness)
 
     @property
     def several(self) -> bool:
@@ -66,9 +82,6 @@ class Cluster:
     def confirms(self) -> bool:
         """Whether every broker is of a kind that answers acknowledgements."""
         return all(node.config.protocol_version >= RECEIPT_VERSION for node in self.nodes)
-
-    def any(self, stream: Stream) -> BrokerNode:
-        return stream.choice(self.nodes)
 
     def node_of(self, topic: str) -> BrokerNode:
         """The process whose records of a topic the store takes."""
@@ -168,6 +181,7 @@ class Cluster:
             stored = self.store.load().topics.get(topic)
             if stored is not None:
                 node.command(node.broker.adopt, topic, stored)
+                world.administrator.adopted(node, topic)
 
     def _others(self, node: BrokerNode) -> list[BrokerNode]:
         """Those that run."""
@@ -263,8 +277,31 @@ class Cluster:
         node.command(broker.unload, topic)
         return True
 
-    def unload_later(self, topic: str) -> None:
-        self.unload(topic)
+
+class FarCluster(Cluster):
+    """The cluster that topics migrate to: one broker, and a store of its own."""
+
+    far = True
+
+    def _own_stream(self) -> Stream:
+        return self.world.streams.stream("far cluster")
+
+    def _make_nodes(self) -> list[BrokerNode]:
+        config = replace(self.world.profile.broker, service_url=address(FAR_BROKER), cluster="far")
+        return [BrokerNode(self, FAR_BROKER, config)]
+
+    def _own_topics(self) -> list[str]:
+        world = self.world
+        return [world.topics[index] for index in sorted({plan.topic for plan in world.profile.migrations})]
+
+    def boot(self) -> None:
+        for node in self.nodes:
+            self._boot(node)
+
+    def load(self, node: BrokerNode) -> StoredState:
+        state = super().load(node)
+        state.next_ledger_id = max(state.next_ledger_id, FAR_LEDGERS)
+        return state
 
 
 def without(records: Sequence[Any], topics: set[str]) -> list[Any]:

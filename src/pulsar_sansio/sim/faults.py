@@ -237,7 +237,7 @@ def tiny_segments(world: "World", stream: Stream) -> bool:
 @fault
 def connect_refused(world: "World", stream: Stream) -> bool:
     until = world.clock.now + stream.spread(10 * MILLISECOND, 5 * SECOND)
-    world.network.conditions.refused[world.cluster.any(stream).name] = until
+    world.network.conditions.refused[stream.choice(world.brokers).name] = until
     return True
 
 
@@ -256,7 +256,7 @@ def connect_then_reset(world: "World", stream: Stream) -> bool:
 @fault
 def partition(world: "World", stream: Stream) -> bool:
     """A broker is cut off: its wires lose everything, new connections hang, nobody is told."""
-    broker = world.cluster.any(stream)
+    broker = stream.choice(world.brokers)
     for wire in list(broker.wires.values()):
         wire.half_open(to_broker=True, to_client=True)
     until = world.clock.now + stream.spread(100 * MILLISECOND, 10 * SECOND)
@@ -273,23 +273,26 @@ def _down_time(stream: Stream) -> int:
 
 @fault
 def broker_killed(world: "World", stream: Stream) -> bool:
-    return world.cluster.kill(world.cluster.any(stream), stream.chance(500), False, _down_time(stream))
+    broker = stream.choice(world.brokers)
+    return broker.cluster.kill(broker, stream.chance(500), False, _down_time(stream))
 
 
 @fault
 def broker_machine_lost(world: "World", stream: Stream) -> bool:
-    return world.cluster.kill(world.cluster.any(stream), stream.chance(500), True, _down_time(stream))
+    broker = stream.choice(world.brokers)
+    return broker.cluster.kill(broker, stream.chance(500), True, _down_time(stream))
 
 
 @fault
 def broker_killed_while_writing(world: "World", stream: Stream) -> bool:
     """Waits for the moment in which a batch is on its way to the disk."""
-    return world.cluster.kill_while_writing(world.cluster.any(stream), stream.chance(500), _down_time(stream))
+    broker = stream.choice(world.brokers)
+    return broker.cluster.kill_while_writing(broker, stream.chance(500), _down_time(stream))
 
 
 @fault
 def broker_frozen(world: "World", stream: Stream) -> bool:
-    broker = world.cluster.any(stream)
+    broker = stream.choice(world.brokers)
     if broker.broker is None or broker.frozen_until:
         return False
     broker.freeze(world.clock.now + stream.spread(10 * MILLISECOND, 8 * SECOND))
@@ -298,12 +301,12 @@ def broker_frozen(world: "World", stream: Stream) -> bool:
 
 @fault
 def unload(world: "World", stream: Stream) -> bool:
-    return world.cluster.unload(stream.choice(world.topics))
+    return world.unload(stream.choice(world.topics))
 
 
 @fault
 def unload_everything(world: "World", stream: Stream) -> bool:
-    unloaded = [world.cluster.unload(topic) for topic in world.topics]
+    unloaded = [world.unload(topic) for topic in world.topics]
     return any(unloaded)
 
 
@@ -311,8 +314,8 @@ def unload_everything(world: "World", stream: Stream) -> bool:
 def unload_twice(world: "World", stream: Stream) -> bool:
     """Again while the clients are on their way back."""
     topic = stream.choice(world.topics)
-    world.clock.after(stream.spread(MILLISECOND, SECOND), world.cluster.unload_later, topic)
-    return world.cluster.unload(topic)
+    world.clock.after(stream.spread(MILLISECOND, SECOND), world.unload_later, topic)
+    return world.unload(topic)
 
 
 @fault

@@ -155,6 +155,15 @@ class EndPlan:
 
 
 @dataclass(slots=True)
+class MigrationPlan:
+    """A topic without partitions that goes on in another cluster, so many nanoseconds after applications
+    begin."""
+
+    topic: int
+    after: int
+
+
+@dataclass(slots=True)
 class BrokerPlan:
     """What one broker is like. All share the options of `Profile.broker`."""
 
@@ -208,6 +217,7 @@ class Profile:
     """Of the same, how many hear who served the topic before."""
     visitors: list[VisitorPlan] = field(default_factory=list)
     ends: list[EndPlan] = field(default_factory=list)
+    migrations: list[MigrationPlan] = field(default_factory=list)
     partitioned: list[PartitionedPlan] = field(default_factory=list)
     memory_limit: int | None = None
     """Bytes of payload that the producers of a client hold together, at most."""

@@ -27,6 +27,10 @@ truth."""
 
 BEFORE_ALL: Place = (-1, -1, -1)
 
+FAR_LEDGERS = 1_000_000
+"""Ledger ids from here on are those of the cluster that topics migrate to: what a topic holds there lies
+behind what it held before."""
+
 
 class Sent:
     """One message as submitted."""
@@ -360,6 +364,8 @@ class ProducerRecord:
     """Others want the topic for themselves."""
     explicit: bool = False
     """Chooses its sequence ids, and sends again what it does not know to be stored."""
+    sent_far: bool = False
+    """A broker has said that its topic goes on in another cluster."""
     ready_at: int | None = None
     """When it was attached for the first time; what was sent before is not timed (rules PROD-03, PROD-48)."""
     closed: bool = False
@@ -418,6 +424,8 @@ class ConsumerRecord:
     """Entries asked for again that have not come again yet."""
     redeliver_all: int = 0
     """Requests for everything unacknowledged that may still show on the wire."""
+    sent_far: bool = False
+    """A broker has said that its topic goes on in another cluster."""
     farewell: bool = False
     """The broker answered the client's close; so it has everything that was acknowledged on that
     connection."""

@@ -4,11 +4,11 @@ Owns the questions a world asks between its phases. They look at what the applic
 broker's public statistics and at the accounts of both watches, never at the inside of a machine.
 """
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..model.config import SubscriptionType
 from .nodes import ClientNode
-from .records import AUDIT
+from .records import AUDIT, TopicRecord
 from .violations import ViolationError
 from .visitor import Visited
 from .watch_receives import held_back
@@ -38,22 +38,37 @@ def drained(world: "World") -> bool:
         return False
     # Statistics are dear: last of all.
     for name, topic in world.model.topics.items():
-        broker = world.cluster.serving(name)
-        if broker is None:
+        if world.cluster.serving(name) is None:
             return False
-        found = broker.stats(name)["subscriptions"]
-        for subscription in topic.subscriptions.values():
-            if isinstance(subscription, Visited):
-                # Without faults no SUBSCRIBE arrives after the UNSUBSCRIBE that ended the visit.
-                if subscription.durable and subscription.name in found and not world.profile.fault_gap:
+        for broker in world.holding(name):
+            stats = broker.stats(name)
+            if name in world.administrator.migrated and broker is world.cluster.serving(name):
+                if not _is_deserted(stats):
                     return False
-            elif (
-                subscription.name in found
-                and subscription.name != AUDIT
-                and found[subscription.name]["backlog"]
-            ):
+            elif not _nothing_is_left(world, topic, stats["subscriptions"]):
                 return False
     return True
+
+
+def _nothing_is_left(world: "World", topic: TopicRecord, found: dict[str, Any]) -> bool:
+    for subscription in topic.subscriptions.values():
+        if isinstance(subscription, Visited):
+            # Without faults no SUBSCRIBE arrives after the UNSUBSCRIBE that ended the visit.
+            if subscription.durable and subscription.name in found and not world.profile.fault_gap:
+                return False
+        elif (
+            subscription.name in found and subscription.name != AUDIT and found[subscription.name]["backlog"]
+        ):
+            return False
+    return True
+
+
+def _is_deserted(stats: dict[str, Any]) -> bool:
+    """INV-N13: everybody has gone to where the topic has gone.
+
+    What a broker that died had not written down of acknowledgements it may have in its backlog for ever.
+    """
+    return not stats["publishers"] and not any(each["consumers"] for each in stats["subscriptions"].values())
 
 
 def all_told(world: "World") -> bool:
@@ -114,7 +129,7 @@ def what_is_left(world: "World") -> str:
         left = [
             f"{name}/{subscription}: backlog {found['backlog']} at the broker"
             for name in world.model.topics
-            if (broker := world.cluster.serving(name)) is not None
+            for broker in world.holding(name)
             for subscription, found in broker.stats(name)["subscriptions"].items()
             if subscription != AUDIT and found["backlog"]
         ]
@@ -122,6 +137,11 @@ def what_is_left(world: "World") -> str:
     left += [f"visitor {each.handle} is {each.state}" for each in world.visitors if not each.done]
     if not all_told(world):
         left.append("somebody is not told that a topic has ended")
+    left += [
+        f"not everybody has left {name}, which has migrated"
+        for name in world.administrator.migrated
+        if (broker := world.cluster.serving(name)) is not None and not _is_deserted(broker.stats(name))
+    ]
     return "not done in time: " + ("; ".join(left) or "acknowledgements are not confirmed")
 
 
@@ -178,9 +198,8 @@ def check_attachments(world: "World") -> None:
         for wire in world.network.wires.values()
         if wire.client_open and wire.broker_open and not wire.to_broker.lost and not wire.to_client.lost
     }
-    for topic in world.model.topics:
-        broker = world.cluster.serving(topic)
-        assert broker is not None, "somebody serves every topic at rest"
+    everywhere = [(topic, broker) for topic in world.model.topics for broker in world.holding(topic)]
+    for topic, broker in everywhere:
         stats = broker.stats(topic)
         for producer in stats["publishers"]:
             if producer["address"] in sound and producer["metadata"].get("tag") not in tags:
@@ -197,9 +216,6 @@ def brokers_are_alone(world: "World") -> bool:
     if world.network.wires:
         return False
     for name in world.model.topics:
-        broker = world.cluster.serving(name)
-        assert broker is not None, "somebody serves every topic at rest"
-        stats = broker.stats(name)
-        if stats["publishers"] or any(each["consumers"] for each in stats["subscriptions"].values()):
+        if not all(_is_deserted(broker.stats(name)) for broker in world.holding(name)):
             return False
     return True

@@ -18,6 +18,7 @@ from .profile import (
     BrokerPlan,
     ConsumerPlan,
     EndPlan,
+    MigrationPlan,
     ProducerPlan,
     Profile,
     SubscriptionPlan,
@@ -54,7 +55,7 @@ def quiet_profile(
     )
     profile.brokers, profile.all_addresses = [], False
     profile.redirect_permille = profile.stale_lookup_permille = 0
-    profile.visitors, profile.ends, profile.partitioned = [], [], []
+    profile.visitors, profile.ends, profile.partitioned, profile.migrations = [], [], [], []
     profile.deduplication = False
     profile.keepalive, profile.operation_timeout, profile.max_backoff = 1.0, 2.0, 0.2
     profile.connections_per_broker = 1
@@ -421,6 +422,14 @@ def terminate() -> Profile:
     """A topic is ended between two messages: the producer is refused, the consumer reads to the end."""
     profile = quiet_profile(consumers=1, messages=6)
     profile.ends = [EndPlan(0, 15 * MILLISECOND)]
+    return profile
+
+
+@scenario()
+def migrate() -> Profile:
+    """A topic goes on in another cluster while it is used: producer and consumer follow."""
+    profile = quiet_profile(consumers=1, messages=6)
+    profile.migrations = [MigrationPlan(0, 15 * MILLISECOND)]
     return profile
 
 

@@ -10,18 +10,32 @@ what it confirmed it may not.
 
 from collections import deque
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ..model.config import SubscriptionType
 from ..wire import Ack, Flow, MessageCommand, Send, SendReceipt, proto
 from .model import ReferenceModel
 from .network import GARBAGE, Wire
-from .records import ConsumerRecord, Entry, Place, Position, SubscriptionRecord, TopicRecord
+from .records import (
+    FAR_LEDGERS,
+    ConsumerRecord,
+    Entry,
+    Place,
+    Position,
+    SubscriptionRecord,
+    TopicRecord,
+)
 from .violations import ViolationError
+
+if TYPE_CHECKING:
+    from .broker_node import BrokerNode
 
 T = proto.BaseCommand
 
 Handler: TypeAlias = "Callable[[Wire, BrokerEnd, Any], None]"
+
+Key: TypeAlias = tuple[bool, str, str]
+"""A subscription: whether of the cluster that topics migrate to, topic, name."""
 
 
 class ProducerSeat:
@@ -122,8 +136,10 @@ class BrokerWatch:
         self.model = model
         self.batch_index = batch_index
         self.ends: dict[int, BrokerEnd] = {}
-        self.subscriptions: dict[tuple[str, str], SubscriptionState] = {}
-        self._strays: dict[tuple[str, str], dict[tuple[str, str], SubscriptionState]] = {}
+        self.subscriptions: dict[Key, SubscriptionState] = {}
+        self._gone_far: dict[tuple[str, str], None] = {}
+        """(broker, topic) that it was told to send to another cluster."""
+        self._strays: dict[tuple[str, str], dict[Key, SubscriptionState]] = {}
         """(broker, topic) that it believes to serve, and another one does -> its subscriptions."""
         self._later: list[tuple[Handler, Wire, BrokerEnd, Any]] = []
         """What the frames of the input being handled forbid from its end on."""
@@ -191,14 +207,14 @@ class BrokerWatch:
             for consumer in end.consumers.values():
                 self._release(consumer)
 
-    def died(self, broker: str, wires: list[Wire], topics: list[str]) -> None:
+    def died(self, broker: str, wires: list[Wire], topics: list[tuple[bool, str]]) -> None:
         """A broker was killed: what it had not confirmed of its topics may be forgotten."""
         for stray in [each for each in self._strays if each[0] == broker]:
             del self._strays[stray]
         for wire in wires:
             self.ends.pop(wire.number, None)
-        for (topic, _), state in self.subscriptions.items():
-            if topic in topics:
+        for (far, topic, _), state in self.subscriptions.items():
+            if (far, topic) in topics:
                 state.forget_unconfirmed()
 
     def moved(self, topic: str, before: str, now: str, orderly: bool) -> None:
@@ -208,10 +224,10 @@ class BrokerWatch:
         if orderly:
             return
         self._strays[before, topic] = {
-            key: state for key, state in self.subscriptions.items() if key[0] == topic
+            key: state for key, state in self.subscriptions.items() if key[:2] == (False, topic)
         }
         for key, state in self.subscriptions.items():
-            if key[0] == topic:
+            if key[:2] == (False, topic):
                 successor = self.subscriptions[key] = SubscriptionState(state.record)
                 successor.durable_bits, successor.durable_upto = dict(state.durable_bits), state.durable_upto
                 successor.forget_unconfirmed()
@@ -221,6 +237,10 @@ class BrokerWatch:
         """A broker knows now that it does not serve the topic."""
         self._strays.pop((broker, topic), None)
 
+    def goes_far(self, broker: str, topic: str) -> None:
+        """A broker is told that a topic goes on in another cluster."""
+        self._gone_far[broker, topic] = None
+
     def check_acknowledged(self, consumer: ConsumerRecord, places: list[Place]) -> None:
         """INV-C4: the broker has these acknowledgements, as far as the client can know; then it must have
         got them.
@@ -229,12 +249,11 @@ class BrokerWatch:
         broker keeps only whole ones, proves nothing.
         """
         record = consumer.subscription
-        state = self.subscriptions.get((record.topic.name, record.name))
-        if state is None:
-            return
+        near, far = (self.subscriptions.get((each, record.topic.name, record.name)) for each in (False, True))
         for place in places:
             position = place[:2]
-            if position in consumer.nacked:
+            state = far if place[0] >= FAR_LEDGERS else near
+            if state is None or position in consumer.nacked or (consumer.sent_far and state is near):
                 continue
             by_index = self.batch_index and consumer.spec.batch_index_acknowledgement
             if not by_index and len(record.topic.log[position].messages) > 1:
@@ -282,7 +301,8 @@ class BrokerWatch:
         record = self.model.topics[command.topic].subscriptions.get(command.subscription)
         if record is None or command.consumer_id in end.consumers:
             return
-        key = (command.topic, command.subscription)
+        broker: BrokerNode = wire.broker  # type: ignore[assignment]
+        key = (broker.cluster.far, command.topic, command.subscription)
         known = self._strays.get((wire.broker.name, command.topic), self.subscriptions)
         state = known.get(key)
         if state is None or not command.durable:  # what is not durable begins anew with each consumer
@@ -295,6 +315,11 @@ class BrokerWatch:
         if opened is not None:
             identifier, seat = opened
             if isinstance(seat, ProducerSeat):
+                if (wire.broker.name, seat.topic.name) in self._gone_far:
+                    raise ViolationError(
+                        "INV-N13",
+                        f"{wire.broker.name} takes a producer on {seat.topic.name}, which has migrated",
+                    )
                 end.producers[identifier] = seat
             else:
                 end.consumers[identifier] = seat

@@ -9,7 +9,7 @@ one had not arrived. What an arriving frame forbids counts from the end of the i
 the client may have answered an earlier frame of the same input.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ..model.config import ClientConfig
@@ -19,11 +19,13 @@ from .clock import SECOND
 from .model import ReferenceModel
 from .network import GARBAGE, Wire
 from .partitioned import PartitionedTopic
+from .records import ConsumerRecord, ProducerRecord
 from .violations import ViolationError
 from .watch_receives import ConsumerEnd, got_message, wrote_ack, wrote_flow, wrote_redeliver
 from .watch_sends import ProducerEnd, SendWatch
 
 if TYPE_CHECKING:
+    from .broker_node import BrokerNode
     from .nodes import ClientNode
 
 T = proto.BaseCommand
@@ -121,6 +123,8 @@ class ClientWatch:
         """In the input being handled somebody hears of partitions, and looks them up for the first time."""
         self._closed: list[ProducerEnd | ConsumerEnd] = []
         """Closed by the broker in the input being handled."""
+        self._sent_far: list[ProducerRecord | ConsumerRecord] = []
+        """Told in the input being handled that their topic goes on in another cluster."""
         self._written: dict[int, Handler] = {
             T.CONNECT: self._wrote_connect,
             T.PRODUCER: self._wrote_producer,
@@ -152,6 +156,7 @@ class ClientWatch:
             T.ACTIVE_CONSUMER_CHANGE: self._got_active_change,
             T.CLOSE_PRODUCER: self._got_close_producer,
             T.CLOSE_CONSUMER: self._got_close_consumer,
+            T.TOPIC_MIGRATED: self._got_migrated,
             T.PING: self._got_ping,
         }
 
@@ -205,6 +210,10 @@ class ClientWatch:
             for each in self._closed:
                 each.closed = True
             self._closed.clear()
+        if self._sent_far:
+            for record in self._sent_far:
+                record.sent_far = True
+            self._sent_far.clear()
         if self._redirected:
             self._redirected.clear()
         self._asks_anew = False
@@ -269,6 +278,7 @@ class ClientWatch:
         known = end.producers.get(command.producer_id)
         if known is not None and known.ready and not known.closed and known not in self._closed:
             raise ViolationError("INV-N4", f"wire {wire.number}: producer {command.producer_id} opened twice")
+        self._check_cluster(wire, record, record.tag)
         topic = self.model.topics.get(command.topic)
         whole = record.topic
         if topic is None or not (
@@ -286,7 +296,8 @@ class ClientWatch:
         known = end.consumers.get(command.consumer_id)
         if known is not None and known.ready and not known.closed and known not in self._closed:
             raise ViolationError("INV-N4", f"wire {wire.number}: consumer {command.consumer_id} opened twice")
-        consumer = ConsumerEnd(record, self.handles.get(record.name, 0))
+        self._check_cluster(wire, record, record.name)
+        consumer = ConsumerEnd(record, self.handles.get(record.name, 0), _is_far(wire))
         record.farewell = False
         end.consumers[command.consumer_id] = consumer
         self._request(wire, end, command.request_id, consumer)
@@ -400,6 +411,27 @@ class ClientWatch:
             self._closed.append(consumer)
             consumer.dismissed = True
 
+    def _got_migrated(self, wire: Wire, end: ClientEnd, command: Any) -> None:
+        producers = command.resource_type == proto.CommandTopicMigrated.Producer
+        ends: Mapping[int, ProducerEnd | ConsumerEnd] = end.producers if producers else end.consumers
+        moved = ends.get(command.resource_id)
+        if moved is not None:
+            self._sent_far.append(moved.record)
+
+    @staticmethod
+    def _check_cluster(wire: Wire, record: ProducerRecord | ConsumerRecord, what: str) -> None:
+        """INV-N13: who was sent to another cluster goes there, and stays."""
+        if record.sent_far and not _is_far(wire):
+            raise ViolationError(
+                "INV-N13", f"{what} goes to {wire.broker.name}, it was sent to another cluster"
+            )
+
     def _got_ping(self, wire: Wire, end: ClientEnd, command: Any) -> None:
         end.pings += 1
         end.pongs += 1
+
+
+def _is_far(wire: Wire) -> bool:
+    """Whether it leads to the cluster that topics migrate to."""
+    broker: BrokerNode = wire.broker  # type: ignore[assignment]
+    return broker.cluster.far

@@ -10,17 +10,30 @@ from typing import Any
 
 from ..wire import Ack, Flow, MessageCommand, proto
 from .clock import SECOND
-from .records import ConsumerRecord, Position, SubscriptionRecord, complete_chunks
+from .records import FAR_LEDGERS, ConsumerRecord, Position, SubscriptionRecord, complete_chunks
 from .violations import ViolationError
 
 
 class ConsumerEnd:
     """A consumer id on one wire."""
 
-    __slots__ = ("arrived", "chunks", "closed", "dismissed", "granted", "handle", "queue", "ready", "record")
+    __slots__ = (
+        "arrived",
+        "chunks",
+        "closed",
+        "dismissed",
+        "far",
+        "granted",
+        "handle",
+        "queue",
+        "ready",
+        "record",
+    )
 
-    def __init__(self, record: ConsumerRecord, handle: int) -> None:
+    def __init__(self, record: ConsumerRecord, handle: int, far: bool) -> None:
         self.record = record
+        self.far = far
+        """In the cluster that topics migrate to."""
         self.handle = handle
         self.queue = record.spec.receiver_queue_size
         self.ready = False
@@ -56,6 +69,8 @@ def wrote_ack(consumer: ConsumerEnd, command: Ack, now: int) -> None:
     name = consumer.record.name
     if command.validation_error is not None:
         raise ViolationError("INV-C2", f"{name}: reports validation error {command.validation_error}")
+    if consumer.far and not consumer.granted and any(each[0] < FAR_LEDGERS for each in command.message_ids):
+        raise ViolationError("INV-N13", f"{name}: acknowledges messages of another cluster")
     if command.ack_type == proto.CommandAck.Cumulative:
         if not subscription.kind.cumulative:
             raise ViolationError("INV-C4", f"{name}: cumulative acknowledgement on {subscription.kind.value}")

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from traceback import format_exc
 from typing import Any
 
+from ..broker.broker import Broker
 from ..client.outputs import Output
 from ..model.config import ClientConfig, SubscriptionType
 from .administrator import Administrator
@@ -19,7 +20,7 @@ from .auditor import Auditor
 from .broker_node import BrokerNode
 from .checker import Side
 from .clock import MILLISECOND, SECOND, Clock
-from .cluster import Cluster
+from .cluster import Cluster, FarCluster
 from .consumer_app import ConsumerApp
 from .ends import BrokerEnds, ClientEnds, broker_process, client_process
 from .faults import Injector, Weather
@@ -137,6 +138,7 @@ class World:
         for topic in self.model.topics.values():
             topic.subscriptions[AUDIT] = SubscriptionRecord(topic, AUDIT, SubscriptionType.EXCLUSIVE)
         self.cluster = Cluster(self)
+        self.clusters = [self.cluster, FarCluster(self)] if self.profile.migrations else [self.cluster]
         self.hosts: list[Host] = []
         self.producers: list[ProducerApp] = []
         self.consumers: list[ConsumerApp] = []
@@ -158,7 +160,12 @@ class World:
 
     @property
     def brokers(self) -> list[BrokerNode]:
-        return self.cluster.nodes
+        return [node for cluster in self.clusters for node in cluster.nodes]
+
+    def holding(self, topic: str) -> list[Broker]:
+        """The brokers that hold a topic by right: of each cluster at most one, the first one's first."""
+        serving = [cluster.serving(topic) for cluster in self.clusters if topic in cluster.owners]
+        return [broker for broker in serving if broker is not None]
 
     @property
     def apps(self) -> "list[ProducerApp | ConsumerApp]":
@@ -202,6 +209,14 @@ class World:
 
     # --- what faults do ---
 
+    def unload(self, topic: str) -> bool:
+        """Everybody who holds the topic lets go of it."""
+        unloaded = [cluster.unload(topic) for cluster in self.clusters if topic in cluster.owners]
+        return any(unloaded)
+
+    def unload_later(self, topic: str) -> None:
+        self.unload(topic)
+
     def close_client(self, index: int) -> bool:
         host = self.hosts[index]
         if host.closing is not None or self.healed:
@@ -241,7 +256,8 @@ class World:
 
     def _run(self) -> None:
         self._set_phase("boot")
-        self.cluster.boot()
+        for cluster in self.clusters:
+            cluster.boot()
         auditor = Auditor(self, "auditor.1")
         self._until(auditor.ready, 60 * SECOND, "the topics cannot be created")
         auditor.close()
@@ -330,7 +346,8 @@ class World:
         self.weather.heal()
         self.rash = False
         self.healed = True
-        self.cluster.heal()
+        for cluster in self.clusters:
+            cluster.heal()
         for consumer in self.consumers:
             consumer.wake()
         for visitor in self.visitors:

@@ -127,7 +127,7 @@ class TopicMemory:
 class Memory:
     """One client's memory."""
 
-    __slots__ = ("consumers", "producers", "redirects", "topics", "transactions")
+    __slots__ = ("clusters", "consumers", "producers", "redirects", "topics", "transactions")
 
     def __init__(self, topics: TopicMemory | None = None) -> None:
         self.topics = topics or TopicMemory()
@@ -135,4 +135,6 @@ class Memory:
         self.consumers: BoundedDict[int, ConsumerMemory] = BoundedDict(2048)
         self.redirects: BoundedDict[str, list[int]] = BoundedDict(256)
         """Topic -> how long the chains of redirects are that may now be followed with authority."""
+        self.clusters = False
+        """A broker has sent somebody to another cluster: the same topic may be looked up in both at once."""
         self.transactions: BoundedDict[tuple[int, int], Transaction] = BoundedDict(4096)

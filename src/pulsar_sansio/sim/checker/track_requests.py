@@ -88,9 +88,14 @@ def _lookup_answer(state: State, answer: Any) -> None:
     topic = request.command.topic
     redirects = state.memory.redirects
     if answer.response != answer.Redirect:
-        redirects.pop(topic, None)
+        if not state.memory.clusters:  # else it may answer another chain
+            redirects.pop(topic, None)
     elif answer.authoritative:
         redirects[topic] = [*redirects.get(topic, [])[-63:], request.followed + 1]
+
+
+def _migrated(state: State, migrated: Any) -> None:
+    state.memory.clusters = True
 
 
 def _schema_answer(state: State, answer: Any) -> None:
@@ -196,6 +201,7 @@ STEPS: dict[int, Step] = {
     **dict.fromkeys(c.ANSWER_KINDS, _answer),
     c.LOOKUP: _lookup,
     c.LOOKUP_RESPONSE: _lookup_answer,
+    c.TOPIC_MIGRATED: _migrated,
     c.GET_OR_CREATE_SCHEMA_RESPONSE: _schema_answer,
     c.SUCCESS: _success,
     c.ERROR: _error,
