@@ -125,3 +125,11 @@ def test_every_test_that_features_name_is_there() -> None:
     )
     assert len(named) > 40
     assert [name for name in sorted(named) if not (ROOT / "tests" / name).exists()] == []
+
+
+def test_no_test_looks_at_a_stopwatch() -> None:
+    """How long something takes says more of the machine than of the code: work is counted (tests/work.py)."""
+    stopwatches = {"process_time", "process_time_ns", "perf_counter", "perf_counter_ns", "timeit"}
+    for path in sorted((ROOT / "tests").rglob("*.py")):
+        if path.name != "__main__.py" and path != Path(__file__):
+            assert not stopwatches & set(re.findall(r"\w+", path.read_text())), path

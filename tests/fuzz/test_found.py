@@ -1,6 +1,6 @@
 """What hostile peers once did to a broker or a client: one test each, as small as it could be made."""
 
-import time
+from collections.abc import Callable
 
 import pytest
 
@@ -8,6 +8,7 @@ from pulsar_sansio.broker import BrokerConfig
 from pulsar_sansio.model.topic_name import TopicName
 from pulsar_sansio.wire import proto
 from tests.broker.peer import SubType, Type, World
+from tests.work import check_in_proportion
 
 TOPIC = "persistent://public/default/t"
 
@@ -80,26 +81,37 @@ def test_names_of_topics_have_no_control_characters() -> None:
         peer.expect_error("InvalidTopicName")
 
 
-@pytest.mark.slow
 def test_a_consumer_that_asks_for_every_slot_by_itself() -> None:
     """Each range was compared with each other one: one SUBSCRIBE stopped the broker for two minutes."""
-    peer = World().connect()
-    asked = proto.KeySharedMeta(keySharedMode=proto.STICKY)
-    for slot in range(65536):
-        asked.hashRanges.add(start=slot, end=slot)
-    before = time.process_time()
-    peer.ask_subscribe(SubType.Key_Shared, keySharedMeta=asked)
-    peer.expect(Type.SUCCESS)
-    assert time.process_time() - before < 20
+
+    def of_slots(count: int) -> Callable[[], object]:
+        peer = World().connect()
+        asked = proto.KeySharedMeta(keySharedMode=proto.STICKY)
+        for slot in range(count):
+            asked.hashRanges.add(start=slot, end=slot)
+
+        def subscribe() -> None:
+            peer.ask_subscribe(SubType.Key_Shared, keySharedMeta=asked)
+            peer.expect(Type.SUCCESS)
+
+        return subscribe
+
+    check_in_proportion(of_slots, 500)
+    of_slots(65536)()
 
 
 def test_many_failover_consumers_come_and_go() -> None:
     """All points of all consumers were hashed and sorted for each that came or went: three hundred of them
     on one connection, and its end, took the broker a minute."""
-    world = World()
-    peer = world.connect()
-    before = time.process_time()
-    for consumer in range(300):
-        peer.ask_subscribe(SubType.Failover, consumer)
-    peer.drop()
-    assert time.process_time() - before < 50
+
+    def of_consumers(count: int) -> Callable[[], object]:
+        peer = World().connect()
+
+        def come_and_go() -> None:
+            for consumer in range(count):
+                peer.ask_subscribe(SubType.Failover, consumer)
+            peer.drop()
+
+        return come_and_go
+
+    check_in_proportion(of_consumers, 5)

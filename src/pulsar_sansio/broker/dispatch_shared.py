@@ -28,7 +28,9 @@ class Shared:
     def __init__(self, subscription: "Subscription") -> None:
         self.subscription = subscription
         self.consumers: list[Consumer] = []
+        self._by_priority: dict[int, list[Consumer]] = {}
         self._levels: list[list[Consumer]] = []
+        """The same lists, the best priority first."""
         self._turns: list[int] = []
         self.read = subscription.cursor.mark_delete + 1
         self._replay: list[int] = []
@@ -53,6 +55,7 @@ class Shared:
 
     def add(self, consumer: Consumer) -> None:
         self.consumers.append(consumer)
+        self._by_priority.setdefault(consumer.priority, []).append(consumer)
         self._arrange()
 
     def joined(self, consumer: Consumer) -> None:
@@ -63,14 +66,17 @@ class Shared:
         java-shared-two).
         """
         self.consumers.remove(consumer)
+        level = self._by_priority[consumer.priority]
+        level.remove(consumer)
+        if not level:
+            del self._by_priority[consumer.priority]
         self._arrange()
         self._take_back(consumer, list(consumer.pending))
         self._check_subscription_limit()
         self.dispatch()
 
     def _arrange(self) -> None:
-        priorities = sorted({each.priority for each in self.consumers})
-        self._levels = [[each for each in self.consumers if each.priority == level] for level in priorities]
+        self._levels = [level for _, level in sorted(self._by_priority.items())]
         self._turns = [0] * len(self._levels)
 
     def _next_consumer(self) -> Consumer | None:

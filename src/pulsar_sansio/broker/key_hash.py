@@ -10,7 +10,8 @@ import base64
 import binascii
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
-from itertools import pairwise
+from itertools import chain, pairwise
+from operator import sub
 from typing import TYPE_CHECKING
 
 from ..model.errors import ConsumerAssignError
@@ -92,7 +93,7 @@ class AutoSplit:
             bounds.append(SLOTS)
             self._owners.append(consumer)
             return
-        widths = [bound - (bounds[place - 1] if place else 0) for place, bound in enumerate(bounds)]
+        widths = list(map(sub, bounds, chain((0,), bounds)))
         place = widths.index(max(widths))
         bounds.insert(place, bounds[place] - (widths[place] >> 1))
         self._owners.insert(place, consumer)

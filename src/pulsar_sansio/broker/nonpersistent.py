@@ -4,6 +4,7 @@ Messages have no ids (0:0 on the wire), acknowledgements mean nothing, there is 
 A subscription still chooses among its consumers as its type says (TOPIC-06).
 """
 
+from bisect import insort
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -74,8 +75,7 @@ class VolatileSubscription:
             self.kind = consumer.kind
             self.selector = Sticky() if consumer.sticky else AutoSplit()
         consumer.subscription = self
-        self.consumers.append(consumer)
-        self.consumers.sort(key=lambda each: each.priority)
+        insort(self.consumers, consumer, key=lambda each: each.priority)
         self.selector.add(consumer)
 
     def remove(self, consumer: Consumer) -> None:
