@@ -29,6 +29,7 @@ from pulsar_sansio import (
 from pulsar_sansio import client_outputs as outputs
 
 from .endpoint import TURN, Endpoint
+from .position import Position, core_position
 
 if TYPE_CHECKING:
     from .driver import Driver
@@ -223,6 +224,30 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message]):
         await self._request(self._machine.unsubscribe, force)
         await self._gone.wait()
 
+    # --- positions --------------------------------------------------------------------------------------
+
+    async def seek(self, target: Position, *, inclusive: bool = False) -> None:
+        """Move the subscription to another place in the topic: see `Position`.
+
+        After a message, unless `inclusive`, the one behind it comes next. When it returns, nothing that was
+        there before is received any more, and acknowledgements that were not sent are dropped. It concerns
+        all consumers of the subscription. Raises `LocalProtocolError` for what is no place in this topic,
+        what the broker refuses it with, and `TimedOut`. When cancelled, it may happen all the same.
+        """
+        await self._request(self._machine.seek, core_position(target), inclusive)
+
+    async def last_message_id(self) -> MessageId:
+        """The id of the topic's last message; ledger and entry are -1 where there is none."""
+        message_id: MessageId = await self._request(self._machine.last_message_id)
+        return message_id
+
+    async def has_message_available(self) -> bool:
+        """Whether there is a message after those that were received: `receive` will not wait for long."""
+        if self._ended is None and self._machine.available(self._handle):
+            await self._pass_turn()
+            return True
+        return bool(await self._request(self._machine.has_message_available))
+
     # --- the driver's side ------------------------------------------------------------------------------
 
     def on_output(self, output: Any) -> None:
@@ -249,6 +274,9 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message]):
                 self._ready.set(None)
             case outputs.ConsumerFailed(_, error):
                 self._ready.set(None, error)
+            case outputs.Detached():
+                self._end_of_topic = False  # said again where it still is
+                super().on_output(output)
             case _:
                 super().on_output(output)
 

@@ -189,6 +189,17 @@ class Acknowledger:
                 self._fail(flush, cause)
             self._flushes.clear()
 
+    def drop(self) -> None:
+        """The subscription was moved: what waits says nothing of where it is now, and who waits for it to be
+        confirmed need not."""
+        self._stop_timer()
+        self._tracker.discard_waiting()
+        self._tracker.forget_sent()
+        self._last_sent = None
+        for flush in list(self._flushes):
+            flush.waiting = False
+            self._settle(flush)
+
     def end(self, error: PulsarError) -> None:
         """The consumer is gone: whoever still waits is told."""
         self._connection = None

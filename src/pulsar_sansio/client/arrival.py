@@ -15,7 +15,7 @@ from ..model.errors import (
     UncompressedSizeCorrupted,
 )
 from ..model.message import ChunkedEntry, Entry, Message, Source
-from ..model.message_id import MessageId
+from ..model.message_id import EARLIEST, LATEST, MessageId
 from ..wire import (
     AlikeEntries,
     Batch,
@@ -41,16 +41,19 @@ class Arrival:
     """Entries of one consumer between connection and queue."""
 
     __slots__ = (
-        "_resumed",
-        "_start_inclusive",
         "_acknowledger",
         "_chunks",
+        "_durable",
+        "_filtering",
         "_on_undecryptable",
         "_permits",
         "_queue",
         "_source",
         "_tracker",
         "counters",
+        "inclusive",
+        "passed",
+        "resumed",
         "start",
     )
 
@@ -64,13 +67,25 @@ class Arrival:
         on_undecryptable: Callable[[MessageId, Sequence[str]], None],
         chunks: Chunks,
         counters: ArrivalCounters,
+        *,
+        durable: bool,
     ) -> None:
         """`on_undecryptable(message_id, names of the keys)`: called for the first encrypted entry."""
         self.counters = counters
         self.start: MessageId | None = None
-        """Where a subscription that is not durable begins. The broker begins with that whole entry."""
-        self._start_inclusive = False
-        self._resumed = False
+        """Where it begins: a subscription that is not durable, or any after a seek. The broker begins with
+        that whole entry."""
+        self.inclusive = False
+        """Whether the message at `start` is wanted itself."""
+        self.resumed = False
+        """Whether `start` is how far the application has got: an id without index is its whole entry then."""
+        self.passed: Place | None = None
+        """The furthest entry of which nothing, or nothing more, is for the application, though it was not
+        handed out."""
+        self._filtering = False
+        """Whether something of what comes next may be before `start`; nothing is after the first entry that
+        lies behind it."""
+        self._durable = durable
         self._source = source
         self._permits = permits
         self._queue = queue
@@ -85,13 +100,21 @@ class Arrival:
         An id without an index is before all messages of a batch (MSG-02).
         """
         self.start = start
-        self._start_inclusive = inclusive
+        self.inclusive = inclusive
+        self.resumed = False
+        self._filtering = start is not None and start not in (EARLIEST, LATEST)
 
     def resume_after(self, last: MessageId) -> None:
         """Everything up to `last` was handed out (CONS-16); without an index that is its entire entry."""
         self.start = last
-        self._start_inclusive = False
-        self._resumed = True
+        self.inclusive = False
+        self.resumed = True
+        self._filtering = True
+
+    def forget(self) -> None:
+        """The subscription was moved: nothing is known of where it is any more."""
+        self.start_at(None, False)
+        self.passed = None
 
     def receive(self, command: MessageCommand, epoch: int, max_message_size: int) -> None:
         """Take one MESSAGE. `epoch`: deliveries of an older one are outdated; `max_message_size`: in bytes.
@@ -153,7 +176,8 @@ class Arrival:
         counters = self.counters
         if outdated:
             counters.outdated += cost
-        elif place in self._tracker.entries or self._tracker.covers(place):
+            return False
+        if place in self._tracker.entries or self._tracker.covers(place):
             counters.duplicates += cost
         elif metadata.marker_type is not None:
             counters.markers += cost
@@ -166,12 +190,26 @@ class Arrival:
             counters.undecryptable += max(cost, 1)
         else:
             return True
+        self._pass(place)
         return False
 
+    def _pass(self, place: Place) -> None:
+        """The entry is done with, and nobody is handed it out."""
+        if self.passed is None or place > self.passed:
+            self.passed = place
+
+    def _skip(self, place: Place) -> None:
+        """A message that lies before the start, by itself or in chunks. A durable subscription delivers it
+        again and again until somebody says that it is done."""
+        self.counters.before_start += 1
+        self._pass(place)
+        if self._durable:
+            self._finished(place)
+        self._permits.give_back(1)
+
     def _single(self, place: Place, metadata: MessageMetadata, payload: bytes, redelivery_count: int) -> None:
-        if self._is_before_start(place):
-            self.counters.before_start += 1
-            self._permits.give_back(1)
+        if self._filtering and self._is_before_start(place):
+            self._skip(place)
             return
         entry = Entry(self._source, place, metadata, redelivery_count, self._tracker.single)
         self._queue.add(Message.of(payload, entry, -1))
@@ -181,8 +219,7 @@ class Arrival:
         start = self.start
         if start is not None and start.first_chunk is None and self._is_before_start(place):
             # The last chunk of what was handed out; those before it do not come.
-            self.counters.before_start += 1
-            self._permits.give_back(1)
+            self._skip(place)
             return
         complete = self._chunks.take(place, metadata, payload)
         if complete is None:
@@ -199,12 +236,11 @@ class Arrival:
                 for each in complete.places:
                     self._acknowledger.discard(each, _Validation.DecompressionError)
                 return
-        if self._is_before_start(place):
-            self.counters.before_start += 1
-            self._permits.give_back(1)
-            return
         tracker = self._tracker
         tracker.message_in_chunks(complete.places)
+        if self._is_before_start(place):
+            self._skip(place)
+            return
         entry = ChunkedEntry(self._source, place, metadata, redelivery_count, tracker.chunked)
         entry.first_chunk = complete.places[0]
         self._queue.add(Message.of(data, entry, -1))
@@ -219,7 +255,7 @@ class Arrival:
         places = list(zip(repeat(ledger_id), entry_ids))
         if (
             permits.at_broker < count
-            or self.start is not None
+            or self._filtering
             or (sent_in_epoch is not None and sent_in_epoch < epoch)
             or not tracker.entries.keys().isdisjoint(places)
             or tracker.covers((ledger_id, min(entry_ids)))
@@ -236,11 +272,14 @@ class Arrival:
 
         For the sake of a message in chunks the broker may begin further back (`MessageId.first_chunk`)."""
         start = self.start
-        if start is None:
+        if start is None or not self._filtering:
             return False
         if start[:2] == place:
-            return start.batch_index < 0 and not self._start_inclusive
-        return start.first_chunk is not None and place < start[:2]
+            return start.batch_index < 0 and not self.inclusive
+        if start[:2] < place:
+            self._filtering = False
+            return False
+        return start.first_chunk is not None
 
     def _batch(
         self,
@@ -271,14 +310,14 @@ class Arrival:
     def _without_skipped(self, batch: Batch, place: Place, size: int, bits: int) -> int:
         """`bits` without the messages that are not for the application (CONS-33)."""
         start = self.start
-        if start is None:
+        if start is None or not self._filtering:
             skipped = 0
         elif start[:2] != place:
             skipped = size if self._is_before_start(place) else 0
         elif start.batch_index < 0:
-            skipped = size if self._resumed else 0
+            skipped = size if self.resumed else 0
         else:
-            skipped = start.batch_index + (not self._start_inclusive)
+            skipped = start.batch_index + (not self.inclusive)
         if skipped:
             kept = bits >> skipped << skipped
             self.counters.before_start += (bits ^ kept).bit_count()
@@ -293,11 +332,13 @@ class Arrival:
 
     def _finished(self, place: Place) -> None:
         """Nothing of the entry is for the application: acknowledge it with the others."""
+        self._pass(place)
         if self._tracker.entry(place):
             self._acknowledger.something_waits()
 
     def _discard(self, place: Place, cost: int, validation_error: int) -> None:
         self.counters.discarded += max(cost, 1)
+        self._pass(place)
         self._acknowledger.discard(place, validation_error)
         self._permits.give_back(cost)
 

@@ -39,6 +39,7 @@ from .partition import PartitionStatistics
 from .partitions import PartitionedProducer
 from .partitions_request import PartitionsRequest
 from .pool import Pool
+from .position_commands import PositionCommands
 from .producer import Producer
 from .requests import Requests
 from .services import ClientContext, Services
@@ -53,7 +54,7 @@ if TYPE_CHECKING:
     Acknowledgeable = Message | MessageId
 
 
-class Client:
+class Client(PositionCommands):
     """One client. `now`: nanoseconds; `seed`: any whole number; the same seed and inputs give the same
     outputs."""
 

@@ -50,8 +50,10 @@ from .outputs import (
     RequestFailed,
     Undecryptable,
 )
+from .positions import Positions
 from .receiving import receiving
 from .redelivery import Redelivery
+from .seeking import SeekTarget, Target
 from .services import ClientContext, Services
 from .unacknowledged import AcknowledgementTimeout
 from .verdicts import Acknowledgeable, Verdicts
@@ -136,9 +138,20 @@ class Consumer:
             self._cannot_decrypt,
             self._chunks,
             counters,
+            durable=spec.durable,
         )
-        if not spec.durable and has_memory:
-            self._arrival.start_at(spec.start_message_id, spec.start_message_id_inclusive)
+        self._positions = Positions(
+            context,
+            services,
+            wire_id,
+            spec,
+            self._source,
+            emit,
+            self._arrival,
+            self._queue,
+            self._forget,
+            self._grant,
+        )
         self._redelivery = Redelivery(
             context,
             wire_id,
@@ -254,9 +267,33 @@ class Consumer:
             lambda error: self._answer(RequestFailed(request, error)),
         )
 
+    def check_seek(self, target: SeekTarget) -> Target:
+        """What an application may say as a place in this topic. Raises `LocalProtocolError` for anything
+        else."""
+        self._verdicts.check_open()
+        return self._positions.check(target)
+
+    def seek(self, request: int, target: Target, inclusive: bool) -> None:
+        """Go there: `RequestDone(request)` when nothing from before is handed out any more (SEEK-01)."""
+        self._positions.seek(request, target, inclusive)
+
+    def check_last_message(self) -> None:
+        """Raise where there is no such thing as a last message."""
+        self._verdicts.check_open()
+        self._positions.check_memory()
+
+    def last_message_id(self, request: int) -> None:
+        """`RequestDone(request, id)`; entry -1 where the topic holds none."""
+        self._positions.last_message_id(request)
+
+    def has_message_available(self, request: int) -> None:
+        """`RequestDone(request, bool)`: whether there is a message after those handed out."""
+        self._positions.has_message_available(request)
+
     def forget_request(self, request: int) -> None:
-        """Nobody wants the outcome of this flush or unsubscribe any more; it happens all the same."""
+        """Nobody wants the outcome of this request any more; it happens all the same."""
         self._acknowledger.forget(request)
+        self._positions.forget_request(request)
         self._unsubscribing.discard(request)
 
     def close(self) -> None:
@@ -278,11 +315,6 @@ class Consumer:
         """SUBSCRIBE. What is queued comes again, so it goes (CONS-09); a subscription that is not durable
         goes on behind what was handed out (CONS-16)."""
         spec = self.spec
-        if not spec.durable and self.topic.persistent:
-            resume_after = self._queue.resume_after()
-            if resume_after is not None:
-                self._arrival.resume_after(resume_after)
-        self._queue.clear()
         self._active_early = None
         command = proto.CommandSubscribe(
             topic=self._source.topic,
@@ -304,16 +336,8 @@ class Consumer:
             command.replicate_subscription_state = True
         if spec.key_shared is not None:
             command.keySharedMeta.CopyFrom(_key_shared_meta(spec.key_shared))
-        start = self._arrival.start
-        if start is not None:
-            begin = start if start.first_chunk is None else MessageId(*start.first_chunk)
-            command.start_message_id.CopyFrom(
-                proto.MessageIdData(
-                    ledgerId=begin.ledger_id & _UINT64,
-                    entryId=begin.entry_id & _UINT64,
-                    batch_index=begin.batch_index,
-                )
-            )
+        self._positions.prepare(command)
+        self._queue.clear()
         return encode_command(_Command.SUBSCRIBE, command)
 
     def has_to_wait(self, reply: Any) -> bool:
@@ -327,7 +351,7 @@ class Consumer:
             self._acknowledger.moved()
         self._redelivery.attach(connection)
         self._acknowledger.attach(connection)
-        self.permits.attach(lambda permits: connection.write(encode_flow(self.wire_id, permits)))
+        self._positions.attach(connection)
         if self._ready:
             self._emit(Attached(self.handle))
         else:
@@ -342,17 +366,20 @@ class Consumer:
     def on_detached(self, cause: PulsarError) -> None:
         """The queue stays for now: until the next connection is open, the application may go on with it."""
         self._connection = None
+        self._end_of_topic = False  # where it still is, the broker says so again
         if self.spec.durable:  # else what lies before the place to go on at does not come again
             self._chunks.clear()
         self._active = None
         self._redelivery.detach()
         self._acknowledger.detach(cause)
+        self._positions.detach()
         self.permits.detach()
         self._emit(Detached(self.handle, cause))
 
     def on_failed(self, error: PulsarError) -> None:
         self._stop()
         self._acknowledger.end(error)
+        self._positions.end(error)
         if self._ready:
             self._emit(Closed(self.handle, error))
         else:
@@ -368,6 +395,7 @@ class Consumer:
         self._stop()
         closed = ClosedError(f"the consumer on {self._source.topic} was closed")
         self._acknowledger.end(closed)
+        self._positions.end(closed)
         if self._ready:
             self._emit(Closed(self.handle, None))
         else:  # somebody may wait for it to be ready
@@ -390,6 +418,21 @@ class Consumer:
         if not self._end_of_topic:
             self._end_of_topic = True
             self._emit(EndOfTopic(self.handle))
+
+    # --- positions ---------------------------------------------------------------------------------
+
+    def _grant(self) -> None:
+        """Attached where it is to be: messages may come."""
+        connection = self._connection
+        assert connection is not None
+        self.permits.attach(lambda permits: connection.write(encode_flow(self.wire_id, permits)))
+
+    def _forget(self) -> None:
+        """The subscription was moved by a seek: nothing of what is known here counts any more (SEEK-06)."""
+        self._acknowledger.drop()
+        self._redelivery.drop()
+        self._chunks.clear()
+        self._end_of_topic = False
 
     # --- inside ------------------------------------------------------------------------------------
 

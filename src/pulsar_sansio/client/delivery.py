@@ -259,6 +259,17 @@ class DeliveryQueue:
         """Messages that `take` would give."""
         return self._waiting + length_hint(self._left)
 
+    @property
+    def last_handed_out(self) -> Place | None:
+        """The entry of the message handed out last; while nothing waits, all of it was. None where nothing
+        was, or where that does not count any more."""
+        return None if self._last_entry is None else self._last_entry.place
+
+    def forget(self) -> None:
+        """The subscription was moved: drop everything, and where it has been."""
+        self.clear()
+        self._last_entry = None
+
     def resume_after(self) -> MessageId | None:
         """The id after which everything is still to be handed out, None where nothing ever arrived.
 

@@ -129,6 +129,10 @@ class Redelivery:
         """Whether it has to be told of every entry that is acknowledged."""
         return self._timeout is not None
 
+    def drop(self) -> None:
+        """The subscription was moved: it is not known any more what there is to ask for."""
+        self._forget()
+
     # --- asking ----------------------------------------------------------------------------------
 
     def negative_acknowledge(self, places: Mapping[Place, int]) -> None:

@@ -58,7 +58,8 @@ class ConsumerSpec:
     `initial_position`: used when the subscription does not exist yet.
     `durable`: False makes a subscription that vanishes with its last consumer.
     `start_message_id`: where a non-durable subscription begins; the message itself is skipped unless
-    `start_message_id_inclusive`.
+    `start_message_id_inclusive`. `start_message_rollback`: instead of an id, seconds: it begins with
+    the first message published since so long ago; the broker counts whole ones.
     `priority_level`: 0 is served first (Shared and Failover).
     `properties`: what the broker shows of the consumer beside its name.
     `subscription_properties`: what the broker keeps with the subscription, if it comes into being now.
@@ -99,6 +100,7 @@ class ConsumerSpec:
     durable: bool = True
     start_message_id: MessageId | None = None
     start_message_id_inclusive: bool = False
+    start_message_rollback: float = 0.0
     priority_level: int = 0
     properties: Mapping[str, str] = field(default_factory=dict)
     subscription_properties: Mapping[str, str] = field(default_factory=dict)
@@ -144,6 +146,11 @@ class ConsumerSpec:
         if self.durable and self.start_message_id is not None:
             raise InvalidConfiguration(
                 "start_message_id: only with durable=False; a durable subscription has its cursor"
+            )
+        duration("start_message_rollback", self.start_message_rollback)
+        if self.start_message_rollback and (self.durable or self.start_message_id is not None):
+            raise InvalidConfiguration(
+                "start_message_rollback: only with durable=False, and without start_message_id"
             )
         integer("priority_level", self.priority_level, 0, 2**31 - 1)
         integer("max_pending_chunked_messages", self.max_pending_chunked_messages, 1, 10_000)

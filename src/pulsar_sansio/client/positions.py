@@ -1,0 +1,283 @@
+"""`Positions`: where in its topic a consumer is: where it began or was moved to, and whether there is more.
+
+What a subscription that is not durable has to know, because its broker forgets it with the connection: after
+which message it goes on (rules CONS-16, READER-03). It begins where the application said; where that is only
+known to the broker (the end of the topic, a publish time), the broker is asked for the place as soon as it is
+there, so that nothing that was published since is passed over should the connection be lost before the first
+message came.
+
+Whether there are more messages is told by comparing the last one of the topic with the last one that was
+handed out or found to be of no use, and where neither is, with the place it began at.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from ..model.config import ConsumerSpec, seconds_to_ns
+from ..model.errors import LocalProtocolError, PulsarError
+from ..model.message import Source
+from ..model.message_id import EARLIEST, LATEST, MessageId
+from ..wire import proto
+from .acks import Place
+from .arrival import Arrival
+from .connection import Connection
+from .delivery import DeliveryQueue
+from .last_message import LastMessage, LastPosition, Question
+from .outputs import Output, RequestDone, RequestFailed
+from .seeking import SEEK_VERSION, Seeking, SeekTarget, Target, check_target
+from .services import ClientContext, Services
+
+_UINT64 = 2**64 - 1
+
+
+class Positions:
+    """Of one consumer. `forget()`: what is here is from before a seek. `go_on()`: permits may be granted."""
+
+    __slots__ = (
+        "_arrival",
+        "_connection",
+        "_context",
+        "_durable",
+        "_emit",
+        "_first_attached",
+        "_forget",
+        "_go_on",
+        "_held",
+        "_last",
+        "_known_last",
+        "_question",
+        "_queue",
+        "_requests",
+        "_rollback",
+        "_seeking",
+        "_source",
+        "_sought_time",
+        "_to_last",
+        "_unknown",
+    )
+
+    def __init__(
+        self,
+        context: ClientContext,
+        services: Services,
+        wire_id: int,
+        spec: ConsumerSpec,
+        source: Source,
+        emit: Callable[[Output], None],
+        arrival: Arrival,
+        queue: DeliveryQueue,
+        forget: Callable[[], None],
+        go_on: Callable[[], None],
+    ) -> None:
+        self._context = context
+        self._emit = emit
+        self._source = source
+        self._arrival = arrival
+        self._queue = queue
+        self._forget = forget
+        self._go_on = go_on
+        self._last = LastMessage(context, services, wire_id, source.partition)
+        self._connection: Connection | None = None
+        self._held = False
+        """Attached, and `go_on` is still to come."""
+        self._requests: set[int] = set()
+        """Questions of the application that have no answer yet."""
+        self._known_last: Place = EARLIEST[:2]
+        """The last message of the topic when the broker was asked last."""
+        persistent = source.topic.startswith("persistent://")
+        self._durable = spec.durable or not persistent
+        """Whether the broker keeps the place, or there is none."""
+        self._seeking = Seeking(context, services, wire_id, self._durable, emit, self._moved, self._idle)
+        self._rollback = 0
+        """Nanoseconds before it was attached first, where it begins so; it still matters."""
+        self._first_attached: int | None = None
+        self._sought_time: int | None = None
+        """Where it was moved by time, and where that is is not known."""
+        self._to_last = False
+        """To begin with the last message of the topic, whichever that is."""
+        self._unknown = False
+        """The broker has put it somewhere, and where that is is not known here."""
+        self._question: Question | None = None
+        """The broker is asked where."""
+        if not self._durable:
+            start = spec.start_message_id
+            self._rollback = seconds_to_ns(spec.start_message_rollback)
+            arrival.start_at(EARLIEST if self._rollback else start, spec.start_message_id_inclusive)
+            self._unknown = start is None or start == LATEST
+            self._to_last = start == LATEST and spec.start_message_id_inclusive
+
+    # --- the application's commands --------------------------------------------------------------
+
+    def check(self, target: SeekTarget) -> Target:
+        """See `check_target`."""
+        return check_target(target, self._source)
+
+    def seek(self, request: int | None, target: Target, inclusive: bool) -> None:
+        """See `Seeking.seek`."""
+        self._seeking.seek(request, target, inclusive)
+        if self._seeking.current is not None:
+            self._last.detach()
+
+    def check_memory(self) -> None:
+        """Raise `LocalProtocolError` where no message is ever the last."""
+        if not self._source.topic.startswith("persistent://"):
+            raise LocalProtocolError(f"{self._source.topic} is not persistent: it has no last message")
+
+    def last_message_id(self, request: int) -> None:
+        """`RequestDone(request, id)`; entry -1 where the topic is empty."""
+        self._requests.add(request)
+        self._last.ask(
+            lambda answer: self._settle(RequestDone(request, answer.last)),
+            lambda error: self._settle(RequestFailed(request, error)),
+        )
+
+    def has_message_available(self, request: int) -> None:
+        """`RequestDone(request, whether there is a message that was not handed out)`."""
+        reached = self._reached()
+        if self._seeking.current is None and (
+            self._queue.available or (reached is not None and self._known_last > reached)
+        ):
+            self._emit(RequestDone(request, True))
+            return
+        self._requests.add(request)
+
+        def answered(answer: LastPosition) -> None:
+            self._known_last = answer.last[:2]
+            self._settle(RequestDone(request, self._is_more(answer)))
+
+        self._last.ask(answered, lambda error: self._settle(RequestFailed(request, error)))
+
+    def forget_request(self, request: int) -> None:
+        """Nobody wants its outcome any more."""
+        self._requests.discard(request)
+        self._seeking.forget(request)
+
+    # --- attachment ------------------------------------------------------------------------------
+
+    def prepare(self, command: proto.CommandSubscribe) -> None:
+        """Say in SUBSCRIBE where to begin; what is queued will come again."""
+        if self._queue.available:
+            self._arrival.passed = None
+        if self._durable:
+            return
+        resume_after = self._queue.resume_after()
+        if resume_after is not None:
+            self._arrival.resume_after(resume_after)
+            self._known()
+        start = self._arrival.start
+        if start is not None:
+            ledger_id, entry_id = start.first_chunk or start[:2]
+            command.start_message_id.ledgerId = ledger_id & _UINT64
+            command.start_message_id.entryId = entry_id & _UINT64
+            command.start_message_id.batch_index = -1 if start.first_chunk else start.batch_index
+        if self._rollback:
+            now = self._context.now
+            since = 0 if self._first_attached is None else now - self._first_attached
+            command.start_message_rollback_duration_sec = -(-(self._rollback + since) // 1_000_000_000)
+
+    def attach(self, connection: Connection) -> None:
+        """Subscribed. `go_on` follows, now or when what is to be sought is found."""
+        self._connection = connection
+        self._held = True
+        if self._first_attached is None:
+            self._first_attached = self._context.now
+        sought = self._sought_time
+        if sought is not None and self._seeking.current is None:
+            # What the SEEK has moved is gone with the connection, or with the topic's broker.
+            self._seeking.seek(None, sought, False)
+        self._seeking.attach(connection)
+
+    def detach(self) -> None:
+        self._connection = None
+        self._held = False
+        self._seeking.detach()
+        self._last.detach()
+
+    def end(self, error: PulsarError) -> None:
+        """The consumer is gone."""
+        self._connection = None
+        self._seeking.end(error)
+        self._last.end(error)
+
+    # --- inside ----------------------------------------------------------------------------------
+
+    def _idle(self) -> None:
+        """Nothing is being sought."""
+        connection = self._connection
+        assert connection is not None
+        if self._held:
+            self._held = False
+            self._go_on()
+        self._last.attach(connection)
+        knows = connection.protocol_version >= SEEK_VERSION
+        if (self._unknown or self._rollback) and self._question is None and knows:
+            self._question = self._last.ask(self._found_out, self._not_found_out)
+
+    def _moved(self, target: Target, inclusive: bool) -> None:
+        self._forget()
+        self._arrival.forget()
+        self._queue.forget()
+        self._known()
+        self._known_last = EARLIEST[:2]
+        if isinstance(target, MessageId):
+            self._arrival.start_at(target, inclusive)
+            self._unknown = target == LATEST and not self._durable
+        elif not self._durable:
+            self._arrival.start_at(EARLIEST, True)
+            self._unknown = True
+            self._sought_time = target
+
+    def _known(self) -> None:
+        """From now on it is known where to go on."""
+        self._unknown = self._to_last = False
+        self._rollback = 0
+        self._sought_time = None
+        if self._question is not None:
+            self._last.withdraw(self._question)
+            self._question = None
+
+    def _found_out(self, answer: LastPosition) -> None:
+        """Where the cursor is: everything after that is still to come, unless something has come already."""
+        self._question = None
+        if self._reached() is not None or self._queue.available or answer.mark_delete is None:
+            return
+        to_last = self._to_last and answer.last.entry_id >= 0 and answer.mark_delete >= answer.last[:2]
+        self._known()
+        if to_last:
+            self.seek(None, answer.last, True)
+        else:
+            self._arrival.resume_after(MessageId(*answer.mark_delete, self._source.partition))
+
+    def _not_found_out(self, _error: PulsarError) -> None:
+        self._question = None
+
+    def _reached(self) -> Place | None:
+        """The furthest entry that was handed out, or of which nothing is to be handed out."""
+        passed, handed_out = self._arrival.passed, self._queue.last_handed_out
+        return passed if handed_out is None else handed_out if passed is None else max(passed, handed_out)
+
+    def _is_more(self, answer: LastPosition) -> bool:
+        """Whether the topic's last message is still to come."""
+        if self._queue.available:
+            return True
+        last = answer.last
+        if last.entry_id < 0:
+            return False
+        reached = self._reached()
+        if reached is not None:
+            return last[:2] > reached
+        start = self._arrival.start
+        if start is None or self._unknown or self._rollback:
+            if answer.mark_delete is None:  # a broker that does not say
+                return start != LATEST
+            return answer.mark_delete < last[:2]
+        if self._arrival.resumed and start.batch_index < 0:
+            return last[:2] > start[:2]
+        # An id without index is before all messages of its batch.
+        begin, end = (*start[:2], start.batch_index), (*last[:2], last.batch_index)
+        return end >= begin if self._arrival.inclusive else end > begin
+
+    def _settle(self, outcome: Any) -> None:
+        if outcome.request in self._requests:
+            self._requests.discard(outcome.request)
+            self._emit(outcome)

@@ -1,0 +1,279 @@
+"""`Seeking`: moving a consumer's subscription to another place in its topic (rules SEEK-01 to SEEK-06).
+
+The broker answers a SEEK by closing every consumer of the subscription, moving the cursor, and then saying
+SUCCESS; the consumer comes back by its usual way. A seek is done when both have happened: the answer came and
+the consumer is attached again. Which of them comes first is the broker's affair, and so is how long it takes:
+
+* An answer counts for the attachment that the SEEK was sent on. Where that one has been replaced by another
+  before the answer came (the connection was lost, the topic was moved, the close overtook the answer), nobody
+  can tell what was delivered since, and the SEEK is sent again.
+* On a new attachment the SEEK goes before any permit, so that nothing comes from where the cursor is now.
+* From the answer on, nothing from before the seek is handed out: the consumer forgets what it has (`moved`).
+
+Seeks are done one after the other, in the order in which they were asked for. It refuses to know what the
+consumer has to forget.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from ..model.errors import (
+    BrokerError,
+    ConnectionLost,
+    LocalProtocolError,
+    PulsarError,
+    TimedOut,
+    UnsupportedVersion,
+)
+from ..model.message import Message, Source
+from ..model.message_id import LATEST, MessageId
+from ..wire import encode_command, proto, words_from_bits
+from .connection import Connection
+from .outputs import Output, RequestDone, RequestFailed
+from .services import ClientContext, Services
+
+Target = MessageId | int
+"""A place: of a message, or (milliseconds since 1970) of the first message published then or later."""
+
+SeekTarget = Target | Message | Callable[[str], Target | Message]
+"""What an application may say: a function is given the topic's full name."""
+
+SEEK_VERSION = 12
+"""Protocol version from which a broker knows SEEK and GET_LAST_MESSAGE_ID."""
+
+_UINT64 = 2**64 - 1
+_SEEK = proto.BaseCommand.SEEK
+
+
+def check_target(target: SeekTarget, source: Source) -> Target:
+    """What an application said as a place in that topic. Raises `LocalProtocolError` for anything else."""
+    if not source.topic.startswith("persistent://"):
+        raise LocalProtocolError(f"seek on {source.topic}: it is not persistent, and has no place to go to")
+    if callable(target):
+        target = target(source.topic)
+    if isinstance(target, Message):
+        if target.entry.source != source:
+            raise LocalProtocolError(
+                f"seek on {source.topic} to message {target.message_id} of {target.topic}"
+            )
+        return target.message_id
+    if isinstance(target, MessageId):
+        if target.partition >= 0 and target.partition != source.partition:
+            raise LocalProtocolError(
+                f"seek on {source.topic} to {target}: it is of partition {target.partition}"
+            )
+        return target
+    if isinstance(target, bool) or not isinstance(target, int) or not 0 <= target < 2**63:
+        raise LocalProtocolError(
+            f"seek: a message, its id, or milliseconds since 1970 as a whole number, not {target!r}"
+        )
+    return target
+
+
+@dataclass(slots=True)
+class Seek:
+    """One that was asked for. `request`: None where the client itself wants it."""
+
+    request: int | None
+    target: Target
+    inclusive: bool
+    deadline: int
+
+
+class Seeking:
+    """Seeks of one consumer.
+
+    `durable`: whether the place outlives the connection. `moved(target, inclusive)`: the broker has moved the
+    cursor; what is here is from before. `idle()`: attached, and nothing is to be sought (any more).
+    """
+
+    __slots__ = (
+        "_answered",
+        "_connection",
+        "_context",
+        "_durable",
+        "_emit",
+        "_idle",
+        "_last_error",
+        "_moved",
+        "_pending",
+        "_services",
+        "_slot",
+        "_wire_id",
+        "current",
+        "sent_on",
+        "waiting",
+    )
+
+    def __init__(
+        self,
+        context: ClientContext,
+        services: Services,
+        wire_id: int,
+        durable: bool,
+        emit: Callable[[Output], None],
+        moved: Callable[[Target, bool], None],
+        idle: Callable[[], None],
+    ) -> None:
+        self._context = context
+        self._services = services
+        self._wire_id = wire_id
+        self._durable = durable
+        self._emit = emit
+        self._moved = moved
+        self._idle = idle
+        self._slot = context.deadlines.slot(self._timed_out)
+        self.current: Seek | None = None
+        self.waiting: deque[Seek] = deque()
+        self._connection: Connection | None = None
+        """While attached."""
+        self._pending: tuple[Connection, int] | None = None
+        """The SEEK that has no answer yet."""
+        self.sent_on: Connection | None = None
+        """Where the last one was sent."""
+        self._answered = False
+        """The broker has done it."""
+        self._last_error: PulsarError | None = None
+
+    def seek(self, request: int | None, target: Target, inclusive: bool) -> None:
+        """Go there, after the seeks that are under way. `RequestDone` or `RequestFailed` follows."""
+        deadline = self._context.now + self._services.durations.operation_timeout
+        self.waiting.append(Seek(request, target, inclusive, deadline))
+        if self.current is None:
+            self._begin()
+
+    def forget(self, request: int) -> None:
+        """Nobody wants to know what becomes of it any more; it happens all the same."""
+        for seek in [self.current, *self.waiting]:
+            if seek is not None and seek.request == request:
+                seek.request = None
+
+    # --- attachment ------------------------------------------------------------------------------
+
+    def attach(self, connection: Connection) -> None:
+        """Attached again. `idle` follows, at once or when what is to be sought is found."""
+        self._connection = connection
+        if self.current is None:
+            self._idle()
+        elif self._answered and (self._durable or connection is self.sent_on):
+            self._finish(None)
+        else:
+            self._send(connection)
+
+    def detach(self) -> None:
+        self._connection = None
+
+    def end(self, error: PulsarError) -> None:
+        """The consumer is gone: whoever still waits is told."""
+        self._connection = None
+        self._cancel()
+        self._slot.clear()
+        while self.current is not None:
+            self._settle(self.current, error)
+            self.current = self.waiting.popleft() if self.waiting else None
+
+    # --- inside ----------------------------------------------------------------------------------
+
+    def _begin(self) -> None:
+        """With the first of those that wait."""
+        self.current = seek = self.waiting.popleft()
+        self._answered = False
+        self._last_error = None
+        self._slot.set(seek.deadline)
+        if self._connection is not None:
+            self._send(self._connection)
+
+    def _send(self, connection: Connection) -> None:
+        seek = self.current
+        assert seek is not None
+        self._cancel()
+        self.sent_on = connection
+        if connection.protocol_version < SEEK_VERSION:
+            self._finish(
+                UnsupportedVersion(f"seek: the broker speaks protocol {connection.protocol_version}")
+            )
+            return
+        request_id = self._services.requests.send(
+            connection,
+            lambda request_id: encode_command(_SEEK, _command(self._wire_id, request_id, seek.target)),
+            self._succeeded,
+            self._refused,
+        )
+        self._pending = connection, request_id
+
+    def _succeeded(self, _reply: Any) -> None:
+        seek = self.current
+        assert seek is not None
+        self._pending = None
+        self._answered = True
+        self._moved(seek.target, seek.inclusive)
+        if self._connection is not None:  # a broker that does so without closing its consumers
+            self._finish(None)
+
+    def _refused(self, error: PulsarError) -> None:
+        """A SEEK may come too late for a consumer that the broker has closed for another reason. Then, as
+        where the connection was lost, it is for the next attachment to try."""
+        self._pending = None
+        too_late = self._connection is None and isinstance(error, BrokerError) and error.retryable
+        if isinstance(error, ConnectionLost) or too_late:
+            self._last_error = error
+        else:
+            self._finish(error)
+
+    def _timed_out(self) -> None:
+        last = self._last_error
+        seconds = self._services.config.operation_timeout
+        state = (
+            "the position was moved, but the consumer has not come back" if self._answered else "no answer"
+        )
+        why = f"; the last attempt: {last}" if last is not None else ""
+        error = TimedOut(f"seek was not done within {seconds:g} s: {state}{why}")
+        error.__cause__ = last
+        self._finish(error)
+
+    def _finish(self, error: PulsarError | None) -> None:
+        """The present one is over; on with the next."""
+        seek = self.current
+        assert seek is not None
+        self._cancel()
+        self._slot.clear()
+        self.current = None
+        self._settle(seek, error)
+        if self.waiting:
+            self._begin()
+        elif self._connection is not None:
+            self._idle()
+
+    def _settle(self, seek: Seek, error: PulsarError | None) -> None:
+        if seek.request is not None:
+            self._emit(
+                RequestDone(seek.request, None) if error is None else RequestFailed(seek.request, error)
+            )
+
+    def _cancel(self) -> None:
+        if self._pending is not None:
+            self._services.requests.cancel(*self._pending)
+            self._pending = None
+
+
+def _command(wire_id: int, request_id: int, target: Target) -> proto.CommandSeek:
+    """SEEK. The broker begins with the whole entry, or with its first chunk; of a batch it may leave out what
+    is before the message, if it keeps track of that. The rest is left out on arrival."""
+    command = proto.CommandSeek(consumer_id=wire_id, request_id=request_id)
+    if isinstance(target, int):
+        command.message_publish_time = target
+        return command
+    ledger_id, entry_id = target.first_chunk or target[:2]
+    command.message_id.ledgerId = ledger_id & _UINT64
+    command.message_id.entryId = entry_id & _UINT64
+    if 0 <= target.batch_index < target.batch_size:
+        bits = (1 << target.batch_size) - (1 << target.batch_index)
+        command.message_id.ack_set.extend(words_from_bits(bits))
+    return command
+
+
+def begins_at_place(target: Target) -> bool:
+    """Whether what comes after it can be told without asking the broker where it has gone."""
+    return isinstance(target, MessageId) and target != LATEST
