@@ -38,6 +38,7 @@ FREE = {
     "client_version",
     "server_version",
     "publish_time",
+    "message_publish_time",
     "deliver_at_time",
     "brokerServiceUrl",
     "brokerServiceUrlTls",

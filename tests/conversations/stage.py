@@ -8,6 +8,7 @@ from pulsar_sansio.broker import Broker, BrokerConfig, MemoryStore
 from pulsar_sansio.broker import outputs as broker_outputs
 from pulsar_sansio.client import outputs
 from pulsar_sansio.client.client import Client
+from pulsar_sansio.client.seeking import SeekTarget
 from pulsar_sansio.model.config import ClientConfig, ConsumerSpec, OutgoingMessage, ProducerSpec
 from pulsar_sansio.model.errors import PulsarError
 from pulsar_sansio.model.message import Message
@@ -276,6 +277,14 @@ class PlayedConsumer:
     def redeliver_unacknowledged(self) -> None:
         self.stage.client.redeliver_unacknowledged(self.stage.now, self.handle)
         self.stage.pump()
+
+    def seek(self, target: SeekTarget) -> None:
+        self.stage.request(self.stage.client.seek(self.stage.now, self.handle, target))
+
+    def last_message_id(self) -> MessageId:
+        message_id = self.stage.request(self.stage.client.last_message_id(self.stage.now, self.handle))
+        assert isinstance(message_id, MessageId)
+        return message_id
 
     def unsubscribe(self) -> None:
         self.stage.request(self.stage.client.unsubscribe(self.stage.now, self.handle))

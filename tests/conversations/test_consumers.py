@@ -4,6 +4,7 @@ import pytest
 
 from pulsar_sansio.model.config import BatchingPolicy, KeySharedPolicy, OutgoingMessage, SubscriptionType
 from pulsar_sansio.model.errors import ConsumerBusy, TopicTerminated
+from pulsar_sansio.model.message_id import EARLIEST, LATEST
 
 from .scenarios import CONSUMER, SHARED, Scenario, both, collector, play
 from .stage import PlayedConsumer, PlayedProducer, Stage
@@ -221,6 +222,33 @@ def terminate(stage: Stage, topic: str) -> None:
         producer.send(b"x")
     consumer.take_and_acknowledge(2)
     stage.sleep(0.2)
+    consumer.close()
+    producer.close()
+
+
+@scenario
+def seek(stage: Stage, topic: str) -> None:
+    with both(stage, topic) as (producer, consumer):
+        producer.send_all(0, 6)
+        third = None
+        for number in range(6):
+            message = consumer.receive()
+            third = message.message_id if number == 2 else third
+            consumer.acknowledge(message)
+        assert third is not None
+        for target in (third, EARLIEST, stage.wall_time() - 3_600_000):
+            consumer.seek(target)
+            consumer.receive()
+        consumer.seek(LATEST)
+
+
+@scenario
+def last_message_id(stage: Stage, topic: str) -> None:
+    producer = stage.producer(topic, batching=BatchingPolicy(4, 128 * 1024, 1.0))
+    consumer = stage.consumer(topic, **CONSUMER)
+    assert consumer.last_message_id()[:2] == (-1, -1)
+    producer.send_all(0, 4)
+    assert consumer.last_message_id().batch_index == 3
     consumer.close()
     producer.close()
 

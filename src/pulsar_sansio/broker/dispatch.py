@@ -170,6 +170,11 @@ class SingleActive:
                 proto.CommandActiveConsumerChange(consumer_id=consumer.id, is_active=consumer is self.active),
             )
 
+    def disconnect_active(self) -> None:
+        """Tell the active consumer to reconnect; the others have nothing that could be outdated."""
+        if self.active is not None:
+            self.active.connection.close_consumer(self.active)
+
     # --- what -----------------------------------------------------------------------------------------
 
     def rewind(self) -> None:

@@ -306,12 +306,16 @@ class Subscription:
     # --- moving and ending ----------------------------------------------------------------------------
 
     def seek(self, mark_delete: int, first_remaining: int | None) -> None:
-        """Disconnect everybody and begin after `mark_delete`.
+        """Disconnect whoever is being served (seen with a real broker: of a Failover subscription only the
+        active consumer), and begin after `mark_delete`.
 
         Of the first entry only the messages of the bits in `first_remaining` are delivered; None is all.
         """
         self.fenced = True
-        self.disconnect_all()
+        if isinstance(self.dispatcher, SingleActive):
+            self.dispatcher.disconnect_active()
+        else:
+            self.disconnect_all()
         log = self.topic.log
         self.cursor.reset(mark_delete)
         offset = mark_delete + 1
