@@ -20,6 +20,7 @@ from trio.lowlevel import enable_ki_protection
 from pulsar_sansio import (
     ArrivalCounters,
     ConsumerSpec,
+    InvalidConfiguration,
     Message,
     MessageId,
     Messages,
@@ -30,6 +31,7 @@ from pulsar_sansio import client_outputs as outputs
 
 from .endpoint import TURN, Endpoint
 from .position import Position, core_position
+from .running import Handler, Run
 
 if TYPE_CHECKING:
     from .driver import Driver
@@ -62,13 +64,17 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message]):
         self._take: Callable[..., Messages] = self._machine.take
         self._acknowledge: Callable[..., bool] = self._machine.acknowledger(handle)
         self._arrivals = self._machine.arrivals(handle)
+        self._machine.let_judge(handle, self)
         self._arrived = trio.lowlevel.ParkingLot()
+        self._listening = False
+        """Whether `run` gets all messages."""
         self._end_of_topic = False
         self._one_by_one = spec.acknowledgement_timeout > 0
         """Every message is handed out at a moment of its own, from which its time runs."""
         self.subscription = spec.subscription
         self.active: bool | None = None
         """Failover only: whether this is the consumer that gets the messages; None until the broker says."""
+        self._active_changed = trio.lowlevel.ParkingLot()
 
     # --- receiving --------------------------------------------------------------------------------------
 
@@ -80,12 +86,16 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message]):
         `ResourceClosed` or `ResourceBroken` when the consumer is.
         """
         message = next(self._at_hand, None)
-        return await self._receive_waiting() if message is None else message
+        if message is None:
+            self._check_not_listening()
+            return await self._receive_waiting()
+        return message
 
     @enable_ki_protection
     async def __anext__(self) -> Message:
         message = next(self._at_hand, None)
         if message is None:
+            self._check_not_listening()
             try:
                 return await self._receive_waiting()
             except trio.EndOfChannel:
@@ -95,6 +105,7 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message]):
     @enable_ki_protection
     def receive_nowait(self) -> Message:
         """The next message; raises `trio.WouldBlock` where none has arrived, and what `receive` raises."""
+        self._check_not_listening()
         message = self._next()
         if message is None:
             if self._end_of_topic:
@@ -109,6 +120,7 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message]):
 
         Raises what `receive` raises.
         """
+        self._check_not_listening()
         if self._turn <= 0:
             self._turn = TURN
             await trio.lowlevel.checkpoint()
@@ -137,14 +149,14 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message]):
             message = queue.receive()
         except Exception as error:
             raise self._driver.own_fault(error) from error.__cause__
-        if not self._one_by_one:
+        if not (self._one_by_one or self._listening):
             self._at_hand = queue.ready
         if self._outputs:
             self._driver.after_call()
         return message
 
     async def _receive_waiting(self) -> Message:
-        self._turn -= 1 if self._one_by_one else self._queue.run_length or 1
+        self._turn -= 1 if self._one_by_one or self._listening else self._queue.run_length or 1
         if self._turn <= 0:
             self._turn = TURN
             await trio.lowlevel.checkpoint()
@@ -174,6 +186,33 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message]):
                 self._queue.want()
                 if self._outputs:
                     self._driver.after_call()
+
+    def _check_not_listening(self) -> None:
+        if self._listening:
+            raise InvalidConfiguration("receive is not possible while run gets the messages of this consumer")
+
+    async def run(self, handler: Handler, *, concurrency: int = 1) -> None:
+        """Call `await handler(message)` for every message: acknowledged when it returns, given back when it
+        raises an `Exception`, which is logged. Until the topic ends.
+
+        `concurrency`: how many messages are handled at a time, 1 and more. On a key_shared subscription those
+        of one key are handled one after the other even so. When it is cancelled, what is being handled is
+        left as it is: not acknowledged, and delivered again when the consumer closes. Meanwhile `receive`
+        and its likes are refused (rule CONS-19), as is `run` while somebody receives: `InvalidConfiguration`.
+        Raises what `receive` and `acknowledge` raise.
+        """
+        if isinstance(concurrency, bool) or not isinstance(concurrency, int) or concurrency < 1:
+            raise InvalidConfiguration(f"concurrency: a whole number, 1 and more, not {concurrency!r}")
+        self._check_not_listening()
+        if self._arrived:
+            raise InvalidConfiguration("run is not possible while somebody waits in receive")
+        self._listening = True
+        self._at_hand = iter(())
+        try:
+            by_key = isinstance(self, KeySharedConsumer)
+            await Run(self, self._receive_waiting, handler, concurrency, by_key).run()
+        finally:
+            self._listening = False
 
     # --- acknowledging ----------------------------------------------------------------------------------
 
@@ -256,6 +295,7 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message]):
                 self._arrived.unpark()
             case outputs.ActiveChanged(_, active):
                 self.active = active
+                self._active_changed.unpark_all()
             case outputs.EndOfTopic():
                 self._end_of_topic = True
                 self._arrived.unpark_all()
@@ -284,6 +324,7 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message]):
         self._at_hand = iter(())
         self._take = self._acknowledge = self._refuse
         self._arrived.unpark_all()
+        self._active_changed.unpark_all()
 
     # --- facts about it ---------------------------------------------------------------------------------
 
@@ -316,6 +357,17 @@ class ExclusiveConsumer(_InOrderConsumer):
 
 class FailoverConsumer(_InOrderConsumer):
     """One of several, of which one at a time gets the messages: see `active`."""
+
+    async def active_changed(self) -> bool:
+        """Wait until the broker says again which consumer gets the messages: whether it is this one
+        (rule LSNR-05). Raises `ResourceClosed` or `ResourceBroken` when the consumer ends."""
+        if self._ended is None:
+            await self._active_changed.park()
+        else:
+            await trio.lowlevel.checkpoint()
+        if self._ended is not None:
+            self._refuse()
+        return bool(self.active)
 
 
 CONSUMER_TYPES: dict[SubscriptionType, type[Consumer]] = {

@@ -20,6 +20,7 @@ from typing import NamedTuple
 
 from ..model.errors import LocalProtocolError
 from ..model.message_id import MessageId
+from ..model.processing import Judge
 
 Place = tuple[int, int]
 """Ledger id and entry id."""
@@ -139,6 +140,7 @@ class AckTracker:
         "chunked",
         "entries",
         "index_acknowledgement",
+        "judge",
         "single",
     )
 
@@ -147,6 +149,8 @@ class AckTracker:
         self.single = EntryAcknowledgement(self)
         self.chunked = EntryAcknowledgement(self)
         """Likewise of all messages that came in chunks: several entries are to be acknowledged of each."""
+        self.judge: Judge | None = None
+        """Who gives verdicts on its messages for `Message.processing`."""
         self.entries: dict[Place, None] = {}
         """Whole entries that wait. The consumer adds to them by itself where that is all there is to do."""
         self._parts: dict[Place, BatchAcknowledgement] = {}

@@ -48,6 +48,7 @@ from .statistics import ProducerStatistics
 if TYPE_CHECKING:
     from ..model.message import Message
     from ..model.message_id import MessageId
+    from ..model.processing import Judge
     from .delivery import DeliveryQueue
     from .items import Messages
 
@@ -290,6 +291,14 @@ class Client(PositionCommands):
         """`acknowledge` of that consumer, likewise; says whether there may be outputs or an earlier
         deadline."""
         return self._consumer(self._context.now, consumer).acknowledge
+
+    def let_judge(self, consumer: int, judge: "Judge") -> None:
+        """`Message.processing()` of that consumer's messages gives its verdicts to `judge`, which is whoever
+        drives this client: an object with `acknowledge(message)` and `negative_acknowledge(message)`."""
+        machine = self._consumers.get(consumer)
+        if machine is None:
+            raise self._unknown("consumer", consumer)
+        machine.let_judge(judge)
 
     def note_time(self, now: int) -> None:
         """It is `now`. For who uses `receiver` and `acknowledger` for long without any other input."""

@@ -23,6 +23,7 @@ from ..model.errors import (
 )
 from ..model.message import Message, Source
 from ..model.message_id import MessageId
+from ..model.processing import Judge
 from ..model.service_url import Address
 from ..model.topic_name import TopicName
 from ..wire import AlikeEntries, MessageCommand, encode_command, encode_flow, proto
@@ -218,6 +219,10 @@ class Consumer:
     def available(self) -> int:
         """Messages that `take` would give now."""
         return self._queue.available
+
+    def let_judge(self, judge: Judge) -> None:
+        """`Message.processing` of what is received here gives its verdicts there."""
+        self._tracker.judge = judge
 
     def pause(self) -> None:
         """Ask the broker for nothing more until `resume`; what it was asked for may still come (FLOW-06)."""

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
 
 from .message_id import MessageId
+from .processing import Processing
 
 
 class MessageHeader(Protocol):
@@ -218,6 +219,17 @@ class Message:
     def redelivery_count(self) -> int:
         """How often the broker has delivered the entry before; it forgets when it restarts."""
         return self.entry.redelivery_count
+
+    def processing(self) -> Processing:
+        """`async with message.processing():` acknowledges the message when the block ends, and gives it back
+        (`negative_acknowledge`) when an exception leaves it; a block that is cancelled leaves it as it is: it
+        comes again when the consumer closes or reconnects, or after an acknowledgement timeout.
+
+        Raises `LocalProtocolError` for a message that does not know who gives verdicts on it: one out of a
+        pickle, or of a client that is driven by hand (see `Client.let_judge`).
+        """
+        tracker = self.entry.acknowledgement.tracker
+        return Processing(self, None if tracker is None else tracker.judge)
 
     def __repr__(self) -> str:
         return f"<Message {self.message_id} of {self.topic}, {len(self.data)} bytes>"
