@@ -31,6 +31,7 @@ from .script import (
     WALL,
     Command,
     Script,
+    frame_close_producer,
     frame_connected,
     frame_error,
     frame_producer_success,
@@ -237,6 +238,26 @@ def test_a_link_in_use_is_not_idle() -> None:
     live_for(script, link, 20)
     assert script.said() == []
     assert handle > 0
+
+
+@pytest.mark.parametrize("told", [False, True])
+def test_a_link_is_idle_from_when_the_last_has_left_it(told: bool) -> None:
+    """POOL-13: not from the last look, which may have been half a minute before."""
+    script = Script()
+    producer, link = script.ready_producer()
+    live_for(script, link, 1)
+    script.advance(29)
+    if told:
+        script.feed(link, frame_close_producer(0))
+    script.client.abandon(script.now, producer)
+    for kind, command in script.commands(link):
+        if kind == Command.CLOSE_PRODUCER:
+            script.feed(link, frame_success(command.request_id))
+    script.said()
+    live_for(script, link, 2)
+    assert script.said() == []
+    live_for(script, link, 1)
+    script.expect(Disconnect(link, "the connection to broker:6650 was not used for a minute"))
 
 
 # --- handing out -----------------------------------------------------------------------------------

@@ -177,7 +177,7 @@ class Connection:
         """Bytes of `unwritten` that are answers to what the peer sent unasked."""
         self._heard = True
         self.used = True
-        """Somebody asked for this connection since the last look."""
+        """Somebody asked for this connection, or left it, since the last look."""
         self._idle_since: int | None = None
         self._rejections = 0
         self._first_rejection = 0
@@ -205,6 +205,7 @@ class Connection:
 
     def unregister(self, owner: "Attachable") -> None:
         self._registry(owner).pop(owner.wire_id, None)
+        self.used = True
 
     def _registry(self, owner: "Attachable") -> dict[int, Any]:
         return self.producers if owner.kind == "producer" else self.consumers
