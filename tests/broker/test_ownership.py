@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from pulsar_sansio.broker import Broker, BrokerConfig, MemoryStore
+from pulsar_sansio.broker.mistakes import AlreadyThere
 from pulsar_sansio.broker.outputs import Persist, Released
 from pulsar_sansio.broker.ownership import Elsewhere
 from pulsar_sansio.broker.store import StoredTopic
@@ -146,6 +147,22 @@ def test_acknowledgements_that_wait_are_written_before_a_topic_is_released() -> 
     node.pump()
     assert node.released == [TOPIC]
     assert node.stored().cursors["s"].mark_delete == 0
+
+
+def test_what_is_being_released_is_not_created_anew() -> None:
+    """It exists until it is durable, and then elsewhere: a second one would write over it."""
+    node = Node()
+    node.hold_writes = True
+    node.broker.create_partitioned_topic(node.now, TOPIC, 2)
+    node.pump()
+    first = f"{TOPIC}-partition-0"
+    node.broker.release(node.now, first)
+    with pytest.raises(AlreadyThere):
+        node.broker.create_topic(node.now, first)
+    node.broker.update_partitions(node.now, TOPIC, 3)
+    assert sorted(node.broker.all_topics) == [f"{TOPIC}-partition-{index}" for index in (1, 2)]
+    node.sync()
+    assert node.released == [first]
 
 
 def test_a_topic_goes_on_where_it_is_adopted() -> None:

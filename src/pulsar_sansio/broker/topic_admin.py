@@ -44,6 +44,7 @@ class TopicAdministration:
     properties: dict[str, tuple[tuple[str, str], ...]]
     rates: Rates
     all_topics: "dict[str, AnyTopic]"
+    _leaving: set[str]
 
     if TYPE_CHECKING:
 
@@ -105,7 +106,7 @@ class TopicAdministration:
         except TopicNameRefused as error:
             raise InvalidTopicName(error.text) from None
         self._check_namespace(name.namespace_name)
-        if str(name) in self.all_topics or str(name) in self.partitions:
+        if str(name) in self.all_topics or str(name) in self.partitions or str(name) in self._leaving:
             raise AlreadyThere(f"topic {name} exists")
         return name
 
@@ -129,7 +130,7 @@ class TopicAdministration:
         self.journal.records.append(PartitionsSaved(str(name), partitions))
         for index in range(partitions):
             partition = name.partition_name(index)
-            if str(partition) in self.all_topics:
+            if str(partition) in self.all_topics or str(partition) in self._leaving:
                 continue
             made = self.make_topic(partition)
             if isinstance(made, Topic) and isinstance(first, Topic):

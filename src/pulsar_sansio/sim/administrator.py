@@ -112,7 +112,7 @@ class Administrator:
         node = cluster.node_of(topic)
         if cluster.serving(topic) is not None:
             return
-        if node.up and node.broker is not None:
+        if node.up and node.broker is not None and not cluster.is_moving(topic):
             node.command(node.broker.create_topic, topic)
         else:
             self.world.clock.after(10 * MILLISECOND, self._create, topic)

@@ -92,6 +92,10 @@ class Cluster:
         broker = self.node_of(topic).broker
         return broker if broker is not None and topic in broker.all_topics else None
 
+    def is_moving(self, topic: str) -> bool:
+        """Whether a broker is about to release it for another one."""
+        return topic in self._moving
+
     def set_partitions(self, name: str, count: int) -> None:
         """How many partitions a topic has is known to every broker at once."""
         self.store.write([PartitionsSaved(name, count)])
