@@ -58,7 +58,7 @@ from .client.outputs import (
     Writable,
 )
 from .client.partition import PartitionStatistics
-from .client.statistics import ProducerStatistics, SendLatency
+from .client.statistics import ConsumerStatistics, ProducerStatistics, SendLatency
 from .model.config import (
     NO_REPLICATION,
     BatchingPolicy,
@@ -180,6 +180,7 @@ __all__ = [
     "ClientConfig",
     "CompressionType",
     "ConsumerSpec",
+    "ConsumerStatistics",
     "CustomRouter",
     "HashingScheme",
     "InitialPosition",

@@ -28,12 +28,14 @@ from .options import (
     ClientOptions,
     ConsumerOptions,
     ProducerOptions,
+    checked_interval,
     client_config,
     consumer_spec,
     producer_spec,
     waits_when_full,
 )
 from .producer import Producer
+from .statistics_log import log_statistics
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,18 +53,26 @@ class ClientStatistics:
 
 @asynccontextmanager
 async def open_client(
-    url: str, *, seed: int | None = None, **options: Unpack[ClientOptions]
+    url: str,
+    *,
+    seed: int | None = None,
+    statistics_interval: float | None = None,
+    **options: Unpack[ClientOptions],
 ) -> AsyncIterator["Client"]:
     """A client of the Pulsar at `url`, `pulsar://host[:port][,host[:port]…]`, closed when the block ends.
 
     It connects when something needs it, so a wrong host is reported by the first producer or consumer.
-    `options` are those of `ClientConfig`; `seed` fixes the randomness of backoff and generated names. Raises
+    `options` are those of `ClientConfig`; `seed` fixes the randomness of backoff and generated names. Every
+    `statistics_interval` seconds (None: never) what producers and consumers count is logged at INFO. Raises
     `InvalidServiceUrl` and `InvalidConfiguration`. Leaving the block closes producers and consumers
     gracefully; a block that is left by cancellation is closed at once.
     """
     driver = Driver(client_config(url, options), seed)
     client = Client(driver)
+    interval = checked_interval(statistics_interval)
     async with background(driver, client.aclose):
+        if interval is not None:
+            driver.start_task(partial(log_statistics, driver.endpoints, interval), "pulsar statistics")
         yield client
 
 

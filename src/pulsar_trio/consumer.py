@@ -27,6 +27,7 @@ from pulsar_sansio import (
     PulsarError,
     SubscriptionType,
 )
+from pulsar_sansio import ConsumerStatistics as Counted
 from pulsar_sansio import client_outputs as outputs
 
 from .endpoint import TURN, Endpoint
@@ -43,12 +44,16 @@ _log = getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class ConsumerStatistics:
-    """`available`: messages that have arrived and wait to be received. `waiting`: tasks that wait for one.
-    `undelivered`: messages that arrived and will not be received here, by reason."""
+    """`waiting`: tasks that wait for a message. `undelivered`: messages that arrived and will not be received
+    here, by reason. The rest is as in `pulsar_sansio.ConsumerStatistics`, over all topics and partitions."""
 
     available: int
     waiting: int
     undelivered: ArrivalCounters
+    messages_received: int
+    bytes_received: int
+    acknowledgements_sent: int
+    acknowledgements_failed: int
 
 
 class Consumer(Endpoint, trio.abc.ReceiveChannel[Message]):
@@ -329,8 +334,19 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message]):
     # --- facts about it ---------------------------------------------------------------------------------
 
     def statistics(self) -> ConsumerStatistics:
-        available = 0 if self._ended else self._machine.available(self._handle)
-        return ConsumerStatistics(available, len(self._arrived), replace(self._arrivals))
+        try:
+            counted = self._machine.consumer_statistics(self._handle)
+        except PulsarError:  # it ended long ago
+            counted = Counted()
+        return ConsumerStatistics(
+            0 if self._ended else counted.available,
+            len(self._arrived),
+            replace(self._arrivals),
+            counted.messages_received,
+            counted.bytes_received,
+            counted.acknowledgements_sent,
+            counted.acknowledgements_failed,
+        )
 
     def __repr__(self) -> str:
         state = "closed" if self._ended else "connected" if self.connected else "not connected"

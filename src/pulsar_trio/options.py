@@ -6,6 +6,7 @@ The defaults stand in the specs of the core and nowhere else. Words are accepted
 
 from collections.abc import Mapping
 from enum import Enum
+from math import inf
 from typing import Any, TypedDict, TypeVar
 
 from pulsar_sansio import (
@@ -117,6 +118,17 @@ def client_config(url: str, options: Mapping[str, Any]) -> ClientConfig:
             f"service URL {url!r}: TLS (pulsar+ssl://) is not supported yet, use pulsar://"
         )
     return ClientConfig(url, **_known("open_client", ClientOptions, options))
+
+
+def checked_interval(seconds: object) -> float | None:
+    """`statistics_interval`: from a tenth of a second on, or None."""
+    if seconds is None:
+        return None
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0.1 <= seconds < inf:
+        raise InvalidConfiguration(
+            f"statistics_interval: None or a number of seconds, at least 0.1, not {seconds!r}"
+        )
+    return float(seconds)
 
 
 def producer_spec(topic: str, options: Mapping[str, Any]) -> ProducerSpec:

@@ -81,6 +81,8 @@ class Acknowledger:
         "_wanted",
         "_wire_id",
         "calm",
+        "ids_refused",
+        "ids_sent",
     )
 
     def __init__(
@@ -109,6 +111,8 @@ class Acknowledger:
         self._slot = context.deadlines.slot(self.flush)
         self.calm = 0
         """As long as fewer ids than this wait, another one changes nothing: the timer is running."""
+        self.ids_sent = 0
+        self.ids_refused = 0
         self._connection: Connection | None = None
         self._unconfirmed: dict[Sent, None] = {}
         self._last_sent: Ack | None = None
@@ -266,6 +270,7 @@ class Acknowledger:
                 flush.awaited.discard(sent)
                 flush.waiting = True
             return
+        self.ids_refused += len(sent.ack.ids)
         # A position the broker did not take may be acknowledged again: it is not "sent already".
         self._tracker.forget_sent()
         for flush in flushes:
@@ -290,6 +295,7 @@ class Acknowledger:
 
     def _send(self, connection: Connection, ack: Ack, confirm: bool) -> Sent | None:
         kind = INDIVIDUAL if ack.position is None else CUMULATIVE
+        self.ids_sent += len(ack.ids)
         if not confirm or connection.protocol_version < RECEIPT_VERSION:
             connection.write(encode_ack(self._wire_id, kind, ack.ids))
             if connection.protocol_version >= RECEIPT_VERSION:

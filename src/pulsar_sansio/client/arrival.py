@@ -50,6 +50,7 @@ class Arrival:
         "_queue",
         "_source",
         "_tracker",
+        "bytes_arrived",
         "counters",
         "inclusive",
         "passed",
@@ -72,6 +73,8 @@ class Arrival:
     ) -> None:
         """`on_undecryptable(message_id, names of the keys)`: called for the first encrypted entry."""
         self.counters = counters
+        self.bytes_arrived = 0
+        """Of entries that could be read: payloads as stored: compressed, with the headers of batches."""
         self.start: MessageId | None = None
         """Where it begins: a subscription that is not durable, or any after a seek. The broker begins with
         that whole entry."""
@@ -130,6 +133,7 @@ class Arrival:
             self._permits.charge(1, len(stored))
             self._discard(place, 1, _Validation.ChecksumMismatch)
             return
+        self.bytes_arrived += len(stored) - start
         size = metadata.num_messages_in_batch
         cost = 1 if size is None else _cost(size, bits)
         if self._permits.at_broker > 0:
@@ -262,6 +266,7 @@ class Arrival:
         ):
             return False
         permits.at_broker -= count
+        self.bytes_arrived += sum(map(len, payloads))
         self._queue.add_singles(
             SinglesItem(self._source, places, headers, redelivery_count, tracker.single, payloads)
         )

@@ -43,7 +43,7 @@ from .position_commands import PositionCommands
 from .producer import Producer
 from .requests import Requests
 from .services import ClientContext, Services
-from .statistics import ProducerStatistics
+from .statistics import ConsumerStatistics, ProducerStatistics
 
 if TYPE_CHECKING:
     from ..model.message import Message
@@ -240,7 +240,7 @@ class Client(PositionCommands):
         if machine is not None:
             return machine.statistics()
         statistics = self._ends.statistics(producer)
-        if statistics is None:
+        if not isinstance(statistics, ProducerStatistics):
             raise self._unknown("producer", producer)
         return statistics
 
@@ -315,6 +315,17 @@ class Client(PositionCommands):
         if machine is None:
             raise self._unknown("consumer", consumer)
         return machine.available()
+
+    def consumer_statistics(self, consumer: int) -> ConsumerStatistics:
+        """What a consumer has counted so far; what it had counted at its end, of the last 1000 that have
+        ended."""
+        machine = self._consumers.get(consumer)
+        if machine is not None:
+            return machine.statistics()
+        statistics = self._ends.statistics(consumer)
+        if not isinstance(statistics, ConsumerStatistics):
+            raise self._unknown("consumer", consumer)
+        return statistics
 
     def arrivals(self, consumer: int) -> ArrivalCounters:
         """What arrived for a consumer and was not delivered, by reason. It goes on counting."""
@@ -489,8 +500,10 @@ class Client(PositionCommands):
     def _ended(self, handle: int, error: PulsarError | None) -> None:
         """A producer or consumer is gone for good; the attachment says so, after its owner has."""
         producer = self._producers.pop(handle, None)
-        self._consumers.pop(handle, None)
+        consumer = self._consumers.pop(handle, None)
         self._ends.note(handle, error)
+        if consumer is not None:
+            self._ends.note_statistics(handle, consumer.statistics())
         if producer is not None:
             self._ends.note_statistics(handle, producer.statistics())
             self._close_interceptors(handle, producer.spec.interceptors)

@@ -56,6 +56,7 @@ from .receiving import receiving
 from .redelivery import Redelivery
 from .seeking import SeekTarget, Target
 from .services import ClientContext, Services
+from .statistics import ConsumerStatistics
 from .unacknowledged import AcknowledgementTimeout
 from .verdicts import Acknowledgeable, Verdicts
 
@@ -308,6 +309,16 @@ class Consumer:
         self._acknowledger.flush()
         self._stop()
         self.attachment.close()
+
+    def statistics(self) -> ConsumerStatistics:
+        """What has been counted so far."""
+        return ConsumerStatistics(
+            self._queue.handed_out,
+            self._arrival.bytes_arrived,
+            self._acknowledger.ids_sent,
+            self._acknowledger.ids_refused,
+            self._queue.available,
+        )
 
     @property
     def counters(self) -> ArrivalCounters:

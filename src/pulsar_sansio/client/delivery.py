@@ -32,6 +32,7 @@ class DeliveryQueue:
     __slots__ = (
         "_closed",
         "_current",
+        "_handed_out",
         "_items",
         "_last_entry",
         "_last_index",
@@ -56,6 +57,8 @@ class DeliveryQueue:
         """The last of `_items`, where that is a list."""
         self._waiting = 0
         """Messages in `_items`."""
+        self._handed_out = 0
+        """Messages handed out before the present run."""
         self._current: Item | None = None
         """The item being handed out; it is not in `_items` any more."""
         self._left: Iterator[object] = iter(())
@@ -145,6 +148,7 @@ class DeliveryQueue:
         if item is self._singles:
             self._singles = None
         self._waiting -= size
+        self._handed_out += size
         self._last_entry, self._last_index = message_at(item, size - 1)
         if not self._items:
             self.announced = False
@@ -168,6 +172,7 @@ class DeliveryQueue:
 
     def _end_run(self) -> None:
         """The run was handed out: its permits go back, and the next one begins."""
+        self._handed_out += self.run_length
         self._permits.give_back(self.run_length)
         if self._left_after:
             self._begin_run()
@@ -249,6 +254,7 @@ class DeliveryQueue:
             return 0
         left = length_hint(self._left)
         permits = self.run_length + self._left_after
+        self._handed_out += permits - left
         self._end_item(left)
         return permits
 
@@ -269,6 +275,11 @@ class DeliveryQueue:
         """The subscription was moved: drop everything, and where it has been."""
         self.clear()
         self._last_entry = None
+
+    @property
+    def handed_out(self) -> int:
+        """Messages that have left it for the application."""
+        return self._handed_out + self.run_length + self._left_after - length_hint(self._left)
 
     def resume_after(self) -> MessageId | None:
         """The id after which everything is still to be handed out, None where nothing ever arrived.

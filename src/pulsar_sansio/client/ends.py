@@ -1,26 +1,28 @@
 """`Ends`: what the root still knows of producers and consumers that are gone for good.
 
-Why each ended, and what a producer had counted by then. It does not know which handles were ever given; the
+Why each ended, and what it had counted by then. It does not know which handles were ever given; the
 root does.
 """
 
 from collections import OrderedDict
 
 from ..model.errors import ClosedError, PulsarError
-from .statistics import ProducerStatistics
+from .statistics import ConsumerStatistics, ProducerStatistics
+
+Statistics = ProducerStatistics | ConsumerStatistics
 
 REMEMBERED_ENDS = 1000
 """Closed producers and consumers of which is still known why they ended; of older ones only that they did."""
 
 
 class Ends:
-    """The last `REMEMBERED_ENDS` ends, and the final statistics of as many producers."""
+    """The last `REMEMBERED_ENDS` ends, and the final statistics of as many."""
 
     __slots__ = ("_causes", "_statistics")
 
     def __init__(self) -> None:
         self._causes: OrderedDict[int, PulsarError | None] = OrderedDict()
-        self._statistics: OrderedDict[int, ProducerStatistics] = OrderedDict()
+        self._statistics: OrderedDict[int, Statistics] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._causes)
@@ -31,13 +33,13 @@ class Ends:
         if len(self._causes) > REMEMBERED_ENDS:
             self._causes.popitem(last=False)
 
-    def note_statistics(self, handle: int, statistics: ProducerStatistics) -> None:
+    def note_statistics(self, handle: int, statistics: Statistics) -> None:
         self._statistics[handle] = statistics
         if len(self._statistics) > REMEMBERED_ENDS:
             self._statistics.popitem(last=False)
 
-    def statistics(self, handle: int) -> ProducerStatistics | None:
-        """What that producer had counted at its end; None where that is not known, or no longer."""
+    def statistics(self, handle: int) -> Statistics | None:
+        """What that producer or consumer had counted at its end; None where that is not known any more."""
         return self._statistics.get(handle)
 
     def closed(self, kind: str, handle: int) -> ClosedError:

@@ -1,11 +1,12 @@
-"""What a producer counts (rules STATS-02, STATS-04, STATS-05), for whoever asks.
+"""What producers and consumers count (rules STATS-02 to STATS-05), for whoever asks.
 
 Counted is by entry and not by message, and nothing is counted that follows from something else; so asking
 costs more than counting. Nothing is reset: who wants rates asks twice and divides.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, fields
+from dataclasses import astuple, dataclass, fields
+from operator import add
 
 from .intake import Intake
 from .window import Window
@@ -63,6 +64,25 @@ class ProducerStatistics:
 
 
 _COUNTERS = [field.name for field in fields(ProducerStatistics) if field.name != "latency"]
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerStatistics:
+    """`messages_received`: handed out to the application. `bytes_received`: of payload that arrived, as it
+    was stored: compressed, with the headers of batches. `acknowledgements_sent`: message ids written in
+    acknowledgements, one for a whole batch, and again each time they are sent again.
+    `acknowledgements_failed`: those that the broker refused, or whose answer was lost with a subscription
+    that is not durable. `available`: messages that have arrived and wait to be received."""
+
+    messages_received: int = 0
+    bytes_received: int = 0
+    acknowledgements_sent: int = 0
+    acknowledgements_failed: int = 0
+    available: int = 0
+
+    def __add__(self, other: "ConsumerStatistics") -> "ConsumerStatistics":
+        """Of both together."""
+        return ConsumerStatistics(*map(add, astuple(self), astuple(other)))
 
 
 def measured(intake: Intake, window: Window) -> ProducerStatistics:
