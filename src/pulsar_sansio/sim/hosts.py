@@ -12,6 +12,7 @@ from ..client.outputs import (
     ConsumerReady,
     Deliverable,
     EndOfTopic,
+    InterceptorFailed,
     Output,
     ProducerFailed,
     ProducerReady,
@@ -173,7 +174,7 @@ def check_quiet(node: ClientNode) -> None:
 
 def _subject(output: Any) -> int:
     kind = type(output)
-    if kind in (ProducerReady, ProducerFailed, Receipts, SendFailed, Writable):
+    if kind in (ProducerReady, ProducerFailed, Receipts, SendFailed, Writable, InterceptorFailed):
         subject: int = output.producer
     elif kind in (ConsumerReady, ConsumerFailed, Deliverable, ActiveChanged, EndOfTopic, Undecryptable):
         subject = output.consumer

@@ -11,6 +11,7 @@ from ..client.outputs import (
     Attached,
     Closed,
     Detached,
+    InterceptorFailed,
     Output,
     ProducerFailed,
     ProducerReady,
@@ -30,12 +31,14 @@ from ..model.errors import (
     TimedOut,
     TopicTerminated,
 )
+from ..model.interceptors import ProducerInterceptor
 from .clock import SECOND
 from .hosts import HURRY, REOPEN_DELAY, Host
 from .partitioned import PartitionedTopic, by_size
 from .profile import ProducerPlan
 from .records import ProducerRecord, Sent, TopicRecord
 from .violations import ViolationError
+from .witness import MARK, Interruption, Raising, Watching, interceptors
 
 if TYPE_CHECKING:
     from .world import World
@@ -75,6 +78,9 @@ class ProducerApp:
         self.left_for_good = False
         """It has sent everything, and leaves a topic that others want for themselves."""
         self._generation = 0
+        self._interceptors: tuple[ProducerInterceptor, ...] = ()
+        self._interruptions = 0
+        """How often it was told that one of them has raised."""
 
     @property
     def host(self) -> Host:
@@ -128,6 +134,8 @@ class ProducerApp:
         world, plan = self.world, self.plan
         self.incarnation += 1
         tag = f"p{self.index}.{self.incarnation}"
+        self._interceptors = interceptors(plan.interceptors, tag, world.streams.stream(f"interceptors {tag}"))
+        self._interruptions = 0
         spec = ProducerSpec(
             topic=self.topic.name,
             name=f"producer-{self.index}" if plan.named else None,
@@ -145,6 +153,7 @@ class ProducerApp:
             max_pending_messages_across_partitions=plan.across,
             partitions_update_interval=plan.update_interval,
             initial_sequence_id=plan.initial,
+            interceptors=self._interceptors,
         )
         topic = self.topic
         self.record = world.model.producers[tag] = ProducerRecord(
@@ -250,13 +259,16 @@ class ProducerApp:
     def _message(self, record: ProducerRecord, number: int) -> tuple[Sent, bytes | OutgoingMessage]:
         sent, message = self._contents(record, number)
         plan = self.plan
+        given = sent.properties
+        if "changes" in plan.interceptors:
+            sent.properties = {**given, MARK: "yes"}
         if plan.delayed_permille and self.stream.chance(plan.delayed_permille):
             sent.deliver_at = self.world.wall_time() + self.stream.below(LONGEST_DELAY)
         if plan.explicit or sent.deliver_at is not None:
             message = OutgoingMessage(
                 sent.payload,
                 key=sent.key,
-                properties=sent.properties,
+                properties=given,
                 event_time=sent.event_time,
                 sequence_id=number if plan.explicit else None,
                 deliver_at=sent.deliver_at,
@@ -384,6 +396,8 @@ class ProducerApp:
         record, model = self.record, self.world.model
         assert record is not None
         kind = type(output)
+        for witness in self._watching:
+            self._heard(witness, output)
         if kind is Receipts:
             model.receipts(record, output.first, output.message_ids)  # type: ignore[union-attr]
         elif kind is SendFailed:
@@ -424,8 +438,38 @@ class ProducerApp:
         elif kind is Detached or kind is Attached:
             self.attached = kind is Attached
             self.attached_at = self.world.clock.now
+        elif isinstance(output, InterceptorFailed):
+            self._interrupted(output.error)
         else:
             raise ViolationError("INV-N2", f"{record.tag} is told {kind.__name__}")
+
+    @property
+    def _watching(self) -> list[Watching]:
+        return [each for each in self._interceptors if isinstance(each, Watching)]
+
+    def _heard(self, witness: Watching, output: Output) -> None:
+        """INTC-01: its interceptor has heard of it before."""
+        assert self.record is not None
+        pending = self.record.pending
+        if isinstance(output, Receipts):
+            for ticket, message_id in enumerate(output.message_ids, output.first):
+                if ticket in pending:
+                    witness.check(pending[ticket], message_id)
+        elif isinstance(output, SendFailed):
+            for ticket in range(output.first, output.first + output.count):
+                if ticket in pending:
+                    witness.check(pending[ticket], output.error)
+        elif isinstance(output, (Closed, ProducerFailed)):
+            witness.check_end()
+
+    def _interrupted(self, error: Exception) -> None:
+        """An interceptor has raised: it was to be expected of that one alone."""
+        if not isinstance(error, Interruption):
+            raise error
+        self._interruptions += 1
+        raised = sum(each.raised for each in self._interceptors if isinstance(each, Raising))
+        if self._interruptions > raised:
+            raise ViolationError("INTC-01", f"{self._interruptions} news of {raised} interruptions")
 
     def _look_at(self, error: PulsarError | None) -> None:
         """The topic may have ended: then so does the work."""

@@ -74,6 +74,8 @@ class ProducerPlan:
     """The sequence id before the first one."""
     delayed_permille: int = 0
     """How many messages are to be delivered later."""
+    interceptors: list[str] = field(default_factory=list)
+    """What stands in the way of every message, in this order: "watches", "changes", "raises"."""
 
     @property
     def longest_batch(self) -> int:
