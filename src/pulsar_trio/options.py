@@ -100,6 +100,7 @@ class ConsumerOptions(TypedDict, total=False):
     durable: bool
     start_message_id: MessageId | None
     start_message_id_inclusive: bool
+    start_message_rollback: float
     priority_level: int
     properties: Mapping[str, str]
     subscription_properties: Mapping[str, str]
