@@ -22,6 +22,7 @@ What holds for every public name:
 from pulsar_sansio import (
     BatchingPolicy,
     CompressionType,
+    DeadLetterPolicy,
     InitialPosition,
     KeySharedPolicy,
     Message,
@@ -70,6 +71,7 @@ __all__ = [
     "OutgoingMessage",
     "BatchingPolicy",
     "CompressionType",
+    "DeadLetterPolicy",
     "InitialPosition",
     "KeySharedPolicy",
     "RedeliveryBackoff",

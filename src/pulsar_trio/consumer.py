@@ -9,7 +9,7 @@ The four kinds of subscription are types, so that what a kind forbids does not e
 no `acknowledge_cumulative` (rule ACK-02).
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from logging import getLogger
 from typing import TYPE_CHECKING, Any
@@ -249,6 +249,19 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message]):
         """Ask for messages again."""
         self._command(self._machine.resume)
 
+    async def reconsume_later(
+        self, message: Message, delay: float, properties: Mapping[str, str] | None = None
+    ) -> None:
+        """Have a message delivered again after `delay` seconds; only with `retry=True`.
+
+        Returns when a copy is safe in the retry topic, or among the dead letters once that has happened
+        `max_redeliver_count` times, and the message is acknowledged. `properties`: more of them for the copy.
+        Raises why it could not be copied; the message then comes again as after `negative_acknowledge`.
+        """
+        driver = self._driver
+        publish_time = (driver.now() + driver.wall_offset) // 1_000_000
+        await self._request(self._machine.reconsume_later, message, delay, publish_time, properties)
+
     def redeliver_unacknowledged(self) -> None:
         """Have everything delivered again that is not acknowledged, also what has not been received yet."""
         self._command(self._machine.redeliver_unacknowledged)
@@ -313,6 +326,8 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message]):
                     message_id,
                     ", ".join(repr(key[:100]) for key in keys[:5]),
                 )
+            case outputs.LetterFailed(_, message_id, topic, error):
+                _log.warning("%r: message %s could not be copied to %s: %s", self, message_id, topic, error)
             case outputs.ConsumerReady(_, topic):
                 self.topic = topic
                 self.connected = True

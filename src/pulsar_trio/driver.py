@@ -9,6 +9,7 @@ from contextlib import suppress
 from functools import partial
 from logging import getLogger
 from secrets import randbits
+from time import time_ns
 from typing import Any, TypeVar
 
 import trio
@@ -37,7 +38,8 @@ class Driver(Pump):
     def __init__(self, config: ClientConfig, seed: int | None) -> None:
         super().__init__()
         self.config = config
-        self.machine = Machine(self.now(), config, seed=randbits(64) if seed is None else seed)
+        seed = randbits(64) if seed is None else seed
+        self.machine = Machine(self.now(), config, seed=seed, wall_time=time_ns() // 1_000_000)
         self.endpoints: dict[int, Endpoint] = {}
         self.answers: dict[int, Answer] = {}
         self._to_push: set[int] = set()
@@ -58,6 +60,7 @@ class Driver(Pump):
             outputs.ConsumerReady: self._to_consumer,
             outputs.ConsumerFailed: self._to_consumer,
             outputs.Deliverable: self._to_consumer,
+            outputs.LetterFailed: self._to_consumer,
             outputs.ActiveChanged: self._to_consumer,
             outputs.EndOfTopic: self._to_consumer,
             outputs.Undecryptable: self._to_consumer,

@@ -16,6 +16,7 @@ from pulsar_sansio import (
     CompressionType,
     ConsumerSpec,
     CustomRouter,
+    DeadLetterPolicy,
     HashingScheme,
     InitialPosition,
     InvalidConfiguration,
@@ -68,6 +69,7 @@ class ProducerOptions(TypedDict, total=False):
     compression: CompressionType | str
     initial_sequence_id: int | None
     properties: Mapping[str, str]
+    initial_subscription: str | None
     chunking: bool
     chunk_max_message_size: int | None
     access_mode: ProducerAccessMode | str
@@ -96,6 +98,8 @@ class ConsumerOptions(TypedDict, total=False):
     acknowledgement_timeout: float
     acknowledgement_timeout_tick: float
     acknowledgement_timeout_backoff: RedeliveryBackoff | None
+    dead_letter: DeadLetterPolicy | None
+    retry: bool
     initial_position: InitialPosition | str
     durable: bool
     start_message_id: MessageId | None

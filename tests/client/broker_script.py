@@ -26,6 +26,8 @@ Command = proto.BaseCommand
 SECOND = 1_000_000_000
 MILLISECOND = 1_000_000
 URL = "pulsar://broker:6650"
+WALL = 1_700_000_000_000
+"""Milliseconds since 1970 at the beginning."""
 
 
 def name_of(kind: int) -> str:
@@ -52,7 +54,7 @@ class Script:
     def __init__(self, protocol_version: int = 21, **config: Any) -> None:
         self.now = SECOND
         self.protocol_version = protocol_version
-        self.client = Client(self.now, ClientConfig(service_url=URL, **config), seed=1)
+        self.client = Client(self.now, ClientConfig(service_url=URL, **config), seed=1, wall_time=WALL)
         self.link = 0
         self.answers_lookups = True
         self._unread = b""

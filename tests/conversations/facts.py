@@ -79,6 +79,9 @@ def fields(message: Proto, where: str) -> Facts:
             found["position"] = Chosen("position", (value, message.entryId))  # type: ignore[attr-defined]
         elif name in NAMES:
             found[name] = Chosen("name", value)
+        elif name == "value" and getattr(message, "key", "").startswith("ORIGIN_MESSAGE_ID"):
+            ledger_id, entry_id, rest = value.split(":", 2)
+            found[name] = [Chosen("position", (int(ledger_id), int(entry_id))), rest]
         elif field.message_type is not None:
             values = [
                 fields(each, field.message_type.name) for each in (value if field.is_repeated else [value])

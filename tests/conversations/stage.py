@@ -38,7 +38,8 @@ class Stage:
             seed=1,
             wall_time=self.wall_time(),
         )
-        self.client = Client(self.now, ClientConfig(service_url=URL, **config), seed=1)
+        client_config = ClientConfig(service_url=URL, **config)
+        self.client = Client(self.now, client_config, seed=1, wall_time=self.wall_time())
         self._persists: deque[broker_outputs.Persist] = deque()
         self._links: dict[int, int] = {}
         """Connection numbers in the order of opening, by link; the broker has the same link numbers."""

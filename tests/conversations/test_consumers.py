@@ -2,7 +2,13 @@
 
 import pytest
 
-from pulsar_sansio.model.config import BatchingPolicy, KeySharedPolicy, OutgoingMessage, SubscriptionType
+from pulsar_sansio.model.config import (
+    BatchingPolicy,
+    DeadLetterPolicy,
+    KeySharedPolicy,
+    OutgoingMessage,
+    SubscriptionType,
+)
 from pulsar_sansio.model.errors import ConsumerBusy, TopicTerminated
 from pulsar_sansio.model.message_id import EARLIEST, LATEST
 
@@ -99,6 +105,20 @@ def ack_timeout(stage: Stage, topic: str) -> None:
         for _ in range(3):
             consumer.receive()
         consumer.take_and_acknowledge(3)
+
+
+@scenario
+def dead_letter(stage: Stage, topic: str) -> None:
+    policy = DeadLetterPolicy(2, topic + "-dead", initial_subscription="init")
+    options = {"negative_acknowledgement_delay": 0.1, "dead_letter": policy}
+    with both(stage, topic, subscription_type=SHARED, **options) as (producer, consumer):
+        producer.send(OutgoingMessage(b"poison", key="k", properties={"x": "y"}))
+        for _ in range(3):
+            consumer.negative_acknowledge(consumer.receive())
+        stage.sleep(2.0)
+        dead = stage.consumer(topic + "-dead", subscription_type=SHARED, **CONSUMER)
+        dead.take_and_acknowledge(1)
+        dead.close()
 
 
 @scenario

@@ -7,6 +7,7 @@ stop the connection or disturb another consumer – except by ignoring permits.
 
 from collections.abc import Callable, Sequence
 from itertools import repeat
+from typing import Protocol
 
 from ..model.errors import (
     ChecksumMismatch,
@@ -30,11 +31,18 @@ from .acknowledger import Acknowledger
 from .acks import AckTracker, Place
 from .chunks import Chunks
 from .counters import ArrivalCounters
-from .delivery import DeliveryQueue
 from .items import BatchItem, SinglesItem
 from .permits import Permits
 
 _Validation = proto.CommandAck.ValidationError
+
+
+class Entrance(Protocol):
+    """The way into the queue: that of `DeliveryQueue`, or one that stands before it."""
+
+    def add(self, message: Message) -> None: ...
+    def add_batch(self, batch: BatchItem) -> None: ...
+    def add_singles(self, singles: SinglesItem) -> None: ...
 
 
 class Arrival:
@@ -62,7 +70,7 @@ class Arrival:
         self,
         source: Source,
         permits: Permits,
-        queue: DeliveryQueue,
+        queue: Entrance,
         tracker: AckTracker,
         acknowledger: Acknowledger,
         on_undecryptable: Callable[[MessageId, Sequence[str]], None],

@@ -14,7 +14,7 @@ The contract, for whoever drives it:
   nothing; whatever a peer does comes out as outputs.
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -57,9 +57,10 @@ if TYPE_CHECKING:
 
 class Client(PositionCommands):
     """One client. `now`: nanoseconds; `seed`: any whole number; the same seed and inputs give the same
-    outputs."""
+    outputs. `wall_time`: milliseconds since 1970 at that moment, for the copies that consumers with dead
+    letters send by themselves; nothing else needs it."""
 
-    def __init__(self, now: int, config: ClientConfig, *, seed: int) -> None:
+    def __init__(self, now: int, config: ClientConfig, *, seed: int, wall_time: int | None = None) -> None:
         context: ClientContext = Context(now, seed)
         self._context = context
         self.outputs = context.outputs
@@ -69,6 +70,8 @@ class Client(PositionCommands):
         services.requests = Requests(services)
         services.lookup = Lookup(services, ServiceUrl.parse(config.service_url))
         services.pool = Pool(services)
+        if wall_time is not None:
+            services.note_wall_time(wall_time)
         self._producers: dict[int, Producer | PartitionedProducer] = {}
         self._consumers: dict[int, Consumer] = {}
         self._partition_queries: dict[int, PartitionsRequest] = {}
@@ -262,6 +265,8 @@ class Client(PositionCommands):
             raise InvalidConfiguration(f"subscribe takes a ConsumerSpec, not {type(spec).__name__}")
         self._context.now = now
         services = self._services
+        if spec.letters is not None and services.wall_offset is None:
+            raise InvalidConfiguration("dead_letter and retry: only with Client(wall_time=…)")
         handle = self._context.new_id()
         consumer = Consumer(self._context, services, handle, services.next_consumer_id(), spec)
         self._consumers[handle] = consumer
@@ -363,6 +368,30 @@ class Client(PositionCommands):
     def resume(self, now: int, consumer: int) -> None:
         """Ask for messages again."""
         self._consumer(now, consumer).resume()
+
+    def reconsume_later(
+        self,
+        now: int,
+        consumer: int,
+        message: "Message",
+        delay: float,
+        publish_time: int,
+        properties: Mapping[str, str] | None = None,
+    ) -> int:
+        """Have this message delivered again after `delay` seconds: a copy of it goes to the consumer's retry
+        topic, or to the dead letters once that has happened `max_redeliver_count` times.
+
+        `publish_time`: milliseconds since 1970, of the copy. `properties`: more of them for the copy.
+        `RequestDone` follows when the copy is safe and the message acknowledged; `RequestFailed` where it
+        could not be copied: it is redelivered then, as after a negative acknowledgement. Raises
+        `LocalProtocolError` for a consumer without `retry`, for what is no message of it, and for a delay
+        below 0.
+        """
+        machine = self._consumer(now, consumer)
+        self._services.note_wall_time(publish_time)
+        request = self._context.new_id()
+        machine.reconsume_later(request, message, delay, publish_time, properties or {})
+        return request
 
     def redeliver_unacknowledged(self, now: int, consumer: int) -> None:
         """Deliver again, at once, everything that was delivered and not acknowledged."""

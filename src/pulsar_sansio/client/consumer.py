@@ -8,16 +8,25 @@ How the broker is found and found again is the attachment's; states are its stat
 
 What happens to each message has rooms of its own: `arrival` (frame to queue), `delivery` (queue to
 application), `permits`, `verdicts` (what the application says of it), `acks` and `acknowledger` (what is
-acknowledged, when it is sent), `redelivery`, `unacknowledged` (what is asked for because nothing is said).
+acknowledged, when it is sent), `redelivery`, `unacknowledged` (what is asked for because nothing is said),
+`letters` (what goes to another topic instead).
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, ClassVar, Literal, Protocol
 
-from ..model.config import ConsumerSpec, InitialPosition, KeySharedPolicy, SubscriptionType
+from ..model.config import (
+    ConsumerSpec,
+    InitialPosition,
+    KeySharedPolicy,
+    SubscriptionType,
+)
+from ..model.config.checks import text_mapping
 from ..model.errors import (
     ClosedError,
     ConnectionLost,
+    LocalProtocolError,
     PulsarError,
     RemoteProtocolError,
 )
@@ -37,6 +46,7 @@ from .connection import Connection
 from .counters import ArrivalCounters
 from .delivery import DeliveryQueue
 from .items import Messages
+from .letters import DeadLetterSorter, Letters, checked_delay
 from .outputs import (
     ActiveChanged,
     Attached,
@@ -130,11 +140,13 @@ class Consumer:
             context, services.requests, wire_id, spec, tracker, emit, wanted=has_memory
         )
         counters = ArrivalCounters()
+        self._letters = self._with_letters(counters)
+        letters = self._letters
         self._chunks = Chunks(context, spec, counters, self._done_with)
         self._arrival = Arrival(
             self._source,
             self.permits,
-            self._queue,
+            self._queue if letters is None else DeadLetterSorter(self._queue, letters),
             tracker,
             self._acknowledger,
             self._cannot_decrypt,
@@ -205,7 +217,7 @@ class Consumer:
             entries, self._redelivery.epoch
         ):
             return False
-        if not self._queue.announced:
+        if not self._queue.announced and self._queue.available:
             self._queue.announced = True
             self._emit(Deliverable(self.handle))
         return True
@@ -244,6 +256,26 @@ class Consumer:
         """`RequestDone(request)` when the broker has confirmed all acknowledgements so far."""
         self._verdicts.check_open()
         self._acknowledger.flush_confirmed(request)
+
+    def reconsume_later(
+        self, request: int, message: Message, delay: float, publish_time: int, properties: Mapping[str, str]
+    ) -> None:
+        """See `Client.reconsume_later`."""
+        self._verdicts.check_open()
+        letters = self._letters
+        if letters is None or not self.spec.retry:
+            raise LocalProtocolError("reconsume_later: only a consumer subscribed with retry=True can")
+        self._verdicts.check_message(message)
+        milliseconds = checked_delay(delay)
+        text_mapping("properties", properties)
+        if message.batch_index < 0:
+            self._redelivery.acknowledged(message.entry.place)  # it is judged
+        safe = partial(self._put_off, message)
+        letters.reconsume_later(request, message, milliseconds, publish_time, properties, safe)
+
+    def _put_off(self, message: Message) -> None:
+        if not self._verdicts.closed:
+            self.acknowledge(message)
 
     def unsubscribe(self, request: int, force: bool) -> None:
         """Remove the subscription (rules CONS-45 to CONS-47); `force`: also from under other consumers.
@@ -300,6 +332,8 @@ class Consumer:
         """Nobody wants the outcome of this request any more; it happens all the same."""
         self._acknowledger.forget(request)
         self._positions.forget_request(request)
+        if self._letters is not None:
+            self._letters.forget(request)
         self._unsubscribing.discard(request)
 
     def close(self) -> None:
@@ -390,6 +424,8 @@ class Consumer:
         self._acknowledger.detach(cause)
         self._positions.detach()
         self.permits.detach()
+        if self._letters is not None:
+            self._letters.detach()
         self._emit(Detached(self.handle, cause))
 
     def on_failed(self, error: PulsarError) -> None:
@@ -448,6 +484,8 @@ class Consumer:
         self._acknowledger.drop()
         self._redelivery.drop()
         self._chunks.clear()
+        if self._letters is not None:
+            self._letters.drop()
         self._end_of_topic = False
 
     # --- inside ------------------------------------------------------------------------------------
@@ -467,6 +505,24 @@ class Consumer:
             raise RemoteProtocolError(
                 f"the broker sent messages of {self._source.topic} before it was asked to"
             )
+
+    def _with_letters(self, counters: ArrivalCounters) -> Letters | None:
+        policy = self.spec.letters
+        if policy is None:
+            return None
+        return Letters(
+            self._context,
+            self._services,
+            self._emit,
+            self.handle,
+            self.spec,
+            policy,
+            self.name,
+            self.permits,
+            counters,
+            lambda place: self._verdicts.buried(place),
+            lambda place, count: self._redelivery.negative_acknowledge({place: count}),
+        )
 
     def _done_with(self, places: Iterable[Place]) -> None:
         """Chunks that will not be part of a message: nobody else can use them either."""
@@ -489,6 +545,8 @@ class Consumer:
         self._verdicts.close()
         self._redelivery.detach()
         self.permits.detach()
+        if self._letters is not None:
+            self._letters.close()
         self._chunks.clear()
         self._queue.close(f"the consumer on {self._source.topic} is closed")
 

@@ -23,6 +23,8 @@ class ArrivalCounters:
     undecryptable: int = 0
     """Encrypted, and there is no key: they stay unacknowledged, so nothing is lost (CRYPTO-05). One that the
     broker sends again counts again."""
+    dead_letters: int = 0
+    """Copied to the dead-letter topic in place of being delivered, or on their way there (DLQ-03)."""
     chunk_duplicates: int = 0
     """Chunks that came a second time, in another entry: the producer sent them again after a reconnect."""
     chunk_orphans: int = 0

@@ -152,6 +152,17 @@ class Undecryptable:
 
 
 @dataclass(slots=True)
+class LetterFailed:
+    """A message could not be copied to the dead-letter topic `topic`. It stays unacknowledged and comes again
+    after the negative acknowledgement delay, when that is tried anew (rule DLQ-05)."""
+
+    consumer: int
+    message_id: MessageId
+    topic: str
+    error: PulsarError
+
+
+@dataclass(slots=True)
 class Detached:
     """A producer or consumer lost its connection; it reconnects by itself."""
 
@@ -206,6 +217,7 @@ Output = (
     | ActiveChanged
     | EndOfTopic
     | Undecryptable
+    | LetterFailed
     | Detached
     | Attached
     | RequestDone

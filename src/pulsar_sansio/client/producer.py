@@ -274,6 +274,8 @@ class Producer:
             command.topic_epoch = self._topic_epoch
         if self._name is not None:
             command.producer_name = self._name
+        if self.spec.initial_subscription is not None:
+            command.initial_subscription_name = self.spec.initial_subscription
         for key, value in self.spec.properties.items():
             command.metadata.add(key=key, value=value)
         return encode_command(Command.PRODUCER, command)

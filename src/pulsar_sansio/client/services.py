@@ -5,6 +5,7 @@ else.
 """
 
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass
 from itertools import count
 from typing import TYPE_CHECKING, TypeAlias
@@ -60,6 +61,7 @@ class Services:
         "pool",
         "received_memory",
         "requests",
+        "wall_offset",
     )
 
     requests: "Requests"
@@ -83,3 +85,21 @@ class Services:
         self.next_producer_id = count().__next__
         """Ids on the wire: one counter for producers, one for consumers, from 0 (rule CLIENT-04)."""
         self.next_consumer_id = count().__next__
+        self.wall_offset: int | None = None
+        """Milliseconds since 1970 at the moment 0; None where nobody has said."""
+
+    def note_wall_time(self, wall_time: int) -> None:
+        """It is so many milliseconds since 1970 now."""
+        self.wall_offset = wall_time - self.context.now // 1_000_000
+
+    def wall_time(self) -> int:
+        """Milliseconds since 1970, as far as it is known."""
+        assert self.wall_offset is not None
+        return self.wall_offset + self.context.now // 1_000_000
+
+    def within(self, context: ClientContext, ended: Callable[[int, PulsarError | None], None]) -> "Services":
+        """The same for machines within a machine, which is told of their ends."""
+        inner = copy(self)
+        inner.context = context
+        inner.ended = ended
+        return inner

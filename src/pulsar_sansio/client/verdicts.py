@@ -147,6 +147,17 @@ class Verdicts:
             places[entry.place] = entry.redelivery_count
         self._redelivery.negative_acknowledge(places)
 
+    def buried(self, place: Place) -> None:
+        """That entry is safe elsewhere: it is acknowledged, unless the consumer is closing."""
+        if self._owner is not None and self._acknowledge_chunks(place):
+            self._acknowledger.something_waits()
+
+    def check_message(self, message: Message) -> None:
+        """Raise for what is no message, or not this consumer's, and once it is closing."""
+        if not isinstance(message, Message):
+            raise LocalProtocolError(f"a message, not {type(message).__name__}")
+        self._check_message(message)
+
     # --- inside ----------------------------------------------------------------------------------
 
     def _acknowledge_message(self, message: Message) -> bool:

@@ -2,9 +2,13 @@
 
 The moment of the input being handled, the queue of outputs, the timers, the randomness and the counter that
 ids come from. The root sets `now` at every input; nobody else does.
+
+A machine that has machines of its own, and does not want the application to hear them, gives them an
+`InnerContext`.
 """
 
 from collections import deque
+from collections.abc import Callable
 from typing import Generic, TypeVar
 
 from .deadlines import Deadlines
@@ -41,3 +45,55 @@ class Context(Generic[OutputT]):
         """An id for one attempt to connect: from 1, never used again."""
         self._next_link += 1
         return self._next_link
+
+
+class InnerContext(Context[OutputT]):
+    """What machines within another machine share: all that the outer ones have, but for their outputs.
+
+    What they say goes to `hear`, at the same moment and in order, but never in the middle of what made them
+    say it: as a timer that is due at once.
+    """
+
+    __slots__ = ("_deaf", "_hear", "_outer", "_slot")
+
+    def __init__(self, outer: Context[OutputT], hear: Callable[[OutputT], None]) -> None:
+        self._outer = outer
+        self._hear = hear
+        self._deaf = False
+        self._slot = outer.deadlines.slot(self._tell)
+        self.rng = outer.rng
+        self.deadlines = outer.deadlines
+        self.outputs = deque()
+        self.emit = self._say
+
+    @property
+    def now(self) -> int:
+        """The root's."""
+        return self._outer.now
+
+    @now.setter
+    def now(self, now: int) -> None:
+        self._outer.now = now
+
+    def new_id(self) -> int:
+        return self._outer.new_id()
+
+    def was_given(self, identifier: int) -> bool:
+        return self._outer.was_given(identifier)
+
+    def new_link(self) -> int:
+        return self._outer.new_link()
+
+    def close(self) -> None:
+        """Nobody wants to hear any more of them, whatever they have still to do."""
+        self._deaf = True
+        self._slot.clear()
+
+    def _say(self, output: OutputT) -> None:
+        if not self._deaf:
+            self.outputs.append(output)
+            self._slot.set(self._outer.now)
+
+    def _tell(self) -> None:
+        while self.outputs:
+            self._hear(self.outputs.popleft())

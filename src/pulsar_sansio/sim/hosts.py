@@ -13,6 +13,7 @@ from ..client.outputs import (
     Deliverable,
     EndOfTopic,
     InterceptorFailed,
+    LetterFailed,
     Output,
     ProducerFailed,
     ProducerReady,
@@ -176,7 +177,15 @@ def _subject(output: Any) -> int:
     kind = type(output)
     if kind in (ProducerReady, ProducerFailed, Receipts, SendFailed, Writable, InterceptorFailed):
         subject: int = output.producer
-    elif kind in (ConsumerReady, ConsumerFailed, Deliverable, ActiveChanged, EndOfTopic, Undecryptable):
+    elif kind in (
+        ConsumerReady,
+        ConsumerFailed,
+        Deliverable,
+        ActiveChanged,
+        EndOfTopic,
+        Undecryptable,
+        LetterFailed,
+    ):
         subject = output.consumer
     else:
         subject = output.id

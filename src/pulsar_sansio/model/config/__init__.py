@@ -20,7 +20,7 @@ from .producer import (
     ProducerSpec,
     RoutingMode,
 )
-from .redelivery import RedeliveryBackoff
+from .redelivery import DeadLetterPolicy, RedeliveryBackoff
 
 __all__ = [
     "MAX_DURATION",
@@ -30,6 +30,7 @@ __all__ = [
     "ClientConfig",
     "CompressionType",
     "ConsumerSpec",
+    "DeadLetterPolicy",
     "CustomRouter",
     "HashingScheme",
     "InitialPosition",

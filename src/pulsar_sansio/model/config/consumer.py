@@ -9,7 +9,7 @@ from ..message_id import MessageId
 from ..topic_name import TopicName
 from .checks import duration, instance, integer, optional_text, text_mapping
 from .key_shared import KeySharedPolicy
-from .redelivery import RedeliveryBackoff
+from .redelivery import MAX_RECONSUMED, DeadLetterPolicy, RedeliveryBackoff
 
 
 class SubscriptionType(Enum):
@@ -55,6 +55,9 @@ class ConsumerSpec:
     negatively acknowledged is asked for again; 0, the default, is never. Moments are rounded up to
     `acknowledgement_timeout_tick`s: never early, late by at most two of them. The tick may not be longer than
     the timeout. `acknowledgement_timeout_backoff`: so much is added, by redelivery count.
+    `dead_letter`: when messages go to another topic because they came too often; None is never.
+    `retry`: whether messages may be consumed later: they wait in a topic that the consumer is subscribed to
+    as well. Without `dead_letter` that happens to a message up to 16 times.
     `initial_position`: used when the subscription does not exist yet.
     `durable`: False makes a subscription that vanishes with its last consumer.
     `start_message_id`: where a non-durable subscription begins; the message itself is skipped unless
@@ -96,6 +99,8 @@ class ConsumerSpec:
     acknowledgement_timeout: float = 0.0
     acknowledgement_timeout_tick: float = 1.0
     acknowledgement_timeout_backoff: RedeliveryBackoff | None = None
+    dead_letter: DeadLetterPolicy | None = None
+    retry: bool = False
     initial_position: InitialPosition = InitialPosition.LATEST
     durable: bool = True
     start_message_id: MessageId | None = None
@@ -126,6 +131,10 @@ class ConsumerSpec:
                 name, getattr(self, name), (RedeliveryBackoff, type(None)), "a RedeliveryBackoff or None"
             )
         self._check_timeout()
+        instance(
+            "dead_letter", self.dead_letter, (DeadLetterPolicy, type(None)), "a DeadLetterPolicy or None"
+        )
+        instance("retry", self.retry, bool, "True or False")
         instance("initial_position", self.initial_position, InitialPosition, "an InitialPosition")
         for name in (
             "auto_scaled_receiver_queue_size",
@@ -175,3 +184,11 @@ class ConsumerSpec:
             )
         if self.acknowledgement_timeout_backoff is not None and not self.acknowledgement_timeout:
             raise InvalidConfiguration("acknowledgement_timeout_backoff: only with acknowledgement_timeout")
+
+    @property
+    def letters(self) -> DeadLetterPolicy | None:
+        """Where messages go that come too often, or are to be consumed later; None where neither is asked
+        for."""
+        if self.dead_letter is None and self.retry:
+            return DeadLetterPolicy(MAX_RECONSUMED)
+        return self.dead_letter

@@ -105,6 +105,8 @@ class ProducerSpec:
     more, where that is less than what the broker accepts; None for as much as fits.
     `access_mode`: whether others may send to the topic. A producer that loses exclusive access, to one that
     fences it or while it was away, ends for good with `ProducerFenced`.
+    `initial_subscription`: a subscription that the topic gets, from its beginning, if it has none of that
+    name.
     `interceptors`: see `ProducerInterceptor`; called in this order for every message.
 
     What counts for partitioned topics only:
@@ -130,6 +132,7 @@ class ProducerSpec:
     properties: Mapping[str, str] = field(default_factory=dict)
     chunking: bool = False
     chunk_max_message_size: int | None = None
+    initial_subscription: str | None = None
     interceptors: tuple[ProducerInterceptor, ...] = ()
     access_mode: ProducerAccessMode = ProducerAccessMode.SHARED
     routing: RoutingMode | CustomRouter = RoutingMode.ROUND_ROBIN
@@ -141,6 +144,7 @@ class ProducerSpec:
     def __post_init__(self) -> None:
         TopicName.parse(self.topic)
         optional_text("name", self.name)
+        optional_text("initial_subscription", self.initial_subscription)
         duration("send_timeout", self.send_timeout)
         integer("max_pending_messages", self.max_pending_messages, 1, 1_000_000)
         instance("batching", self.batching, (BatchingPolicy, type(None)), "a BatchingPolicy or None")

@@ -1,9 +1,14 @@
-"""What a consumer is told about messages that have to come again: how long they wait for it."""
+"""What a consumer is told about messages that have to come again: how long they wait for it, how often they
+may, and where they go then."""
 
 from dataclasses import dataclass
 
 from ..errors import InvalidConfiguration
-from .checks import duration, seconds_to_ns
+from ..topic_name import TopicName
+from .checks import duration, integer, optional_text, seconds_to_ns
+
+MAX_RECONSUMED = 16
+"""How often a message is consumed later where no `DeadLetterPolicy` says it, as in the Java client."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,3 +44,40 @@ class RedeliveryBackoff:
             delays.append(seconds_to_ns(delay))
             delay = self.min_delay * self.multiplier ** len(delays)
         return (*delays, seconds_to_ns(min(delay, self.max_delay) if self.min_delay else 0.0))
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetterPolicy:
+    """What becomes of messages that cannot be processed (rules DLQ-01 to DLQ-09, RETRY-03).
+
+    `max_redeliver_count`: 1 and more. A message that comes with a greater redelivery count, or was to be
+    consumed later more often than that, goes to the dead-letter topic. Only Shared and Key_Shared
+    subscriptions count redeliveries.
+    `topic`: the dead-letter topic; None for `<topic>-<subscription>-DLQ`.
+    `retry_topic`: where messages wait that are consumed later (`retry=True`); None for
+    `<topic>-<subscription>-RETRY`.
+    `initial_subscription`: a subscription that the dead-letter topic gets when it is made, so that nothing is
+    lost that comes before somebody subscribes.
+    """
+
+    max_redeliver_count: int
+    topic: str | None = None
+    retry_topic: str | None = None
+    initial_subscription: str | None = None
+
+    def __post_init__(self) -> None:
+        integer("dead_letter.max_redeliver_count", self.max_redeliver_count, 1, 2**31 - 1)
+        for name in (self.topic, self.retry_topic):
+            if name is not None:
+                TopicName.parse(name)
+        optional_text("dead_letter.initial_subscription", self.initial_subscription)
+
+    def named(self, topic: TopicName, subscription: str) -> "DeadLetterPolicy":
+        """With the names of both topics: the defaults are those of `topic`, whichever partition it is
+        (DLQ-02, RETRY-02)."""
+        return DeadLetterPolicy(
+            self.max_redeliver_count,
+            str(TopicName.parse(self.topic or f"{topic.base}-{subscription}-DLQ")),
+            str(TopicName.parse(self.retry_topic or f"{topic.base}-{subscription}-RETRY")),
+            self.initial_subscription,
+        )

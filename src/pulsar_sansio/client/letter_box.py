@@ -1,0 +1,97 @@
+"""`LetterBox`: a producer that a consumer has for copies of its messages.
+
+It is opened for the first letter, whatever its topic is (one with partitions, too), and opened anew for the
+next letter after it has failed or ended. Nobody outside hears of it: whoever posts a letter is told once what
+became of it. What is in a letter, and what follows from its fate, is `letters`'.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import TypeAlias
+
+from ..core.context import InnerContext
+from ..model.config import OutgoingMessage, ProducerSpec
+from ..model.errors import PulsarError
+from .outputs import Closed, Output, ProducerFailed, Receipts, SendFailed
+from .partitions import PartitionedProducer
+from .producer import Producer
+from .services import ClientContext, Services
+
+Settled: TypeAlias = Callable[[PulsarError | None], None]
+"""Called once: the letter is safe (None), or was not taken."""
+
+
+class LetterBox:
+    """One topic's. `spec` is called for each producer that is opened."""
+
+    __slots__ = ("_context", "_posted", "_producer", "_services", "_spec")
+
+    def __init__(
+        self,
+        context: ClientContext,
+        services: Services,
+        spec: Callable[[], ProducerSpec],
+    ) -> None:
+        self._context: InnerContext[Output] = InnerContext(context, self._hear)
+        self._services = services.within(self._context, self._ended)
+        self._spec = spec
+        self._producer: Producer | PartitionedProducer | None = None
+        self._posted: dict[tuple[int, int], Settled] = {}
+        """By the producer's handle and the ticket."""
+
+    def post(self, letter: OutgoingMessage, publish_time: int, settled: Settled) -> None:
+        """Send the letter. `settled` may be called before this returns: for one that cannot be sent."""
+        producer = self._producer or self._open()
+        try:
+            ticket = producer.send(letter, publish_time)
+        except PulsarError as error:
+            settled(error)
+        else:
+            self._posted[producer.handle, ticket] = settled
+
+    def close(self) -> None:
+        """No more letters. Nobody is told what becomes of those on their way."""
+        self._context.close()
+        self._posted.clear()
+        if self._producer is not None:
+            self._producer.close()
+            self._producer = None
+
+    def _open(self) -> Producer:
+        context, services = self._context, self._services
+        handle = context.new_id()
+        producer = Producer(context, services, handle, services.next_producer_id(), self._spec())
+        producer.attachment.on_partitioned = partial(self._partitioned, producer)
+        self._producer = producer
+        producer.attachment.start()
+        return producer
+
+    def _partitioned(self, producer: Producer, partitions: int) -> None:
+        taken = producer.hand_over()
+        whole = PartitionedProducer(
+            self._context, self._services, producer.handle, producer.spec, partitions, taken
+        )
+        if self._producer is producer:
+            self._producer = whole
+        else:  # it was closed meanwhile
+            whole.close()
+
+    def _hear(self, output: Output) -> None:
+        match output:
+            case Receipts(handle, first, message_ids):
+                for ticket in range(first, first + len(message_ids)):
+                    self._settle(handle, ticket, None)
+            case SendFailed(handle, first, count, error):
+                for ticket in range(first, first + count):
+                    self._settle(handle, ticket, error)
+            case ProducerFailed(handle) | Closed(handle):
+                if self._producer is not None and self._producer.handle == handle:
+                    self._producer = None
+
+    def _settle(self, handle: int, ticket: int, error: PulsarError | None) -> None:
+        settled = self._posted.pop((handle, ticket), None)
+        if settled is not None:
+            settled(error)
+
+    def _ended(self, handle: int, error: PulsarError | None) -> None:
+        """All that matters is said by outputs."""

@@ -1,0 +1,306 @@
+"""Dead letters and messages to be consumed later (rules DLQ-01 to DLQ-09, RETRY-01 to RETRY-03).
+
+Both are copies in another topic, with properties that say where the original is from, and both are safe
+before the original is acknowledged. A message whose redelivery count exceeds the policy's maximum never
+reaches the application: `DeadLetterSorter` takes it out on its way to the queue, and it keeps its permits
+until its copy is safe or has failed, so that no more is held than fits into the queue. What could not be
+copied is as if it had been negatively acknowledged.
+
+An entry on its way to the dead-letter topic may be delivered again meanwhile, over a new connection for
+example; it is copied once all the same. A copy may nevertheless be there twice: when a batch was copied in
+part, or its consumer was closed meanwhile (DLQ-07).
+
+All of this is a convention among clients: the properties are those of the Java client, and the broker knows
+nothing of it.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+
+from ..model.config import ConsumerSpec, DeadLetterPolicy, OutgoingMessage, ProducerSpec, seconds_to_ns
+from ..model.config.checks import duration
+from ..model.errors import ClosedError, PulsarError
+from ..model.message import Message
+from ..model.topic_name import TopicName
+from .acks import Place
+from .counters import ArrivalCounters
+from .delivery import DeliveryQueue
+from .items import BatchItem, SinglesItem, messages_of
+from .letter_box import LetterBox
+from .outputs import LetterFailed, Output, RequestDone, RequestFailed
+from .permits import Permits
+from .services import ClientContext, Services
+
+_DELAY_TIME = "DELAY_TIME"
+_ORIGIN_MESSAGE_ID = "ORIGIN_MESSAGE_ID"
+_ORIGIN_MESSAGE_ID_MISSPELT = "ORIGIN_MESSAGE_IDY_TIME"
+"""What old clients call it, and still read."""
+_REAL_SUBSCRIPTION = "REAL_SUBSCRIPTION"
+_REAL_TOPIC = "REAL_TOPIC"
+_RECONSUMED = "RECONSUMETIMES"
+
+_RANDOM_LETTERS = 5
+"""At the end of a dead-letter producer's name: one that is opened anew does not meet its former self."""
+
+
+def origin(message: Message, topic: str, subscription: str) -> dict[str, str]:
+    """The properties of a copy: the message's own, and where it is from. A copy of a copy keeps what is said
+    of the first original."""
+    message_id = str(message.message_id)
+    return {
+        _ORIGIN_MESSAGE_ID: message_id,
+        _ORIGIN_MESSAGE_ID_MISSPELT: message_id,
+        _REAL_SUBSCRIPTION: subscription,
+        _REAL_TOPIC: topic,
+        **message.properties,
+    }
+
+
+def copy_of(
+    message: Message, properties: Mapping[str, str], deliver_at: int | None = None
+) -> OutgoingMessage:
+    """Value, keys and event time as they are, the properties in the order of their names as Java has them."""
+    copy = OutgoingMessage(
+        message.value,
+        properties=dict(sorted(properties.items())),
+        ordering_key=message.ordering_key,
+        deliver_at=deliver_at,
+    )
+    copy.event_time = message.event_time
+    copy.key = message.key
+    copy.has_base64_key = message.has_base64_key
+    return copy
+
+
+def times_reconsumed(properties: Mapping[str, str]) -> int:
+    """What a copy says; 0 where it says nothing that is a number."""
+    text = properties.get(_RECONSUMED, "")
+    return int(text) if len(text) < 10 and text.isascii() and text.isdecimal() else 0
+
+
+def checked_delay(delay: float) -> int:
+    """Milliseconds. Raises `InvalidConfiguration` for what is no number of seconds from 0."""
+    duration("delay", delay)
+    return seconds_to_ns(delay) // 1_000_000
+
+
+class Burial:
+    """An entry on its way to the dead-letter topic."""
+
+    __slots__ = ("error", "left", "permits")
+
+    def __init__(self, messages: int) -> None:
+        self.left = messages
+        """Copies of which nothing is known yet."""
+        self.permits = messages
+        """To be given back when it is over: what it has cost on the present connection."""
+        self.error: PulsarError | None = None
+
+
+class Letters:
+    """One consumer's. `buried(place)`: acknowledge that entry; `come_again(place, redelivery_count)`: have it
+    delivered again."""
+
+    __slots__ = (
+        "_burials",
+        "_closed",
+        "_come_again",
+        "_buried",
+        "_counters",
+        "_dead",
+        "_emit",
+        "_handle",
+        "_later",
+        "_permits",
+        "_requests",
+        "_services",
+        "_subscription",
+        "_topic",
+        "policy",
+    )
+
+    def __init__(
+        self,
+        context: ClientContext,
+        services: Services,
+        emit: Callable[[Output], None],
+        handle: int,
+        spec: ConsumerSpec,
+        policy: DeadLetterPolicy,
+        consumer_name: str,
+        permits: Permits,
+        counters: ArrivalCounters,
+        buried: Callable[[Place], None],
+        come_again: Callable[[Place, int], None],
+    ) -> None:
+        self._topic = TopicName.parse(spec.topic)
+        self._subscription = spec.subscription
+        self.policy = policy.named(self._topic, spec.subscription)
+        self._services = services
+        self._emit = emit
+        self._handle = handle
+        self._permits = permits
+        self._counters = counters
+        self._buried = buried
+        self._come_again = come_again
+        assert self.policy.topic is not None
+        assert self.policy.retry_topic is not None
+        dead, later = TopicName.parse(self.policy.topic), TopicName.parse(self.policy.retry_topic)
+
+        def dead_producer() -> ProducerSpec:
+            letters = context.rng.letters(_RANDOM_LETTERS)
+            return _producer(
+                dead,
+                f"{self._topic}-{spec.subscription}-{consumer_name}-{letters}-DLQ",
+                self.policy.initial_subscription,
+            )
+
+        self._dead = LetterBox(context, services, dead_producer)
+        self._later = LetterBox(context, services, lambda: _producer(later, None, None))
+        self._burials: dict[Place, Burial] = {}
+        self._requests: set[int] = set()
+        """Those that wait for a copy."""
+        self._closed = False
+
+    # --- dead letters ----------------------------------------------------------------------------
+
+    def bury(self, messages: Sequence[Message]) -> None:
+        """All messages of one entry have just arrived, once too often (DLQ-03, DLQ-04)."""
+        entry = messages[0].entry
+        self._counters.dead_letters += len(messages)
+        burial = self._burials.get(entry.place)
+        if burial is not None:
+            burial.permits += len(messages)
+            return
+        self._burials[entry.place] = burial = Burial(len(messages))
+        publish_time = self._services.wall_time()
+        for message in messages:
+            properties = origin(message, entry.source.topic, self._subscription)
+            self._dead.post(
+                copy_of(message, properties), publish_time, partial(self._copied, burial, messages[0])
+            )
+
+    def _copied(self, burial: Burial, first: Message, error: PulsarError | None) -> None:
+        """One copy is safe, or has failed; the last one settles the entry (DLQ-05)."""
+        entry = first.entry
+        burial.left -= 1
+        burial.error = burial.error or error
+        if burial.left or self._burials.get(entry.place) is not burial:
+            return
+        del self._burials[entry.place]
+        if burial.error is None:
+            self._buried(entry.place)
+        else:
+            assert self.policy.topic is not None
+            self._emit(LetterFailed(self._handle, first.message_id, self.policy.topic, burial.error))
+            self._come_again(entry.place, entry.redelivery_count)
+        self._permits.give_back(burial.permits)
+
+    # --- later -----------------------------------------------------------------------------------
+
+    def reconsume_later(
+        self,
+        request: int,
+        message: Message,
+        delay: int,
+        publish_time: int,
+        properties: Mapping[str, str],
+        done: Callable[[], None],
+    ) -> None:
+        """Copy the message to where it is delivered from after `delay` milliseconds, or to the dead letters
+        if that was done as often as the policy allows; `done()` and `RequestDone` when the copy is safe, else
+        `RequestFailed` (RETRY-01, RETRY-03)."""
+        told = {**origin(message, str(self._topic.base), self._subscription), **properties}
+        times = times_reconsumed(told) + 1
+        told[_RECONSUMED] = str(times)
+        told[_DELAY_TIME] = str(delay)
+        if times > self.policy.max_redeliver_count:
+            box, letter = self._dead, copy_of(message, told)
+        else:
+            box, letter = self._later, copy_of(message, told, publish_time + delay if delay else None)
+        self._requests.add(request)
+        box.post(letter, publish_time, partial(self._put_off, request, message, done))
+
+    def _put_off(
+        self, request: int, message: Message, done: Callable[[], None], error: PulsarError | None
+    ) -> None:
+        if error is None:
+            done()
+            outcome: RequestDone | RequestFailed = RequestDone(request, None)
+        else:
+            self._come_again(message.entry.place, message.entry.redelivery_count)
+            outcome = RequestFailed(request, error)
+        if request in self._requests:
+            self._requests.discard(request)
+            self._emit(outcome)
+
+    def forget(self, request: int) -> None:
+        """Nobody wants to know any more what becomes of this one; it happens all the same."""
+        self._requests.discard(request)
+
+    # --- ends ------------------------------------------------------------------------------------
+
+    def detach(self) -> None:
+        """The connection is lost: what its permits were is of no interest. Copies go on (DLQ-08)."""
+        for burial in self._burials.values():
+            burial.permits = 0
+
+    def drop(self) -> None:
+        """The subscription was moved: what is on its way is copied, and no original is judged by it."""
+        self._burials.clear()
+
+    def close(self) -> None:
+        """The originals of copies on their way stay unacknowledged."""
+        if self._closed:
+            return
+        self._closed = True
+        self._burials.clear()
+        self._dead.close()
+        self._later.close()
+        error = ClosedError(f"the consumer on {self._topic} was closed before the copy was safe")
+        for request in sorted(self._requests):
+            self._emit(RequestFailed(request, error))
+        self._requests.clear()
+
+
+class DeadLetterSorter:
+    """The way into a consumer's queue, past which only messages get that may be delivered."""
+
+    __slots__ = ("_bury", "_maximum", "_queue")
+
+    def __init__(self, queue: DeliveryQueue, letters: Letters) -> None:
+        self._queue = queue
+        self._bury = letters.bury
+        self._maximum = letters.policy.max_redeliver_count
+
+    def add(self, message: Message) -> None:
+        """See `DeliveryQueue`."""
+        if message.entry.redelivery_count > self._maximum:
+            self._bury([message])
+        else:
+            self._queue.add(message)
+
+    def add_batch(self, batch: BatchItem) -> None:
+        """See `DeliveryQueue`."""
+        if batch.entry.redelivery_count > self._maximum:
+            self._bury(list(messages_of(batch)))
+        else:
+            self._queue.add_batch(batch)
+
+    def add_singles(self, singles: SinglesItem) -> None:
+        """See `DeliveryQueue`."""
+        if singles.redelivery_count > self._maximum:
+            for message in messages_of(singles):
+                self._bury([message])
+        else:
+            self._queue.add_singles(singles)
+
+
+def _producer(topic: TopicName, name: str | None, initial_subscription: str | None) -> ProducerSpec:
+    return ProducerSpec(
+        str(topic),
+        name=name,
+        batching=None,
+        chunking=topic.persistent,
+        initial_subscription=initial_subscription,
+    )
