@@ -1,6 +1,7 @@
 """The shrinker on planted bugs, cases as plain values, and the archive of worlds that once failed."""
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -8,8 +9,11 @@ from typing import Any
 import pytest
 
 from pulsar_sansio.client.producer import Producer
-from pulsar_sansio.sim import Case, Outcome, World
+from pulsar_sansio.model.config import BatchingPolicy, ProducerAccessMode, SubscriptionType
+from pulsar_sansio.sim import Case, Outcome, SeedReport, Streams, World, draw
 from pulsar_sansio.sim.case import Strike
+from pulsar_sansio.sim.plain import PLAIN_PRODUCER, PLAIN_PROFILE
+from pulsar_sansio.sim.profile import BrokerPlan, EndPlan, MigrationPlan, Profile, SubscriptionPlan
 from pulsar_sansio.sim.scenarios import quiet_profile
 from pulsar_sansio.sim.shrink import Shrinker, describe, readable, shrink
 from pulsar_trio.cli import main
@@ -115,6 +119,115 @@ def test_another_failure_is_not_taken_for_the_same(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(World, "run", run)
     case = Case(1, quiet_profile(messages=100))
     assert 40 < Shrinker(case, limit=60).shrink().case.profile.messages < 60
+
+
+def fails_where(monkeypatch: pytest.MonkeyPatch, needed: Callable[[Profile], object]) -> None:
+    """Worlds are not run; they fail where they have what is needed."""
+
+    def run(self: World) -> SeedReport:
+        report = SeedReport(self.seed)
+        if needed(self.profile):
+            report.outcome, report.rule = Outcome.INVARIANT, "INV-X"
+        return report
+
+    monkeypatch.setattr(World, "run", run)
+
+
+def rich_profile() -> Profile:
+    """Everything there is, whatever comes of it together."""
+    profile = next(
+        found
+        for seed in range(2000)
+        if (found := draw(Streams(seed))).partitioned
+        and len(found.brokers) > 1
+        and found.visitors
+        and found.topics > 1
+        and found.partitioned[0].partitions > 1
+        and found.partitioned[0].growth
+    )
+    producer = profile.producers[0]
+    profile.producers[0] = replace(
+        producer,
+        partitioned=0,
+        batching=BatchingPolicy(by_key=True),
+        chunk_size=100,
+        access=ProducerAccessMode.EXCLUSIVE,
+        contested=True,
+        explicit=True,
+        initial=7,
+        delayed_permille=50,
+        interceptors=["watches", "changes", "raises"],
+    )
+    profile.memory_limit = 1000
+    profile.migrations = [MigrationPlan(0, 1), MigrationPlan(1, 1)]
+    profile.ends = [EndPlan(1, 1)]
+    return profile
+
+
+def test_what_is_not_needed_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    fails_where(monkeypatch, lambda profile: True)
+    left = Shrinker(Case(1, rich_profile(), [])).shrink().case.profile
+    for name in ("partitioned", "visitors", "ends", "migrations", "brokers", "consumers", "subscriptions"):
+        assert getattr(left, name) == []
+    assert {name: getattr(left, name) for name in PLAIN_PROFILE} == PLAIN_PROFILE
+    [producer] = left.producers
+    assert {name: getattr(producer, name) for name in PLAIN_PRODUCER} == PLAIN_PRODUCER
+    assert (left.clients, left.topics, left.messages) == (1, 1, 0)
+
+
+@pytest.mark.parametrize(
+    ("needed", "left"),
+    [
+        (
+            lambda p: p.partitioned and p.partitioned[0].partitions > 1,
+            "partitioned: PartitionedPlan(partitions=2, ",
+        ),
+        (lambda p: any(plan.chunk_size for plan in p.producers), " chunk_size=100"),
+        (lambda p: any(plan.contested for plan in p.producers), " contested=True"),
+        (lambda p: any("changes" in plan.interceptors for plan in p.producers), " interceptors=['changes']"),
+        (lambda p: len(p.migrations) == 1, "migrations: MigrationPlan(topic="),
+        (lambda p: p.memory_limit, " memory_limit=1000"),
+        (lambda p: len(p.brokers) == 2, "brokers: "),
+        (lambda p: any(plan.delayed_permille for plan in p.producers), " delayed_permille=50"),
+        (lambda p: any(plan.topic >= p.topics for plan in p.subscriptions), "partitioned: "),
+    ],
+    ids=[
+        "partitions",
+        "chunks",
+        "contested",
+        "changes",
+        "migration",
+        "memory",
+        "brokers",
+        "delays",
+        "partition",
+    ],
+)
+def test_what_is_needed_stays_and_is_told(
+    monkeypatch: pytest.MonkeyPatch, needed: Callable[[Profile], object], left: str
+) -> None:
+    fails_where(monkeypatch, needed)
+    profile = rich_profile()
+    if len(profile.migrations) != 1 and "Migration" in left:
+        profile.migrations.pop()
+    profile.brokers = profile.brokers[:2]
+    if not any(plan.topic >= profile.topics for plan in profile.subscriptions):
+        profile.subscriptions.append(SubscriptionPlan(profile.topics, SubscriptionType.SHARED))
+        consumer = quiet_profile(consumers=1).consumers[0]
+        profile.consumers.append(
+            replace(consumer, topic=profile.topics, subscription=len(profile.subscriptions) - 1)
+        )
+    found = Shrinker(Case(1, profile, []), limit=600).shrink().case
+    assert needed(found.profile)
+    told = "\n".join(describe(found))
+    if left == "brokers: ":
+        assert found.profile.brokers == [BrokerPlan(), BrokerPlan()], "two of the latest kind"
+    else:
+        assert left in told, told
+    features = [
+        part for line in told.splitlines() if "producer" in line for part in line.split(": ")[1].split()
+    ]
+    assert len(features) <= 1, told
 
 
 def test_a_seed_that_passes_is_not_shrunk(capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,10 +10,10 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from ..broker.config import BrokerConfig
-from ..model.config import CompressionType
 from .case import Case, Strike
 from .clock import MILLISECOND, SECOND
-from .profile import ConsumerPlan, ProducerPlan, Profile
+from .plain import PLAIN_BROKER, PLAIN_CONSUMER, PLAIN_PRODUCER, PLAIN_PROFILE
+from .profile import BrokerPlan, ConsumerPlan, PartitionedPlan, ProducerPlan, Profile
 from .violations import Outcome
 from .world import SeedReport
 
@@ -27,52 +27,6 @@ FEW = (1, 2, 3, 6, 12)
 """How many messages of each producer are tried with faults that are moved."""
 
 LONGEST_LINE = 150
-
-PLAIN_PROFILE: dict[str, Any] = {
-    "timers_late_permille": 0,
-    "timers_early_permille": 0,
-    "stale_permille": 0,
-    "last_reset": 0,
-    "jitter": 0,
-    "cut_permille": 0,
-    "latency": MILLISECOND,
-    "store_delay": MILLISECOND,
-    "lingers": False,
-    "connections_per_broker": 1,
-    "keepalive": 10.0,
-    "operation_timeout": 10.0,
-}
-
-PLAIN_PRODUCER: dict[str, Any] = {
-    "rich_permille": 0,
-    "close_permille": 0,
-    "flush_permille": 0,
-    "compression": CompressionType.NONE,
-    "batching": None,
-    "send_timeout": 0.0,
-    "window": 1000,
-    "named": False,
-    "largest": 16,
-    "burst": 1,
-    "pause": MILLISECOND,
-}
-
-PLAIN_CONSUMER: dict[str, Any] = {
-    "close_permille": 0,
-    "redeliver_permille": 0,
-    "nack_permille": 0,
-    "keep_permille": 0,
-    "cumulative_permille": 0,
-    "confirm_permille": 0,
-    "receipts": False,
-    "batch_index": False,
-    "group_time": 0.0,
-    "group_size": 1000,
-    "queue": 1000,
-    "priority": 0,
-    "take": 1,
-    "pause": MILLISECOND,
-}
 
 KEPT_BROKER_OPTIONS = frozenset(("service_url", "deduplication", "keepalive_interval", "liveness_timeout"))
 
@@ -168,7 +122,7 @@ class Shrinker:
         return [strike for strike in self.case.strikes if strike.after <= self.report.virtual_ns]
 
     def _applications(self) -> None:
-        for name in ("visitors", "ends"):
+        for name in ("visitors", "ends", "migrations"):
             for plan in getattr(self.case.profile, name):
                 left = [each for each in getattr(self.case.profile, name) if each is not plan]
                 self._try(self._with(**{name: left}))
@@ -180,6 +134,20 @@ class Shrinker:
                 if len(plans) > 1 or name == "consumers":
                     self._try(self._with(**{name: plans[:index] + plans[index + 1 :]}))
         self._without_idle_subscriptions()
+        self._partitions()
+
+    def _partitions(self) -> None:
+        """No partitioned topic; else one that does not grow, of fewer partitions."""
+        for index in reversed(range(len(self.case.profile.partitioned))):
+            if not self._try(self._without_partitioned(index)):
+                for growth in self.case.profile.partitioned[index].growth:
+                    plan = self.case.profile.partitioned[index]
+                    left = [each for each in plan.growth if each is not growth]
+                    self._try(self._with_partitioned(index, replace(plan, growth=left)))
+                while (plan := self.case.profile.partitioned[index]).partitions > 1:
+                    fewer = replace(plan, partitions=plan.partitions - 1)
+                    if not self._try(self._with_partitioned(index, fewer)):
+                        break
 
     def _without_idle_subscriptions(self) -> None:
         """A subscription nobody consumes is never drained, so it goes together with its last consumer."""
@@ -246,16 +214,25 @@ class Shrinker:
         if profile.clients > 1:
             self._try(self._with(clients=1, producers=producers, consumers=consumers))
         profile = self.case.profile
-        used = {plan.topic for plan in profile.producers} | {plan.topic for plan in profile.consumers}
-        if len(used) == 1 and profile.topics > 1:
-            self._try(
-                self._with(
-                    topics=1,
-                    producers=[replace(plan, topic=0) for plan in profile.producers],
-                    consumers=[replace(plan, topic=0) for plan in profile.consumers],
-                    subscriptions=[replace(plan, topic=0) for plan in profile.subscriptions],
-                )
-            )
+        users: list[Any] = [plan for plan in profile.producers if plan.partitioned is None]
+        users += [*profile.consumers, *profile.visitors, *profile.ends, *profile.migrations]
+        used = {plan.topic for plan in users if plan.topic < profile.topics}
+        if len(used) <= 1 and profile.topics > 1:
+            self._try(self._moved(0, 1))
+
+    def _moved(self, topic: int, topics: int) -> Case:
+        """Everybody on one topic; partitions, which are numbered behind all topics, move up."""
+        profile = self.case.profile
+        shift = profile.topics - topics
+
+        def moved(plans: list[Any]) -> list[Any]:
+            return [
+                replace(plan, topic=topic if plan.topic < profile.topics else plan.topic - shift)
+                for plan in plans
+            ]
+
+        names = ("producers", "consumers", "subscriptions", "visitors", "ends", "migrations")
+        return self._with(topics=topics, **{name: moved(getattr(profile, name)) for name in names})
 
     def _features(self) -> None:
         profile = self.case.profile
@@ -271,17 +248,35 @@ class Shrinker:
             for name, value in PLAIN_PRODUCER.items():
                 if getattr(self.case.profile.producers[index], name) != value:
                     self._try(self._with_producer(index, **{name: value}))
+            self._producer(index)
         for index in range(len(profile.consumers)):
             for name, value in PLAIN_CONSUMER.items():
                 if getattr(self.case.profile.consumers[index], name) != value:
                     self._try(self._with_consumer(index, **{name: value}))
 
+    def _producer(self, index: int) -> None:
+        """Of a feature that is needed, what can be left out of it."""
+        batching = self.case.profile.producers[index].batching
+        if batching is not None and batching.by_key:
+            self._try(self._with_producer(index, batching=replace(batching, by_key=False)))
+        for kind in self.case.profile.producers[index].interceptors:
+            left = [each for each in self.case.profile.producers[index].interceptors if each != kind]
+            self._try(self._with_producer(index, interceptors=left))
+
     def _brokers(self) -> None:
-        """One of the latest kind; else fewer."""
-        if self.case.profile.brokers and not self._try(self._with(brokers=[])):
-            for count in range(1, len(self.case.profile.brokers)):
-                if self._try(self._with(brokers=self.case.profile.brokers[:count])):
-                    return
+        """One of the latest kind; else fewer, and each as plain as it may be."""
+        if self.case.profile.brokers and self._try(self._with(brokers=[])):
+            return
+        for count in range(1, len(self.case.profile.brokers)):
+            if self._try(self._with(brokers=self.case.profile.brokers[:count])):
+                break
+        for index in range(len(self.case.profile.brokers)):
+            for name, value in PLAIN_BROKER.items():
+                plans = list(self.case.profile.brokers)
+                if getattr(plans[index], name) != value:
+                    changed: Any = {name: value}
+                    plans[index] = replace(plans[index], **changed)
+                    self._try(self._with(brokers=plans))
 
     def _broker(self) -> None:
         if self.case.profile.deduplication:
@@ -307,6 +302,35 @@ class Shrinker:
         plans = list(self.case.profile.consumers)
         plans[index] = replace(plans[index], **changes)
         return self._with(consumers=plans)
+
+    def _with_partitioned(self, index: int, plan: PartitionedPlan) -> Case:
+        """With fewer partitions there are fewer topics: who is on none any more goes."""
+        plans = list(self.case.profile.partitioned)
+        plans[index] = plan
+        return self._on_existing(plans)
+
+    def _without_partitioned(self, index: int) -> Case:
+        """Who sent to it sends to a plain topic."""
+        case = self._on_existing(self.case.profile.partitioned[:index])
+        producers = [
+            replace(plan, partitioned=None) if plan.partitioned == index else plan
+            for plan in case.profile.producers
+        ]
+        return replace(case, profile=replace(case.profile, producers=producers))
+
+    def _on_existing(self, partitioned: list[PartitionedPlan]) -> Case:
+        profile = self.case.profile
+        topics = profile.topics + sum(plan.partitions for plan in partitioned)
+        kept = [index for index, plan in enumerate(profile.subscriptions) if plan.topic < topics]
+        return self._with(
+            partitioned=partitioned,
+            subscriptions=[profile.subscriptions[index] for index in kept],
+            consumers=[
+                replace(plan, subscription=kept.index(plan.subscription))
+                for plan in profile.consumers
+                if plan.subscription in kept
+            ],
+        )
 
 
 def _where(report: SeedReport) -> str:
@@ -337,6 +361,8 @@ def describe(case: Case) -> list[str]:
         if each.name not in ("service_url",) and getattr(profile.broker, each.name) != each.default
     ]
     lines.append(f"broker: {' '.join(changed) or 'plain'}")
+    for name in ("brokers", "partitioned", "visitors", "ends", "migrations"):
+        lines += [f"{name}: {each}" for each in getattr(profile, name) if each != BrokerPlan()]
     lines += _plans("producer", profile.producers, PLAIN_PRODUCER)
     for index, subscription in enumerate(profile.subscriptions):
         lines.append(f"subscription sub-{index} of t{subscription.topic}: {subscription.kind.value}")
