@@ -63,6 +63,7 @@ from .client.statistics import ConsumerStatistics, ProducerStatistics, SendLaten
 from .model.config import (
     NO_REPLICATION,
     BatchingPolicy,
+    BatchReceivePolicy,
     ClientConfig,
     CompressionType,
     ConsumerSpec,
@@ -180,6 +181,7 @@ __all__ = [
     # what people ask for
     "NO_REPLICATION",
     "BatchingPolicy",
+    "BatchReceivePolicy",
     "ClientConfig",
     "CompressionType",
     "ConsumerSpec",

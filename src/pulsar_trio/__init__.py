@@ -21,6 +21,7 @@ What holds for every public name:
 
 from pulsar_sansio import (
     BatchingPolicy,
+    BatchReceivePolicy,
     CompressionType,
     DeadLetterPolicy,
     InitialPosition,
@@ -70,6 +71,7 @@ __all__ = [
     "MessageId",
     "OutgoingMessage",
     "BatchingPolicy",
+    "BatchReceivePolicy",
     "CompressionType",
     "DeadLetterPolicy",
     "InitialPosition",

@@ -71,6 +71,7 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message]):
         self._arrivals = self._machine.arrivals(handle)
         self._machine.let_judge(handle, self)
         self._arrived = trio.lowlevel.ParkingLot()
+        self._collects = spec.batch_receive is not None
         self._listening = False
         """Whether `run` gets all messages."""
         self._end_of_topic = False
@@ -121,7 +122,8 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message]):
     @enable_ki_protection
     async def receive_many(self, limit: int = 1000) -> Messages:
         """1 to `limit` messages: all that have arrived, waiting where none has. The fast way, and
-        `acknowledge` takes what it gives as a whole.
+        `acknowledge` takes what it gives as a whole. With a `batch_receive` policy it waits until there are
+        as many as that calls enough, and gives no more.
 
         Raises what `receive` raises.
         """
@@ -129,6 +131,8 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message]):
         if self._turn <= 0:
             self._turn = TURN
             await trio.lowlevel.checkpoint()
+        if self._collects:
+            await self._collect()
         self._driver.tick = self._now()
         while True:
             try:
@@ -141,7 +145,28 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message]):
                 self._turn -= len(messages)
                 self._pass_on()
                 return messages
-            await self._wait()
+            if self._collects and not self._end_of_topic:
+                await self._collect()  # what was there is gone: taken back, or by another task
+            else:
+                await self._wait()
+
+    async def _collect(self) -> None:
+        """Wait until the policy calls it enough. It has taken nothing, so cancelling it loses nothing."""
+        requests: list[int] = []
+
+        def ask(now: int, handle: int) -> int:
+            requests.append(self._machine.collect(now, handle))
+            return requests[0]
+
+        try:
+            await self._request(ask)
+        except PulsarError:
+            if self._ended is not None:
+                self._refuse()
+            raise
+        except BaseException:
+            self._abandon(*requests)
+            raise
 
     def _next(self) -> Message | None:
         """The next message where a run of them may have ended; see `pulsar_sansio`'s `Client.receiver`."""

@@ -166,7 +166,8 @@ class Endpoint(ABC):
         await trio.lowlevel.checkpoint_if_cancelled()
 
     @enable_ki_protection
-    def _abandon(self) -> None:
+    def _abandon(self, request: int | None = None) -> None:
+        """Nobody waits any more for this request, or for the whole of it."""
         driver = self._driver
         if self._ended is None and driver.failure is None and not driver.closed:
-            driver.command(self._machine.abandon, self._handle)
+            driver.command(self._machine.abandon, self._handle if request is None else request)

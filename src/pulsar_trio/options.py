@@ -11,6 +11,7 @@ from typing import Any, TypedDict, TypeVar
 
 from pulsar_sansio import (
     BatchingPolicy,
+    BatchReceivePolicy,
     BrokerConfig,
     ClientConfig,
     CompressionType,
@@ -89,6 +90,7 @@ class ConsumerOptions(TypedDict, total=False):
     receiver_queue_size: int
     auto_scaled_receiver_queue_size: bool
     start_paused: bool
+    batch_receive: BatchReceivePolicy | None
     acknowledgement_group_time: float
     acknowledgement_group_size: int
     acknowledgement_receipts: bool

@@ -4,6 +4,7 @@ import pytest
 
 from pulsar_sansio.model.config import (
     BatchingPolicy,
+    BatchReceivePolicy,
     DeadLetterPolicy,
     KeySharedPolicy,
     OutgoingMessage,
@@ -227,6 +228,22 @@ def pause_resume(stage: Stage, topic: str) -> None:
     stage.client.resume(stage.now, consumer.handle)
     stage.pump()
     consumer.take_and_acknowledge(4)
+    consumer.close()
+    producer.close()
+
+
+@scenario
+def batch_receive(stage: Stage, topic: str) -> None:
+    producer = stage.producer(topic, batching=BatchingPolicy(10, 128 * 1024, 1.0))
+    policy = BatchReceivePolicy(max_messages=5, timeout=0.5)
+    consumer = stage.consumer(topic, subscription_type=SHARED, batch_receive=policy, **CONSUMER)
+    producer.send_all(0, 10)
+    for _ in range(2):
+        stage.request(stage.client.collect(stage.now, consumer.handle))
+        messages = stage.client.take(stage.now, consumer.handle, 1000)
+        assert len(messages) == 5
+        stage.client.acknowledge(stage.now, consumer.handle, messages)
+        stage.pump()
     consumer.close()
     producer.close()
 

@@ -8,6 +8,7 @@ import pytest
 
 from pulsar_sansio.model.config import (
     BatchingPolicy,
+    BatchReceivePolicy,
     ClientConfig,
     CompressionType,
     ConsumerSpec,
@@ -55,6 +56,26 @@ BAD: list[tuple[Any, dict[str, Any], str]] = [
     (ConsumerSpec, {"topic": "x", "subscription": "s", "replicate_subscription_state": 1}, "replicate"),
     (ConsumerSpec, {"topic": "x", "subscription": "s", "key_shared": ((0, 1),)}, "key_shared"),
     (ConsumerSpec, {"topic": "x", "subscription": "s", "key_shared": KeySharedPolicy()}, "exclusive"),
+    (ConsumerSpec, {"topic": "x", "subscription": "s", "batch_receive": 5}, "batch_receive"),
+    (
+        ConsumerSpec,
+        {"topic": "x", "subscription": "s", "receiver_queue_size": 0, "batch_receive": BatchReceivePolicy()},
+        "batch_receive",
+    ),
+    (
+        ConsumerSpec,
+        {
+            "topic": "x",
+            "subscription": "s",
+            "receiver_queue_size": 0,
+            "auto_scaled_receiver_queue_size": True,
+        },
+        "auto_scaled",
+    ),
+    (BatchReceivePolicy, {"max_messages": 0}, "max_messages"),
+    (BatchReceivePolicy, {"max_bytes": 0}, "max_bytes"),
+    (BatchReceivePolicy, {"timeout": -1}, "timeout"),
+    (BatchReceivePolicy, {"max_bytes": None, "timeout": 0.0}, "enough"),
     (KeySharedPolicy, {"ranges": ()}, "ranges"),
     (KeySharedPolicy, {"ranges": [(0, 1)]}, "ranges"),
     (KeySharedPolicy, {"ranges": ((0, 65536),)}, "65536"),

@@ -4,7 +4,14 @@ import pytest
 import trio
 import trio.testing
 
-from pulsar_trio import BatchingPolicy, Client, Consumer
+from pulsar_trio import (
+    BatchingPolicy,
+    BatchReceivePolicy,
+    Client,
+    Consumer,
+    EmbeddedBroker,
+    ResourceClosed,
+)
 
 from .test_consumer import fill, numbers_left
 
@@ -110,3 +117,83 @@ async def test_a_queue_that_scales_delivers_everything(client: Client) -> None:
             largest = max(largest, len(messages))
             consumer.acknowledge(messages)
         assert 8 <= largest <= 100
+
+
+async def test_receive_many_waits_for_as_many_as_the_policy_says(
+    client: Client, autojump_clock: trio.testing.MockClock
+) -> None:
+    policy = BatchReceivePolicy(max_messages=5, timeout=10.0)
+    async with client.subscribe("t", "s", "exclusive", batch_receive=policy) as consumer:
+        await fill(client, "t", 4)
+        begun = trio.current_time()
+        async with trio.open_nursery() as nursery:
+
+            async def receive() -> None:
+                messages = await consumer.receive_many()
+                assert [int(message.data) for message in messages] == [0, 1, 2, 3, 0]
+                assert trio.current_time() - begun < 10
+
+            nursery.start_soon(receive)
+            await trio.sleep(5)
+            await fill(client, "t", 1)
+        await fill(client, "t", 12)
+        sizes = [len(await consumer.receive_many()) for _ in range(2)]
+        begun = trio.current_time()
+        sizes.append(len(await consumer.receive_many()))
+        assert trio.current_time() - begun >= 10
+        assert sizes == [5, 5, 2]
+
+
+@pytest.mark.parametrize("steps", range(6))
+async def test_who_gives_up_collecting_loses_nothing(client: Client, steps: int) -> None:
+    policy = BatchReceivePolicy(max_messages=3, timeout=0.0)
+    async with client.subscribe(
+        "t", "s", "exclusive", initial_position="earliest", batch_receive=policy
+    ) as consumer:
+        received: list[int] = []
+
+        async def receive(scope: trio.CancelScope) -> None:
+            with scope:
+                received.extend(int(message.data) for message in await consumer.receive_many())
+
+        async with trio.open_nursery() as nursery:
+            scope = trio.CancelScope()
+            nursery.start_soon(receive, scope)
+            await trio.testing.wait_all_tasks_blocked()
+            nursery.start_soon(fill, client, "t", 6)
+            for _ in range(2**steps):
+                await trio.lowlevel.checkpoint()
+            scope.cancel()
+        with trio.fail_after(5):
+            while len(received) < 6:
+                await receive(trio.CancelScope())
+        assert received == list(range(6))
+
+
+async def test_closing_wakes_who_collects(client: Client) -> None:
+    async with (
+        client.subscribe("t", "s", batch_receive=BatchReceivePolicy(5, timeout=0.0)) as consumer,
+        trio.open_nursery() as nursery,
+    ):
+
+        async def receive() -> None:
+            with pytest.raises(ResourceClosed):
+                await consumer.receive_many()
+
+        nursery.start_soon(receive)
+        await trio.testing.wait_all_tasks_blocked()
+        await consumer.aclose()
+
+
+async def test_the_end_of_the_topic_wakes_who_collects(broker: EmbeddedBroker, client: Client) -> None:
+    async with client.subscribe("t", "s", batch_receive=BatchReceivePolicy(5, timeout=0.0)) as consumer:
+
+        async def receive() -> None:
+            with pytest.raises(trio.EndOfChannel):
+                await consumer.receive_many()
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(receive)
+            nursery.start_soon(receive)
+            await trio.testing.wait_all_tasks_blocked()
+            broker.terminate("t")

@@ -314,6 +314,17 @@ class Client(PositionCommands):
         machine = self._consumer(now, consumer)
         return machine.take(limit)
 
+    def collect(self, now: int, consumer: int) -> int:
+        """Ask for as many messages together as the consumer's `batch_receive` policy calls enough:
+        `RequestDone` follows when it is time to `take` them, `RequestFailed` at its end. Nobody has them
+        before that: who gives up calls `abandon` with the request. Raises `LocalProtocolError` for a consumer
+        without a policy."""
+        machine = self._consumer(now, consumer)
+        machine.check_collecting()
+        request = self._context.new_id()
+        machine.collect(request)
+        return request
+
     def available(self, consumer: int) -> int:
         """How many messages `take` would give."""
         machine = self._consumers.get(consumer)

@@ -42,6 +42,7 @@ from .arrival import Arrival
 from .attachment import Attached as AttachedState
 from .attachment import Attachment, Decision
 from .chunks import Chunks
+from .collecting import Collecting
 from .connection import Connection
 from .counters import ArrivalCounters
 from .delivery import DeliveryQueue
@@ -135,7 +136,9 @@ class Consumer:
         timeout = (
             AcknowledgementTimeout(context, spec) if spec.acknowledgement_timeout and has_memory else None
         )
-        self.permits, self._queue = receiving(spec, services.received_memory, timeout)
+        policy = spec.batch_receive
+        self._collecting = None if policy is None else Collecting(context, policy, emit)
+        self.permits, self._queue = receiving(spec, services.received_memory, timeout, self._collecting)
         self._acknowledger = Acknowledger(
             context, services.requests, wire_id, spec, tracker, emit, wanted=has_memory
         )
@@ -232,6 +235,17 @@ class Consumer:
     def available(self) -> int:
         """Messages that `take` would give now."""
         return self._queue.available
+
+    def check_collecting(self) -> None:
+        """Raise where nothing says what is enough."""
+        self._verdicts.check_open()
+        if self._collecting is None:
+            raise LocalProtocolError(f"the consumer on {self._source.topic} has no batch_receive policy")
+
+    def collect(self, request: int) -> None:
+        """`RequestDone(request)` when `take` would give as much as the policy asks for (CONS-41)."""
+        assert self._collecting is not None
+        self._collecting.ask(request)
 
     def let_judge(self, judge: Judge) -> None:
         """`Message.processing` of what is received here gives its verdicts there."""
@@ -334,6 +348,8 @@ class Consumer:
         self._positions.forget_request(request)
         if self._letters is not None:
             self._letters.forget(request)
+        if self._collecting is not None:
+            self._collecting.forget(request)
         self._unsubscribing.discard(request)
 
     def close(self) -> None:
@@ -430,8 +446,7 @@ class Consumer:
 
     def on_failed(self, error: PulsarError) -> None:
         self._stop()
-        self._acknowledger.end(error)
-        self._positions.end(error)
+        self._end(error)
         if self._ready:
             self._emit(Closed(self.handle, error))
         else:
@@ -446,8 +461,7 @@ class Consumer:
     def on_closed(self) -> None:
         self._stop()
         closed = ClosedError(f"the consumer on {self._source.topic} was closed")
-        self._acknowledger.end(closed)
-        self._positions.end(closed)
+        self._end(closed)
         if self._ready:
             self._emit(Closed(self.handle, None))
         else:  # somebody may wait for it to be ready
@@ -470,6 +484,8 @@ class Consumer:
         if not self._end_of_topic:
             self._end_of_topic = True
             self._emit(EndOfTopic(self.handle))
+            if self._collecting is not None:
+                self._collecting.end_of_topic()
 
     # --- positions ---------------------------------------------------------------------------------
 
@@ -538,6 +554,13 @@ class Consumer:
             self.attachment.end()
         else:  # the user closed it meanwhile, or the broker did
             self.attachment.close()
+
+    def _end(self, error: PulsarError) -> None:
+        """Who still waits for something is told."""
+        self._acknowledger.end(error)
+        self._positions.end(error)
+        if self._collecting is not None:
+            self._collecting.end(error)
 
     def _stop(self) -> None:
         """No message is taken or handed out any more."""

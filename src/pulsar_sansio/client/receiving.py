@@ -8,6 +8,7 @@ from functools import cache
 from typing import Any
 
 from ..model.config import ConsumerSpec
+from .collecting import Collecting, CollectingQueue
 from .delivery import DeliveryQueue
 from .demand import DemandPermits, DemandQueue
 from .permits import Permits
@@ -16,7 +17,10 @@ from .unacknowledged import AcknowledgementTimeout, TrackedQueue
 
 
 def receiving(
-    spec: ConsumerSpec, memory: ReceivedMemory, timeout: AcknowledgementTimeout | None
+    spec: ConsumerSpec,
+    memory: ReceivedMemory,
+    timeout: AcknowledgementTimeout | None,
+    collecting: Collecting | None,
 ) -> tuple[Permits, DeliveryQueue]:
     """The permits and the queue of a new consumer."""
     kinds: list[type[DeliveryQueue]] = []
@@ -30,6 +34,9 @@ def receiving(
     elif isinstance(permits, ScaledPermits):
         kinds.append(ScaledQueue)
         options["memory"] = memory
+    if collecting is not None:
+        kinds.append(CollectingQueue)
+        options["collecting"] = collecting
     permits.paused = spec.start_paused
     return permits, _queue(tuple(kinds))(permits, **options)
 
@@ -38,7 +45,10 @@ def _permits(spec: ConsumerSpec) -> Permits:
     if spec.receiver_queue_size == 0:
         return DemandPermits()
     if spec.auto_scaled_receiver_queue_size:
-        return ScaledPermits(spec.receiver_queue_size, 1)
+        # Half a queue of permits less one may wait here: what is collected has to fit into the rest.
+        policy = spec.batch_receive
+        together = 0 if policy is None or policy.max_messages is None else policy.max_messages
+        return ScaledPermits(spec.receiver_queue_size, 2 * together - 2)
     return Permits(spec.receiver_queue_size)
 
 

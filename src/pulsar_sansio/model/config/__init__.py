@@ -6,6 +6,7 @@ naming the option, what was given and what is allowed. Defaults are those of the
 CFG-001 to CFG-232) unless the option says otherwise.
 """
 
+from .batch_receive import BatchReceivePolicy
 from .checks import MAX_DURATION, MAX_UINT63, seconds_to_ns
 from .client import ClientConfig
 from .consumer import ConsumerSpec, InitialPosition, SubscriptionType
@@ -26,6 +27,7 @@ __all__ = [
     "MAX_DURATION",
     "MAX_UINT63",
     "NO_REPLICATION",
+    "BatchReceivePolicy",
     "BatchingPolicy",
     "ClientConfig",
     "CompressionType",

@@ -7,6 +7,7 @@ from enum import Enum
 from ..errors import InvalidConfiguration
 from ..message_id import MessageId
 from ..topic_name import TopicName
+from .batch_receive import BatchReceivePolicy
 from .checks import duration, instance, integer, optional_text, text_mapping
 from .key_shared import KeySharedPolicy
 from .redelivery import MAX_RECONSUMED, DeadLetterPolicy, RedeliveryBackoff
@@ -43,6 +44,7 @@ class ConsumerSpec:
     `auto_scaled_receiver_queue_size`: begin with a queue of 1 and double it, up to `receiver_queue_size`,
     whenever the application was faster; halve it when messages fill the client's `memory_limit`.
     `start_paused`: nothing is asked for before `resume`.
+    `batch_receive`: when messages that are received together are enough to wake somebody (`Client.collect`).
     `acknowledgement_group_time`: seconds for which acknowledgements are collected; 0 sends each at once.
     `acknowledgement_group_size`: as soon as so many are collected they are sent, 1 to 1 000 000.
     `acknowledgement_receipts`: ask the broker to confirm acknowledgements.
@@ -90,6 +92,7 @@ class ConsumerSpec:
     receiver_queue_size: int = 1000
     auto_scaled_receiver_queue_size: bool = False
     start_paused: bool = False
+    batch_receive: BatchReceivePolicy | None = None
     acknowledgement_group_time: float = 0.1
     acknowledgement_group_size: int = 1000
     acknowledgement_receipts: bool = False
@@ -147,10 +150,11 @@ class ConsumerSpec:
             "replicate_subscription_state",
         ):
             instance(name, getattr(self, name), bool, "True or False")
-        if self.auto_scaled_receiver_queue_size and not self.receiver_queue_size:
-            raise InvalidConfiguration(
-                "auto_scaled_receiver_queue_size: only with a receiver_queue_size of 1 and more"
-            )
+        policy = self.batch_receive
+        instance("batch_receive", policy, (BatchReceivePolicy, type(None)), "a BatchReceivePolicy or None")
+        if not self.receiver_queue_size and (self.auto_scaled_receiver_queue_size or policy is not None):
+            option = "batch_receive" if policy is not None else "auto_scaled_receiver_queue_size"
+            raise InvalidConfiguration(f"{option}: only with a receiver_queue_size of 1 and more")
         instance("start_message_id", self.start_message_id, (MessageId, type(None)), "a MessageId or None")
         if self.durable and self.start_message_id is not None:
             raise InvalidConfiguration(
