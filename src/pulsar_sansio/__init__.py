@@ -60,6 +60,7 @@ from .client.outputs import (
 )
 from .client.partition import PartitionStatistics
 from .client.statistics import ConsumerStatistics, ProducerStatistics, SendLatency
+from .model.checkpoint import decode_checkpoint, encode_checkpoint
 from .model.config import (
     NO_REPLICATION,
     BatchingPolicy,
@@ -75,6 +76,7 @@ from .model.config import (
     OutgoingMessage,
     ProducerAccessMode,
     ProducerSpec,
+    ReaderSpec,
     RedeliveryBackoff,
     RoutingMode,
     SubscriptionType,
@@ -195,6 +197,7 @@ __all__ = [
     "ProducerAccessMode",
     "ProducerInterceptor",
     "ProducerSpec",
+    "ReaderSpec",
     "RedeliveryBackoff",
     "RoutingMode",
     "SubscriptionType",
@@ -211,7 +214,9 @@ __all__ = [
     "SendLatency",
     "ServiceUrl",
     "TopicName",
+    "decode_checkpoint",
     "decode_message_id",
+    "encode_checkpoint",
     "encode_message_id",
     # what goes wrong
     "AuthenticationError",

@@ -45,6 +45,7 @@ from .consumer import (
 )
 from .errors import InternalError, ResourceBroken, ResourceClosed, StoreFailed
 from .producer import Producer, ProducerStatistics
+from .reader import Reader
 from .receipts import Receipt
 from .server import EmbeddedBroker, open_broker, serve
 
@@ -62,6 +63,7 @@ __all__ = [
     "FailoverConsumer",
     "SharedConsumer",
     "KeySharedConsumer",
+    "Reader",
     "EmbeddedBroker",
     "ClientStatistics",
     "ProducerStatistics",

@@ -28,13 +28,16 @@ from .options import (
     ClientOptions,
     ConsumerOptions,
     ProducerOptions,
+    ReaderOptions,
     checked_interval,
     client_config,
     consumer_spec,
     producer_spec,
+    reader_spec,
     waits_when_full,
 )
 from .producer import Producer
+from .reader import Reader, ReadingConsumer, Start, start_options
 from .statistics_log import log_statistics
 
 
@@ -164,6 +167,23 @@ class Client:
         await consumer.opened()
         async with closing(consumer):
             yield consumer
+
+    @asynccontextmanager
+    async def create_reader(
+        self, topic: str, start: Start, **options: Unpack[ReaderOptions]
+    ) -> AsyncIterator[Reader]:
+        """A reader of `topic` that begins at `start` (see `Start`), closed when the block ends; its options
+        are those of `ReaderSpec`.
+
+        Entering waits until it is subscribed. Raises `InvalidConfiguration` for a wrong option or name, what
+        the broker refuses it with, and `TimedOut` after `operation_timeout`.
+        """
+        driver = self._driver
+        spec = reader_spec(topic, start_options(start), options)
+        consumer = driver.open(driver.machine.open_reader, spec, ReadingConsumer.of)
+        await consumer.opened()
+        async with closing(consumer):
+            yield Reader(consumer)
 
     async def partitions(self, topic: str) -> int:
         """The number of partitions of a topic; 0 where it is not partitioned or does not exist."""

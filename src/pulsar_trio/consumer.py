@@ -330,6 +330,12 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message]):
             return True
         return bool(await self._request(self._machine.has_message_available))
 
+    def positions(self) -> dict[str, MessageId]:
+        """How far it is: of each topic, by its full name, the message behind which the next one comes."""
+        if self._ended is not None:
+            self._refuse()
+        return self._machine.checkpoint(self._handle)
+
     # --- the driver's side ------------------------------------------------------------------------------
 
     def on_output(self, output: Any) -> None:

@@ -27,6 +27,7 @@ from pulsar_sansio import (
     ProducerAccessMode,
     ProducerInterceptor,
     ProducerSpec,
+    ReaderSpec,
     RedeliveryBackoff,
     RoutingMode,
     ServiceUrl,
@@ -107,6 +108,7 @@ class ConsumerOptions(TypedDict, total=False):
     start_message_id: MessageId | None
     start_message_id_inclusive: bool
     start_message_rollback: float
+    read_compacted: bool
     priority_level: int
     properties: Mapping[str, str]
     subscription_properties: Mapping[str, str]
@@ -114,6 +116,21 @@ class ConsumerOptions(TypedDict, total=False):
     key_shared: KeySharedPolicy | None
     max_pending_chunked_messages: int
     acknowledge_dropped_chunks: bool
+    max_chunked_message_size: int
+    incomplete_chunked_message_timeout: float
+
+
+class ReaderOptions(TypedDict, total=False):
+    """Keywords of `create_reader`, as in `ReaderSpec`."""
+
+    start_inclusive: bool
+    name: str | None
+    subscription: str | None
+    subscription_prefix: str
+    read_compacted: bool
+    receiver_queue_size: int
+    properties: Mapping[str, str]
+    max_pending_chunked_messages: int
     max_chunked_message_size: int
     incomplete_chunked_message_timeout: float
 
@@ -167,6 +184,10 @@ def consumer_spec(
     if "initial_position" in given:
         given["initial_position"] = word("initial_position", given["initial_position"], InitialPosition)
     return ConsumerSpec(topic, subscription, word("kind", kind, SubscriptionType), **given)
+
+
+def reader_spec(topic: str, start: Mapping[str, Any], options: Mapping[str, Any]) -> ReaderSpec:
+    return ReaderSpec(topic, **start, **_known("create_reader", ReaderOptions, options))
 
 
 def word(option: str, given: object, kind: type[EnumT]) -> EnumT:

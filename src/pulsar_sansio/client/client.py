@@ -41,6 +41,7 @@ from .partitions_request import PartitionsRequest
 from .pool import Pool
 from .position_commands import PositionCommands
 from .producer import Producer
+from .reader import machine_for
 from .requests import Requests
 from .services import ClientContext, Services
 from .statistics import ConsumerStatistics, ProducerStatistics
@@ -268,7 +269,8 @@ class Client(PositionCommands):
         if spec.letters is not None and services.wall_offset is None:
             raise InvalidConfiguration("dead_letter and retry: only with Client(wall_time=…)")
         handle = self._context.new_id()
-        consumer = Consumer(self._context, services, handle, services.next_consumer_id(), spec)
+        machine = machine_for(spec)
+        consumer = machine(self._context, services, handle, services.next_consumer_id(), spec)
         self._consumers[handle] = consumer
         consumer.attachment.start()
         return handle

@@ -342,6 +342,11 @@ class Consumer:
         """`RequestDone(request, bool)`: whether there is a message after those handed out."""
         self._positions.has_message_available(request)
 
+    def checkpoint(self) -> dict[str, MessageId]:
+        """By the name of the topic, the message behind which the next one to be handed out comes."""
+        self._verdicts.check_open()
+        return {self._source.topic: self._positions.checkpoint()}
+
     def forget_request(self, request: int) -> None:
         """Nobody wants the outcome of this request any more; it happens all the same."""
         self._acknowledger.forget(request)
@@ -392,7 +397,7 @@ class Consumer:
             priority_level=spec.priority_level,
             durable=spec.durable and self.topic.persistent,
             metadata=_key_values(spec.properties),
-            read_compacted=False,
+            read_compacted=spec.read_compacted,
             initialPosition=_INITIAL_POSITIONS[spec.initial_position],
             force_topic_creation=True,
             subscription_properties=_key_values(spec.subscription_properties),

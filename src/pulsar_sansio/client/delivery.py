@@ -266,6 +266,16 @@ class DeliveryQueue:
         return self._waiting + length_hint(self._left)
 
     @property
+    def last(self) -> tuple[Entry, int] | None:
+        """The message handed out last: its entry, and its index in the batch."""
+        current = self._current
+        if current is not None:
+            handed_out = size_of(current) - length_hint(self._left)
+            if handed_out:
+                return message_at(current, handed_out - 1)
+        return None if self._last_entry is None else (self._last_entry, self._last_index)
+
+    @property
     def last_handed_out(self) -> Place | None:
         """The entry of the message handed out last; while nothing waits, all of it was. None where nothing
         was, or where that does not count any more."""
@@ -295,7 +305,7 @@ class DeliveryQueue:
         elif self._items:
             first = self._items[0]
         elif self._last_entry is not None:
-            return _message_id(self._last_entry, self._last_index)
+            return message_id_of(self._last_entry, self._last_index)
         else:
             return None
         after = _predecessor(*message_at(first, skipped))
@@ -313,14 +323,24 @@ class DeliveryQueue:
                 yield from (message.entry.first_chunk for message in item if message.entry.first_chunk)
 
 
-def _message_id(entry: Entry, index: int) -> MessageId:
+def message_id_of(entry: Entry, index: int) -> MessageId:
+    """The id of the message of that index, without the chunks before its last one."""
     size = entry.size if index >= 0 else 0
     return MessageId(*entry.place, entry.source.partition, index, size)
+
+
+def before(message_id: MessageId) -> MessageId:
+    """The place just before that message: the one before it in the batch, else the entry before it or its
+    first chunk."""
+    if message_id.batch_index > 0:
+        return message_id._replace(batch_index=message_id.batch_index - 1)
+    ledger_id, entry_id = message_id.first_chunk or message_id[:2]
+    return MessageId(ledger_id, entry_id - 1, message_id.partition)
 
 
 def _predecessor(entry: Entry, index: int) -> MessageId:
     """The id just before that message: the one before it in the batch, else the entry before."""
     if index > 0:
-        return _message_id(entry, index - 1)
+        return message_id_of(entry, index - 1)
     ledger_id, entry_id = entry.place
     return MessageId(ledger_id, entry_id - 1, entry.source.partition)

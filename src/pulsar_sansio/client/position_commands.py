@@ -1,7 +1,10 @@
-"""`PositionCommands`: the commands of `Client` about where in its topic a consumer is."""
+"""`PositionCommands`: the commands of `Client` about where in its topic a consumer is, and readers."""
 
 from typing import TYPE_CHECKING
 
+from ..model.config import ConsumerSpec, ReaderSpec
+from ..model.errors import InvalidConfiguration
+from ..model.message_id import MessageId
 from .seeking import SeekTarget
 from .services import ClientContext
 
@@ -16,6 +19,24 @@ class PositionCommands:
 
     def _consumer(self, now: int, consumer: int) -> "Consumer":
         raise NotImplementedError
+
+    def subscribe(self, now: int, spec: ConsumerSpec) -> int:
+        raise NotImplementedError
+
+    def open_reader(self, now: int, spec: ReaderSpec) -> int:
+        """Returns the handle of a consumer that reads; `ConsumerReady` or `ConsumerFailed` follows. All there
+        is to know of consumers holds for it, but that it acknowledges by itself. Raises `ClosedError` when
+        the client is closed."""
+        if not isinstance(spec, ReaderSpec):
+            raise InvalidConfiguration(f"open_reader takes a ReaderSpec, not {type(spec).__name__}")
+        made_up = f"{self._context.rng.getrandbits(40):010x}"
+        return self.subscribe(now, spec.reading(made_up))
+
+    def checkpoint(self, consumer: int) -> dict[str, MessageId]:
+        """How far a consumer or reader has got: of each topic, by its full name, the last message that was
+        handed out, or the place behind which it begins. A reader that starts there goes on with the next
+        message; see `encode_checkpoint`."""
+        return self._consumer(self._context.now, consumer).checkpoint()
 
     def seek(self, now: int, consumer: int, target: SeekTarget, inclusive: bool = False) -> int:
         """Move the subscription, and all consumers of it, to another place (rules SEEK-01 to SEEK-06).

@@ -21,7 +21,7 @@ from ..wire import proto
 from .acks import Place
 from .arrival import Arrival
 from .connection import Connection
-from .delivery import DeliveryQueue
+from .delivery import DeliveryQueue, before, message_id_of
 from .last_message import LastMessage, LastPosition, Question
 from .outputs import Output, RequestDone, RequestFailed
 from .seeking import SEEK_VERSION, Seeking, SeekTarget, Target, check_target
@@ -146,6 +146,18 @@ class Positions:
             self._settle(RequestDone(request, self._is_more(answer)))
 
         self._last.ask(answered, lambda error: self._settle(RequestFailed(request, error)))
+
+    def checkpoint(self) -> MessageId:
+        """The message behind which it goes on: the last one handed out, else where it begins. What is not
+        known better is the end of the topic."""
+        last = self._queue.last
+        if last is not None:
+            entry, index = last
+            return message_id_of(entry, index)
+        start = self._arrival.start
+        if start is None or self._arrival.resumed or start in (EARLIEST, LATEST):
+            return LATEST if start is None else start
+        return before(start) if self._arrival.inclusive else start
 
     def forget_request(self, request: int) -> None:
         """Nobody wants its outcome any more."""

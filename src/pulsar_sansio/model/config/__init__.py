@@ -22,6 +22,7 @@ from .producer import (
     RoutingMode,
 )
 from .redelivery import DeadLetterPolicy, RedeliveryBackoff
+from .reader import ReaderSpec, ReadingSpec, Start
 
 __all__ = [
     "MAX_DURATION",
@@ -40,8 +41,11 @@ __all__ = [
     "OutgoingMessage",
     "ProducerAccessMode",
     "ProducerSpec",
+    "ReaderSpec",
+    "ReadingSpec",
     "RedeliveryBackoff",
     "RoutingMode",
+    "Start",
     "SubscriptionType",
     "seconds_to_ns",
 ]

@@ -70,6 +70,8 @@ class ConsumerSpec:
     `subscription_properties`: what the broker keeps with the subscription, if it comes into being now.
     `replicate_subscription_state`: ask the broker to keep the subscription's position in step in the other
     clusters that the namespace is replicated to.
+    `read_compacted`: of what the broker has compacted, get only the last message of each key, and everything
+    after that; on Exclusive and Failover subscriptions of persistent topics (rule SUBT-12).
     `key_shared`: which keys this consumer asks for, on a Key_Shared subscription only; None leaves it to the
     broker's defaults.
 
@@ -113,6 +115,7 @@ class ConsumerSpec:
     properties: Mapping[str, str] = field(default_factory=dict)
     subscription_properties: Mapping[str, str] = field(default_factory=dict)
     replicate_subscription_state: bool = False
+    read_compacted: bool = False
     key_shared: KeySharedPolicy | None = None
     max_pending_chunked_messages: int = 10
     acknowledge_dropped_chunks: bool = False
@@ -148,6 +151,7 @@ class ConsumerSpec:
             "start_message_id_inclusive",
             "acknowledge_dropped_chunks",
             "replicate_subscription_state",
+            "read_compacted",
         ):
             instance(name, getattr(self, name), bool, "True or False")
         policy = self.batch_receive
@@ -176,6 +180,14 @@ class ConsumerSpec:
             raise InvalidConfiguration(
                 f"key_shared: only on a key_shared subscription, not on a {self.subscription_type.value} one"
             )
+
+        if self.read_compacted and not self.subscription_type.cumulative:
+            raise InvalidConfiguration(
+                f"read_compacted: only on an exclusive or failover subscription, not on a "
+                f"{self.subscription_type.value} one"
+            )
+        if self.read_compacted and not TopicName.parse(self.topic).persistent:
+            raise InvalidConfiguration(f"read_compacted: only on a persistent topic, not on {self.topic}")
 
     def _check_timeout(self) -> None:
         """Rules UNACK-01, UNACK-08."""

@@ -1,0 +1,93 @@
+"""What a reader is told: `ReaderSpec`; and `ReadingSpec`, the consumer that it is made of."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from ..errors import InvalidConfiguration
+from ..message_id import EARLIEST, MessageId
+from .checks import MAX_UINT63, duration, instance
+from .consumer import ConsumerSpec
+
+Start = MessageId | int | Mapping[str, MessageId]
+"""Where a reader begins: behind a message; with the first message published at a time (milliseconds since
+1970) or later; or, for each topic by its full name, behind a message, and at the earliest of what is not
+named."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadingSpec(ConsumerSpec):
+    """A consumer that reads: its subscription is gone with it, and what is handed out is acknowledged by
+    itself. `positions`: for each topic by its full name the message behind which it begins; `start_time`:
+    instead, the first message published then (milliseconds since 1970) or later."""
+
+    positions: Mapping[str, MessageId] = field(default_factory=dict)
+    start_time: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ReaderSpec:
+    """Options of a reader (rules READER-01, READER-02).
+
+    `start`: see `Start`; `EARLIEST` and `LATEST` are the ends of the topic. `start_inclusive`: begin with the
+    message of `start` itself; at `LATEST` that is the last one there is. `start_rollback`: instead of
+    `start`, with the first message published since so long ago: seconds, the broker counts whole ones.
+    `name`: of the reader, shown by the broker; None makes a random one.
+    `subscription`: its name; None makes one up that begins with `subscription_prefix`.
+    `read_compacted`: of what is compacted, only the last message of each key.
+
+    The others are those of `ConsumerSpec`.
+    """
+
+    topic: str
+    start: Start | None = None
+    start_inclusive: bool = False
+    start_rollback: float = 0.0
+    name: str | None = None
+    subscription: str | None = None
+    subscription_prefix: str = "reader"
+    read_compacted: bool = False
+    receiver_queue_size: int = 1000
+    properties: Mapping[str, str] = field(default_factory=dict)
+    max_pending_chunked_messages: int = 10
+    max_chunked_message_size: int = 128 * 1024 * 1024
+    incomplete_chunked_message_timeout: float = 60.0
+
+    def __post_init__(self) -> None:
+        instance("subscription_prefix", self.subscription_prefix, str, "text")
+        start = self.start
+        duration("start_rollback", self.start_rollback)
+        if (start is None) is (not self.start_rollback):
+            raise InvalidConfiguration("start, start_rollback: one of them, and not both")
+        if isinstance(start, bool) or not isinstance(start, MessageId | int | Mapping | None):
+            raise InvalidConfiguration(f"start: a message id, a time or a checkpoint, not {start!r}")
+        if isinstance(start, int) and not 0 <= start <= MAX_UINT63:
+            raise InvalidConfiguration(f"start: milliseconds since 1970, not {start}")
+        if isinstance(start, Mapping) and not all(isinstance(each, MessageId) for each in start.values()):
+            raise InvalidConfiguration("start: a mapping of names of topics to message ids")
+        if self.start_inclusive and not isinstance(start, MessageId):
+            raise InvalidConfiguration("start_inclusive: only with a message id to start at")
+        self.reading("name")
+
+    def reading(self, made_up: str) -> ReadingSpec:
+        """The consumer to make of it; `made_up`: letters for the name of its subscription. Raises
+        `InvalidConfiguration`."""
+        start = self.start
+        place = start if isinstance(start, MessageId) else EARLIEST
+        return ReadingSpec(
+            self.topic,
+            self.subscription or f"{self.subscription_prefix}-{made_up}",
+            consumer_name=self.name,
+            receiver_queue_size=self.receiver_queue_size,
+            acknowledgement_group_time=0.0,
+            durable=False,
+            start_message_id=None if self.start_rollback else place,
+            start_message_id_inclusive=self.start_inclusive,
+            start_message_rollback=self.start_rollback,
+            read_compacted=self.read_compacted,
+            properties=self.properties,
+            max_pending_chunked_messages=self.max_pending_chunked_messages,
+            max_chunked_message_size=self.max_chunked_message_size,
+            incomplete_chunked_message_timeout=self.incomplete_chunked_message_timeout,
+            positions=dict(start) if isinstance(start, Mapping) else {},
+            start_time=start if isinstance(start, int) else None,
+        )

@@ -1,0 +1,139 @@
+"""Readers: a trio receive channel of messages that manages its position itself.
+
+A reader is a consumer that nobody has to acknowledge anything to; so it has no such methods. It begins where
+it is told to, can be moved, and says how far it is, in bytes that another reader can begin with.
+"""
+
+from collections.abc import AsyncIterator, Mapping
+from datetime import timedelta
+from typing import Any, TypeAlias
+
+import trio
+
+from pulsar_sansio import (
+    LocalProtocolError,
+    Message,
+    MessageId,
+    Messages,
+    ReaderSpec,
+    decode_checkpoint,
+    encode_checkpoint,
+)
+
+from .consumer import Consumer, ConsumerStatistics
+from .position import Place, Position, core_place
+
+Start: TypeAlias = Place | timedelta | bytes | Mapping[str, MessageId]
+"""Where a reader begins: a `Place`; so long ago (whole seconds, by the broker's clock); a checkpoint of a
+reader, `Reader.checkpoint()`; or for each topic by its full name the message behind which it begins."""
+
+
+def start_options(start: Start) -> dict[str, Any]:
+    """As options of a `ReaderSpec`. Raises `LocalProtocolError` for what is none."""
+    if isinstance(start, timedelta):
+        return {"start_rollback": start.total_seconds()}
+    if isinstance(start, bytes):
+        return {"start": decode_checkpoint(start)}
+    if isinstance(start, Mapping):
+        return {"start": start}
+    place = core_place(start)
+    if callable(place):
+        raise LocalProtocolError("start: a place, not a function")
+    return {"start": place.message_id if isinstance(place, Message) else place}
+
+
+class ReadingConsumer(Consumer):
+    """What a reader is made of."""
+
+    _kind = "reader"
+
+    @classmethod
+    def of(cls, driver: Any, handle: int, spec: ReaderSpec) -> "ReadingConsumer":
+        return cls(driver, handle, spec.reading("…"))
+
+
+class Reader(trio.abc.ReceiveChannel[Message]):
+    """Made by `client.create_reader`. Use it from any task of the same `trio.run`."""
+
+    def __init__(self, consumer: ReadingConsumer) -> None:
+        self._consumer = consumer
+
+    # --- reading ----------------------------------------------------------------------------------------
+
+    async def receive(self) -> Message:
+        """The next message, waiting for one where none has arrived. Raises `trio.EndOfChannel` when the topic
+        is terminated and everything in it was read, `ResourceClosed` or `ResourceBroken` when the reader is.
+        """
+        return await self._consumer.receive()
+
+    def __aiter__(self) -> Any:
+        return self._consumer
+
+    def receive_nowait(self) -> Message:
+        """The next message; raises `trio.WouldBlock` where none has arrived, and what `receive` raises."""
+        return self._consumer.receive_nowait()
+
+    async def receive_many(self, limit: int = 1000) -> Messages:
+        """1 to `limit` messages: all that have arrived, waiting where none has. The fast way."""
+        return await self._consumer.receive_many(limit)
+
+    async def until_latest(self) -> AsyncIterator[Message]:
+        """All messages up to the one that is the topic's last when this begins, and then the end.
+
+        Messages that come later are left for the next call. Raises what `receive` and `last_message_id`
+        raise.
+        """
+        last = await self.last_message_id()
+        while await self.has_message_available():
+            message = await self.receive()
+            yield message
+            if message.message_id >= last:
+                return
+
+    # --- positions --------------------------------------------------------------------------------------
+
+    async def seek(self, target: Position, *, inclusive: bool = False) -> None:
+        """Go to another place in the topic: see `Consumer.seek`."""
+        await self._consumer.seek(target, inclusive=inclusive)
+
+    async def last_message_id(self) -> MessageId:
+        """The id of the topic's last message; ledger and entry are -1 where there is none."""
+        return await self._consumer.last_message_id()
+
+    async def has_message_available(self) -> bool:
+        """Whether there is a message after those that were received: `receive` will not wait for long."""
+        return await self._consumer.has_message_available()
+
+    def checkpoint(self) -> bytes:
+        """How far it is, to be kept outside: a reader whose `start` this is goes on with the next message."""
+        return encode_checkpoint(self.positions())
+
+    def positions(self) -> dict[str, MessageId]:
+        """The same, for each topic by its full name: the message behind which the next one comes."""
+        return self._consumer.positions()
+
+    # --- the end ----------------------------------------------------------------------------------------
+
+    async def aclose(self) -> None:
+        """Close it; silent when it is closed already."""
+        await self._consumer.aclose()
+
+    # --- facts about it ---------------------------------------------------------------------------------
+
+    @property
+    def topic(self) -> str:
+        """The full name of the topic."""
+        return self._consumer.topic
+
+    @property
+    def connected(self) -> bool:
+        """Whether it is attached to a broker at the moment. While it is not, it reconnects by itself."""
+        return self._consumer.connected
+
+    def statistics(self) -> ConsumerStatistics:
+        """As of a consumer."""
+        return self._consumer.statistics()
+
+    def __repr__(self) -> str:
+        state = "connected" if self.connected else "not connected"
+        return f"<Reader of {self.topic}, {state}>"
