@@ -77,7 +77,7 @@ def fields(message: Proto, where: str) -> Facts:
             continue
         elif name == "ledgerId":
             found["position"] = Chosen("position", (value, message.entryId))  # type: ignore[attr-defined]
-        elif name in NAMES:
+        elif name in NAMES or (name == "subscription" and value.startswith("reader-")):
             found[name] = Chosen("name", value)
         elif name == "value" and getattr(message, "key", "").startswith("ORIGIN_MESSAGE_ID"):
             ledger_id, entry_id, rest = value.split(":", 2)

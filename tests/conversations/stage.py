@@ -9,7 +9,13 @@ from pulsar_sansio.broker import outputs as broker_outputs
 from pulsar_sansio.client import outputs
 from pulsar_sansio.client.client import Client
 from pulsar_sansio.client.seeking import SeekTarget
-from pulsar_sansio.model.config import ClientConfig, ConsumerSpec, OutgoingMessage, ProducerSpec
+from pulsar_sansio.model.config import (
+    ClientConfig,
+    ConsumerSpec,
+    OutgoingMessage,
+    ProducerSpec,
+    ReaderSpec,
+)
 from pulsar_sansio.model.errors import PulsarError
 from pulsar_sansio.model.message import Message
 from pulsar_sansio.model.message_id import MessageId
@@ -157,7 +163,12 @@ class Stage:
 
     def consumer(self, topic: str, **spec: Any) -> "PlayedConsumer":
         spec.setdefault("subscription", "sub")
-        handle = self.client.subscribe(self.now, ConsumerSpec(topic=topic, **spec))
+        return self._subscribed(self.client.subscribe(self.now, ConsumerSpec(topic=topic, **spec)))
+
+    def reader(self, topic: str, start: MessageId, **spec: Any) -> "PlayedConsumer":
+        return self._subscribed(self.client.open_reader(self.now, ReaderSpec(topic, start, **spec)))
+
+    def _subscribed(self, handle: int) -> "PlayedConsumer":
         told = self.until(
             lambda: (
                 self._told(outputs.ConsumerReady, consumer=handle)
@@ -281,6 +292,11 @@ class PlayedConsumer:
 
     def seek(self, target: SeekTarget) -> None:
         self.stage.request(self.stage.client.seek(self.stage.now, self.handle, target))
+
+    def has_message_available(self) -> bool:
+        result = self.stage.request(self.stage.client.has_message_available(self.stage.now, self.handle))
+        assert isinstance(result, bool)
+        return result
 
     def last_message_id(self) -> MessageId:
         message_id = self.stage.request(self.stage.client.last_message_id(self.stage.now, self.handle))

@@ -290,6 +290,31 @@ def last_message_id(stage: Stage, topic: str) -> None:
     producer.close()
 
 
+@scenario
+def reader(stage: Stage, topic: str) -> None:
+    producer = stage.producer(topic, batching=BatchingPolicy(3, 128 * 1024, 1.0))
+    producer.send_all(0, 6)
+    reader = stage.reader(topic, EARLIEST)
+    while reader.has_message_available():
+        reader.receive()
+    reader.seek(EARLIEST)
+    reader.receive()
+    reader.close()
+    producer.close()
+
+
+@scenario
+def reader_inclusive(stage: Stage, topic: str) -> None:
+    producer = stage.producer(topic, batching=BatchingPolicy(3, 128 * 1024, 1.0))
+    tickets = [producer.enqueue(b"m%d" % number) for number in range(6)]
+    ids = [producer.result(ticket) for ticket in tickets]
+    reader = stage.reader(topic, ids[1], start_inclusive=True)
+    while reader.has_message_available():
+        reader.receive()
+    reader.close()
+    producer.close()
+
+
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_our_side_speaks_as_the_recorded_one(name: str) -> None:
     comparison = play(name, SCENARIOS[name])

@@ -1,0 +1,113 @@
+"""Readers: where they begin, how far they read, and where another one goes on."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+import trio
+
+from pulsar_trio import BatchingPolicy, Client
+
+from .helpers import Interruption, cut, numbers, payloads, unload
+from .line import Line
+
+
+@pytest.mark.parametrize("size", [1, 5], ids=["singles", "batches"])
+async def test_until_latest(client: Client, topic: str, size: int) -> None:
+    batching = BatchingPolicy(max_messages=size, max_delay=1.0) if size > 1 else None
+    async with (
+        client.create_producer(topic, batching=batching) as producer,
+        client.create_reader(topic, "earliest") as reader,
+    ):
+        assert [message async for message in reader.until_latest()] == []
+        await producer.send_many(payloads(20))
+        assert numbers([message async for message in reader.until_latest()]) == list(range(20))
+        assert not await reader.has_message_available()
+        await producer.send_many(payloads(size, start=20))
+        assert numbers([message async for message in reader.until_latest()]) == list(range(20, 20 + size))
+
+
+@pytest.mark.parametrize("size", [1, 4], ids=["singles", "batches"])
+async def test_from_a_message(client: Client, topic: str, size: int) -> None:
+    batching = BatchingPolicy(max_messages=size, max_delay=1.0) if size > 1 else None
+    async with client.create_producer(topic, batching=batching) as producer:
+        ids = await producer.send_many(payloads(8))
+        for start in (0, 3, 5, 7):
+            for inclusive in (False, True):
+                async with client.create_reader(topic, ids[start], start_inclusive=inclusive) as reader:
+                    read = numbers([message async for message in reader.until_latest()])
+                    assert read == list(range(start + (not inclusive), 8))
+
+
+async def test_from_the_end(client: Client, topic: str) -> None:
+    async with client.create_producer(topic, batching=None) as producer:
+        await producer.send_many(payloads(3))
+        async with (
+            client.create_reader(topic, "latest") as reader,
+            client.create_reader(topic, "latest", start_inclusive=True) as with_the_last,
+        ):
+            assert not await reader.has_message_available()
+            assert numbers([await with_the_last.receive()]) == [2]
+            await producer.send(b"3")
+            assert numbers([await reader.receive()]) == [3]
+            assert numbers([await with_the_last.receive()]) == [3]
+
+
+async def test_from_a_time(client: Client, topic: str) -> None:
+    async with client.create_producer(topic, batching=None) as producer:
+        await producer.send_many(payloads(3))
+        await trio.sleep(2.5)
+        between = datetime.now(UTC) - timedelta(seconds=1)
+        await producer.send_many(payloads(3, start=3))
+        for start in (between, timedelta(seconds=2), int(between.timestamp() * 1000)):
+            async with client.create_reader(topic, start) as reader:
+                assert numbers([message async for message in reader.until_latest()]) == [3, 4, 5]
+        async with client.create_reader(topic, timedelta(hours=1)) as reader:
+            assert numbers([message async for message in reader.until_latest()]) == list(range(6))
+
+
+@pytest.mark.parametrize("size", [1, 4], ids=["singles", "batches"])
+async def test_a_checkpoint_is_where_another_reader_goes_on(client: Client, topic: str, size: int) -> None:
+    batching = BatchingPolicy(max_messages=size, max_delay=1.0) if size > 1 else None
+    async with client.create_producer(topic, batching=batching) as producer:
+        await producer.send_many(payloads(12))
+        read: list[int] = []
+        checkpoint: object = "earliest"
+        while len(read) < 12:
+            assert isinstance(checkpoint, str | bytes)
+            async with client.create_reader(topic, checkpoint) as reader:
+                read += numbers([await reader.receive() for _ in range(3)])
+                checkpoint = reader.checkpoint()
+        assert read == list(range(12))
+
+
+async def test_seek(client: Client, topic: str) -> None:
+    async with (
+        client.create_producer(topic, batching=None) as producer,
+        client.create_reader(topic, "earliest") as reader,
+    ):
+        ids = await producer.send_many(payloads(5))
+        for target, first in ((ids[2], 3), ("earliest", 0), (ids[0], 1)):
+            await reader.seek(target)
+            assert numbers([message async for message in reader.until_latest()]) == list(range(first, 5))
+        await reader.seek("latest")
+        assert not await reader.has_message_available()
+
+
+@pytest.mark.parametrize("interrupt", [cut, unload])
+async def test_nothing_is_read_twice_or_passed_over(
+    client_on_line: Client, line: Line, topic: str, interrupt: Interruption
+) -> None:
+    """A reader has no cursor: after each interruption it says where it goes on."""
+    policy = BatchingPolicy(max_messages=7, max_delay=0.01)
+    async with (
+        client_on_line.create_producer(topic, batching=policy) as producer,
+        client_on_line.create_reader(topic, "latest") as reader,
+    ):
+        read: list[int] = []
+        await interrupt(line, topic)  # before the first message
+        for part in range(4):
+            await producer.send_many(payloads(20, start=20 * part))
+            read += numbers([await reader.receive() for _ in range(15)])
+            await interrupt(line, topic)
+        read += numbers([await reader.receive() for _ in range(20)])
+        assert read == list(range(80))
