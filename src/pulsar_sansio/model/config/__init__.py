@@ -21,8 +21,8 @@ from .producer import (
     ProducerSpec,
     RoutingMode,
 )
-from .redelivery import DeadLetterPolicy, RedeliveryBackoff
 from .reader import ReaderSpec, ReadingSpec, Start
+from .redelivery import DeadLetterPolicy, RedeliveryBackoff
 
 __all__ = [
     "MAX_DURATION",
