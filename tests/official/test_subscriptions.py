@@ -1,5 +1,8 @@
 """The official client's consumers at our broker: subscription types, acknowledgement, redelivery."""
 
+from collections.abc import Sequence
+from contextlib import suppress
+from time import monotonic
 from typing import Any
 
 import pulsar
@@ -7,7 +10,7 @@ import pytest
 
 from tests.suite.brokers import NO_TOPIC_CREATION, OurBroker
 
-from .client import Letter, in_thread, nothing_comes, official_client, send_all, take
+from .client import RECEIVE_TIMEOUT, Letter, in_thread, nothing_comes, official_client, send_all, take
 
 BATCHES_OF_TEN = {
     "batching_enabled": True,
@@ -24,15 +27,18 @@ def numbers(received: list[Letter]) -> list[int]:
     return [int(letter.value or b"-1") for letter in received]
 
 
-def take_what_is_there(consumer: Any, milliseconds: int = 500) -> list[Letter]:
-    received: list[Letter] = []
-    while True:
-        try:
-            message = consumer.receive(milliseconds)
-        except pulsar.Timeout:
-            return received
-        received.append(Letter(message.data(), message.partition_key() or None))
-        consumer.acknowledge(message)
+def gather(consumers: Sequence[Any], count: int) -> list[list[Letter]]:
+    """The next `count` messages of several consumers together, however they share them, by consumer."""
+    received: list[list[Letter]] = [[] for _ in consumers]
+    end = monotonic() + RECEIVE_TIMEOUT / 1000
+    while sum(map(len, received)) < count:
+        assert monotonic() < end, received
+        for consumer, mine in zip(consumers, received, strict=True):
+            with suppress(pulsar.Timeout):
+                message = consumer.receive(20)
+                mine.append(Letter(message.data(), message.partition_key() or None))
+                consumer.acknowledge(message)
+    return received
 
 
 async def test_exclusive(broker: OurBroker, topic: str) -> None:
@@ -54,9 +60,8 @@ async def test_shared(broker: OurBroker, topic: str) -> None:
             other = client.subscribe(topic, "sub", pulsar.ConsumerType.Shared, receiver_queue_size=5)
             send_all(client.create_producer(topic), letters(100))
             first = take(one, 5)  # as many as fit in its queue; the other one got its own
-            rest = take_what_is_there(other, 300) + take_what_is_there(one, 300)
-            rest += take_what_is_there(other, 300)
-            assert sorted(numbers(first + rest)) == list(range(100))
+            more, rest = gather([one, other], 95)
+            assert sorted(numbers(first + more + rest)) == list(range(100))
 
     await in_thread(scenario)
 
@@ -68,9 +73,8 @@ async def test_failover(broker: OurBroker, topic: str) -> None:
             other = client.subscribe(topic, "sub", pulsar.ConsumerType.Failover, consumer_name="b")
             producer = client.create_producer(topic)
             producer.send(b"which one is active?")
-            active, waiting = (other, one) if nothing_comes(one, 1500) else (one, other)
-            active.redeliver_unacknowledged_messages()
-            assert take(active, 1) == [Letter(b"which one is active?")]
+            of_one, _ = gather([one, other], 1)
+            active, waiting = (one, other) if of_one else (other, one)
             send_all(producer, letters(10))
             assert numbers(take(active, 4)) == [0, 1, 2, 3]
             assert nothing_comes(waiting)
@@ -88,7 +92,7 @@ async def test_key_shared(broker: OurBroker, topic: str) -> None:
         with official_client(broker.url) as client:
             consumers = [client.subscribe(topic, "sub", pulsar.ConsumerType.KeyShared) for _ in range(2)]
             send_all(client.create_producer(topic), sent)
-            one, other = (take_what_is_there(consumer) for consumer in consumers)
+            one, other = gather(consumers, 100)
             assert one, "one consumer got every key"
             assert other, "one consumer got every key"
             assert not {letter.key for letter in one} & {letter.key for letter in other}

@@ -32,13 +32,44 @@ async def receive_and_acknowledge(consumer: Consumer, count: int) -> list[Messag
 
 
 async def rest(consumer: Consumer, quiet: float = QUIET) -> list[Message]:
-    """Whatever comes until `quiet` seconds pass without a message."""
+    """Whatever comes until `quiet` seconds pass without a message: to show that nothing does. What has to
+    come is awaited, however long that takes: `receive`, `gather`."""
     messages: list[Message] = []
     while True:
         with trio.move_on_after(quiet) as scope:
             messages += await consumer.receive_many(1000)
         if scope.cancelled_caught:
             return messages
+
+
+async def gather(
+    consumers: Sequence[Consumer], count: int, *, acknowledge: bool = True
+) -> list[list[Message]]:
+    """The next `count` messages of several consumers together, however they share them, by consumer."""
+    found: list[list[Message]] = [[] for _ in consumers]
+    all_there = trio.Event()
+
+    async def take(consumer: Consumer, mine: list[Message]) -> None:
+        while True:
+            messages = await consumer.receive_many(count)
+            mine += messages
+            if acknowledge:
+                consumer.acknowledge(messages)
+            if sum(map(len, found)) >= count:
+                all_there.set()
+
+    async with trio.open_nursery() as nursery:
+        for consumer, mine in zip(consumers, found, strict=True):
+            nursery.start_soon(take, consumer, mine)
+        await all_there.wait()
+        nursery.cancel_scope.cancel()
+    return found
+
+
+async def until(condition: Callable[[], Awaitable[bool]]) -> None:
+    """For what a real Pulsar does a little later: ask until it is so, or the test's deadline is over."""
+    while not await condition():  # noqa: ASYNC110
+        await trio.sleep(0.02)
 
 
 def values(messages: Iterable[Message]) -> list[bytes | None]:

@@ -6,13 +6,12 @@ What our broker does not measure is listed as such (`LEFT_OUT`) and nothing else
 from typing import Any
 
 import pytest
-import trio
 
 from pulsar_trio import Client
 from tests.real_pulsar.admin import topic_path
 
 from .brokers import BrokerUnderTest
-from .helpers import payloads, receive
+from .helpers import payloads, receive, until
 
 TOPIC = {
     *("msgRateIn", "msgThroughputIn", "msgRateOut", "msgThroughputOut", "bytesInCounter", "msgInCounter"),
@@ -102,8 +101,13 @@ async def test_stats_of_a_topic_in_use(broker: BrokerUnderTest, client: Client, 
         messages = await receive(consumer, 5)
         consumer.acknowledge([messages[0], messages[2]])
         await consumer.flush()
-        await trio.sleep(0.3)
-        _, stats = await broker.request("GET", f"{topic_path(topic)}/stats")
+        stats: dict[str, Any] = {}
+
+        async def counted() -> bool:
+            stats.update((await broker.request("GET", f"{topic_path(topic)}/stats"))[1])
+            return bool(stats["msgOutCounter"] == 5 and stats["subscriptions"]["sub"]["unackedMessages"] == 3)
+
+        await until(counted)
     check_names(broker, stats, TOPIC)
     assert (stats["msgInCounter"], stats["msgOutCounter"]) == (5, 5)
     assert stats["bytesInCounter"] == stats["bytesOutCounter"] == stats["storageSize"] > 0
@@ -184,8 +188,13 @@ async def test_internal_stats(broker: BrokerUnderTest, client: Client, topic: st
             messages = await receive(consumer, 5)
             consumer.acknowledge([messages[0], messages[2]])
             await consumer.flush()
-            await trio.sleep(0.3)
-            _, inside = await broker.request("GET", f"{topic_path(topic)}/internalStats")
+            inside: dict[str, Any] = {}
+
+            async def written() -> bool:
+                inside.update((await broker.request("GET", f"{topic_path(topic)}/internalStats"))[1])
+                return bool(inside["cursors"]["sub"]["individuallyDeletedMessages"] != "[]")
+
+            await until(written)
     check_names(broker, inside, INTERNAL)
     assert (inside["entriesAddedCounter"], inside["numberOfEntries"]) == (5, 5)
     assert (inside["currentLedgerEntries"], inside["state"]) == (5, "LedgerOpened")

@@ -10,7 +10,7 @@ from pulsar_trio import Client, OutgoingMessage
 from tests.official.client import Letter, consume, in_thread, produce
 
 from .brokers import BrokerUnderTest
-from .helpers import cut, receive, receive_and_acknowledge, rest
+from .helpers import cut, gather, receive, receive_and_acknowledge, rest
 from .line import Line
 
 LARGE = Random(7).randbytes(11 * 1024 * 1024 + 5)
@@ -61,7 +61,7 @@ async def test_given_back_it_comes_again_whole(client: Client, topic: str) -> No
         await producer.send(b"x" * 4500)
         [message] = await receive(consumer, 1)
         consumer.negative_acknowledge(message)
-        with trio.fail_after(10):
+        with trio.fail_after(30):
             [again] = await receive_and_acknowledge(consumer, 1)
         assert again.data == message.data
         assert again.redelivery_count == 1
@@ -101,7 +101,7 @@ async def test_of_a_shared_subscription_one_consumer_gets_a_message_whole(client
         async with client.subscribe(topic, "sub", kind="shared", receiver_queue_size=20) as leaves:
             for payload in payloads:
                 await producer.send(payload)
-            left, kept = await rest(leaves), await rest(stays)
+            left, kept = await gather([leaves, stays], 20, acknowledge=False)
             assert sorted(message.data for message in left + kept) == payloads
             assert left
             assert kept

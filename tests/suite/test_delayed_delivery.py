@@ -18,6 +18,9 @@ from .helpers import receive, receive_and_acknowledge, values
 DELAY = 600
 """Milliseconds."""
 
+LONG_DELAY = 2000
+"""Milliseconds: long enough for the next message to be sent, stored and delivered meanwhile."""
+
 TICK = 100
 """Milliseconds that a message may come too early."""
 
@@ -55,11 +58,10 @@ async def subscription(broker: BrokerUnderTest, topic: str) -> Any:
 @kinds
 async def test_they_come_at_their_time_and_others_before(client: Client, topic: str, kind: Any) -> None:
     async with client.subscribe(topic, "sub", kind) as consumer, client.create_producer(topic) as producer:
-        later = await send(producer, b"later", 2 * DELAY)
-        sooner = await send(producer, b"sooner", DELAY)
+        later = await send(producer, b"later", 2 * LONG_DELAY)
+        sooner = await send(producer, b"sooner", LONG_DELAY)
         await producer.send(b"now")
         assert values(await receive_and_acknowledge(consumer, 1)) == [b"now"]
-        assert in_ms(0) < sooner
         for payload, when in ((b"sooner", sooner), (b"later", later)):
             assert values(await receive_and_acknowledge(consumer, 1)) == [payload]
             assert in_ms(0) >= when - TICK - 1
@@ -160,7 +162,7 @@ async def test_the_official_client_gets_ours_when_they_are_due(
 ) -> None:
     async with open_official_client(broker.url) as official, client.create_producer(topic) as producer:
         consumer = await in_thread(official.subscribe, topic, "sub", pulsar.ConsumerType.Shared)
-        when = await send(producer, b"later", DELAY)
+        when = await send(producer, b"later", LONG_DELAY)
         await producer.send(b"now")
         for payload in (b"now", b"later"):
             message = await in_thread(consumer.receive, 10_000)
@@ -177,7 +179,7 @@ async def test_we_get_the_official_clients_when_they_are_due(
         client.subscribe(topic, "sub", "shared") as consumer,
     ):
         producer = await in_thread(official.create_producer, topic)
-        when = in_ms(DELAY)
+        when = in_ms(LONG_DELAY)
         await in_thread(producer.send, b"later", deliver_at=when)
         await in_thread(producer.send, b"now")
         assert values(await receive_and_acknowledge(consumer, 2)) == [b"now", b"later"]

@@ -72,7 +72,8 @@ async def test_what_was_confirmed_before_a_kill_is_there_after_it(
 ) -> None:
     """Producer and consumer attach again by themselves, and what waited meanwhile is sent.
 
-    Of acknowledgements a Pulsar that is killed may forget the last ones: it does not write each at once.
+    Of acknowledgements a Pulsar that is killed may forget the last ones: it does not write each at once. What
+    the consumer had fetched before comes again too, when it is attached.
     """
     async with (
         client.subscribe(topic, "sub", kind="shared", acknowledgement_receipts=True) as consumer,
@@ -90,7 +91,6 @@ async def test_what_was_confirmed_before_a_kill_is_there_after_it(
         while not set(range(5, 21)) <= set(again):
             again += numbers(await receive_and_acknowledge(consumer, 1))
         assert sorted(set(numbers(first) + again)) == list(range(21))
-        assert len(again) == len(set(again))
 
 
 async def test_a_message_enqueued_while_the_broker_is_away_is_sent_later(
@@ -118,4 +118,5 @@ async def test_a_deleted_topic_begins_anew(broker: BrokerUnderTest, client: Clie
         await broker.delete_topic(topic)
         await producer.send(b"new")
         async with client.subscribe(topic, "sub", initial_position="earliest") as consumer:
-            assert values(await rest(consumer)) == [b"new"]
+            assert values(await receive(consumer, 1)) == [b"new"]
+            assert await rest(consumer) == []

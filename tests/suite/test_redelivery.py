@@ -37,7 +37,7 @@ async def test_it_waits_for_the_delay(client: Client, topic: str) -> None:
         consumer.negative_acknowledge(await consumer.receive())
         given_back = trio.current_time()
         await receive_and_acknowledge(consumer, 1)
-        assert 0.45 <= trio.current_time() - given_back <= 3.0
+        assert trio.current_time() - given_back >= 0.45
 
 
 async def test_it_goes_to_whichever_consumer_is_there(client: Client, topic: str) -> None:
@@ -100,7 +100,7 @@ async def test_what_is_neither_acknowledged_nor_given_back_comes_again(client: C
         received = trio.current_time()
         consumer.acknowledge(messages[1])
         again = await receive_and_acknowledge(consumer, 3)
-        assert 1.0 <= trio.current_time() - received <= 5.0
+        assert trio.current_time() - received >= 1.0
         assert sorted(numbers(again)) == [0, 2, 3]
         assert [message.redelivery_count for message in again] == [1, 1, 1]
         assert await rest(consumer, quiet=1.6) == []
