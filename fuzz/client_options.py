@@ -1,6 +1,13 @@
 """The client that hostile brokers meet: small limits, so that all of them are reached, and short times."""
 
-from pulsar_sansio import BatchingPolicy, ClientConfig, ConsumerSpec, ProducerSpec, SubscriptionType
+from pulsar_sansio import (
+    BatchingPolicy,
+    ClientConfig,
+    ConsumerSpec,
+    DeadLetterPolicy,
+    ProducerSpec,
+    SubscriptionType,
+)
 
 LIMIT = 8 * 1024
 """Bytes of one message in these rounds."""
@@ -51,4 +58,7 @@ def consumer_spec(topic: str, kind: SubscriptionType, indexed: bool) -> Consumer
         batch_index_acknowledgement=indexed,
         negative_acknowledgement_delay=0.5,
         acknowledgement_group_size=20,
+        acknowledgement_timeout=1.0 if indexed else 0.0,
+        acknowledgement_timeout_tick=0.2,
+        dead_letter=DeadLetterPolicy(2) if indexed else None,
     )

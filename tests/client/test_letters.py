@@ -274,10 +274,11 @@ class TestFailure:
         assert isinstance(failed, LetterFailed)
         assert (failed.topic, str(failed.message_id)) == (f"{T}-dead", "1:0:-1")
         assert isinstance(failed.error, NotAllowed)
-        assert s.permits() == 10
+        assert s.permits() == 9
         s.pass_time(1100 * MILLISECOND)
         (request,) = s.expect(REDELIVER)
         assert places(request) == [(1, 0)]
+        assert s.permits() == 10
         s.message(0, redelivery_count=4)
         s.accept_producer()
         s.sends()
@@ -292,6 +293,34 @@ class TestFailure:
         s.expect()
         s.pass_time(SECOND)
         s.expect(REDELIVER)
+
+    def test_delivered_again_before_it_is_asked_for_it_waits_all_the_same(self) -> None:
+        s = LettersScript()
+        s.message(0, redelivery_count=3)
+        s.refuse_producer()
+        s.message(0, redelivery_count=4)
+        s.expect()
+        assert s.permits() == 8
+        s.pass_time(1100 * MILLISECOND)
+        s.expect(REDELIVER)
+        assert s.permits() == 10
+
+    def test_a_reconnect_before_it_is_asked_for(self) -> None:
+        s = LettersScript()
+        s.message(0, redelivery_count=3)
+        s.refuse_producer()
+        s.reconnect()
+        s.frames()
+        s.pass_time(3 * SECOND)
+        s.expect()
+        assert s.permits() == 10
+        s.message(0, redelivery_count=4)
+        s.expect("PRODUCER")
+
+    def test_a_topic_without_memory_delivers_nothing_twice(self) -> None:
+        s = LettersScript(topic="non-persistent://public/default/t")
+        s.message(0, redelivery_count=3)
+        assert s.receive() is not None
 
     def test_nobody_answers(self) -> None:
         s = LettersScript()

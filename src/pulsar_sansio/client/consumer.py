@@ -149,7 +149,7 @@ class Consumer:
         self._arrival = Arrival(
             self._source,
             self.permits,
-            self._queue if letters is None else DeadLetterSorter(self._queue, letters),
+            self._queue if letters is None or not has_memory else DeadLetterSorter(self._queue, letters),
             tracker,
             self._acknowledger,
             self._cannot_decrypt,
@@ -284,12 +284,15 @@ class Consumer:
         text_mapping("properties", properties)
         if message.batch_index < 0:
             self._redelivery.acknowledged(message.entry.place)  # it is judged
-        safe = partial(self._put_off, message)
-        letters.reconsume_later(request, message, milliseconds, publish_time, properties, safe)
+        judge = partial(self._put_off, message)
+        letters.reconsume_later(request, message, milliseconds, publish_time, properties, judge)
 
-    def _put_off(self, message: Message) -> None:
-        if not self._verdicts.closed:
+    def _put_off(self, message: Message, error: PulsarError | None) -> None:
+        """The copy is safe, or has failed."""
+        if error is None:
             self.acknowledge(message)
+        else:
+            self.negative_acknowledge(message)
 
     def unsubscribe(self, request: int, force: bool) -> None:
         """Remove the subscription (rules CONS-45 to CONS-47); `force`: also from under other consumers.
@@ -542,7 +545,7 @@ class Consumer:
             self.permits,
             counters,
             lambda place: self._verdicts.buried(place),
-            lambda place, count: self._redelivery.negative_acknowledge({place: count}),
+            lambda places: self._redelivery.ask_for(places),
         )
 
     def _done_with(self, places: Iterable[Place]) -> None:

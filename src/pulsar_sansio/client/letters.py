@@ -3,8 +3,9 @@
 Both are copies in another topic, with properties that say where the original is from, and both are safe
 before the original is acknowledged. A message whose redelivery count exceeds the policy's maximum never
 reaches the application: `DeadLetterSorter` takes it out on its way to the queue, and it keeps its permits
-until its copy is safe or has failed, so that no more is held than fits into the queue. What could not be
-copied is as if it had been negatively acknowledged.
+until its copy is safe. What could not be copied is asked for again after the delay of a negative
+acknowledgement, and keeps its permits until then: whatever the broker delivers, no more is held than fits
+into the queue.
 
 An entry on its way to the dead-letter topic may be delivered again meanwhile, over a new connection for
 example; it is copied once all the same. A copy may nevertheless be there twice: when a batch was copied in
@@ -29,6 +30,7 @@ from .items import BatchItem, SinglesItem, messages_of
 from .letter_box import LetterBox
 from .outputs import LetterFailed, Output, RequestDone, RequestFailed
 from .permits import Permits
+from .redelivery import NegativeAcknowledgements
 from .services import ClientContext, Services
 
 _DELAY_TIME = "DELAY_TIME"
@@ -91,31 +93,33 @@ class Burial:
 
     def __init__(self, messages: int) -> None:
         self.left = messages
-        """Copies of which nothing is known yet."""
+        """Copies of which nothing is known yet; at 0, one has failed, and the entry waits to be asked for."""
         self.permits = messages
         """To be given back when it is over: what it has cost on the present connection."""
         self.error: PulsarError | None = None
 
 
 class Letters:
-    """One consumer's. `buried(place)`: acknowledge that entry; `come_again(place, redelivery_count)`: have it
-    delivered again."""
+    """One consumer's."""
 
     __slots__ = (
         "_burials",
         "_closed",
-        "_come_again",
-        "_buried",
+        "_context",
         "_counters",
         "_dead",
         "_emit",
+        "_failed",
         "_handle",
         "_later",
         "_permits",
         "_requests",
+        "_safe",
         "_services",
+        "_slot",
         "_subscription",
         "_topic",
+        "_again",
         "policy",
     )
 
@@ -130,9 +134,10 @@ class Letters:
         consumer_name: str,
         permits: Permits,
         counters: ArrivalCounters,
-        buried: Callable[[Place], None],
-        come_again: Callable[[Place, int], None],
+        safe: Callable[[Place], None],
+        again: Callable[[Sequence[Place]], None],
     ) -> None:
+        """`safe(place)`: acknowledge that entry; `again(places)`: ask for them."""
         self._topic = TopicName.parse(spec.topic)
         self._subscription = spec.subscription
         self.policy = policy.named(self._topic, spec.subscription)
@@ -141,8 +146,12 @@ class Letters:
         self._handle = handle
         self._permits = permits
         self._counters = counters
-        self._buried = buried
-        self._come_again = come_again
+        self._safe = safe
+        self._again = again
+        self._context = context
+        self._failed = NegativeAcknowledgements(spec)
+        """Entries to ask for again."""
+        self._slot = context.deadlines.slot(self._ask_again)
         assert self.policy.topic is not None
         assert self.policy.retry_topic is not None
         dead, later = TopicName.parse(self.policy.topic), TopicName.parse(self.policy.retry_topic)
@@ -187,14 +196,32 @@ class Letters:
         burial.error = burial.error or error
         if burial.left or self._burials.get(entry.place) is not burial:
             return
-        del self._burials[entry.place]
         if burial.error is None:
-            self._buried(entry.place)
+            del self._burials[entry.place]
+            self._safe(entry.place)
+            self._permits.give_back(burial.permits)
+            return
+        assert self.policy.topic is not None
+        self._emit(LetterFailed(self._handle, first.message_id, self.policy.topic, burial.error))
+        if burial.permits:
+            self._failed.add_after_delay(entry.place, entry.redelivery_count, self._context.now)
+            self._schedule()
+        else:  # it was delivered over an earlier connection, and comes by itself
+            del self._burials[entry.place]
+
+    def _schedule(self) -> None:
+        when = self._failed.next()
+        if when is None:
+            self._slot.clear()
         else:
-            assert self.policy.topic is not None
-            self._emit(LetterFailed(self._handle, first.message_id, self.policy.topic, burial.error))
-            self._come_again(entry.place, entry.redelivery_count)
-        self._permits.give_back(burial.permits)
+            self._slot.set(max(when, self._context.now))
+
+    def _ask_again(self) -> None:
+        places = self._failed.take(self._context.now)
+        permits = sum(self._burials.pop(place).permits for place in places)
+        self._again(places)
+        self._permits.give_back(permits)
+        self._schedule()
 
     # --- later -----------------------------------------------------------------------------------
 
@@ -205,11 +232,11 @@ class Letters:
         delay: int,
         publish_time: int,
         properties: Mapping[str, str],
-        done: Callable[[], None],
+        judge: Callable[[PulsarError | None], None],
     ) -> None:
         """Copy the message to where it is delivered from after `delay` milliseconds, or to the dead letters
-        if that was done as often as the policy allows; `done()` and `RequestDone` when the copy is safe, else
-        `RequestFailed` (RETRY-01, RETRY-03)."""
+        if that was done as often as the policy allows; `judge(None)` and `RequestDone` when the copy is safe,
+        else `judge(error)` and `RequestFailed` (RETRY-01, RETRY-03)."""
         told = {**origin(message, str(self._topic.base), self._subscription), **properties}
         times = times_reconsumed(told) + 1
         told[_RECONSUMED] = str(times)
@@ -219,17 +246,13 @@ class Letters:
         else:
             box, letter = self._later, copy_of(message, told, publish_time + delay if delay else None)
         self._requests.add(request)
-        box.post(letter, publish_time, partial(self._put_off, request, message, done))
+        box.post(letter, publish_time, partial(self._put_off, request, judge))
 
     def _put_off(
-        self, request: int, message: Message, done: Callable[[], None], error: PulsarError | None
+        self, request: int, judge: Callable[[PulsarError | None], None], error: PulsarError | None
     ) -> None:
-        if error is None:
-            done()
-            outcome: RequestDone | RequestFailed = RequestDone(request, None)
-        else:
-            self._come_again(message.entry.place, message.entry.redelivery_count)
-            outcome = RequestFailed(request, error)
+        judge(error)
+        outcome = RequestDone(request, None) if error is None else RequestFailed(request, error)
         if request in self._requests:
             self._requests.discard(request)
             self._emit(outcome)
@@ -242,11 +265,20 @@ class Letters:
 
     def detach(self) -> None:
         """The connection is lost: what its permits were is of no interest. Copies go on (DLQ-08)."""
+        self._forget_failed()
         for burial in self._burials.values():
             burial.permits = 0
 
+    def _forget_failed(self) -> None:
+        """Everything comes again by itself."""
+        self._slot.clear()
+        for place in self._failed.places:
+            del self._burials[place]
+        self._failed.clear()
+
     def drop(self) -> None:
         """The subscription was moved: what is on its way is copied, and no original is judged by it."""
+        self._forget_failed()
         self._burials.clear()
 
     def close(self) -> None:
@@ -254,7 +286,7 @@ class Letters:
         if self._closed:
             return
         self._closed = True
-        self._burials.clear()
+        self.drop()
         self._dead.close()
         self._later.close()
         error = ClosedError(f"the consumer on {self._topic} was closed before the copy was safe")

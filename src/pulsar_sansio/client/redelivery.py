@@ -9,7 +9,7 @@ A connection that is lost brings everything back by itself, so nothing of this o
 epoch, which SUBSCRIBE tells the broker.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import islice
 
 from ..model.config import ConsumerSpec, seconds_to_ns
@@ -105,7 +105,7 @@ class Redelivery:
         self._tracker = tracker
         self._timeout = timeout
         if timeout is not None:
-            timeout.expired = self._timed_out
+            timeout.expired = self.ask_for
         self._wanted = wanted
         self._slot = context.deadlines.slot(self._negative_due)
         self._connection: Connection | None = None
@@ -217,8 +217,8 @@ class Redelivery:
         self._ask_for(self.negative.take(self._context.now))
         self._schedule()
 
-    def _timed_out(self, places: list[Place]) -> None:
-        """Rule UNACK-04; of a message in chunks all of them."""
+    def ask_for(self, places: Sequence[Place]) -> None:
+        """Now; of a message in chunks for all of them. Only while attached."""
         self._ask_for([each for place in places for each in self._tracker.places(place)])
 
     def _ask_for(self, places: list[Place]) -> None:

@@ -10,7 +10,7 @@ It knows when messages are handed out (`TrackedQueue` tells it) and when time is
 and how, is `redelivery`'s. A consumer without the timeout has nothing of this.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..model.config import ConsumerSpec, seconds_to_ns
@@ -39,7 +39,7 @@ class AcknowledgementTimeout:
         self._origin = context.now
         self._due = Due()
         self._slot = context.deadlines.slot(self._tick_over)
-        self.expired: Callable[[list[Place]], None]
+        self.expired: Callable[[Sequence[Place]], None]
         """What to do with entries whose time is up."""
         self.waiting: Callable[[], bool]
         """Whether messages wait that were not handed out yet."""
