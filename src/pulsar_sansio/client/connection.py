@@ -39,7 +39,7 @@ from .outputs import Disconnect, Transmit
 from .services import Services
 
 if TYPE_CHECKING:
-    from .attachment import Attachable
+    from .attachable import Attachable
     from .lookup import LookupQueue
     from .requests import Pending
 
