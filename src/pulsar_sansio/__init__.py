@@ -54,6 +54,8 @@ from .client.outputs import (
     RequestDone,
     RequestFailed,
     SendFailed,
+    TopicJoined,
+    TopicLeft,
     Transmit,
     Undecryptable,
     Writable,
@@ -131,7 +133,7 @@ from .model.errors import (
 )
 from .model.interceptors import ProducerInterceptor
 from .model.message import Message
-from .model.message_id import EARLIEST, LATEST, MessageId
+from .model.message_id import EARLIEST, LATEST, MessageId, TopicMessageId
 from .model.service_url import Address, ServiceUrl
 from .model.topic_name import TopicName
 from .wire.message_ids import decode_message_id, encode_message_id
@@ -177,6 +179,8 @@ __all__ = [
     "RequestDone",
     "RequestFailed",
     "SendFailed",
+    "TopicJoined",
+    "TopicLeft",
     "Transmit",
     "Undecryptable",
     "Writable",
@@ -213,6 +217,7 @@ __all__ = [
     "ProducerStatistics",
     "SendLatency",
     "ServiceUrl",
+    "TopicMessageId",
     "TopicName",
     "decode_checkpoint",
     "decode_message_id",

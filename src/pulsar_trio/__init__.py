@@ -32,6 +32,7 @@ from pulsar_sansio import (
     PulsarError,
     RedeliveryBackoff,
     SubscriptionType,
+    TopicMessageId,
 )
 
 from .client import Client, ClientStatistics, open_client
@@ -71,6 +72,7 @@ __all__ = [
     # values
     "Message",
     "MessageId",
+    "TopicMessageId",
     "OutgoingMessage",
     "BatchingPolicy",
     "BatchReceivePolicy",

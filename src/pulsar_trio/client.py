@@ -4,7 +4,7 @@ The background tasks never show: an exception of the block leaves `async with` a
 the background surfaces at a call, or when the block is left.
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -105,7 +105,7 @@ class Client:
     @overload
     def subscribe(
         self,
-        topic: str,
+        topic: str | Sequence[str],
         subscription: str,
         kind: Literal["shared", SubscriptionType.SHARED] = "shared",
         **options: Unpack[ConsumerOptions],
@@ -113,7 +113,7 @@ class Client:
     @overload
     def subscribe(
         self,
-        topic: str,
+        topic: str | Sequence[str],
         subscription: str,
         kind: Literal["key_shared", SubscriptionType.KEY_SHARED],
         **options: Unpack[ConsumerOptions],
@@ -121,7 +121,7 @@ class Client:
     @overload
     def subscribe(
         self,
-        topic: str,
+        topic: str | Sequence[str],
         subscription: str,
         kind: Literal["exclusive", SubscriptionType.EXCLUSIVE],
         **options: Unpack[ConsumerOptions],
@@ -129,7 +129,7 @@ class Client:
     @overload
     def subscribe(
         self,
-        topic: str,
+        topic: str | Sequence[str],
         subscription: str,
         kind: Literal["failover", SubscriptionType.FAILOVER],
         **options: Unpack[ConsumerOptions],
@@ -137,19 +137,20 @@ class Client:
     @overload
     def subscribe(
         self,
-        topic: str,
+        topic: str | Sequence[str],
         subscription: str,
         kind: SubscriptionType | str,
         **options: Unpack[ConsumerOptions],
     ) -> AbstractAsyncContextManager[Consumer]: ...
     def subscribe(
         self,
-        topic: str,
+        topic: str | Sequence[str],
         subscription: str,
         kind: SubscriptionType | str = "shared",
         **options: Unpack[ConsumerOptions],
     ) -> AbstractAsyncContextManager[Any]:
-        """A consumer of `topic`, closed when the block ends; its options are those of `ConsumerSpec`.
+        """A consumer of a topic, partitioned or not, or of several, closed when the block ends; its options
+        are those of `ConsumerSpec`.
 
         `kind` is "shared", "key_shared", "exclusive" or "failover". Entering waits until it is subscribed.
         Raises `InvalidConfiguration` for a wrong option or name, what the broker refuses it with, and
@@ -159,7 +160,11 @@ class Client:
 
     @asynccontextmanager
     async def _subscribe(
-        self, topic: str, subscription: str, kind: SubscriptionType | str, options: ConsumerOptions
+        self,
+        topic: str | Sequence[str],
+        subscription: str,
+        kind: SubscriptionType | str,
+        options: ConsumerOptions,
     ) -> AsyncIterator[Consumer]:
         driver = self._driver
         spec = consumer_spec(topic, subscription, kind, options)

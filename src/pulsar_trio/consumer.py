@@ -21,11 +21,13 @@ from pulsar_sansio import (
     ArrivalCounters,
     ConsumerSpec,
     InvalidConfiguration,
+    LocalProtocolError,
     Message,
     MessageId,
     Messages,
     PulsarError,
     SubscriptionType,
+    TopicMessageId,
 )
 from pulsar_sansio import ConsumerStatistics as Counted
 from pulsar_sansio import client_outputs as outputs
@@ -37,7 +39,7 @@ from .running import Handler, Run
 if TYPE_CHECKING:
     from .driver import Driver
 
-MessageOrId = Message | MessageId
+MessageOrId = Message | MessageId | TopicMessageId
 
 _log = getLogger(__name__)
 
@@ -63,13 +65,10 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message]):
 
     def __init__(self, driver: "Driver", handle: int, spec: ConsumerSpec) -> None:
         super().__init__(driver, handle)
-        self._queue = self._machine.receiver(handle)
         self._at_hand: Iterator[Message] = iter(())
         """Messages that need only be taken; see `pulsar_sansio.Client.receiver`."""
         self._take: Callable[..., Messages] = self._machine.take
-        self._acknowledge: Callable[..., bool] = self._machine.acknowledger(handle)
-        self._arrivals = self._machine.arrivals(handle)
-        self._machine.let_judge(handle, self)
+        self._find_ways()
         self._arrived = trio.lowlevel.ParkingLot()
         self._collects = spec.batch_receive is not None
         self._listening = False
@@ -79,8 +78,23 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message]):
         """Every message is handed out at a moment of its own, from which its time runs."""
         self.subscription = spec.subscription
         self.active: bool | None = None
-        """Failover only: whether this is the consumer that gets the messages; None until the broker says."""
+        """Failover only: whether this is the consumer that gets the messages, of several topics those of at
+        least one; None until the broker says."""
+        self._active_on: frozenset[str | None] = frozenset()
         self._active_changed = trio.lowlevel.ParkingLot()
+
+    def _find_ways(self) -> None:
+        """The machine's shortest ways for each message."""
+        self._queue = self._machine.receiver(self._handle)
+        self._acknowledge: Callable[..., bool] = self._machine.acknowledger(self._handle)
+        self._arrivals = self._machine.arrivals(self._handle)
+        self._machine.let_judge(self._handle, self)
+
+    @property
+    def topics(self) -> list[str]:
+        """Full names of the topics and partitions it is subscribed to. With partitions, several topics or a
+        pattern they come and go."""
+        return [] if self._ended else self._machine.subscribed_topics(self._handle)
 
     # --- receiving --------------------------------------------------------------------------------------
 
@@ -319,9 +333,19 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message]):
         await self._request(self._machine.seek, core_position(target), inclusive)
 
     async def last_message_id(self) -> MessageId:
-        """The id of the topic's last message; ledger and entry are -1 where there is none."""
-        message_id: MessageId = await self._request(self._machine.last_message_id)
-        return message_id
+        """The id of the topic's last message; ledger and entry are -1 where there is none. Raises
+        `LocalProtocolError` where there are several topics or partitions: see `last_message_ids`."""
+        ids = await self.last_message_ids()
+        if len(ids) != 1:
+            raise LocalProtocolError(
+                f"last_message_id: one of {len(ids)} topics or partitions; last_message_ids gives all of them"
+            )
+        return ids[0].message_id
+
+    async def last_message_ids(self) -> list[TopicMessageId]:
+        """The same for each topic and partition there is, by their names."""
+        last: MessageId | list[TopicMessageId] = await self._request(self._machine.last_message_id)
+        return [TopicMessageId(self.topic, last)] if isinstance(last, MessageId) else last
 
     async def has_message_available(self) -> bool:
         """Whether there is a message after those that were received: `receive` will not wait for long."""
@@ -342,9 +366,16 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message]):
         match output:
             case outputs.Deliverable():
                 self._arrived.unpark()
-            case outputs.ActiveChanged(_, active):
-                self.active = active
+            case outputs.ActiveChanged(_, active, topic):
+                self._active_on = self._active_on - {topic} if not active else self._active_on | {topic}
+                self.active = bool(self._active_on)
                 self._active_changed.unpark_all()
+            case outputs.TopicJoined(_, topic):
+                _log.info("%r: subscribed to %s too", self, topic)
+            case outputs.TopicLeft(_, topic, None):
+                _log.info("%r: not subscribed to %s any more", self, topic)
+            case outputs.TopicLeft(_, topic, error):
+                _log.warning("%r: not subscribed to %s any more: %s", self, topic, error)
             case outputs.EndOfTopic():
                 self._end_of_topic = True
                 self._arrived.unpark_all()
@@ -360,6 +391,7 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message]):
             case outputs.LetterFailed(_, message_id, topic, error):
                 _log.warning("%r: message %s could not be copied to %s: %s", self, message_id, topic, error)
             case outputs.ConsumerReady(_, topic):
+                self._find_ways()  # with partitions they are others than those of one topic
                 self.topic = topic
                 self.connected = True
                 self._ready.set(None)

@@ -62,6 +62,8 @@ class Driver(Pump):
             outputs.Deliverable: self._to_consumer,
             outputs.LetterFailed: self._to_consumer,
             outputs.ActiveChanged: self._to_consumer,
+            outputs.TopicJoined: self._to_consumer,
+            outputs.TopicLeft: self._to_consumer,
             outputs.EndOfTopic: self._to_consumer,
             outputs.Undecryptable: self._to_consumer,
             outputs.Detached: self._to_either,

@@ -4,7 +4,7 @@ The defaults stand in the specs of the core and nowhere else. Words are accepted
 `kind="shared"`; a wrong word is refused with the list of right ones.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import Enum
 from math import inf
 from typing import Any, TypedDict, TypeVar
@@ -118,6 +118,8 @@ class ConsumerOptions(TypedDict, total=False):
     acknowledge_dropped_chunks: bool
     max_chunked_message_size: int
     incomplete_chunked_message_timeout: float
+    max_total_receiver_queue_size: int
+    partitions_update_interval: float | None
 
 
 class ReaderOptions(TypedDict, total=False):
@@ -178,11 +180,13 @@ def waits_when_full(options: Mapping[str, Any]) -> bool:
 
 
 def consumer_spec(
-    topic: str, subscription: str, kind: SubscriptionType | str, options: Mapping[str, Any]
+    topic: str | Sequence[str], subscription: str, kind: SubscriptionType | str, options: Mapping[str, Any]
 ) -> ConsumerSpec:
     given = _known("subscribe", ConsumerOptions, options)
     if "initial_position" in given:
         given["initial_position"] = word("initial_position", given["initial_position"], InitialPosition)
+    if not isinstance(topic, str):
+        topic = tuple(topic)
     return ConsumerSpec(topic, subscription, word("kind", kind, SubscriptionType), **given)
 
 

@@ -4,9 +4,9 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import TypeAlias
 
-from pulsar_sansio import EARLIEST, LATEST, LocalProtocolError, Message, MessageId
+from pulsar_sansio import EARLIEST, LATEST, LocalProtocolError, Message, MessageId, TopicMessageId
 
-Place: TypeAlias = Message | MessageId | datetime | int | str
+Place: TypeAlias = Message | MessageId | TopicMessageId | datetime | int | str
 """A message or its id; "earliest" or "latest", the ends of the topic; or a time of publishing, as a
 `datetime` with a time zone or in milliseconds since 1970: the place of the first message published then or
 later."""
@@ -16,7 +16,7 @@ Position: TypeAlias = Place | Callable[[str], Place]
 
 _WORDS = {"earliest": EARLIEST, "latest": LATEST}
 
-CorePlace: TypeAlias = Message | MessageId | int
+CorePlace: TypeAlias = Message | MessageId | TopicMessageId | int
 
 
 def core_position(position: Position) -> CorePlace | Callable[[str], CorePlace]:

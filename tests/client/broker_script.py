@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pulsar_sansio.client.client import Client
+from pulsar_sansio.client.consumer import Consumer
 from pulsar_sansio.client.items import Messages
 from pulsar_sansio.client.outputs import Connect, Disconnect, Output, Transmit
 from pulsar_sansio.model.config import ClientConfig, ConsumerSpec
@@ -207,6 +208,13 @@ class ConsumerScript(Script):
         command = MessageCommand(0, ledger, entry, payload=stored, **fields)
         self.bytes(command.encode())
         self.pump()
+
+    @property
+    def machine(self) -> Consumer:
+        """The consumer, seen from inside."""
+        machine = self.client._consumers[self.consumer]
+        assert isinstance(machine, Consumer)
+        return machine
 
     # --- the application ---
 

@@ -76,7 +76,7 @@ def play(steps: list[Any], cut: int) -> Outcome:
                 s.negative_acknowledge(taken[-2:])
         said.append([(name, str(command)) for name, command in s.frames() if name != "FLOW"])
         said.append([str(output) for output in s.outputs()])
-    machine = s.client._consumers[s.consumer]
+    machine = s.machine
     messages = [
         (m.data, m.message_id, m.key, m.sequence_id, m.publish_time, m.producer_name, m.redelivery_count)
         for m in taken + s.take()
@@ -118,6 +118,6 @@ def test_what_is_redelivered_leaves_a_read_that_is_handed_out_in_part() -> None:
     s.accept()
     s.bytes(b"".join(frame("plain", entry, entry) for entry in range(10)))
     first = s.take(3)
-    s.client._consumers[s.consumer]._queue.remove({(1, 5), (1, 7)})
+    s.machine._queue.remove({(1, 5), (1, 7)})
     rest = s.take()
     assert [message.message_id.entry_id for message in first + rest] == [0, 1, 2, 3, 4, 6, 8, 9]

@@ -53,7 +53,7 @@ def counted(script: ConsumerScript) -> dict[str, int]:
 
 
 def all_permits_are_back(script: ConsumerScript) -> bool:
-    permits = script.client._consumers[script.consumer].permits
+    permits = script.machine.permits
     return permits.at_broker + permits.unreported == QUEUE and script.client.available(script.consumer) == 0
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from pulsar_sansio.client import attachment as module
 from pulsar_sansio.client.attachment import TRANSITIONS, Attachment, Input
+from pulsar_sansio.client.consumer import Consumer
 from pulsar_sansio.client.outputs import (
     Attached,
     Closed,
@@ -72,9 +73,12 @@ def test_the_whole_way() -> None:
     script.expect(ProducerReady(handle, "standalone-0-2", 41, "persistent://public/default/demo"))
 
 
-def test_a_consumer_of_a_partitioned_topic_names_the_partition_to_use() -> None:
+def test_who_can_do_nothing_with_partitions_names_the_partition_to_use() -> None:
     script = Script()
     handle = script.client.subscribe(script.now, ConsumerSpec("demo", "sub"))
+    consumer = script.client._consumers[handle]
+    assert isinstance(consumer, Consumer)
+    consumer.attachment.on_partitioned = None
     link = script.ready_link()
     script.check_partitions(link, 3)
     failed = script.expect_one(ConsumerFailed)

@@ -51,7 +51,7 @@ class Chunked(ConsumerScript):
     @property
     def permits(self) -> int:
         """Granted, or on their way back; one for each message that is in the queue is missing."""
-        permits = self.client._consumers[self.consumer].permits
+        permits = self.machine.permits
         return permits.at_broker + permits.unreported
 
 

@@ -8,6 +8,7 @@ import pytest
 
 import pulsar_sansio
 from pulsar_sansio import Client, ClientConfig, ConsumerSpec
+from pulsar_sansio.client.consumer import Consumer
 from pulsar_sansio.client.ends import REMEMBERED_ENDS
 from pulsar_sansio.client.outputs import (
     Closed,
@@ -60,7 +61,9 @@ def test_producers_consumers_and_requests_have_different_ids_and_wire_ids_of_the
     first, second = client._producers[ids[0]], client._producers[ids[2]]
     assert isinstance(first, Producer)
     assert isinstance(second, Producer)
-    assert first.wire_id == client._consumers[ids[1]].wire_id == 0
+    consumer = client._consumers[ids[1]]
+    assert isinstance(consumer, Consumer)
+    assert first.wire_id == consumer.wire_id == 0
     assert second.wire_id == 1
 
 

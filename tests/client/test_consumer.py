@@ -722,7 +722,7 @@ def test_permits_are_conserved(
         else:
             broker.send(move, number)
         broker.read()
-        permits = s.client._consumers[s.consumer].permits
+        permits = s.machine.permits
         assert permits.at_broker == broker.permits
         assert broker.permits + s.client.available(s.consumer) <= queue_size
     held += s.take()

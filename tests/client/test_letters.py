@@ -84,7 +84,7 @@ class LettersScript(ConsumerScript):
         self.pass_time(0)
 
     def permits(self) -> int:
-        permits = self.client._consumers[self.consumer].permits
+        permits = self.machine.permits
         return permits.at_broker + permits.unreported
 
     def later(self, message: Any, delay: Any, properties: Any = None) -> int:

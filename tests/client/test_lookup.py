@@ -8,13 +8,12 @@ from pulsar_sansio.client.connection import REJECTION_PERIOD
 from pulsar_sansio.client.lookup import LookupQueue
 from pulsar_sansio.client.outputs import (
     Connect,
-    ConsumerFailed,
     Disconnect,
     ProducerFailed,
     RequestDone,
     RequestFailed,
 )
-from pulsar_sansio.model.config import ConsumerSpec, ProducerSpec
+from pulsar_sansio.model.config import ProducerSpec
 from pulsar_sansio.model.errors import (
     ConnectionLost,
     InvalidServiceUrl,
@@ -75,17 +74,6 @@ def test_the_listener_name_is_sent_where_one_is_given() -> None:
     script = Script(listener_name="internal")
     link = looking_up(script)
     assert script.sent(link, Command.LOOKUP).advertised_listener_name == "internal"
-
-
-def test_consumers_of_a_partitioned_topic_fail_with_one_clear_error() -> None:
-    script = Script()
-    script.client.subscribe(script.now, ConsumerSpec(topic="demo", subscription="s"))
-    link = script.ready_link()
-    script.check_partitions(link, partitions=3)
-    failed = script.expect_one(ConsumerFailed)
-    assert "3 partitions" in str(failed.error)
-    assert "demo-partition-0" in str(failed.error)
-    assert script.client.next_deadline() is not None  # the link lives on
 
 
 # --- where it leads --------------------------------------------------------------------------------

@@ -104,7 +104,7 @@ class TestSingleEntries:
         s.pass_time(2 * SECOND)
         s.expect("REDELIVER_UNACKNOWLEDGED_MESSAGES")
         assert [message.data for message in s.take()] == [b"m"]
-        permits = s.client._consumers[s.consumer].permits
+        permits = s.machine.permits
         assert permits.at_broker + permits.unreported == 20
 
     def test_acknowledged_meanwhile(self, kind: SubscriptionType) -> None:

@@ -183,7 +183,7 @@ class TestWhat:
         s.pass_time(11 * SECOND)
         s.expect(REDELIVER)
         assert [message.data for message in s.take()] == [b"m"]
-        permits = s.client._consumers[s.consumer].permits
+        permits = s.machine.permits
         assert permits.at_broker + permits.unreported == 20
 
     def test_redelivered_it_expires_again(self) -> None:

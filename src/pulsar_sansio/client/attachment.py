@@ -293,9 +293,8 @@ class Attachment:
         if partitions > 0:
             self._give_up(
                 NotSupported(
-                    f"topic {self._topic} has {partitions} partitions: consumers of partitioned topics are "
-                    f"not supported yet; use one partition by its name, {self._topic.partition_name(0)} for "
-                    "the first"
+                    f"topic {self._topic} has {partitions} partitions, and here it has to be one without; "
+                    f"use one partition by its name, {self._topic.partition_name(0)} for the first"
                 )
             )
             return

@@ -16,6 +16,7 @@ The contract, for whoever drives it:
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
+from operator import setitem
 from typing import TYPE_CHECKING
 
 from ..core.context import Context
@@ -30,7 +31,6 @@ from ..model.errors import (
 from ..model.interceptors import ProducerInterceptor
 from ..model.service_url import ServiceUrl
 from ..model.topic_name import TopicName
-from .consumer import Consumer
 from .counters import ArrivalCounters
 from .ends import Ends
 from .lookup import Lookup
@@ -41,19 +41,20 @@ from .partitions_request import PartitionsRequest
 from .pool import Pool
 from .position_commands import PositionCommands
 from .producer import Producer
-from .reader import machine_for
 from .requests import Requests
 from .services import ClientContext, Services
 from .statistics import ConsumerStatistics, ProducerStatistics
+from .topics_opening import AnyConsumer, open_consumer
 
 if TYPE_CHECKING:
     from ..model.message import Message
-    from ..model.message_id import MessageId
+    from ..model.message_id import MessageId, TopicMessageId
     from ..model.processing import Judge
     from .delivery import DeliveryQueue
     from .items import Messages
+    from .merging import MergedQueue
 
-    Acknowledgeable = Message | MessageId
+    Acknowledgeable = Message | MessageId | TopicMessageId
 
 
 class Client(PositionCommands):
@@ -74,7 +75,7 @@ class Client(PositionCommands):
         if wall_time is not None:
             services.note_wall_time(wall_time)
         self._producers: dict[int, Producer | PartitionedProducer] = {}
-        self._consumers: dict[int, Consumer] = {}
+        self._consumers: dict[int, AnyConsumer] = {}
         self._partition_queries: dict[int, PartitionsRequest] = {}
         self._close_requests: dict[int, list[int]] = {}
         """Requests that wait for a producer or consumer to be closed."""
@@ -269,10 +270,7 @@ class Client(PositionCommands):
         if spec.letters is not None and services.wall_offset is None:
             raise InvalidConfiguration("dead_letter and retry: only with Client(wall_time=…)")
         handle = self._context.new_id()
-        machine = machine_for(spec)
-        consumer = machine(self._context, services, handle, services.next_consumer_id(), spec)
-        self._consumers[handle] = consumer
-        consumer.attachment.start()
+        open_consumer(self._context, self._services, handle, spec, partial(setitem, self._consumers, handle))
         return handle
 
     def receive(self, now: int, consumer: int) -> "Message | None":
@@ -283,12 +281,13 @@ class Client(PositionCommands):
         self._context.now = now
         return machine.receive()
 
-    def receiver(self, consumer: int) -> "DeliveryQueue":
+    def receiver(self, consumer: int) -> "DeliveryQueue | MergedQueue":
         """That consumer's queue, for who takes one message after the other.
 
         Its `receive()` is `receive` of that consumer at the moment told last, by `note_time` or any input,
         and raises `ClosedError` like it. Most messages need not even that: they come out of its iterator
         `ready`, and `receive()` has only to be called when that ends. It then stands for another iterator.
+        Ask for it after `ConsumerReady`: where the topic has partitions it is another one before.
         """
         return self._consumer(self._context.now, consumer).queue
 
@@ -344,6 +343,13 @@ class Client(PositionCommands):
         if not isinstance(statistics, ConsumerStatistics):
             raise self._unknown("consumer", consumer)
         return statistics
+
+    def subscribed_topics(self, consumer: int) -> list[str]:
+        """Full names of the topics and partitions a consumer is subscribed to."""
+        machine = self._consumers.get(consumer)
+        if machine is None:
+            raise self._unknown("consumer", consumer)
+        return machine.subscribed
 
     def arrivals(self, consumer: int) -> ArrivalCounters:
         """What arrived for a consumer and was not delivered, by reason. It goes on counting."""
@@ -430,7 +436,7 @@ class Client(PositionCommands):
         machine.unsubscribe(request, force)
         return request
 
-    def _consumer(self, now: int, consumer: int) -> Consumer:
+    def _consumer(self, now: int, consumer: int) -> AnyConsumer:
         machine = self._consumers.get(consumer)
         if machine is None:
             raise self._unknown("consumer", consumer)

@@ -31,7 +31,7 @@ from ..model.errors import (
     RemoteProtocolError,
 )
 from ..model.message import Message, Source
-from ..model.message_id import MessageId
+from ..model.message_id import MessageId, TopicMessageId
 from ..model.processing import Judge
 from ..model.service_url import Address
 from ..model.topic_name import TopicName
@@ -86,7 +86,7 @@ _INITIAL_POSITIONS = {
     InitialPosition.EARLIEST: _Position.Earliest,
 }
 _UINT64 = 2**64 - 1
-_NAME_LENGTH = 5
+NAME_LENGTH = 5
 """Letters of a name made up for a consumer without one, as many as the Java client gives (CONS-03)."""
 
 
@@ -104,7 +104,8 @@ class Consumer:
     """One consumer. `receive()` gives the next message or None, `take(limit)` a list of the next ones;
     `acknowledge`, `acknowledge_cumulative` and `negative_acknowledge` are those of its `Verdicts`.
 
-    `listener`: who is told everything in place of the application.
+    `listener`: who is told everything in place of the application. `counters`: what it counts in, together
+    with others. `create_topic`: whether a topic that does not exist may come into being by this (BROKER-07).
     """
 
     kind: Literal["producer", "consumer"] = "consumer"
@@ -118,17 +119,22 @@ class Consumer:
         wire_id: int,
         spec: ConsumerSpec,
         listener: Listener | None = None,
+        *,
+        counters: ArrivalCounters | None = None,
+        create_topic: bool = True,
     ) -> None:
         self.handle = handle
         self.wire_id = wire_id
         self.spec = spec
+        assert isinstance(spec.topic, str)
         self.topic = TopicName.parse(spec.topic)
-        self.name = spec.consumer_name or context.rng.letters(_NAME_LENGTH)
+        self.name = spec.consumer_name or context.rng.letters(NAME_LENGTH)
         self._emit = emit = context.emit if listener is None else listener.hear
         ended = services.ended if listener is None else listener.ended
         self.attachment = Attachment(context, services, self.topic, self, ended=ended)
         self._context = context
         self._services = services
+        self._create_topic = create_topic
         self._source = Source(str(self.topic), self.topic.partition)
         tracker = self._tracker = AckTracker(spec.batch_index_acknowledgement)
         # A topic without memory never delivers anything again.
@@ -142,7 +148,7 @@ class Consumer:
         self._acknowledger = Acknowledger(
             context, services.requests, wire_id, spec, tracker, emit, wanted=has_memory
         )
-        counters = ArrivalCounters()
+        counters = counters or ArrivalCounters()
         self._letters = self._with_letters(counters)
         letters = self._letters
         self._chunks = Chunks(context, spec, counters, self._done_with)
@@ -261,6 +267,11 @@ class Consumer:
         self._verdicts.check_open()
         self.permits.resume()
 
+    @property
+    def subscribed(self) -> list[str]:
+        """Its topic, once it is subscribed."""
+        return [self._source.topic] if self._ready else []
+
     def redeliver_unacknowledged(self) -> None:
         """Ask for everything again that is not acknowledged (REDEL-01). Raises only when closed."""
         self._verdicts.check_open()
@@ -322,11 +333,17 @@ class Consumer:
             lambda error: self._answer(RequestFailed(request, error)),
         )
 
-    def check_seek(self, target: SeekTarget) -> Target:
+    def check_seek(self, target: SeekTarget | TopicMessageId) -> Target:
         """What an application may say as a place in this topic. Raises `LocalProtocolError` for anything
         else."""
         self._verdicts.check_open()
+        if isinstance(target, TopicMessageId):
+            target = self._verdicts.own_id(target)
         return self._positions.check(target)
+
+    def prepare_seek(self, target: SeekTarget | TopicMessageId, inclusive: bool) -> Callable[[int], None]:
+        """See `check_seek`; gives what begins it, to be called with the request's id."""
+        return partial(self.seek, target=self.check_seek(target), inclusive=inclusive)
 
     def seek(self, request: int, target: Target, inclusive: bool) -> None:
         """Go there: `RequestDone(request)` when nothing from before is handed out any more (SEEK-01)."""
@@ -402,7 +419,7 @@ class Consumer:
             metadata=_key_values(spec.properties),
             read_compacted=spec.read_compacted,
             initialPosition=_INITIAL_POSITIONS[spec.initial_position],
-            force_topic_creation=True,
+            force_topic_creation=self._create_topic,
             subscription_properties=_key_values(spec.subscription_properties),
             consumer_epoch=self._redelivery.epoch,
         )

@@ -138,6 +138,7 @@ class Letters:
         again: Callable[[Sequence[Place]], None],
     ) -> None:
         """`safe(place)`: acknowledge that entry; `again(places)`: ask for them."""
+        assert isinstance(spec.topic, str)
         self._topic = TopicName.parse(spec.topic)
         self._subscription = spec.subscription
         self.policy = policy.named(self._topic, spec.subscription)

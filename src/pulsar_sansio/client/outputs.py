@@ -124,10 +124,36 @@ class Deliverable:
 
 @dataclass(slots=True)
 class ActiveChanged:
-    """A Failover consumer became the active one, or ceased to be."""
+    """A Failover consumer became the active one, or ceased to be.
+
+    `topic`: which topic or partition it is about, where the consumer has several; there another consumer may
+    be the active one for each.
+    """
 
     consumer: int
     active: bool
+    topic: str | None = None
+
+
+@dataclass(slots=True)
+class TopicJoined:
+    """A consumer of several topics, ready already, is now subscribed to this one too: a new partition, or a
+    topic that a pattern has found."""
+
+    consumer: int
+    topic: str
+
+
+@dataclass(slots=True)
+class TopicLeft:
+    """A consumer of several topics is not subscribed to this one any more; the others go on.
+
+    `error`: why not, where nobody wanted that.
+    """
+
+    consumer: int
+    topic: str
+    error: PulsarError | None
 
 
 @dataclass(slots=True)
@@ -215,6 +241,8 @@ Output = (
     | ConsumerFailed
     | Deliverable
     | ActiveChanged
+    | TopicJoined
+    | TopicLeft
     | EndOfTopic
     | Undecryptable
     | LetterFailed

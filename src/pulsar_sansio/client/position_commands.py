@@ -9,7 +9,8 @@ from .seeking import SeekTarget
 from .services import ClientContext
 
 if TYPE_CHECKING:
-    from .consumer import Consumer
+    from ..model.message_id import TopicMessageId
+    from .topics_opening import AnyConsumer
 
 
 class PositionCommands:
@@ -17,7 +18,7 @@ class PositionCommands:
 
     _context: ClientContext
 
-    def _consumer(self, now: int, consumer: int) -> "Consumer":
+    def _consumer(self, now: int, consumer: int) -> "AnyConsumer":
         raise NotImplementedError
 
     def subscribe(self, now: int, spec: ConsumerSpec) -> int:
@@ -38,12 +39,15 @@ class PositionCommands:
         message; see `encode_checkpoint`."""
         return self._consumer(self._context.now, consumer).checkpoint()
 
-    def seek(self, now: int, consumer: int, target: SeekTarget, inclusive: bool = False) -> int:
+    def seek(
+        self, now: int, consumer: int, target: "SeekTarget | TopicMessageId", inclusive: bool = False
+    ) -> int:
         """Move the subscription, and all consumers of it, to another place (rules SEEK-01 to SEEK-06).
 
         `target`: a message or its id, `EARLIEST`, `LATEST`, milliseconds since 1970 (the first message
         published then or later comes next), or a function that is given the full name of the topic and says
-        one of these. After a message, unless `inclusive`, the one behind it comes next.
+        one of these. After a message, unless `inclusive`, the one behind it comes next. Of several topics a
+        message, or an id that says its topic, moves that one alone, everything else all of them (MULTI-26).
 
         `RequestDone` follows when it is done: nothing that was there before is handed out from then on, and
         acknowledgements that were not sent are dropped. While there is no connection it waits for one.
@@ -52,15 +56,15 @@ class PositionCommands:
         this topic, or where the topic is not persistent.
         """
         machine = self._consumer(now, consumer)
-        place = machine.check_seek(target)
+        begin = machine.prepare_seek(target, inclusive)
         request = self._context.new_id()
-        machine.seek(request, place, inclusive)
+        begin(request)
         return request
 
     def last_message_id(self, now: int, consumer: int) -> int:
         """Ask which message of the topic is the last one: its `MessageId` is the `result` of `RequestDone`,
-        with ledger and entry -1 where there is none. Raises `LocalProtocolError` for a topic that is not
-        persistent."""
+        with ledger and entry -1 where there is none; of several topics a list of `TopicMessageId`. Raises
+        `LocalProtocolError` for a topic that is not persistent."""
         machine = self._consumer(now, consumer)
         machine.check_last_message()
         request = self._context.new_id()

@@ -7,6 +7,7 @@ statistics. A timer runs for that while there is something to hand out, so that 
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 from ..model.config import ConsumerSpec, ReadingSpec
 from ..model.message import Message
@@ -31,11 +32,14 @@ class Reader(Consumer):
         wire_id: int,
         spec: ReadingSpec,
         listener: Listener | None = None,
+        **group: Any,
     ) -> None:
+        """`group`: what `Consumer` takes of a group that it is in."""
+        assert isinstance(spec.topic, str)
         start = spec.positions.get(str(TopicName.parse(spec.topic)), EARLIEST)
         if start == LATEST:
             spec = replace(spec, start_message_id=LATEST)
-        super().__init__(context, services, handle, wire_id, spec, listener)
+        super().__init__(context, services, handle, wire_id, spec, listener, **group)
         if start not in (EARLIEST, LATEST) and self.topic.persistent:
             self._arrival.resume_after(start)
         self._say = self._emit

@@ -12,15 +12,17 @@ from operator import attrgetter
 from typing import Any, cast
 
 from ..model.config import SubscriptionType
-from ..model.errors import ClosedError, LocalProtocolError
+from ..model.errors import ClosedError, InvalidTopicName, LocalProtocolError
 from ..model.message import Entry, Message, Source
-from ..model.message_id import MessageId
+from ..model.message_id import MessageId, TopicMessageId
+from ..model.topic_name import TopicName
 from .acknowledger import Acknowledger
 from .acks import AckTracker, EntryAcknowledgement, Place
 from .items import BatchItem, Item, Messages, SinglesItem, messages_of
 from .redelivery import Redelivery
 
-Acknowledgeable = Message | MessageId | Iterable[Message | MessageId]
+OneMessage = Message | MessageId | TopicMessageId
+Acknowledgeable = OneMessage | Iterable[OneMessage]
 
 
 class Verdicts:
@@ -100,13 +102,15 @@ class Verdicts:
             waits = self._acknowledge_id(what)
         elif isinstance(what, Messages):
             waits = self._acknowledge_together(what)
+        elif isinstance(what, TopicMessageId):
+            return self.acknowledge(self.own_id(what))
         else:
-            waits = self._acknowledge_all(cast(Iterable[Message | MessageId], what))
+            waits = self._acknowledge_all(cast(Iterable[OneMessage], what))
         if waits:
             self._acknowledger.something_waits()
         return True
 
-    def acknowledge_cumulative(self, what: Message | MessageId) -> None:
+    def acknowledge_cumulative(self, what: OneMessage) -> None:
         """This message and all before it are done (rules ACK-02, ACK-06, ACK-14).
 
         Raises `LocalProtocolError` on a Shared or Key_Shared subscription, or for what is no message or id
@@ -118,6 +122,8 @@ class Verdicts:
                 f"subscription, whose messages go to several consumers"
             )
         record = None
+        if isinstance(what, TopicMessageId):
+            what = self.own_id(what)
         if isinstance(what, Message):
             self._check_message(what)
             message_id = what.message_id
@@ -140,7 +146,9 @@ class Verdicts:
 
         Raises like `acknowledge`.
         """
-        ids, messages = self._several([what] if isinstance(what, Message | MessageId) else what)
+        ids, messages = self._several(
+            [what] if isinstance(what, Message | MessageId | TopicMessageId) else what
+        )
         places = dict.fromkeys([message_id[:2] for message_id in ids], 0)
         for message in messages:
             entry = message.entry
@@ -195,7 +203,7 @@ class Verdicts:
             self._redelivery.acknowledged(place)
         return waits
 
-    def _acknowledge_all(self, what: Iterable[Message | MessageId]) -> bool:
+    def _acknowledge_all(self, what: Iterable[OneMessage]) -> bool:
         """Several at once: first all of them are checked, then all are acknowledged."""
         waits = False
         ids, messages = self._several(what)
@@ -255,6 +263,8 @@ class Verdicts:
         messages = what if isinstance(what, list) else list(what)
         ids: list[MessageId] = []
         kinds = set(map(type, messages)) - {Message}
+        if TopicMessageId in kinds:
+            messages = [self.own_id(item) if type(item) is TopicMessageId else item for item in messages]
         if kinds:
             ids = [item for item in messages if type(item) is MessageId]
             messages = [item for item in messages if type(item) is not MessageId]
@@ -278,6 +288,20 @@ class Verdicts:
             raise LocalProtocolError(
                 f"message {ledger_id}:{entry_id} is from {entry.source.topic}, not from {self._source.topic}"
             )
+
+    def own_id(self, what: TopicMessageId) -> MessageId:
+        """The id, without the topic that it says."""
+        topic, message_id = what
+        try:
+            name = TopicName.parse(topic)
+        except InvalidTopicName as error:
+            raise LocalProtocolError(f"message id {message_id}: {error}") from None
+        own = TopicName.parse(self._source.topic)
+        if not isinstance(message_id, MessageId):
+            raise _not_a_message(message_id)
+        if name != own and name != own.base:
+            raise LocalProtocolError(f"message id {message_id} is of {name}, not of {own}")
+        return message_id
 
     def _check_id(self, message_id: MessageId) -> None:
         self.check_open()

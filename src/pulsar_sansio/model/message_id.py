@@ -53,6 +53,20 @@ class MessageId(NamedTuple):
         return self[:4] >= other[:4]
 
 
+class TopicMessageId(NamedTuple):
+    """The place of a message in one of several topics: an id alone does not say in which.
+
+    `topic`: the topic's name in any form. That of a partition, or that of the partitioned topic where the id
+    says which partition.
+    """
+
+    topic: str
+    message_id: MessageId
+
+    def __str__(self) -> str:
+        return f"{self.message_id} of {self.topic}"
+
+
 EARLIEST = MessageId(-1, -1)
 """Before the first message of any topic."""
 

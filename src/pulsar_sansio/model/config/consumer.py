@@ -11,6 +11,7 @@ from .batch_receive import BatchReceivePolicy
 from .checks import duration, instance, integer, optional_text, text_mapping
 from .key_shared import KeySharedPolicy
 from .redelivery import MAX_RECONSUMED, DeadLetterPolicy, RedeliveryBackoff
+from .topics import check_several_topics, names_of
 
 
 class SubscriptionType(Enum):
@@ -36,8 +37,10 @@ class InitialPosition(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ConsumerSpec:
-    """Options of one consumer of one topic.
+    """Options of one consumer.
 
+    `topic`: a topic by its name, or several in a tuple. A topic may be partitioned; the consumer is then one
+    of all its partitions.
     `consumer_name`: None makes a random one that stays the same over reconnects (rule CONS-03).
     `receiver_queue_size`: messages granted to the broker at a time, 0 to 1 000 000. With 0 nothing is fetched
     in advance: a message is asked for when somebody wants one (FLOW-13); a batch comes as a whole even so.
@@ -75,6 +78,13 @@ class ConsumerSpec:
     `key_shared`: which keys this consumer asks for, on a Key_Shared subscription only; None leaves it to the
     broker's defaults.
 
+    What counts for several topics and partitioned topics only:
+
+    `max_total_receiver_queue_size`: divided by the number of a topic's partitions it limits
+    `receiver_queue_size` of each, which is at least 1 (rule FLOW-16); 1 to 10 000 000.
+    `partitions_update_interval`: seconds between two questions whether there are more partitions, 0.001 and
+    more; None never asks.
+
     Messages that come in chunks:
 
     `max_pending_chunked_messages`: incomplete ones kept at a time, 1 to 10 000; for one more the oldest is
@@ -87,7 +97,7 @@ class ConsumerSpec:
     acknowledged; 0 never.
     """
 
-    topic: str
+    topic: str | tuple[str, ...]
     subscription: str
     subscription_type: SubscriptionType = SubscriptionType.EXCLUSIVE
     consumer_name: str | None = None
@@ -121,9 +131,14 @@ class ConsumerSpec:
     acknowledge_dropped_chunks: bool = False
     max_chunked_message_size: int = 128 * 1024 * 1024
     incomplete_chunked_message_timeout: float = 60.0
+    max_total_receiver_queue_size: int = 50_000
+    partitions_update_interval: float | None = 60.0
 
     def __post_init__(self) -> None:
-        TopicName.parse(self.topic)
+        if isinstance(self.topic, tuple):
+            check_several_topics(self.topic, self.receiver_queue_size)
+        else:
+            TopicName.parse(self.topic)
         if not isinstance(self.subscription, str) or not self.subscription.strip():
             raise InvalidConfiguration(f"subscription: a name that is not blank, not {self.subscription!r}")
         instance("subscription_type", self.subscription_type, SubscriptionType, "a SubscriptionType")
@@ -180,13 +195,15 @@ class ConsumerSpec:
             raise InvalidConfiguration(
                 f"key_shared: only on a key_shared subscription, not on a {self.subscription_type.value} one"
             )
-
+        integer("max_total_receiver_queue_size", self.max_total_receiver_queue_size, 1, 10_000_000)
+        if self.partitions_update_interval is not None:
+            duration("partitions_update_interval", self.partitions_update_interval, minimum=0.001)
         if self.read_compacted and not self.subscription_type.cumulative:
             raise InvalidConfiguration(
                 f"read_compacted: only on an exclusive or failover subscription, not on a "
                 f"{self.subscription_type.value} one"
             )
-        if self.read_compacted and not TopicName.parse(self.topic).persistent:
+        if self.read_compacted and not all(name.persistent for name in names_of(self.topic)):
             raise InvalidConfiguration(f"read_compacted: only on a persistent topic, not on {self.topic}")
 
     def _check_timeout(self) -> None:

@@ -1,0 +1,614 @@
+"""`TopicsConsumer`: one consumer over several topics, over the partitions of one, or both (rules MULTI-01 to
+MULTI-35).
+
+It holds a `Consumer` for each plain topic and each partition, and is to the application what one of them is
+alone: one handle, one queue, one beginning and one end. Everything about one topic is that consumer's. Here
+is when the whole is open, what the failure of one means, how many partitions there are as time goes on, and
+how a request to all becomes one answer.
+
+    opening ──► ready ◄─► unsubscribing ──► closing ──► over
+       │          └───────────┬───────────────────────────▲
+       └──────► failing ──────┴───────────────────────────┘
+
+Opening asks how many partitions each topic has, and opens all at once. When one cannot be opened the others
+are closed, and then the whole has failed. Once it is ready, a topic that ends for good (deleted, and not to
+be made again) leaves alone: `TopicLeft` says so. When the last has left, the whole is closed with its error.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from enum import Enum, auto
+from functools import partial
+from typing import Any
+
+from ..core.transitions import Transitions
+from ..model.config import ConsumerSpec, seconds_to_ns
+from ..model.config.topics import names_of
+from ..model.errors import (
+    ClosedError,
+    ConnectionLost,
+    InvalidConfiguration,
+    LocalProtocolError,
+    PulsarError,
+)
+from ..model.message import Message
+from ..model.message_id import MessageId, TopicMessageId
+from ..model.processing import Judge
+from ..model.topic_name import TopicName
+from .consumer import NAME_LENGTH, Consumer
+from .counters import ArrivalCounters
+from .items import Messages
+from .merging import MergedQueue
+from .outputs import (
+    Attached,
+    Closed,
+    ConsumerFailed,
+    ConsumerReady,
+    Deliverable,
+    Detached,
+    EndOfTopic,
+    RequestDone,
+    RequestFailed,
+    TopicJoined,
+    TopicLeft,
+)
+from .seeking import SeekTarget
+from .services import ClientContext, Services
+from .statistics import ConsumerStatistics
+from .topics_member import Member
+from .topics_positions import anything, last_ids, seek_places
+from .topics_requests import GatheredRequests, nothing
+from .topics_topic import GroupTopic
+from .topics_verdicts import TopicsVerdicts
+
+
+@dataclass(slots=True)
+class Opening:
+    pass
+
+
+@dataclass(slots=True)
+class Ready:
+    pass
+
+
+@dataclass(slots=True)
+class Failing:
+    """One topic could not be opened; the others are being closed."""
+
+    error: PulsarError
+
+
+@dataclass(slots=True)
+class Unsubscribing:
+    """All have been asked to; none has refused yet."""
+
+
+@dataclass(slots=True)
+class Closing:
+    """The user's close; `was_ready` before it."""
+
+    was_ready: bool
+
+
+@dataclass(slots=True)
+class Over:
+    pass
+
+
+State = Opening | Ready | Failing | Unsubscribing | Closing | Over
+
+
+class Input(Enum):
+    """What can happen to a consumer of several topics."""
+
+    ALL_READY = auto()
+    MEMBER_FAILED = auto()
+    UNSUBSCRIBE = auto()
+    REFUSED = auto()
+    CLOSE = auto()
+    ALL_GONE = auto()
+
+
+TRANSITIONS = Transitions(
+    "consumer of several topics",
+    {
+        (Opening, Input.ALL_READY): Ready,
+        (Opening, Input.MEMBER_FAILED): Failing,
+        (Opening, Input.CLOSE): Closing,
+        (Ready, Input.UNSUBSCRIBE): Unsubscribing,
+        (Ready, Input.CLOSE): Closing,
+        (Ready, Input.ALL_GONE): Over,
+        (Unsubscribing, Input.REFUSED): Ready,
+        (Unsubscribing, Input.CLOSE): Closing,
+        (Unsubscribing, Input.ALL_GONE): Over,
+        (Failing, Input.ALL_GONE): Over,
+        (Closing, Input.ALL_GONE): Over,
+    },
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What a consumer of one topic has found out about it, whose place this one takes."""
+
+    partitions: int
+    wire_id: int
+    """Nobody has heard of it yet: it is for the first partition's consumer."""
+    name: str
+    give_up_at: int | None
+
+
+class TopicsConsumer:
+    """Methods are called by the root with `context.now` set. `known`: where there is one topic, and its
+    partitions are known."""
+
+    def __init__(
+        self,
+        context: ClientContext,
+        services: Services,
+        handle: int,
+        spec: ConsumerSpec,
+        known: Known | None = None,
+    ) -> None:
+        self.handle = handle
+        self.spec = spec
+        self.state: State = Opening()
+        self.counters = ArrivalCounters()
+        """Of all topics together."""
+        self.queue = MergedQueue()
+        self._context = context
+        self._services = services
+        self._known = known
+        name = spec.consumer_name or (known.name if known else context.rng.letters(NAME_LENGTH))
+        self._member_spec = replace(spec, topic=_PLACEHOLDER, consumer_name=name)
+        self._topics: dict[TopicName, GroupTopic] = {}
+        self._members: dict[str, Member] = {}
+        """Those that are subscribed, or will be again, by the names of their topics."""
+        self._alive: dict[Member, None] = {}
+        """All that have not ended."""
+        self._detached = 0
+        self._judge: Judge | None = None
+        self._former = ConsumerStatistics()
+        """Of those that have ended."""
+        self._requests = GatheredRequests()
+        self.topics = names_of(spec.topic)
+        """What was asked for."""
+        interval = spec.partitions_update_interval
+        self._interval = 0 if interval is None else seconds_to_ns(interval)
+        self._update = context.deadlines.slot(self._ask_for_partitions)
+        self.verdicts = TopicsVerdicts(
+            self._members, self.check_open, self._is_one, self.topics[0] if known else None
+        )
+        self.receive: Callable[[], Message | None] = self.queue.receive
+        self.take: Callable[[int], Messages] = self.queue.take
+        self.acknowledge = self.verdicts.acknowledge
+        self.acknowledge_cumulative = self.verdicts.acknowledge_cumulative
+        self.negative_acknowledge = self.verdicts.negative_acknowledge
+
+    def start(self) -> None:
+        """Begin; once."""
+        if self._interval:
+            self._update.set(self._context.now + self._interval)
+        known, self._known = self._known, None
+        for name in self.topics:
+            topic = self._topics[name] = GroupTopic(name)
+            if known is None:
+                self._find_partitions(topic)
+            elif not self.spec.receiver_queue_size:
+                text = f"receiver_queue_size: 1 and more, because {name} has {known.partitions} partitions"
+                self._move(Input.MEMBER_FAILED, Failing(InvalidConfiguration(text)))
+                self._close_all()
+            else:
+                self._open_partitions(topic, known.partitions, known.wire_id, known.give_up_at)
+
+    # --- what the application asks for ---
+
+    def available(self) -> int:
+        """Messages that `take` would give now."""
+        return self.queue.available
+
+    @property
+    def subscribed(self) -> list[str]:
+        """The topics and partitions it is subscribed to, or is again as soon as it is connected."""
+        return sorted(member.name for member in self._members.values() if member.ready)
+
+    def statistics(self) -> ConsumerStatistics:
+        """Of all topics together, those included that have left (MULTI-35)."""
+        return sum((member.consumer.statistics() for member in self._alive), self._former)
+
+    def checkpoint(self) -> dict[str, MessageId]:
+        """See `Consumer`; of every topic."""
+        places: dict[str, MessageId] = {}
+        for member in self._members.values():
+            places.update(member.consumer.checkpoint())
+        return places
+
+    def check_collecting(self) -> None:
+        """Raises `LocalProtocolError`: what is enough of several topics together nobody counts yet."""
+        self.check_open()
+        raise LocalProtocolError("batch_receive with several topics or partitions is not supported yet")
+
+    def collect(self, request: int) -> None:
+        """Never comes to that: see `check_collecting`."""
+        self.check_collecting()
+
+    def let_judge(self, judge: Judge) -> None:
+        """See `Consumer`."""
+        self._judge = judge
+        for member in self._alive:
+            member.consumer.let_judge(judge)
+
+    def pause(self) -> None:
+        """See `Consumer`; all topics, and those that join (MULTI-28)."""
+        self.check_open()
+        self._member_spec = replace(self._member_spec, start_paused=True)
+        for member in self._alive:
+            member.consumer.pause()
+
+    def resume(self) -> None:
+        """See `Consumer`; all topics."""
+        self.check_open()
+        self._member_spec = replace(self._member_spec, start_paused=False)
+        for member in self._alive:
+            member.consumer.resume()
+
+    def redeliver_unacknowledged(self) -> None:
+        """See `Consumer`; in all topics (MULTI-27)."""
+        self.check_open()
+        for member in self._members.values():
+            member.consumer.redeliver_unacknowledged()
+
+    def flush_acknowledgements(self, request: int) -> None:
+        """See `Consumer`; done when all topics' are."""
+        self.ask_all(request, lambda consumer: consumer.flush_acknowledgements(request))
+
+    def ask_all(
+        self,
+        request: int,
+        question: Callable[[Consumer], None],
+        together: Callable[[Mapping[str, Any]], Any] = nothing,
+    ) -> None:
+        """Ask every consumer under this request id; the application is told what `together` makes of the
+        results by topic, or the first error. `question` raises before it has changed anything, or not at
+        all."""
+        self.check_open()
+        consumers = [member.consumer for member in self._members.values()]
+
+        def ask() -> None:
+            for consumer in consumers:
+                question(consumer)
+
+        self._requests.ask(request, list(self._members), ask, together, self._context.emit)
+
+    def reconsume_later(
+        self, request: int, message: Message, delay: float, publish_time: int, properties: Mapping[str, str]
+    ) -> None:
+        """See `Client.reconsume_later`."""
+        for consumer, _ in self.verdicts.spread_one(message):
+
+            def ask(consumer: Consumer = consumer) -> None:
+                consumer.reconsume_later(request, message, delay, publish_time, properties)
+
+            self._requests.ask(request, [str(consumer.topic)], ask, nothing, self._context.emit)
+            return
+        gone = ClosedError(f"the consumer is not subscribed to {message.topic} any more")
+        self._context.emit(RequestFailed(request, gone))
+
+    def prepare_seek(self, target: SeekTarget | TopicMessageId, inclusive: bool) -> Callable[[int], None]:
+        """See `Consumer`, and `seek_places`; gives what begins it, to be called with the request's id."""
+        self.check_open()
+        places = seek_places(self._members.values(), self.verdicts, target)
+
+        def begin(request: int) -> None:
+            def ask() -> None:
+                for name, (consumer, place) in places.items():
+                    self._members[name].end_of_topic = False
+                    consumer.seek(request, place, inclusive)
+
+            self._requests.ask(request, list(places), ask, nothing, self._context.emit)
+
+        return begin
+
+    def check_last_message(self) -> None:
+        """Raise where one of the topics has no such thing as a last message."""
+        self.check_open()
+        for member in self._members.values():
+            member.consumer.check_last_message()
+
+    def last_message_id(self, request: int) -> None:
+        """`RequestDone` with a list of `TopicMessageId`, by the names of the topics."""
+        self.ask_all(request, lambda consumer: consumer.last_message_id(request), last_ids)
+
+    def has_message_available(self, request: int) -> None:
+        """`RequestDone` with whether any topic has a message after those handed out."""
+        self.ask_all(request, lambda consumer: consumer.has_message_available(request), anything)
+
+    def unsubscribe(self, request: int, force: bool) -> None:
+        """See `Consumer`; in all topics at once (MULTI-29). Where some refuse, those go on, and it may be
+        asked for again."""
+        self.check_open()
+        if not isinstance(self.state, Ready) or self._detached:
+            why = "unsubscribe needs all topics to be connected, and some are not at the moment"
+            self._context.emit(RequestFailed(request, ConnectionLost(why)))
+            return
+        self._move(Input.UNSUBSCRIBE, Unsubscribing())
+        members = list(self._members.values())
+
+        def ask() -> None:
+            for member in members:
+                member.consumer.unsubscribe(request, force)
+
+        self._requests.ask(request, [member.name for member in members], ask, nothing, self._unsubscribed)
+
+    def _unsubscribed(self, outcome: RequestDone | RequestFailed) -> None:
+        """All have answered."""
+        if isinstance(self.state, Unsubscribing):
+            if isinstance(outcome, RequestDone):
+                self._stop()
+                self._over(None)
+            else:
+                self._move(Input.REFUSED, Ready())
+        self._context.emit(outcome)
+
+    def forget_request(self, request: int) -> None:
+        """Nobody wants the outcome any more; it happens all the same."""
+        if not isinstance(self.state, Unsubscribing):
+            self._requests.forget(request)
+        for member in self._alive:
+            member.consumer.forget_request(request)
+
+    def close(self) -> None:
+        """See `Consumer.close`; all topics at once (MULTI-31)."""
+        if isinstance(self.state, Opening | Ready | Unsubscribing):
+            self._move(Input.CLOSE, Closing(not isinstance(self.state, Opening)))
+            self._close_all()
+
+    def check_open(self) -> None:
+        """Raise `ClosedError` once it is closing."""
+        if not isinstance(self.state, Opening | Ready | Unsubscribing):
+            error = ClosedError(f"consumer {self.handle} on {self._describe()} is closed")
+            if isinstance(self.state, Failing):
+                error.__cause__ = self.state.error
+            raise error
+
+    def _describe(self) -> str:
+        names = list(map(str, self.topics[:3]))
+        more = len(self.topics) - len(names)
+        return ", ".join(names) + (f" and {more} more" if more else "")
+
+    def _is_one(self, name: TopicName) -> bool:
+        return any(
+            topic.has(name) for topic in (self._topics.get(name), self._topics.get(name.base)) if topic
+        )
+
+    # --- opening ---
+
+    def _find_partitions(self, topic: GroupTopic) -> None:
+        """Open it as a plain topic; it says if it is none."""
+        member = self._new_member(topic, topic.name, self._member_spec, None)
+        topic.missing = {member}
+        member.consumer.attachment.on_partitioned = partial(self._partitioned, topic, member)
+        member.consumer.attachment.start()
+
+    def _partitioned(self, topic: GroupTopic, member: Member, partitions: int) -> None:
+        """It is none: its partitions' consumers take its place."""
+        self._forget(member)
+        consumer = member.consumer
+        self._open_partitions(topic, partitions, consumer.wire_id, consumer.attachment.gives_up_at)
+
+    def _open_partitions(
+        self, topic: GroupTopic, partitions: int, wire_id: int, give_up_at: int | None
+    ) -> None:
+        topic.partitions = partitions
+        members = self._new_partitions(topic, range(partitions), wire_id)
+        topic.missing = set(members)
+        for member in members:
+            member.consumer.attachment.start_as_partition(give_up_at)
+
+    def _new_partitions(
+        self, topic: GroupTopic, indexes: Iterable[int], wire_id: int | None = None
+    ) -> list[Member]:
+        """Each has its share of the receiver queue (rules FLOW-16, MULTI-15)."""
+        spec = self._member_spec
+        assert topic.partitions
+        share = spec.max_total_receiver_queue_size // topic.partitions
+        spec = replace(spec, receiver_queue_size=max(1, min(spec.receiver_queue_size, share)))
+        members = []
+        for index in indexes:
+            members.append(self._new_member(topic, topic.name.partition_name(index), spec, wire_id))
+            wire_id = None
+        return members
+
+    def _new_member(
+        self, topic: GroupTopic, name: TopicName, spec: ConsumerSpec, wire_id: int | None
+    ) -> Member:
+        member = Member(
+            self._context,
+            self._services,
+            self,
+            topic.name,
+            replace(spec, topic=str(name)),
+            wire_id,
+            create_topic=True,
+        )
+        if self._judge is not None:
+            member.consumer.let_judge(self._judge)
+        self._alive[member] = None
+        self._members[member.name] = member
+        topic.members[member] = None
+        return member
+
+    def on_member_ready(self, member: Member) -> None:
+        topic = self._topics[member.base]
+        topic.missing.discard(member)
+        if topic.missing:
+            return
+        if topic.partitions is None:
+            topic.partitions = 0
+        joined = topic.growth if topic.opened else list(topic.members)
+        topic.opened = True
+        topic.growth = []
+        if isinstance(self.state, Opening):
+            self._ready_if_all_are()
+        elif isinstance(self.state, Ready):
+            for each in joined:
+                self._context.emit(TopicJoined(self.handle, each.name))
+
+    def _ready_if_all_are(self) -> None:
+        """The application hears of messages only now."""
+        if not all(topic.opened for topic in self._topics.values()):
+            return
+        self._move(Input.ALL_READY, Ready())
+        self._context.emit(ConsumerReady(self.handle, self._describe()))
+        if self._detached:
+            cause = next(each.detached for each in self._alive if each.detached is not None)
+            self._context.emit(Detached(self.handle, cause))
+        if self.queue.available:
+            self.queue.announced = True
+            self._context.emit(Deliverable(self.handle))
+
+    # --- while it is open ---
+
+    def on_member_deliverable(self, member: Member) -> None:
+        was_empty = self.queue.add(member.consumer.queue)
+        if was_empty and isinstance(self.state, Ready | Unsubscribing):
+            self.queue.announced = True
+            self._context.emit(Deliverable(self.handle))
+
+    def on_member_answered(self, member: Member, outcome: RequestDone | RequestFailed) -> None:
+        self._requests.answered(member.name, outcome)
+
+    def on_member_detached(self, member: Member, cause: PulsarError) -> None:
+        """The whole is attached when all are."""
+        self._detached += 1
+        if self._detached == 1 and isinstance(self.state, Ready):
+            self._context.emit(Detached(self.handle, cause))
+
+    def on_member_attached(self, member: Member) -> None:
+        self._detached -= 1
+        if not self._detached and isinstance(self.state, Ready):
+            self._context.emit(Attached(self.handle))
+
+    def on_member_end_of_topic(self, member: Member) -> None:
+        """The end of all is the end (CONS-42)."""
+        if all(each.end_of_topic for each in self._alive):
+            self._context.emit(EndOfTopic(self.handle))
+
+    # --- growth ---
+
+    def _ask_for_partitions(self) -> None:
+        """Again and again until it closes (rules MULTI-06, PART-07 to PART-09)."""
+        self._update.set(self._context.now + self._interval)
+        if isinstance(self.state, Ready):
+            for topic in self._topics.values():
+                if topic.may_grow:
+                    topic.query = self._services.lookup.partitions(
+                        topic.name, partial(self._partitions_known, topic), partial(self._not_known, topic)
+                    )
+
+    def _not_known(self, topic: GroupTopic, error: PulsarError) -> None:
+        """As many as before, until the next time."""
+        topic.query = None
+
+    def _partitions_known(self, topic: GroupTopic, partitions: int) -> None:
+        """More of them are opened; fewer are not believed (rules PART-10, PART-12)."""
+        topic.query = None
+        before = topic.partitions
+        assert before
+        if partitions <= before:
+            return
+        topic.partitions = partitions
+        topic.growth = self._new_partitions(topic, range(before, partitions))
+        topic.missing = set(topic.growth)
+        for member in topic.growth:
+            member.consumer.attachment.start_as_partition(None)
+
+    def _growth_failed(self, topic: GroupTopic) -> None:
+        """All new ones are closed, and the next time they are tried again (rule PART-11)."""
+        growth, topic.growth = topic.growth, []
+        topic.missing.clear()
+        assert topic.partitions
+        topic.partitions -= len(growth)
+        for member in growth:
+            member.leave()
+
+    # --- ends ---
+
+    def on_member_ended(self, member: Member, error: PulsarError | None) -> None:
+        """One is gone for good: what that means depends on where the whole is."""
+        topic = self._topics[member.base]
+        self._forget(member)
+        match self.state:
+            case Opening():
+                assert error is not None
+                self._move(Input.MEMBER_FAILED, Failing(error))
+                self._close_all()
+            case Ready():
+                if member in topic.growth:
+                    self._growth_failed(topic)
+                elif not member.leaving:
+                    self._lost(member, error)
+            case Unsubscribing():
+                pass  # its answer follows
+            case _:
+                self._finish_if_empty()
+
+    def _forget(self, member: Member) -> None:
+        self._alive.pop(member, None)
+        self._former += member.consumer.statistics()
+        self._topics[member.base].members.pop(member, None)
+        if self._members.get(member.name) is member:
+            del self._members[member.name]
+        self.queue.remove(member.consumer.queue)
+        if member.detached is not None:
+            self._detached -= 1
+            if not self._detached and self._alive and isinstance(self.state, Ready):
+                self._context.emit(Attached(self.handle))
+
+    def _lost(self, member: Member, error: PulsarError | None) -> None:
+        if self._alive:
+            self._context.emit(TopicLeft(self.handle, member.name, error))
+            return
+        self._stop()
+        self._over(error)
+
+    def _close_all(self) -> None:
+        self._stop()
+        for member in list(self._alive):
+            member.consumer.close()
+        self._finish_if_empty()
+
+    def _stop(self) -> None:
+        """No message is handed out any more, and nothing new begins."""
+        self.queue.close(f"the consumer on {self._describe()} is closed")
+        self._update.clear()
+        for topic in self._topics.values():
+            topic.stop_asking()
+
+    def _finish_if_empty(self) -> None:
+        if not self._alive and not isinstance(self.state, Over):
+            self._over(None)
+
+    def _over(self, error: PulsarError | None) -> None:
+        """The one end of the whole."""
+        state = self.state
+        self._move(Input.ALL_GONE, Over())
+        match state:
+            case Failing(failure):
+                error = failure
+                self._context.emit(ConsumerFailed(self.handle, failure))
+            case Closing(was_ready=False):
+                closed = ClosedError(f"the consumer on {self._describe()} was closed")
+                self._context.emit(ConsumerFailed(self.handle, closed))
+            case _:
+                self._context.emit(Closed(self.handle, error))
+        self._services.ended(self.handle, error)
+
+    def _move(self, event: Input, following: State) -> None:
+        TRANSITIONS.check(self.state, event, following)
+        self.state = following
+
+
+_PLACEHOLDER = "persistent://public/default/member"
+"""A topic's name for a spec that is not any topic's yet."""

@@ -1,0 +1,208 @@
+"""`TopicsScript`: a consumer of several topics, and a broker that answers what that asks.
+
+The broker knows how many partitions each topic has, and opens, refuses or ignores each SUBSCRIBE as the test
+says. What the client says once it is subscribed is kept by topic.
+"""
+
+from typing import Any
+
+from pulsar_sansio.client.outputs import Connect, Disconnect, Output
+from pulsar_sansio.client.topics_consumer import TopicsConsumer
+from pulsar_sansio.model.config import ConsumerSpec
+from pulsar_sansio.wire import MessageCommand, encode_command, proto
+
+from .broker_script import entry_bytes
+from .script import (
+    URL,
+    Command,
+    Script,
+    frame_connected,
+    frame_error,
+    frame_lookup,
+    frame_partitions,
+    frame_partitions_failed,
+    frame_success,
+    name_of,
+)
+
+PREFIX = "persistent://public/default/"
+
+
+def full(name: str) -> str:
+    return name if "://" in name else PREFIX + name
+
+
+class TopicsScript:
+    """One client, one connection, one consumer. Topics are named by their last part. `partitions`: topics
+    that have any. `refuse`: an error for each topic whose SUBSCRIBE is refused; `ignore`: those that are not
+    answered. CLOSE_CONSUMER is answered while `answer_closes`, UNSUBSCRIBE with the error in
+    `refuse_unsubscribe`, if there is one."""
+
+    def __init__(
+        self,
+        topic: Any = ("a", "b"),
+        partitions: dict[str, int] | None = None,
+        *,
+        script: Script | None = None,
+        **spec: Any,
+    ) -> None:
+        self.script = script or Script()
+        self.partitions = partitions or {}
+        self.metadata_error: dict[str, int] = {}
+        self.refuse: dict[str, int] = {}
+        self.ignore: set[str] = set()
+        self.answer_closes = True
+        self.refuse_unsubscribe: dict[str, int] = {}
+        self.asked: list[Any] = []
+        """SUBSCRIBE commands in their order."""
+        self.closed: list[str] = []
+        self.questions: list[str] = []
+        """Topics whose partitions were asked for."""
+        self.topic_of: dict[int, str] = {}
+        self.consumer_of: dict[str, int] = {}
+        self.granted: dict[str, int] = {}
+        self.commands: list[tuple[str, str, Any]] = []
+        """What else was said: command, topic, the command itself."""
+        self.outputs: list[Output] = []
+        spec = {"subscription": "s", "acknowledgement_group_time": 0.0, **spec}
+        self.handle = self.script.client.subscribe(self.script.now, ConsumerSpec(topic, **spec))
+
+    # --- the broker ---
+
+    def answer(self) -> "TopicsScript":
+        """Answer everything until the client is quiet."""
+        quiet = False
+        while not quiet:
+            quiet = True
+            for output in self.script.said():
+                self.outputs.append(output)
+                if isinstance(output, Connect):
+                    quiet = False
+                    self.script.open(output.link)
+            for link in self.script.client.links:
+                for kind, command in self.script.commands(link):
+                    quiet = False
+                    self._answer(link, kind, command)
+        return self
+
+    def _answer(self, link: int, kind: int, command: Any) -> None:
+        feed = self.script.feed
+        match kind:
+            case Command.CONNECT:
+                feed(link, frame_connected())
+            case Command.PARTITIONED_METADATA:
+                name = command.topic.removeprefix(PREFIX)
+                self.questions.append(name)
+                if name in self.metadata_error:
+                    feed(link, frame_partitions_failed(command.request_id, self.metadata_error[name]))
+                else:
+                    feed(link, frame_partitions(command.request_id, self.partitions.get(name, 0)))
+            case Command.LOOKUP:
+                feed(link, frame_lookup(command.request_id, URL))
+            case Command.SUBSCRIBE:
+                self.asked.append(command)
+                name = command.topic.removeprefix(PREFIX)
+                self.topic_of[command.consumer_id] = name
+                self.consumer_of[name] = command.consumer_id
+                if name in self.refuse:
+                    feed(link, frame_error(command.request_id, self.refuse[name]))
+                elif name not in self.ignore:
+                    feed(link, frame_success(command.request_id))
+            case Command.FLOW:
+                name = self.topic_of[command.consumer_id]
+                self.granted[name] = self.granted.get(name, 0) + command.message_permits
+            case Command.CLOSE_CONSUMER:
+                self.closed.append(self.topic_of[command.consumer_id])
+                if self.answer_closes:
+                    feed(link, frame_success(command.request_id))
+            case Command.UNSUBSCRIBE:
+                name = self.topic_of[command.consumer_id]
+                self.commands.append(("UNSUBSCRIBE", name, command))
+                if name in self.refuse_unsubscribe:
+                    feed(link, frame_error(command.request_id, self.refuse_unsubscribe[name]))
+                else:
+                    feed(link, frame_success(command.request_id))
+            case Command.PING:
+                feed(link, encode_command(Command.PONG, proto.CommandPong()))
+            case _:
+                self.commands.append((name_of(kind), self.topic_of[command.consumer_id], command))
+
+    @property
+    def link(self) -> int:
+        (link,) = self.script.client.links
+        return link
+
+    def feed(self, *frames: bytes) -> None:
+        self.script.feed(self.link, *frames)
+        self.answer()
+
+    def deliver(self, name: str, *payloads: bytes, entry: int = 0) -> None:
+        """Messages of a topic or partition arrive, an entry each."""
+        consumer = self.consumer_of[name]
+        self.feed(
+            *(
+                MessageCommand(consumer, 100 + consumer, number, payload=entry_bytes(payload)).encode()
+                for number, payload in enumerate(payloads, entry)
+            )
+        )
+
+    def say(self, kind: int, command: Any) -> None:
+        self.feed(encode_command(kind, command))
+
+    def close_by_broker(self, name: str) -> None:
+        """CLOSE_CONSUMER of one topic."""
+        close = proto.CommandCloseConsumer(consumer_id=self.consumer_of[name], request_id=2**64 - 1)
+        self.script.feed(self.link, encode_command(Command.CLOSE_CONSUMER, close))
+
+    def pass_time(self, seconds: float) -> None:
+        """Time passes, and the broker goes on answering."""
+        while seconds > 0:
+            self.script.advance(min(seconds, 1.0))
+            seconds -= 1.0
+            self.answer()
+
+    # --- the application ---
+
+    @property
+    def machine(self) -> TopicsConsumer:
+        machine = self.script.client._consumers[self.handle]
+        assert isinstance(machine, TopicsConsumer)
+        return machine
+
+    def receive(self) -> Any:
+        message = self.script.client.receive(self.script.now, self.handle)
+        self.answer()
+        return message
+
+    def receive_all(self) -> list[Any]:
+        messages = []
+        while (message := self.receive()) is not None:
+            messages.append(message)
+        return messages
+
+    def take(self, limit: int = 1_000_000) -> Any:
+        messages = self.script.client.take(self.script.now, self.handle, limit)
+        self.answer()
+        return messages
+
+    def acknowledge(self, what: Any) -> None:
+        self.script.client.acknowledge(self.script.now, self.handle, what)
+        self.answer()
+
+    def acknowledged(self) -> list[tuple[str, list[tuple[int, int]]]]:
+        """Topic and places of every ACK since the last look."""
+        self.answer()
+        return [(name, [id_[:2] for id_ in ack.message_ids]) for _, name, ack in self.said("ACK")]
+
+    def said(self, kind: str | None = None) -> list[tuple[str, str, Any]]:
+        """What was said since the last look, beyond opening and closing."""
+        self.answer()
+        commands, self.commands = self.commands, []
+        assert kind is None or {each[0] for each in commands} <= {kind}
+        return commands
+
+    def told(self) -> list[Output]:
+        """What the application was told since the last look, the world left out."""
+        self.answer()
+        outputs, self.outputs = self.outputs, []
+        return [output for output in outputs if not isinstance(output, Connect | Disconnect)]
