@@ -69,6 +69,9 @@ class Host:
         """Handles and requests -> who gets their news."""
         self.closing: int | None = None
         """The request that closes the whole client."""
+        self.abandoned_bytes = 0
+        """Payloads that were pending when their producers were abandoned: they count for as long as the broker
+        may still confirm them, and nobody hears when that is over."""
         self.node: ClientNode
         self.boot()
 
@@ -76,6 +79,7 @@ class Host:
         self.incarnation += 1
         self.routes.clear()
         self.closing = None
+        self.abandoned_bytes = 0
         self.node = ClientNode(
             self.world, f"client-{self.index}.{self.incarnation}", self.world.client_config, self
         )

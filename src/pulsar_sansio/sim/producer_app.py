@@ -251,7 +251,7 @@ class ProducerApp:
             if app.record is not None
             for sent in app.record.pending.values()
         )
-        if held != pending:
+        if not pending <= held <= pending + self.host.abandoned_bytes:
             raise ViolationError(
                 "INV-P7", f"{self.host.node.name} counts {held} bytes, {pending} are pending"
             )
@@ -352,6 +352,9 @@ class ProducerApp:
         self.world.trace.add(self.world.clock.now, node.name, f"abandon {self.handle}")
         self.host.routes[self.handle] = self.world
         node.client.abandon(self.world.clock.now, self.handle)
+        if self.record is not None:
+            pending = self.record.pending.values()
+            self.host.abandoned_bytes += sum(len(sent.payload or b"") for sent in pending)
         self._forget("abandoned")
         node.pump()
         self._reopen_later()
