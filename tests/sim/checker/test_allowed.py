@@ -244,6 +244,37 @@ def chunks_sent_again_from_the_middle(s: Script) -> None:
 
 
 @allowed
+def a_refused_chunk_sent_again_without_those_before_it(s: Script) -> None:
+    """They were confirmed; a later message, which had been sent behind it, comes once more behind it."""
+    s.connect()
+    s.producer()
+    first, second = (
+        [
+            stored(
+                message,
+                b"xx",
+                uuid=f"u{message}",
+                chunk_id=chunk,
+                num_chunks_from_msg=2,
+                total_chunk_msg_size=4,
+            )
+            for chunk in range(2)
+        ]
+        for message in range(2)
+    )
+    for message, chunks in enumerate((first, second)):
+        for chunk in chunks:
+            s.send(message, chunk, is_chunk=True)
+    s.receipt(0, 0)
+    s.broker(c.SEND_ERROR, producer_id=0, sequence_id=0, error=proto.PersistenceError, message="")
+    s.reconnect()
+    s.producer(producer_name="p", epoch=1)
+    s.send(0, first[1], is_chunk=True)
+    for chunk in second:
+        s.send(1, chunk, is_chunk=True)
+
+
+@allowed
 def a_producer_that_is_opened_again_while_it_is_being_closed(s: Script) -> None:
     """The broker refuses until the close is done, and finishes the old registration first."""
     s.connect()

@@ -54,7 +54,7 @@ class ProducerMemory:
 
     __slots__ = (
         "chunk", "chunk_bytes", "confirmed", "epoch", "fresh_names", "name", "name_proved", "nonces",
-        "registration", "topic", "topic_epochs",
+        "refused", "registration", "topic", "topic_epochs",
     )  # fmt: skip
 
     def __init__(self, topic: str) -> None:
@@ -78,6 +78,9 @@ class ProducerMemory:
         size."""
         self.chunk_bytes = 0
         """Payload bytes of its chunks so far; -1 when some of them were not seen."""
+        self.refused: tuple[int, int] | None = None
+        """Sequence id and number of the first chunk that was refused and has not come again: it may, without
+        those before it, which were confirmed."""
         self.nonces: BoundedDict[tuple[bytes, bytes], int] = BoundedDict(4096)
         """Wrapped key and nonce -> digest of the one payload they were used for."""
 

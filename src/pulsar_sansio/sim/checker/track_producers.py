@@ -126,6 +126,8 @@ def _send(state: State, send: Any) -> None:
         if metadata.chunk_id is not None:
             chunk = metadata.chunk_id
             _track_chunk(memory, entry, chunk)
+            if memory.refused == (send.sequence_id, chunk):
+                memory.refused = None
         if metadata.encryption_keys:
             param = metadata.encryption_param or b""
             for key in metadata.encryption_keys:
@@ -211,7 +213,11 @@ def _send_error(state: State, error: Any) -> None:
         return
     index = find_refused(producer, error.sequence_id)
     if index >= 0:
-        state.read_by_broker = max(state.read_by_broker, producer.pending[index].frame)
+        sent = producer.pending[index]
+        state.read_by_broker = max(state.read_by_broker, sent.frame)
+        memory = producer.memory
+        if sent.chunk >= 0 and (memory.refused is None or sent.key < memory.refused):
+            memory.refused = sent.key
         del producer.pending[index]
     # The client may now send its whole queue again on this connection (PROD-44).
     producer.last_sequence = None
