@@ -477,6 +477,20 @@ class TestUnsubscribing:
             RequestDone(closing, None),
         ]
 
+    def test_closed_before_it_was_answered(self) -> None:
+        """Who waits is told before the consumer is closed, and nothing more when the answer comes at last."""
+        s = started()
+        request = self.unsubscribe(s)
+        closing = s.close()
+        unsubscribe, close = s.expect("UNSUBSCRIBE", "CLOSE_CONSUMER")
+        s.say("SUCCESS", proto.CommandSuccess(request_id=close.request_id))
+        failed, *after = s.outputs()
+        assert isinstance(failed, RequestFailed)
+        assert (failed.request, type(failed.error)) == (request, ClosedError)
+        assert after == [Closed(s.consumer, None), RequestDone(closing, None)]
+        s.say("SUCCESS", proto.CommandSuccess(request_id=unsubscribe.request_id))
+        assert s.outputs() == []
+
     def test_closed_by_the_broker_meanwhile(self) -> None:
         s = started()
         request = self.unsubscribe(s)

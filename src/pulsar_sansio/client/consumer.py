@@ -320,8 +320,11 @@ class Consumer:
         self._unsubscribing.add(request)
 
         def done(_reply: Any) -> None:
+            wanted = request in self._unsubscribing
+            self._unsubscribing.discard(request)
             self._unsubscribed()
-            self._answer(RequestDone(request, None))
+            if wanted:
+                self._emit(RequestDone(request, None))
 
         self._services.requests.send(
             connection,
@@ -330,7 +333,7 @@ class Consumer:
                 proto.CommandUnsubscribe(consumer_id=self.wire_id, request_id=request_id, force=force),
             ),
             done,
-            lambda error: self._answer(RequestFailed(request, error)),
+            lambda error: self._not_unsubscribed(request, error),
         )
 
     def check_seek(self, target: SeekTarget | TopicMessageId) -> Target:
@@ -531,10 +534,10 @@ class Consumer:
 
     # --- inside ------------------------------------------------------------------------------------
 
-    def _answer(self, outcome: RequestDone | RequestFailed) -> None:
-        if outcome.request in self._unsubscribing:
-            self._unsubscribing.discard(outcome.request)
-            self._emit(outcome)
+    def _not_unsubscribed(self, request: int, error: PulsarError) -> None:
+        if request in self._unsubscribing:
+            self._unsubscribing.discard(request)
+            self._emit(RequestFailed(request, error))
 
     def _cannot_decrypt(self, message_id: MessageId, keys: Sequence[str]) -> None:
         self._emit(Undecryptable(self.handle, message_id, keys))
@@ -586,6 +589,8 @@ class Consumer:
         self._positions.end(error)
         if self._collecting is not None:
             self._collecting.end(error)
+        for request in sorted(self._unsubscribing):
+            self._not_unsubscribed(request, error)
 
     def _stop(self) -> None:
         """No message is taken or handed out any more."""

@@ -268,6 +268,13 @@ class SubscriptionRecord:
                 bits |= 1 << index
         return bits
 
+    def is_beheaded(self, position: Position) -> bool:
+        """Whether an earlier chunk of the message that ends here was acknowledged cumulatively, with a message
+        of somebody else that came between them. Who attaches anew gets the rest alone, and can make nothing
+        of it: so it is with Pulsar."""
+        before = self.cumulative[:2]
+        return any(each <= before for each in self.topic.chunks_of(position)[:-1])
+
     def all_up_to(self, place: Place) -> bool:
         """Whether everything up to a place was acknowledged, cumulatively or one by one."""
         log = self.topic.log
@@ -291,7 +298,7 @@ class SubscriptionRecord:
             position = order[self._acknowledged]
             if position[0] > topic.gone:
                 for index in range(len(log[position].messages)):
-                    if not self.is_acknowledged((*position, index)):
+                    if not self.is_acknowledged((*position, index)) and not self.is_beheaded(position):
                         return False
             self._acknowledged += 1
         return True
@@ -306,6 +313,7 @@ class SubscriptionRecord:
             if (*position, index) not in acknowledged
             and (*position, index) > cumulative
             and position[0] > self.topic.gone
+            and not self.is_beheaded(position)
         ]
 
     def check_no_gap(self, position: Position) -> None:
@@ -320,6 +328,7 @@ class SubscriptionRecord:
                     place not in self.delivered
                     and not self.is_acknowledged(place)
                     and place[0] > self.topic.gone
+                    and not self.is_beheaded(before)
                 ):
                     raise ViolationError(
                         "INV-C3", f"{self.topic.name}/{self.name}: {position} is delivered, {place} never was"
