@@ -70,8 +70,8 @@ class Host:
         self.closing: int | None = None
         """The request that closes the whole client."""
         self.abandoned_bytes = 0
-        """Payloads that were pending when their producers were abandoned: they count for as long as the broker
-        may still confirm them, and nobody hears when that is over."""
+        """Payloads that were pending when their producers were abandoned: they count for as long as the
+        broker may still confirm them, and nobody hears when that is over."""
         self.node: ClientNode
         self.boot()
 

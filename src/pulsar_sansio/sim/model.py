@@ -87,7 +87,7 @@ class ReferenceModel:
         elif sent.key is None:
             sent.turn = record.turns
             record.turns += 1
-        if len(record.pending) > record.spec.max_pending_messages and len(record.pending) > record.window:
+        if len(record.pending) > record.spec.max_pending_messages and record.late_pending > record.window:
             raise ViolationError(
                 "INV-P7",
                 f"{record.tag}: {len(record.pending)} messages pending, the window is {record.window}",

@@ -269,9 +269,9 @@ class SubscriptionRecord:
         return bits
 
     def is_beheaded(self, position: Position) -> bool:
-        """Whether an earlier chunk of the message that ends here was acknowledged cumulatively, with a message
-        of somebody else that came between them. Who attaches anew gets the rest alone, and can make nothing
-        of it: so it is with Pulsar."""
+        """Whether an earlier chunk of the message that ends here was acknowledged cumulatively, along with
+        somebody else's message between them. Who attaches anew gets the rest alone, and can make nothing of
+        it: so it is with Pulsar."""
         before = self.cumulative[:2]
         return any(each <= before for each in self.topic.chunks_of(position)[:-1])
 
@@ -395,6 +395,17 @@ class ProducerRecord:
             for n in self.topic.believed
             for count in self.topic.believed
         )
+
+    @property
+    def late_pending(self) -> int:
+        """How many are pending that count towards the window. Of a partitioned topic those do not that were
+        taken before it was known to be one, when there was a window for the topic itself."""
+        pending, ready_at = self.pending.values(), self.ready_at
+        if isinstance(self.topic, TopicRecord):
+            return len(pending)
+        if ready_at is None:
+            return len(pending) - self.spec.max_pending_messages
+        return sum(sent.sent_at > ready_at for sent in pending)
 
     @property
     def least_window(self) -> int:
