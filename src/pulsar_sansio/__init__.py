@@ -40,6 +40,7 @@ from .client.outputs import (
     Closed,
     Connect,
     ConsumerFailed,
+    ConsumerInterceptorFailed,
     ConsumerReady,
     Deliverable,
     Detached,
@@ -131,7 +132,7 @@ from .model.errors import (
     UnsupportedVersion,
     broker_error,
 )
-from .model.interceptors import ProducerInterceptor
+from .model.interceptors import ConsumerInterceptor, ProducerInterceptor
 from .model.message import Message
 from .model.message_id import EARLIEST, LATEST, MessageId, TopicMessageId
 from .model.service_url import Address, ServiceUrl
@@ -165,6 +166,7 @@ __all__ = [
     "Closed",
     "Connect",
     "ConsumerFailed",
+    "ConsumerInterceptorFailed",
     "ConsumerReady",
     "Deliverable",
     "Detached",
@@ -199,6 +201,7 @@ __all__ = [
     "KeySharedPolicy",
     "OutgoingMessage",
     "ProducerAccessMode",
+    "ConsumerInterceptor",
     "ProducerInterceptor",
     "ProducerSpec",
     "ReaderSpec",

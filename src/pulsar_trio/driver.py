@@ -57,6 +57,7 @@ class Driver(Pump):
             outputs.SendFailed: self._to_producer,
             outputs.Writable: self._to_producer,
             outputs.InterceptorFailed: self._on_interceptor_failed,
+            outputs.ConsumerInterceptorFailed: self._on_consumer_interceptor_failed,
             outputs.ConsumerReady: self._to_consumer,
             outputs.ConsumerFailed: self._to_consumer,
             outputs.Deliverable: self._to_consumer,
@@ -171,6 +172,15 @@ class Driver(Pump):
         _log.error(
             "an interceptor of producer %s failed, and was passed over: %r",
             self.endpoints.get(output.producer, output.producer),
+            output.interceptor,
+            exc_info=output.error,
+        )
+
+    def _on_consumer_interceptor_failed(self, output: outputs.ConsumerInterceptorFailed) -> None:
+        """Likewise."""
+        _log.error(
+            "an interceptor of consumer %s failed, and was passed over: %r",
+            self.endpoints.get(output.consumer, output.consumer),
             output.interceptor,
             exc_info=output.error,
         )

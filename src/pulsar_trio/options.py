@@ -15,6 +15,7 @@ from pulsar_sansio import (
     BrokerConfig,
     ClientConfig,
     CompressionType,
+    ConsumerInterceptor,
     ConsumerSpec,
     CustomRouter,
     DeadLetterPolicy,
@@ -92,6 +93,7 @@ class ConsumerOptions(TypedDict, total=False):
     auto_scaled_receiver_queue_size: bool
     start_paused: bool
     batch_receive: BatchReceivePolicy | None
+    interceptors: tuple[ConsumerInterceptor, ...]
     acknowledgement_group_time: float
     acknowledgement_group_size: int
     acknowledgement_receipts: bool

@@ -28,13 +28,13 @@ from ..model.errors import (
     LocalProtocolError,
     PulsarError,
 )
-from ..model.interceptors import ProducerInterceptor
+from ..model.interceptors import ConsumerInterceptor, ProducerInterceptor
 from ..model.service_url import ServiceUrl
 from ..model.topic_name import TopicName
 from .counters import ArrivalCounters
 from .ends import Ends
 from .lookup import Lookup
-from .outputs import InterceptorFailed, Output, RequestDone
+from .outputs import ConsumerInterceptorFailed, InterceptorFailed, Output, RequestDone
 from .partition import PartitionStatistics
 from .partitions import PartitionedProducer
 from .partitions_request import PartitionsRequest
@@ -552,19 +552,25 @@ class Client(PositionCommands):
         self._ends.note(handle, error)
         if consumer is not None:
             self._ends.note_statistics(handle, consumer.statistics())
+            for each in consumer.spec.interceptors:
+                self._close_interceptor(each, partial(ConsumerInterceptorFailed, handle, each))
         if producer is not None:
             self._ends.note_statistics(handle, producer.statistics())
-            self._close_interceptors(handle, producer.spec.interceptors)
+            for interceptor in producer.spec.interceptors:
+                self._close_interceptor(interceptor, partial(InterceptorFailed, handle, interceptor))
         for request in self._close_requests.pop(handle, []):
             self._context.emit(RequestDone(request, None))
         self._close_if_empty()
 
-    def _close_interceptors(self, handle: int, interceptors: Sequence[ProducerInterceptor]) -> None:
-        for interceptor in interceptors:
-            try:
-                interceptor.close()
-            except Exception as error:
-                self._context.emit(InterceptorFailed(handle, interceptor, error))
+    def _close_interceptor(
+        self,
+        interceptor: ProducerInterceptor | ConsumerInterceptor,
+        failed: Callable[[Exception], Output],
+    ) -> None:
+        try:
+            interceptor.close()
+        except Exception as error:
+            self._context.emit(failed(error))
 
     def _check_open(self) -> None:
         if self._closing is not None:

@@ -44,6 +44,7 @@ from .attachment import Attachment, Decision
 from .chunks import Chunks
 from .collecting import Collecting
 from .connection import Connection
+from .consumer_interceptors import InterceptedVerdicts, Interception
 from .counters import ArrivalCounters
 from .delivery import DeliveryQueue
 from .items import Messages
@@ -144,7 +145,14 @@ class Consumer:
         )
         policy = spec.batch_receive
         self._collecting = None if policy is None else Collecting(context, policy, emit)
-        self.permits, self._queue = receiving(spec, services.received_memory, timeout, self._collecting)
+        interception = (
+            Interception(handle, self.topic, self._source, spec.interceptors, emit)
+            if spec.interceptors
+            else None
+        )
+        self.permits, self._queue = receiving(
+            spec, services.received_memory, timeout, self._collecting, interception
+        )
         self._acknowledger = Acknowledger(
             context, services.requests, wire_id, spec, tracker, emit, wanted=has_memory
         )
@@ -205,6 +213,12 @@ class Consumer:
         self.acknowledge: Callable[[Acknowledgeable], bool] = self._verdicts.acknowledge
         self.acknowledge_cumulative = self._verdicts.acknowledge_cumulative
         self.negative_acknowledge = self._verdicts.negative_acknowledge
+        if interception is not None:
+            intercepted = InterceptedVerdicts(self._verdicts, interception)
+            self.acknowledge = intercepted.acknowledge
+            self.acknowledge_cumulative = intercepted.acknowledge_cumulative
+            self._redelivery.on_negative = interception.negatively_acknowledged
+            self._redelivery.on_timeout = interception.timed_out
 
     # --- deliveries ------------------------------------------------------------------------------
 

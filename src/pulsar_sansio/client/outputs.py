@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..model.errors import PulsarError
-from ..model.interceptors import ProducerInterceptor
+from ..model.interceptors import ConsumerInterceptor, ProducerInterceptor
 from ..model.message_id import MessageId
 from ..model.service_url import Address
 
@@ -96,6 +96,15 @@ class InterceptorFailed:
 
     producer: int
     interceptor: ProducerInterceptor
+    error: Exception
+
+
+@dataclass(slots=True)
+class ConsumerInterceptorFailed:
+    """An interceptor of a consumer raised `error`, and was passed over."""
+
+    consumer: int
+    interceptor: ConsumerInterceptor
     error: Exception
 
 
@@ -237,6 +246,7 @@ Output = (
     | SendFailed
     | Writable
     | InterceptorFailed
+    | ConsumerInterceptorFailed
     | ConsumerReady
     | ConsumerFailed
     | Deliverable

@@ -9,6 +9,7 @@ from typing import Any
 
 from ..model.config import ConsumerSpec
 from .collecting import Collecting, CollectingQueue
+from .consumer_interceptors import InterceptedQueue, Interception
 from .delivery import DeliveryQueue
 from .demand import DemandPermits, DemandQueue
 from .permits import Permits
@@ -21,6 +22,7 @@ def receiving(
     memory: ReceivedMemory,
     timeout: AcknowledgementTimeout | None,
     collecting: Collecting | None,
+    interception: Interception | None,
 ) -> tuple[Permits, DeliveryQueue]:
     """The permits and the queue of a new consumer."""
     kinds: list[type[DeliveryQueue]] = []
@@ -37,6 +39,9 @@ def receiving(
     if collecting is not None:
         kinds.append(CollectingQueue)
         options["collecting"] = collecting
+    if interception is not None:
+        kinds.append(InterceptedQueue)
+        options["interception"] = interception
     permits.paused = spec.start_paused
     return permits, _queue(tuple(kinds))(permits, **options)
 

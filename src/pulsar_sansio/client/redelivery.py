@@ -9,7 +9,7 @@ A connection that is lost brings everything back by itself, so nothing of this o
 epoch, which SUBSCRIBE tells the broker.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 
 from ..model.config import ConsumerSpec, seconds_to_ns
@@ -34,6 +34,10 @@ MAX_TICK = 100_000_000
 
 _UINT64 = 2**64 - 1
 _REDELIVER = proto.BaseCommand.REDELIVER_UNACKNOWLEDGED_MESSAGES
+
+
+def _nobody(_places: Sequence[Place]) -> None:
+    """Nobody wants to hear of it."""
 
 
 class NegativeAcknowledgements(Due):
@@ -78,6 +82,8 @@ class Redelivery:
         "_wire_id",
         "epoch",
         "negative",
+        "on_negative",
+        "on_timeout",
     )
 
     def __init__(
@@ -105,8 +111,11 @@ class Redelivery:
         self._tracker = tracker
         self._timeout = timeout
         if timeout is not None:
-            timeout.expired = self.ask_for
+            timeout.expired = self._timed_out
         self._wanted = wanted
+        self.on_negative: Callable[[Sequence[Place]], None] = _nobody
+        self.on_timeout: Callable[[Sequence[Place]], None] = _nobody
+        """Who is told, for either reason, what is going to be asked for again."""
         self._slot = context.deadlines.slot(self._negative_due)
         self._connection: Connection | None = None
         self._active = True
@@ -214,12 +223,20 @@ class Redelivery:
             self._slot.set(when)
 
     def _negative_due(self) -> None:
-        self._ask_for(self.negative.take(self._context.now))
+        places = self.negative.take(self._context.now)
+        if places:
+            self.on_negative(places)
+            self._ask_for(places)
         self._schedule()
 
     def ask_for(self, places: Sequence[Place]) -> None:
         """Now; of a message in chunks for all of them. Only while attached."""
         self._ask_for([each for place in places for each in self._tracker.places(place)])
+
+    def _timed_out(self, places: Sequence[Place]) -> None:
+        """Rule UNACK-04."""
+        self.on_timeout(places)
+        self.ask_for(places)
 
     def _ask_for(self, places: list[Place]) -> None:
         connection = self._connection

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from ..errors import InvalidConfiguration
+from ..interceptors import ConsumerInterceptor
 from ..message_id import MessageId
 from ..topic_name import TopicName
 from .batch_receive import BatchReceivePolicy
@@ -47,6 +48,7 @@ class ConsumerSpec:
     `auto_scaled_receiver_queue_size`: begin with a queue of 1 and double it, up to `receiver_queue_size`,
     whenever the application was faster; halve it when messages fill the client's `memory_limit`.
     `start_paused`: nothing is asked for before `resume`.
+    `interceptors`: see `ConsumerInterceptor`; called in this order.
     `batch_receive`: when messages that are received together are enough to wake somebody (`Client.collect`).
     `acknowledgement_group_time`: seconds for which acknowledgements are collected; 0 sends each at once.
     `acknowledgement_group_size`: as soon as so many are collected they are sent, 1 to 1 000 000.
@@ -105,6 +107,7 @@ class ConsumerSpec:
     auto_scaled_receiver_queue_size: bool = False
     start_paused: bool = False
     batch_receive: BatchReceivePolicy | None = None
+    interceptors: tuple[ConsumerInterceptor, ...] = ()
     acknowledgement_group_time: float = 0.1
     acknowledgement_group_size: int = 1000
     acknowledgement_receipts: bool = False
@@ -169,6 +172,12 @@ class ConsumerSpec:
             "read_compacted",
         ):
             instance(name, getattr(self, name), bool, "True or False")
+        if not isinstance(self.interceptors, tuple) or not all(
+            isinstance(each, ConsumerInterceptor) for each in self.interceptors
+        ):
+            raise InvalidConfiguration(
+                f"interceptors: a tuple of ConsumerInterceptor, not {self.interceptors!r}"
+            )
         policy = self.batch_receive
         instance("batch_receive", policy, (BatchReceivePolicy, type(None)), "a BatchReceivePolicy or None")
         if not self.receiver_queue_size and (self.auto_scaled_receiver_queue_size or policy is not None):
