@@ -308,7 +308,9 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message]):
     async def flush(self) -> None:
         """Send the collected acknowledgements and wait until the broker has confirmed them.
 
-        Without `acknowledgement_receipts` the broker confirms nothing, and it waits until they are sent.
+        Raises what the broker refuses one with. Those on their way when a connection was lost are sent again
+        first, with `acknowledgement_receipts`; without, they are not covered by this, and come again if they
+        are lost (rule ACK-09).
         """
         await self._request(self._machine.flush_acknowledgements)
 

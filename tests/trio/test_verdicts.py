@@ -1,0 +1,65 @@
+"""What an application says of a message, or does not say in time."""
+
+import logging
+
+import pytest
+import trio.testing
+
+from pulsar_trio import Client, DeadLetterPolicy, EmbeddedBroker, PulsarError
+
+from .waiting import until
+
+
+async def test_the_time_of_each_message_runs_from_when_it_was_received(
+    mock_clock: trio.testing.MockClock, client: Client
+) -> None:
+    """UNACK-05: they have arrived together, and are taken one by one."""
+    async with (
+        client.subscribe(
+            "t", "s", acknowledgement_timeout=10.0, acknowledgement_timeout_tick=1.0
+        ) as consumer,
+        client.create_producer("t", batching=None) as producer,
+    ):
+        await producer.send_many([b"0", b"1"])
+        assert (await consumer.receive()).data == b"0"
+        mock_clock.jump(4.0)
+        assert (await consumer.receive()).data == b"1"
+        mock_clock.jump(7.5)
+        again = await consumer.receive()
+        assert (again.data, again.redelivery_count) == (b"0", 1)
+        await producer.send(b"2")
+        second = await consumer.receive()
+        assert second.data == b"2"
+        consumer.acknowledge([again, second])
+        mock_clock.jump(4.0)
+        assert (await consumer.receive()).data == b"1"
+
+
+async def test_a_dead_letter_that_cannot_be_copied_is_a_warning(
+    broker: EmbeddedBroker, client: Client, caplog: pytest.LogCaptureFixture
+) -> None:
+    """DLQ-05: and the message stays."""
+    policy = DeadLetterPolicy(1, topic="public/nowhere/dead")
+    async with client.subscribe(
+        "t", "s", negative_acknowledgement_delay=0.01, dead_letter=policy
+    ) as consumer:
+        async with client.create_producer("t") as producer:
+            await producer.send(b"poison")
+        for _ in range(2):
+            consumer.negative_acknowledge(await consumer.receive())
+        await until(lambda: bool(caplog.records))
+    record = caplog.records[0]
+    assert (record.name, record.levelno) == ("pulsar_trio.consumer", logging.WARNING)
+    text = record.getMessage()
+    for part in ("SharedConsumer 's' on persistent://public/default/t", "public/nowhere/dead", "Namespace"):
+        assert part in text
+    assert broker.stats("persistent://public/default/t")["subscriptions"]["s"]["msgBacklog"] == 1
+
+
+async def test_only_a_consumer_with_retry_can_consume_later(client: Client) -> None:
+    async with client.subscribe("t", "s") as consumer, client.create_producer("t") as producer:
+        await producer.send(b"x")
+        message = await consumer.receive()
+        with pytest.raises(PulsarError, match="retry=True"):
+            await consumer.reconsume_later(message, 1.0)
+        consumer.acknowledge(message)
