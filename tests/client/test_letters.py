@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from pulsar_sansio.client.client import Client
-from pulsar_sansio.client.letters import copy_of
+from pulsar_sansio.client.letters import copy_of, with_retry_topic
 from pulsar_sansio.client.outputs import LetterFailed, RequestDone, RequestFailed
 from pulsar_sansio.model.config import (
     ClientConfig,
@@ -42,7 +42,10 @@ class LettersScript(ConsumerScript):
         spec.setdefault("negative_acknowledgement_delay", 1.0)
         spec.setdefault("receiver_queue_size", 10)
         super().__init__(subscription_type=kind, **spec)
-        self.accept()
+        subscribing = self.expect(*["SUBSCRIBE"] * (1 + self.spec.retry))
+        self.subscribed = [command.topic for command in subscribing]
+        for command in subscribing:
+            self.say("SUCCESS", proto.CommandSuccess(request_id=command.request_id))
         self.frames()
 
     def accept_producer(self, **last: Any) -> Any:
@@ -427,6 +430,50 @@ class TestLater:
         assert ack.message_ids == [(1, 2, None)]
         assert s.outputs() == [RequestDone(request, None)]
 
+    def test_the_consumer_is_subscribed_to_it_too(self) -> None:
+        """RETRY-02: what waited comes from there, and is acknowledged there."""
+        s = LettersScript(retry=True)
+        assert s.subscribed == [T, f"{T}-retry"]
+        retry = MessageCommand(1, 5, 0, payload=entry_bytes(b"again"))
+        s.bytes(retry.encode())
+        message = s.receive()
+        assert (message.data, message.topic) == (b"again", f"{T}-retry")
+        s.acknowledge(message)
+        (ack,) = s.expect("ACK")
+        assert (ack.consumer_id, ack.message_ids) == (1, [(5, 0, None)])
+
+    def test_from_the_retry_topic_it_is_put_off_once_more(self) -> None:
+        s = LettersScript(retry=True)
+        said = [("RECONSUMETIMES", "1"), ("REAL_TOPIC", T), ("ORIGIN_MESSAGE_ID", "1:2:-1")]
+        s.bytes(MessageCommand(1, 5, 0, payload=entry_bytes(b"m", properties=said)).encode())
+        s.later(s.receive(), 1.0)
+        assert s.accept_producer().topic == f"{T}-retry"
+        ((metadata, _),) = s.sends()
+        properties = dict(metadata.properties)
+        assert (properties["RECONSUMETIMES"], properties["REAL_TOPIC"]) == ("2", T)
+        assert properties["ORIGIN_MESSAGE_ID"] == "1:2:-1"
+        s.confirm(0)
+        (ack,) = s.expect("ACK")
+        assert (ack.consumer_id, ack.message_ids) == (1, [(5, 0, None)])
+
+    def test_several_topics_share_one(self) -> None:
+        """Named after the first."""
+        spec = with_retry_topic(ConsumerSpec(("a", "b"), "s", retry=True))
+        assert spec.topic == tuple(f"persistent://public/default/{name}" for name in ("a", "b", "a-s-RETRY"))
+        assert spec.dead_letter is not None
+        assert spec.dead_letter.topic == "persistent://public/default/a-s-DLQ"
+
+    @pytest.mark.parametrize(
+        ("options", "why"),
+        [
+            ({"receiver_queue_size": 0}, "receiver_queue_size: 1 and more"),
+            ({"dead_letter": DeadLetterPolicy(1, retry_topic="t")}, "named twice"),
+        ],
+    )
+    def test_what_cannot_be(self, options: dict[str, Any], why: str) -> None:
+        with pytest.raises(InvalidConfiguration, match=why):
+            with_retry_topic(ConsumerSpec("t", "s", retry=True, **options))
+
     def test_at_once_and_with_properties(self) -> None:
         s = LettersScript(retry=True)
         s.message(0)
@@ -514,7 +561,7 @@ class TestLater:
         s.sends()
         s.outputs()
         s.close()
-        s.expect("CLOSE_PRODUCER", "CLOSE_CONSUMER")
+        s.expect("CLOSE_PRODUCER", "CLOSE_CONSUMER", "CLOSE_CONSUMER")
         failed = s.outputs()[0]
         assert isinstance(failed, RequestFailed)
         assert failed.request == request
@@ -554,8 +601,8 @@ class TestLater:
             (message, float("nan"), None, "delay: seconds from 0"),
             (message, "1", None, "delay: seconds from 0"),
             (message, 1.0, {"a": 1}, "properties: a mapping"),
-            (message.message_id, 1.0, None, "a message, not MessageId"),
-            (foreign, 1.0, None, "from persistent://public/default/other"),
+            (message.message_id, 1.0, None, "message"),
+            (foreign, 1.0, None, "public/default/other"),
         ):
             with pytest.raises(LocalProtocolError, match=why):
                 s.later(what, delay, properties)

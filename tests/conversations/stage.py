@@ -286,6 +286,11 @@ class PlayedConsumer:
         self.stage.client.negative_acknowledge(self.stage.now, self.handle, message)
         self.stage.pump()
 
+    def reconsume_later(self, message: Message, delay: float) -> None:
+        stage = self.stage
+        wall_time = stage.wall_time()
+        stage.request(stage.client.reconsume_later(stage.now, self.handle, message, delay, wall_time))
+
     def redeliver_unacknowledged(self) -> None:
         self.stage.client.redeliver_unacknowledged(self.stage.now, self.handle)
         self.stage.pump()

@@ -123,6 +123,16 @@ def dead_letter(stage: Stage, topic: str) -> None:
 
 
 @scenario
+def retry_letter(stage: Stage, topic: str) -> None:
+    policy = DeadLetterPolicy(2, topic + "-dead", topic + "-retry")
+    with both(stage, topic, subscription_type=SHARED, retry=True, dead_letter=policy) as (producer, consumer):
+        producer.send(OutgoingMessage(b"again", key="k", properties={"x": "y"}))
+        for _ in range(3):
+            consumer.reconsume_later(consumer.receive(), 0.2)
+        stage.sleep(1.0)
+
+
+@scenario
 def redeliver_exclusive(stage: Stage, topic: str) -> None:
     with both(stage, topic) as (producer, consumer):
         producer.send_all(0, 4)

@@ -1,5 +1,7 @@
 """Dead letters: what comes too often goes to another topic, and out of the way."""
 
+import trio
+
 from pulsar_trio import BatchingPolicy, Client, DeadLetterPolicy, OutgoingMessage
 
 from .brokers import BrokerUnderTest
@@ -78,3 +80,44 @@ async def test_the_dead_letter_topic_may_have_partitions(
         async with client.subscribe(f"{dead_topic}-partition-{partition}", "kept", kind="shared") as dead:
             copies += await rest(dead)
     assert sorted(message.data for message in copies) == payloads(6)
+
+
+async def test_later(client: Client, topic: str) -> None:
+    """Rules RETRY-01 to RETRY-03: twice, then it is a dead letter."""
+    policy = DeadLetterPolicy(2, initial_subscription="kept")
+    async with (
+        client.subscribe(topic, "sub", kind="shared", retry=True, dead_letter=policy) as consumer,
+        client.create_producer(topic) as producer,
+    ):
+        await producer.send(b"later", key="k", properties={"x": "y"})
+        earliest = 0.0
+        for count in range(3):
+            message = await consumer.receive()
+            assert trio.current_time() >= earliest
+            assert (message.data, message.key) == (b"later", "k")
+            assert message.properties.get("RECONSUMETIMES", "0") == str(count)
+            earliest = trio.current_time() + 0.5  # the broker may be early by its tick of 1 s
+            await consumer.reconsume_later(message, 1.6, {"why": "busy"})
+        assert await rest(consumer, quiet=1.0) == []
+    async with client.subscribe(f"{topic}-sub-DLQ", "kept", kind="shared") as dead:
+        message = await dead.receive()
+        assert message.properties["RECONSUMETIMES"] == "3"
+        assert (message.properties["x"], message.properties["why"]) == ("y", "busy")
+        dead.acknowledge(message)
+    async with client.subscribe(topic, "sub", kind="shared", retry=True, dead_letter=policy) as consumer:
+        assert await rest(consumer) == []
+
+
+async def test_later_of_a_topic_with_partitions(client: Client, topic: str, broker: BrokerUnderTest) -> None:
+    await broker.create_partitioned_topic(topic, 3)
+    async with (
+        client.subscribe(topic, "sub", kind="shared", retry=True) as consumer,
+        client.create_producer(topic, batching=None) as producer,
+    ):
+        await producer.send_many(payloads(6))
+        for message in await receive(consumer, 6):
+            await consumer.reconsume_later(message, 0.2)
+        again = await receive_and_acknowledge(consumer, 6)
+        assert sorted(message.data for message in again) == payloads(6)
+        assert {message.topic for message in again} == {f"{topic}-sub-RETRY"}
+        assert await rest(consumer) == []

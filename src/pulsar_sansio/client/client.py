@@ -33,6 +33,7 @@ from ..model.service_url import ServiceUrl
 from ..model.topic_name import TopicName
 from .counters import ArrivalCounters
 from .ends import Ends
+from .letters import with_retry_topic
 from .lookup import Lookup
 from .outputs import ConsumerInterceptorFailed, InterceptorFailed, Output, RequestDone
 from .partition import PartitionStatistics
@@ -269,6 +270,7 @@ class Client(PositionCommands):
         services = self._services
         if spec.letters is not None and services.wall_offset is None:
             raise InvalidConfiguration("dead_letter and retry: only with Client(wall_time=…)")
+        spec = with_retry_topic(spec)
         handle = self._context.new_id()
         open_consumer(self._context, self._services, handle, spec, partial(setitem, self._consumers, handle))
         return handle

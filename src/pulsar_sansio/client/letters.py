@@ -16,10 +16,12 @@ nothing of it.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 
 from ..model.config import ConsumerSpec, DeadLetterPolicy, OutgoingMessage, ProducerSpec, seconds_to_ns
 from ..model.config.checks import duration
+from ..model.config.topics import names_of
 from ..model.errors import ClosedError, PulsarError
 from ..model.message import Message
 from ..model.topic_name import TopicName
@@ -43,6 +45,21 @@ _RECONSUMED = "RECONSUMETIMES"
 
 _RANDOM_LETTERS = 5
 """At the end of a dead-letter producer's name: one that is opened anew does not meet its former self."""
+
+
+def with_retry_topic(spec: ConsumerSpec) -> ConsumerSpec:
+    """What a consumer with `retry` is subscribed to: its topics, and the one where messages wait (RETRY-02).
+    The names of both topics of letters are those of the first, and settled here.
+
+    Raises `InvalidConfiguration` where that cannot be: a queue of size 0, or a topic that is its own.
+    """
+    policy = spec.letters
+    if not spec.retry or policy is None:
+        return spec
+    names = names_of(spec.topic)
+    policy = policy.named(names[0], spec.subscription)
+    assert policy.retry_topic is not None
+    return replace(spec, topic=(*map(str, names), policy.retry_topic), dead_letter=policy)
 
 
 def origin(message: Message, topic: str, subscription: str) -> dict[str, str]:
