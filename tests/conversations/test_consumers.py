@@ -325,6 +325,19 @@ def reader_inclusive(stage: Stage, topic: str) -> None:
     producer.close()
 
 
+@scenario
+def compaction(stage: Stage, topic: str) -> None:
+    producer = stage.producer(topic, batching=None)
+    for number in range(6):
+        producer.send(OutgoingMessage(b"v%d" % number, key=f"k{number % 2}"))
+    stage.broker.compact(stage.now, topic)
+    stage.sleep(3.0)
+    consumer = stage.consumer(topic, read_compacted=True, **CONSUMER)
+    consumer.take_and_acknowledge(2)
+    consumer.close()
+    producer.close()
+
+
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_our_side_speaks_as_the_recorded_one(name: str) -> None:
     comparison = play(name, SCENARIOS[name])

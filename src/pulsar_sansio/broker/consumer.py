@@ -45,6 +45,7 @@ class Consumer:
         "pending",
         "permits",
         "priority",
+        "read_compacted",
         "ready",
         "saved_permits",
         "sticky",
@@ -61,6 +62,7 @@ class Consumer:
         self.priority = command.priority_level
         self.epoch = command.consumer_epoch if command.HasField("consumer_epoch") else None
         """Redelivery epoch, echoed in messages of Exclusive and Failover; None for clients without."""
+        self.read_compacted = command.read_compacted
         self.metadata = [(pair.key, pair.value) for pair in command.metadata]
         key_shared = command.keySharedMeta
         self.sticky = self.kind == SubType.Key_Shared and key_shared.keySharedMode == proto.STICKY
@@ -98,8 +100,10 @@ class Consumer:
 
     @property
     def _shown_epoch(self) -> int | None:
-        """Only Exclusive and Failover have an epoch in their messages (REDEL-02)."""
-        return self.epoch if self.kind in (SubType.Exclusive, SubType.Failover) else None
+        """Only Exclusive and Failover have an epoch in their messages (REDEL-02), and not where they read
+        compacted (seen: java-table-view)."""
+        single = self.kind in (SubType.Exclusive, SubType.Failover)
+        return self.epoch if single and not self.read_compacted else None
 
     @property
     def available(self) -> bool:

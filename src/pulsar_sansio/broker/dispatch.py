@@ -186,6 +186,11 @@ class SingleActive:
         subscription = self.subscription
         if consumer is None or self._change.when is not None or not consumer.available or subscription.fenced:
             return
+        view = subscription.topic.compaction.view
+        if consumer.read_compacted and view is not None and self.read <= view.horizon:
+            view.dispatch(self, consumer)
+            if not consumer.available:
+                return
         log = subscription.topic.log
         end = log.durable_end
         offset = self.read

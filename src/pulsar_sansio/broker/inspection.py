@@ -90,7 +90,7 @@ def topic_stats(topic: AnyTopic, rates: Rates, options: StatsOptions) -> dict[st
             each["nonContiguousDeletedMessagesRanges"] for each in subscriptions.values()
         ),
         "delayedMessageIndexSizeInBytes": 0,
-        "compaction": dict(_NEVER_COMPACTED),
+        "compaction": topic.compaction.stats() if isinstance(topic, Topic) else dict(_NEVER_COMPACTED),
     }
     if persistent:
         stats["deduplicationStatus"] = "Disabled" if topic.deduplication is None else "Enabled"
@@ -336,6 +336,7 @@ def internal_stats(topic: AnyTopic) -> dict[str, Any]:
     if isinstance(topic, VolatileTopic):
         return _nothing_inside(topic)
     log = topic.log
+    view = topic.compaction.view
     last = log.ledgers[-1]
     cursors = {name: _cursor_stats(topic, subscription) for name, subscription in topic.subscriptions.items()}
     return {
@@ -362,9 +363,9 @@ def internal_stats(topic: AnyTopic) -> dict[str, Any]:
         "cursors": cursors,
         "schemaLedgers": [],
         "compactedLedger": {
-            "ledgerId": -1,
-            "entries": -1,
-            "size": -1,
+            "ledgerId": -1 if view is None else view.ledger_id,
+            "entries": -1 if view is None else len(view.entries),
+            "size": -1 if view is None else view.size,
             "offloaded": False,
             "underReplicated": False,
         },

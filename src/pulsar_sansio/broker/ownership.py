@@ -96,6 +96,8 @@ class OwnedTopics:
         del self.all_topics[found.name]
         self._leaving.add(found.name)
         found.closing = True
+        if isinstance(found, Topic):
+            found.compaction.stop()
         for producer in [*found.producers.by_name.values(), *found.producers.waiting]:
             producer.connection.close_producer(producer, moved_to)
         self._send_consumers_away(found, moved_to)
@@ -120,6 +122,7 @@ class OwnedTopics:
         found.closing = True
         if isinstance(found, Topic):
             found.lost = True
+            found.compaction.stop()
             self.journal.forget_topic(found)
         for producer in [*found.producers.by_name.values(), *found.producers.waiting]:
             producer.connection.drop_producer(producer, moved_to)

@@ -103,6 +103,18 @@ class SequenceSaved:
 
 
 @dataclass(slots=True)
+class TopicCompacted:
+    """What a compaction has left, in place of what the one before had: entries by offset, up to `horizon`."""
+
+    topic: str
+    ledger_id: int
+    horizon: int
+    """Offset of the last entry that was looked at."""
+    offsets: tuple[int, ...]
+    entries: tuple[EntryAdded, ...]
+
+
+@dataclass(slots=True)
 class PartitionsSaved:
     """Number of partitions of a topic; 0 removes it."""
 
@@ -175,6 +187,7 @@ Record = (
     | CursorSaved
     | CursorDeleted
     | SequenceSaved
+    | TopicCompacted
     | PartitionsSaved
     | PropertiesSaved
     | TenantSaved
@@ -195,6 +208,7 @@ OF_ITS_OWNER = (
     CursorSaved,
     CursorDeleted,
     SequenceSaved,
+    TopicCompacted,
 )
 """Records that only the broker may write that serves the topic they name."""
 
@@ -216,6 +230,7 @@ class StoredTopic:
     cursors: dict[str, CursorSaved] = field(default_factory=dict)
     sequences: dict[str, int] = field(default_factory=dict)
     migrated_to: MigratedTo | None = None
+    compacted: TopicCompacted | None = None
 
 
 @dataclass(slots=True)
@@ -262,6 +277,9 @@ class StoredState:
                 self.properties.pop(record.topic, None)
             case CursorDeleted():
                 self.topics[record.topic].cursors.pop(record.subscription, None)
+            case TopicCompacted():
+                self.topics[record.topic].compacted = record
+                self.next_ledger_id = max(self.next_ledger_id, record.ledger_id + 1)
             case PartitionsSaved():
                 if record.partitions:
                     self.partitions[record.topic] = record.partitions
@@ -307,6 +325,7 @@ class StoredState:
                     dict(topic.cursors),
                     dict(topic.sequences),
                     topic.migrated_to,
+                    topic.compacted,
                 )
                 for name, topic in self.topics.items()
             },

@@ -15,6 +15,7 @@ from ..model.errors import (
     UnsupportedVersion,
 )
 from ..wire import CUMULATIVE, Ack, Flow, bits_from_words, proto
+from .compacted import CompactedView
 from .connection import Connection, Handler, Reserved, Type
 from .consumer import Consumer, SubType
 from .dispatch import ConflictingConsumer
@@ -124,19 +125,28 @@ def _new_subscription(
     if not isinstance(topic, Topic):
         return topic.subscribe(command.subscription, -1, False)
     log = topic.log
+    view = topic.compaction.view if command.read_compacted else None
     if command.initialPosition == proto.CommandSubscribe.Earliest:
-        mark_delete = log.first - 1
+        mark_delete = min(log.first, log.first if view is None else view.first) - 1
     else:
         mark_delete = log.end - 1
     if not durable and command.HasField("start_message_id"):
         start = command.start_message_id
         # one entry back: the entry itself is delivered, the client discards what it does not want
-        mark_delete = log.offset(_signed(start.ledgerId), _signed(start.entryId)) - 1
+        mark_delete = _place(topic, view, start) - 1
     if command.start_message_rollback_duration_sec:
         since = topic.broker.wall_time - command.start_message_rollback_duration_sec * 1000
         mark_delete = log.find_publish_time(since) - 1
     properties = tuple((pair.key, pair.value) for pair in command.subscription_properties)
     return topic.subscribe(command.subscription, mark_delete, durable, properties)
+
+
+def _place(topic: Topic, view: CompactedView | None, target: proto.MessageIdData) -> int:
+    """The offset of an id, for who reads compacted also where the entries are gone from the ledgers."""
+    ledger_id, entry_id = _signed(target.ledgerId), _signed(target.entryId)
+    offset = topic.log.offset(ledger_id, entry_id)
+    left = None if view is None else view.offset(ledger_id, entry_id)
+    return offset if left is None else min(offset, left)
 
 
 def _subscribed(connection: Connection, request_id: int, consumer: Consumer) -> None:
@@ -264,18 +274,22 @@ def on_seek(connection: Connection, command: proto.CommandSeek) -> None:
     try:
         if not command.HasField("message_id") and not command.HasField("message_publish_time"):
             raise MetadataError("Message id and message publish time were not present")
-        subscription = _consumer(connection, command.consumer_id).subscription
+        consumer = _consumer(connection, command.consumer_id)
+        subscription = consumer.subscription
         if not isinstance(subscription, Subscription):
             raise NotAllowed("Seek is not possible on a non-persistent topic")
         topic = subscription.topic
+        view = topic.compaction.view if consumer.read_compacted else None
         remaining = None
         if command.HasField("message_id"):
             target = command.message_id
-            offset = topic.log.offset(_signed(target.ledgerId), _signed(target.entryId))
+            offset = _place(topic, view, target)
             if target.ack_set:
                 remaining = bits_from_words(list(target.ack_set))
         else:
             offset = topic.log.find_publish_time(command.message_publish_time)
+            left = None if view is None else view.find_publish_time(command.message_publish_time)
+            offset = offset if left is None else min(offset, left)
         subscription.seek(offset - 1, remaining)
     except BrokerError as error:
         connection.refuse(command.request_id, error)
@@ -286,7 +300,8 @@ def on_seek(connection: Connection, command: proto.CommandSeek) -> None:
 
 def on_get_last_message_id(connection: Connection, command: proto.CommandGetLastMessageId) -> None:
     try:
-        subscription = _consumer(connection, command.consumer_id).subscription
+        consumer = _consumer(connection, command.consumer_id)
+        subscription = consumer.subscription
         if not isinstance(subscription, Subscription):
             raise BrokerError("GetLastMessageId is not possible on a non-persistent topic")
     except BrokerError as error:
@@ -294,7 +309,11 @@ def on_get_last_message_id(connection: Connection, command: proto.CommandGetLast
         return
     topic = subscription.topic
     answer = proto.CommandGetLastMessageIdResponse(request_id=command.request_id)
-    ledger_id, entry_id, batch_index = topic.last_position()
+    view = topic.compaction.view if consumer.read_compacted else None
+    if view is not None and topic.log.durable_end - 1 <= view.horizon:
+        ledger_id, entry_id, batch_index = view.last_position()
+    else:
+        ledger_id, entry_id, batch_index = topic.last_position()
     answer.last_message_id.ledgerId = ledger_id % 2**64
     answer.last_message_id.entryId = entry_id % 2**64
     answer.last_message_id.partition = topic.partition

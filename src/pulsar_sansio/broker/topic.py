@@ -12,6 +12,7 @@ from ..model.topic_name import TopicName
 from ..wire import MessageMetadata, Send
 from ..wire.fields import signed_64
 from . import quotas
+from .compaction import Compaction
 from .consumer import Consumer
 from .cursor import Cursor
 from .entry import entry_metadata
@@ -87,6 +88,7 @@ class Topic:
                 self._restore(saved)
         if not self.log.ledgers:
             self._roll()
+        self.compaction = Compaction(self, stored.compacted if stored is not None else None)
         self._set_trim_mark()
 
     def _restore(self, saved: CursorSaved) -> None:
@@ -361,6 +363,7 @@ class Topic:
     def unload(self) -> None:
         """Disconnect everybody; they come back and find what is durable."""
         self.closing = True
+        self.compaction.stop()
         self.producers.send_away(going_away())
         for subscription in list(self.subscriptions.values()):
             subscription.unload()
@@ -369,6 +372,7 @@ class Topic:
     def delete(self) -> None:
         """Disconnect everybody and forget the topic."""
         self.closing = True
+        self.compaction.stop()
         self.producers.send_away(going_away())
         for subscription in list(self.subscriptions.values()):
             subscription.delete()

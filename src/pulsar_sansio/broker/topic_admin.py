@@ -215,6 +215,32 @@ class TopicAdministration:
         ledger_id, entry_id = only.log.position(only.log.end - 1)
         return MessageId(ledger_id, entry_id, only.partition)
 
+    def compact(self, now: int, topic: str) -> None:
+        """Begin to compact a topic, or each of its partitions that does not do so already.
+
+        Raises `NoSuchThing`, `WrongKind` for a topic that is not persistent, `StillInUse` where all of it is
+        being compacted.
+        """
+        self.context.now = now
+        found = self._topics_of(topic)
+        persistent = [each for each in found if isinstance(each, Topic)]
+        if len(persistent) != len(found):
+            raise WrongKind(f"{topic} is not persistent")
+        idle = [each for each in persistent if not each.compaction.running]
+        if persistent and not idle:
+            raise StillInUse(f"{topic} is being compacted")
+        for each in idle:
+            each.compaction.start()
+        self._settle()
+
+    def compaction_status(self, topic: str) -> tuple[str, str]:
+        """NOT_RUN, RUNNING, SUCCESS or ERROR since the broker serves the topic, and the reason of an error.
+
+        Raises `NoSuchThing`, or `WrongKind` for partitioned and non-persistent topics.
+        """
+        compaction = self._persistent_topic(topic).compaction
+        return compaction.status, compaction.last_error
+
     def migrate(
         self, now: int, topic: str, service_url: str | None, service_url_tls: str | None = None
     ) -> None:

@@ -16,7 +16,6 @@ _OF_TOPICS = {
     "getMessageIdByIndex": "GET",
     "examinemessage": "GET",
     "ledger/{ledger}/entry/{entry}": "GET",
-    "compaction": "GET PUT",
     "offload": "GET PUT",
     "truncate": "DELETE",
     "trim": "POST",

@@ -5,7 +5,15 @@ The statuses and most reasons are those of a Java broker of version 4.0.
 
 from typing import Any
 
-from pulsar_sansio import AlreadyThere, InvalidConfiguration, NoSuchThing, StatsOptions, TopicName, WrongKind
+from pulsar_sansio import (
+    AlreadyThere,
+    InvalidConfiguration,
+    NoSuchThing,
+    StatsOptions,
+    StillInUse,
+    TopicName,
+    WrongKind,
+)
 
 from .messages import (
     NO_CONTENT,
@@ -24,6 +32,7 @@ from .routes import Administrator, Route, both_domains
 TOPIC = "/admin/v2/{domain}/{tenant}/{namespace}/{topic}"
 
 EXISTS = (AlreadyThere, 409, "This topic already exists")
+NO_COMPACTION = (WrongKind, 405, "Compaction is possible on a persistent topic without partitions only")
 NO_NAMESPACE = (NoSuchThing, 404, "Namespace not found")
 
 
@@ -201,6 +210,19 @@ def terminate_partitions(broker: Administrator, request: Request) -> Answer:
     return json_answer(last)
 
 
+def compact(broker: Administrator, request: Request) -> Answer:
+    running = (StillInUse, 409, "Compaction already in progress")
+    with answering(_not_found(request.topic), running, NO_COMPACTION):
+        broker.command(broker.machine.compact, request.topic)
+    return NO_CONTENT
+
+
+def compaction_status(broker: Administrator, request: Request) -> Answer:
+    with answering(_not_found(request.topic), NO_COMPACTION):
+        status, error = broker.machine.compaction_status(request.topic)
+    return json_answer({"status": status, "lastError": error})
+
+
 # --- looking ------------------------------------------------------------------------------------------
 
 
@@ -288,6 +310,8 @@ ROUTES: list[Route] = both_domains(
         ("POST", f"{TOPIC}/partitions", grow),
         ("DELETE", f"{TOPIC}/partitions", delete_partitioned),
         ("PUT", f"{TOPIC}/unload", unload),
+        ("PUT", f"{TOPIC}/compaction", compact),
+        ("GET", f"{TOPIC}/compaction", compaction_status),
         ("POST", f"{TOPIC}/terminate", terminate),
         ("POST", f"{TOPIC}/terminate/partitions", terminate_partitions),
         ("GET", f"{TOPIC}/stats", stats),

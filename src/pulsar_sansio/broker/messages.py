@@ -1,0 +1,102 @@
+"""The messages in a stored entry, where the broker has to look at them: for compaction, and for nothing else.
+
+A broker keeps what producers sent as it is; this is the one place that takes it apart, and puts a batch
+together again without some of its messages.
+"""
+
+from collections.abc import Collection
+from typing import NamedTuple
+
+from ..model.errors import DecompressionFailed, FrameError
+from ..wire import (
+    Batch,
+    SingleMessageMetadata,
+    compress,
+    decompress,
+    encode_single,
+    pack_payload,
+    proto,
+    split_batch,
+)
+from .entry import entry_metadata
+
+MAX_BATCH = 64 * 1024 * 1024
+"""Bytes, uncompressed: no larger batch is taken apart."""
+
+
+class KeyedMessage(NamedTuple):
+    """`key`: None where it has none. `empty`: without payload, which says that the key is gone."""
+
+    key: str | None
+    empty: bool
+
+
+def messages_of(data: bytes) -> list[KeyedMessage]:
+    """The messages of an entry, in order; one where it is no batch, or one that cannot be read. Those that an
+    earlier compaction has taken out have no key."""
+    metadata = entry_metadata(data)
+    if metadata.marker_type is not None:
+        return [KeyedMessage(None, True)]
+    count = metadata.num_messages_in_batch
+    payload = None if count is None else batch_payload(data)
+    batch = None if payload is None or count is None else _split(payload, count)
+    if batch is None:
+        size = metadata.uncompressed_size if metadata.compression else len(_payload(data))
+        return [KeyedMessage(metadata.partition_key, metadata.null_value or not size)]
+    found = []
+    for index, payload in enumerate(batch.payloads):
+        single = batch.single(index)
+        key = None if single.compacted_out else single.partition_key
+        found.append(KeyedMessage(key, single.null_value or not payload))
+    return found
+
+
+def batch_payload(data: bytes) -> bytes | None:
+    """The uncompressed payload of a batch; None where it cannot be read: it is encrypted, or corrupt."""
+    metadata = entry_metadata(data)
+    if metadata.encryption_keys:
+        return None
+    payload = _payload(data)
+    if not metadata.compression:
+        return payload
+    try:
+        return decompress(metadata.compression, payload, metadata.uncompressed_size, MAX_BATCH)
+    except DecompressionFailed:
+        return None
+
+
+def without(data: bytes, kept: Collection[int]) -> bytes:
+    """A batch, of which only the messages of these indexes are left. The places of the others stay, so that
+    every message keeps its id; clients pass over them (rule COMPACT-02)."""
+    payload = batch_payload(data)
+    end = _metadata_end(data)
+    metadata = proto.MessageMetadata.FromString(data[10:end])
+    assert payload is not None
+    batch = split_batch(payload, metadata.num_messages_in_batch)
+    parts = []
+    for index, each in enumerate(batch.payloads):
+        if index in kept:
+            parts.append(encode_single(batch.single(index), each))
+        else:
+            parts.append(encode_single(SingleMessageMetadata(0, compacted_out=True), b""))
+    rewritten = b"".join(parts)
+    metadata.compacted_batch_indexes[:] = sorted(kept)
+    if metadata.compression:
+        metadata.uncompressed_size = len(rewritten)
+        rewritten = compress(metadata.compression, rewritten)
+    return b"".join(pack_payload(metadata.SerializeToString(), rewritten))
+
+
+def _split(payload: bytes, count: int) -> Batch | None:
+    try:
+        return split_batch(payload, count)
+    except FrameError:
+        return None
+
+
+def _metadata_end(data: bytes) -> int:
+    return 10 + int.from_bytes(data[6:10], "big")
+
+
+def _payload(data: bytes) -> bytes:
+    return data[_metadata_end(data) :]
