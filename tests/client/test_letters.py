@@ -100,7 +100,7 @@ class LettersScript(ConsumerScript):
 
 class TestDeadLetters:
     def test_up_to_the_maximum_it_is_delivered(self) -> None:
-        """DLQ-03: the test is "exceeds"; seen: java-dead-letter."""
+        """DLQ-03, DLQ-09: the test is "exceeds"; seen: java-dead-letter."""
         s = LettersScript()
         for count in range(3):
             s.message(count, redelivery_count=count)
@@ -218,6 +218,7 @@ class TestDeadLetters:
         assert dict(metadata.properties) == {**dict(said), "ORIGIN_MESSAGE_IDY_TIME": "1:0:-1"}
 
     def test_delivered_again_meanwhile_it_is_copied_once(self) -> None:
+        """DLQ-06, DLQ-07: it is under way, and nobody asks for it."""
         s = LettersScript()
         s.message(0, redelivery_count=3)
         s.accept_producer()
@@ -396,6 +397,15 @@ class TestFailure:
         s.confirm(0)
         s.pass_time(2 * SECOND)
         assert "ACK" not in [name for name, _ in s.frames()]
+
+    def test_clocks_are_set_now_and_then(self) -> None:
+        s = LettersScript()
+        s.client.note_time(s.now, WALL + 3_600_000)
+        s.pass_time(SECOND)
+        s.message(0, redelivery_count=3)
+        s.accept_producer()
+        ((metadata, _),) = s.sends()
+        assert metadata.publish_time == WALL + 3_601_000
 
     def test_without_a_clock_it_is_refused(self) -> None:
         client = Client(0, ClientConfig("pulsar://x"), seed=1)

@@ -87,6 +87,14 @@ class TestWhen:
         deadlines = s.client.next_deadline()
         assert deadlines is None or deadlines > s.now + 15 * SECOND  # the keepalive's
 
+    def test_any_timeout_that_is_not_below_its_tick(self) -> None:
+        """UNACK-08: there is no minimum beyond that."""
+        s = started(acknowledgement_timeout=0.01, acknowledgement_timeout_tick=0.01)
+        s.message(0)
+        s.receive()
+        s.pass_time(20 * MILLISECOND)
+        assert asked(s) == [(1, 0)]
+
     def test_without_the_option_nothing_is_ever_asked_for(self) -> None:
         s = started(acknowledgement_timeout=0.0)  # UNACK-09
         s.message(0)

@@ -4,6 +4,7 @@ import trio
 
 from pulsar_trio import Client, RedeliveryBackoff
 
+from .brokers import BrokerUnderTest
 from .helpers import numbers, payloads, receive, receive_and_acknowledge, rest
 
 
@@ -120,3 +121,24 @@ async def test_the_delay_grows_with_the_redelivery_count(client: Client, topic: 
             assert least <= trio.current_time() - given_back
             consumer.redeliver_unacknowledged()
         assert (await consumer.receive()).redelivery_count == 4
+
+
+async def test_what_is_not_judged_comes_again_from_every_partition(
+    client: Client, topic: str, broker: BrokerUnderTest
+) -> None:
+    """UNACK-10: each partition keeps its own time."""
+    await broker.create_partitioned_topic(topic, 3)
+    async with (
+        client.subscribe(
+            topic, "sub", kind="shared", acknowledgement_timeout=1.0, acknowledgement_timeout_tick=0.2
+        ) as consumer,
+        client.create_producer(topic, batching=None) as producer,
+    ):
+        await producer.send_many(payloads(9))
+        messages = await receive(consumer, 9)
+        received = trio.current_time()
+        consumer.acknowledge([message for message in messages if int(message.data) % 3])
+        again = await receive_and_acknowledge(consumer, 3)
+        assert trio.current_time() - received >= 1.0
+        assert sorted(numbers(again)) == [0, 3, 6]
+        assert await rest(consumer, quiet=1.6) == []

@@ -308,9 +308,12 @@ class Client(PositionCommands):
             raise self._unknown("consumer", consumer)
         machine.let_judge(judge)
 
-    def note_time(self, now: int) -> None:
-        """It is `now`. For who uses `receiver` and `acknowledger` for long without any other input."""
+    def note_time(self, now: int, wall_time: int | None = None) -> None:
+        """It is `now`. For who uses `receiver` and `acknowledger` for long without any other input; with
+        `wall_time`, and so many milliseconds since 1970, where clocks are set or stand still for a while."""
         self._context.now = now
+        if wall_time is not None:
+            self._services.note_wall_time(wall_time)
 
     def take(self, now: int, consumer: int, limit: int) -> "Messages":
         """Up to `limit` messages that are there; each is made when it is looked at."""

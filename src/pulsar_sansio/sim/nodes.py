@@ -91,7 +91,8 @@ class ClientNode:
         self.name = name
         self.config = config
         self.application = application
-        self.client = Client(world.clock.now, config, seed=world.streams.seed_of(f"machine {name}"))
+        seed = world.streams.seed_of(f"machine {name}")
+        self.client = Client(world.clock.now, config, seed=seed, wall_time=world.wall_time())
         self.wires: dict[int, Wire] = {}
         self.attempts: dict[int, Attempt] = {}
         self.alive = True
