@@ -36,6 +36,8 @@ def drained(world: "World") -> bool:
         return False
     if not (world.administrator.done and all_attached(world) and all_told(world)):
         return False
+    if holding(world):
+        return False
     # Statistics are dear: last of all.
     for name, topic in world.model.topics.items():
         if world.cluster.serving(name) is None:
@@ -69,6 +71,15 @@ def _is_deserted(stats: dict[str, Any]) -> bool:
     What a broker that died had not written down of acknowledgements it may have in its backlog for ever.
     """
     return not stats["publishers"] and not any(each["consumers"] for each in stats["subscriptions"].values())
+
+
+def holding(world: "World") -> list[str]:
+    """Clients that still hold the memory of producers that were abandoned: their closes are not answered."""
+    return [
+        host.node.name
+        for host in world.hosts
+        if host.abandoned_bytes and host.closing is None and host.node.client.memory_held
+    ]
 
 
 def all_told(world: "World") -> bool:
@@ -135,6 +146,7 @@ def what_is_left(world: "World") -> str:
         ]
     left += [f"{app.handle} is {app.state} and not attached" for app in world.apps if not app.attached]
     left += [f"visitor {each.handle} is {each.state}" for each in world.visitors if not each.done]
+    left += [f"{name} holds memory of producers that were abandoned" for name in holding(world)]
     if not all_told(world):
         left.append("somebody is not told that a topic has ended")
     left += [
