@@ -33,6 +33,11 @@ CALLS = {
     "send_many": ("send_many", "send_async, callback of each"),
     "receive": ("async for, acknowledge each", "receive, acknowledge each"),
     "receive_many": ("receive_many(1000), acknowledge", "batch_receive(1000), acknowledge each"),
+    "receive_asyncio": ("async for, acknowledge each", "asyncio: receive, acknowledge each"),
+    "receive_listener": ("run(handler)", "message_listener, acknowledge each"),
+    "receive_cumulative": ("async for, cumulative every 100th", "receive, cumulative every 100th"),
+    "receive_index": ("batch-index: async for, acknowledge", "batch-index: receive, acknowledge"),
+    "receive_key_shared": ("4 tasks: async for, acknowledge", "4 threads: receive, acknowledge"),
     "send_keyed": ("enqueue, receipt.wait of each", "send_async, callback of each"),
     "send_partitioned": ("enqueue, receipt.wait of each", "send_async, callback of each"),
     "send_chunked": ("enqueue, receipt.wait of each", "send_async, callback of each"),
@@ -45,6 +50,9 @@ SIZES = (100, 1000)
 
 EVERY_SIZE = ("send", "send_many", "receive", "receive_many")
 """Measured with every size, in batches and without."""
+
+RECEIVING_ONCE = ("receive_asyncio", "receive_listener", "receive_cumulative", "receive_index")
+"""Measured with 100 B in batches only, from the topic of the others."""
 
 PARTITIONS = 8
 CHUNKED_SIZE = 5 * 1024 * 1024 + 1000
@@ -79,6 +87,7 @@ SPECIAL = {
     Row("send_partitioned", 100, True): (1000, 1),
     Row("send_chunked", CHUNKED_SIZE, False): (4, 5000),
     Row("send_one", 100, False): (100, 100),
+    Row("receive_key_shared", 100, True): (1000, 1),
 }
 """Rows of one size: the least number of messages, and what MESSAGES is divided by."""
 
@@ -117,7 +126,11 @@ class Bench:
             if row.workload == "send_partitioned":
                 assert self.admin is not None
                 make_partitioned(self.admin, f"{topic}-{name}", PARTITIONS)
-            measured[name] = self._measure(name, f"{topic}-{name}", row, row.workload)
+            elif row.workload == "receive_key_shared":
+                subscriptions = (row.workload,)
+                self._measure("official", f"{topic}-{name}", row, "prepare", subscriptions=subscriptions)
+                self._measure("official", f"{topic}-{name}", row, "fill_keyed")
+            measured[name] = self._measure(name, f"{topic}-{name}", row, row.workload, row.workload)
         self._keep(row, measured["ours"], measured["official"])
 
     def _sending(self, topic: str, rows: list[Row], names: list[str]) -> None:
@@ -203,7 +216,7 @@ def table(lines: list[Line]) -> str:
         f"{each.ours_cpu_us:>10.2f}{each.official_cpu_us:>13.2f}"
         for each in lines
     ]
-    calls = [f"  {name:<18}{ours:<34}{official}" for name, (ours, official) in CALLS.items()]
+    calls = [f"  {name:<20}{ours:<37}{official}" for name, (ours, official) in CALLS.items()]
     return "\n".join(
         [
             head,
@@ -211,7 +224,7 @@ def table(lines: list[Line]) -> str:
             *body,
             "",
             "messages per second by the clock; µs of processor time per message, all of the client's threads",
-            f"  {'calls timed':<18}{'ours':<34}official",
+            f"  {'calls timed':<20}{'ours':<37}official",
             *calls,
             "  send_many stands beside the same measurement as send: the official client has no bulk call",
         ]
@@ -260,7 +273,7 @@ def main() -> int:
         Row(workload, size, batched)
         for batched in (True, False)
         for size in options.size or SIZES
-        for workload in EVERY_SIZE
+        for workload in EVERY_SIZE + (RECEIVING_ONCE if batched and size == 100 else ())
         if workload in (options.only or CALLS)
     ] + [row for row in SPECIAL if row.workload in (options.only or CALLS)]
     if options.url and not options.admin and any(row.workload == "send_partitioned" for row in rows):

@@ -29,6 +29,12 @@ BATCH_DELAY = 0.1
 KEYS = [f"key-{number}" for number in range(100)]
 """Of `send_keyed`, in turn."""
 
+KEY_SHARED_CONSUMERS = 4
+"""Of `receive_key_shared`, all in one process."""
+
+CUMULATIVE_EVERY = 100
+"""Messages, of `receive_cumulative`."""
+
 WARM_QUEUES = 2
 """Queues full of messages that are sent or received before the clock starts: what was fetched in advance must
 not be in a receiver's figure."""
@@ -38,8 +44,8 @@ not be in a receiver's figure."""
 class Job:
     """One thing to do, over one topic.
 
-    `workload`: prepare (make subscriptions), fill (send, not measured), or what a row is called. `messages`
-    are timed, after `warm` others of the same kind.
+    `workload`: prepare (make subscriptions), fill and fill_keyed (send, not measured), or what a row is
+    called. `messages` are timed, after `warm` others of the same kind.
     """
 
     url: str
@@ -87,9 +93,16 @@ class Stopwatch:
         self.seconds = 0.0
         self.cpu_seconds = 0.0
 
-    def __enter__(self) -> Self:
+    def start(self) -> None:
         self._cpu = _cpu_seconds()
         self._start = time.perf_counter()
+
+    def stop(self) -> None:
+        self.seconds = time.perf_counter() - self._start
+        self.cpu_seconds = _cpu_seconds() - self._cpu
+
+    def __enter__(self) -> Self:
+        self.start()
         return self
 
     def __exit__(
@@ -98,11 +111,33 @@ class Stopwatch:
         exception: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self.seconds = time.perf_counter() - self._start
-        self.cpu_seconds = _cpu_seconds() - self._cpu
+        self.stop()
 
     def measurement(self, messages: int) -> Measurement:
         return Measurement(messages, self.seconds, self.cpu_seconds)
+
+
+class Progress:
+    """For callbacks that get one message after the other: the clock runs from the last of the warm ones to
+    the last of all, and `done` is called then."""
+
+    def __init__(self, job: Job, stopwatch: Stopwatch, done: Callable[[], object]) -> None:
+        self._stopwatch = stopwatch
+        self._done = done
+        self._until_start = job.warm
+        self._until_end = job.warm + job.messages
+        if not job.warm:
+            stopwatch.start()
+
+    def note(self) -> None:
+        """One message more."""
+        self._until_start -= 1
+        self._until_end -= 1
+        if not self._until_start:
+            self._stopwatch.start()
+        elif not self._until_end:
+            self._stopwatch.stop()
+            self._done()
 
 
 def _cpu_seconds() -> float:

@@ -4,20 +4,25 @@ Its options are the ones that make it fast: batching on, batches as large as our
 when it is full instead of failing, a large receiver queue.
 """
 
+import asyncio
 import threading
 from collections.abc import Sequence
 from typing import Any
 
 import pulsar
+import pulsar.asyncio
 
 from .jobs import (
     BATCH_BYTES,
     BATCH_DELAY,
     BATCH_MESSAGES,
+    CUMULATIVE_EVERY,
+    KEY_SHARED_CONSUMERS,
     KEYS,
     MAX_PENDING_MESSAGES,
     Job,
     Measurement,
+    Progress,
     Stopwatch,
     serve,
 )
@@ -33,18 +38,27 @@ def run(job: Job) -> Measurement:
 
 def prepare(client: Any, job: Job) -> Measurement:
     for subscription in job.subscriptions:
-        client.subscribe(job.topic, subscription, initial_position=pulsar.InitialPosition.Earliest).close()
+        client.subscribe(
+            job.topic,
+            subscription,
+            consumer_type=pulsar.ConsumerType.KeyShared
+            if "key_shared" in subscription
+            else pulsar.ConsumerType.Exclusive,
+            initial_position=pulsar.InitialPosition.Earliest,
+        ).close()
     return Measurement(0, 0.0, 0.0)
 
 
 def fill(client: Any, job: Job) -> Measurement:
-    """Without callbacks: the fastest way it has, because this is not what is measured."""
+    """Without callbacks: the fastest way it has, because this is not what is measured. For fill_keyed every
+    batch is of one key."""
     producer = _producer(client, job)
     payload = job.payload
+    keys = KEYS if job.workload == "fill_keyed" else [None]
     stopwatch = Stopwatch()
     with stopwatch:
-        for _ in range(job.messages + job.warm):
-            producer.send_async(payload, None)
+        for number in range(job.messages + job.warm):
+            producer.send_async(payload, None, partition_key=keys[number % len(keys)])
         producer.flush()
     return stopwatch.measurement(job.messages + job.warm)
 
@@ -100,7 +114,12 @@ def _send(producer: Any, payload: bytes, messages: int, keys: Sequence[str] = ()
 
 
 def receive(client: Any, job: Job) -> Measurement:
-    consumer = client.subscribe(job.topic, job.subscription, receiver_queue_size=job.receiver_queue_size)
+    consumer = client.subscribe(
+        job.topic,
+        job.subscription,
+        receiver_queue_size=job.receiver_queue_size,
+        batch_index_ack_enabled=job.workload == "receive_index",
+    )
     stopwatch = Stopwatch()
     _receive(consumer, job.warm)
     with stopwatch:
@@ -112,6 +131,99 @@ def _receive(consumer: Any, messages: int) -> None:
     for _ in range(messages):
         message = consumer.receive()
         consumer.acknowledge(message)
+
+
+def receive_cumulative(client: Any, job: Job) -> Measurement:
+    consumer = client.subscribe(job.topic, job.subscription, receiver_queue_size=job.receiver_queue_size)
+    stopwatch = Stopwatch()
+    _receive_cumulative(consumer, job.warm)
+    with stopwatch:
+        _receive_cumulative(consumer, job.messages)
+    return stopwatch.measurement(job.messages)
+
+
+def _receive_cumulative(consumer: Any, messages: int) -> None:
+    for received in range(1, messages + 1):
+        message = consumer.receive()
+        if not received % CUMULATIVE_EVERY:
+            consumer.acknowledge_cumulative(message)
+
+
+def receive_asyncio(_client: Any, job: Job) -> Measurement:
+    """With a client of its own: the asyncio API has another one."""
+    return asyncio.run(_asyncio(job))
+
+
+async def _asyncio(job: Job) -> Measurement:
+    client = pulsar.asyncio.Client(job.url, logger=pulsar.FileLogger(pulsar.LoggerLevel.Error, "/dev/null"))
+    consumer = await client.subscribe(
+        job.topic, job.subscription, receiver_queue_size=job.receiver_queue_size
+    )
+    stopwatch = Stopwatch()
+    await _receive_asyncio(consumer, job.warm)
+    with stopwatch:
+        await _receive_asyncio(consumer, job.messages)
+    await client.close()
+    return stopwatch.measurement(job.messages)
+
+
+async def _receive_asyncio(consumer: Any, messages: int) -> None:
+    for _ in range(messages):
+        message = await consumer.receive()
+        await consumer.acknowledge(message)
+
+
+def receive_listener(client: Any, job: Job) -> Measurement:
+    stopwatch = Stopwatch()
+    done = threading.Event()
+    progress = Progress(job, stopwatch, done.set)
+
+    def listen(consumer: Any, message: Any) -> None:
+        consumer.acknowledge(message)
+        progress.note()
+
+    client.subscribe(
+        job.topic,
+        job.subscription,
+        receiver_queue_size=job.receiver_queue_size,
+        message_listener=listen,
+    )
+    done.wait()
+    return stopwatch.measurement(job.messages)
+
+
+def receive_key_shared(client: Any, job: Job) -> Measurement:
+    """A thread for each consumer."""
+    stopwatch = Stopwatch()
+    done = threading.Event()
+    one_at_a_time = threading.Lock()
+    progress = Progress(job, stopwatch, done.set)
+
+    def work(consumer: Any) -> None:
+        while not done.is_set():
+            try:
+                message = consumer.receive(timeout_millis=100)
+            except pulsar.Timeout:
+                continue
+            consumer.acknowledge(message)
+            with one_at_a_time:
+                progress.note()
+
+    consumers = [
+        client.subscribe(
+            job.topic,
+            job.subscription,
+            consumer_type=pulsar.ConsumerType.KeyShared,
+            receiver_queue_size=job.receiver_queue_size,
+        )
+        for _ in range(KEY_SHARED_CONSUMERS)
+    ]
+    threads = [threading.Thread(target=work, args=[consumer]) for consumer in consumers]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return stopwatch.measurement(job.messages)
 
 
 def receive_many(client: Any, job: Job) -> Measurement:
@@ -149,6 +261,9 @@ def _producer(client: Any, job: Job) -> Any:
         block_if_queue_full=True,
         send_timeout_millis=0,
         chunking_enabled=job.workload == "send_chunked",
+        batching_type=pulsar.BatchingType.KeyBased
+        if job.workload == "fill_keyed"
+        else pulsar.BatchingType.Default,
         message_routing_mode=pulsar.PartitionsRoutingMode.RoundRobinDistribution,
     )
 
@@ -156,13 +271,19 @@ def _producer(client: Any, job: Job) -> Any:
 WORKLOADS = {
     "prepare": prepare,
     "fill": fill,
+    "fill_keyed": fill,
     "send": send,
     "send_keyed": send,
     "send_partitioned": send,
     "send_chunked": send,
     "send_one": send_one,
     "receive": receive,
+    "receive_asyncio": receive_asyncio,
+    "receive_index": receive,
+    "receive_cumulative": receive_cumulative,
     "receive_many": receive_many,
+    "receive_listener": receive_listener,
+    "receive_key_shared": receive_key_shared,
 }
 
 if __name__ == "__main__":

@@ -1,17 +1,31 @@
 """Our client's side of every workload, in the calls its users write, with the official side's sizes."""
 
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
+
 import trio
 
-from pulsar_trio import BatchingPolicy, Consumer, OutgoingMessage, Producer, open_client
+from pulsar_trio import (
+    BatchingPolicy,
+    Client,
+    Consumer,
+    ExclusiveConsumer,
+    Message,
+    OutgoingMessage,
+    Producer,
+    open_client,
+)
 
 from .jobs import (
     BATCH_BYTES,
     BATCH_DELAY,
     BATCH_MESSAGES,
+    CUMULATIVE_EVERY,
+    KEY_SHARED_CONSUMERS,
     KEYS,
     MAX_PENDING_MESSAGES,
     Job,
     Measurement,
+    Progress,
     Stopwatch,
     serve,
 )
@@ -25,28 +39,25 @@ async def _run(job: Job) -> Measurement:
     stopwatch = Stopwatch()
     async with open_client(job.url) as client:
         if job.workload in SENDING:
-            batching = BatchingPolicy(BATCH_MESSAGES, BATCH_BYTES, BATCH_DELAY) if job.batched else None
-            async with client.create_producer(
-                job.topic,
-                batching=batching,
-                max_pending_messages=MAX_PENDING_MESSAGES,
-                send_timeout=0,
-                chunking=job.workload == "send_chunked",
-            ) as producer:
-                work = SENDING[job.workload]
-                payload = job.payload
-                await work(producer, payload, job.warm)
-                with stopwatch:
-                    await work(producer, payload, job.messages)
-            return stopwatch.measurement(job.messages)
-        async with client.subscribe(
-            job.topic, job.subscription, kind="exclusive", receiver_queue_size=job.receiver_queue_size
-        ) as consumer:
-            take = receive if job.workload == "receive" else receive_many
-            warm = await take(consumer, job.warm)
-            with stopwatch:
-                timed = await take(consumer, job.messages + job.warm - warm)
-        return stopwatch.measurement(timed)
+            return await _send(client, job, stopwatch)
+        return await RECEIVING[job.workload](client, job, stopwatch)
+
+
+async def _send(client: Client, job: Job, stopwatch: Stopwatch) -> Measurement:
+    batching = BatchingPolicy(BATCH_MESSAGES, BATCH_BYTES, BATCH_DELAY) if job.batched else None
+    async with client.create_producer(
+        job.topic,
+        batching=batching,
+        max_pending_messages=MAX_PENDING_MESSAGES,
+        send_timeout=0,
+        chunking=job.workload == "send_chunked",
+    ) as producer:
+        work = SENDING[job.workload]
+        payload = job.payload
+        await work(producer, payload, job.warm)
+        with stopwatch:
+            await work(producer, payload, job.messages)
+    return stopwatch.measurement(job.messages)
 
 
 async def send(producer: Producer, payload: bytes, messages: int) -> None:
@@ -85,19 +96,64 @@ SENDING = {
 }
 
 
-async def receive(consumer: Consumer, messages: int) -> int:
+def _subscribe(client: Client, job: Job) -> AbstractAsyncContextManager[ExclusiveConsumer]:
+    return client.subscribe(
+        job.topic,
+        job.subscription,
+        kind="exclusive",
+        receiver_queue_size=job.receiver_queue_size,
+        batch_index_acknowledgement=job.workload == "receive_index",
+    )
+
+
+async def receive(client: Client, job: Job, stopwatch: Stopwatch) -> Measurement:
+    async with _subscribe(client, job) as consumer:
+        await _receive(consumer, job.warm)
+        with stopwatch:
+            await _receive(consumer, job.messages)
+    return stopwatch.measurement(job.messages)
+
+
+async def _receive(consumer: Consumer, messages: int) -> None:
     if not messages:
-        return 0
+        return
     received = 0
     async for message in consumer:
         consumer.acknowledge(message)
         received += 1
         if received == messages:
             break
-    return received
 
 
-async def receive_many(consumer: Consumer, messages: int) -> int:
+async def receive_cumulative(client: Client, job: Job, stopwatch: Stopwatch) -> Measurement:
+    async with _subscribe(client, job) as consumer:
+        await _receive_cumulative(consumer, job.warm)
+        with stopwatch:
+            await _receive_cumulative(consumer, job.messages)
+    return stopwatch.measurement(job.messages)
+
+
+async def _receive_cumulative(consumer: ExclusiveConsumer, messages: int) -> None:
+    if not messages:
+        return
+    received = 0
+    async for message in consumer:
+        received += 1
+        if not received % CUMULATIVE_EVERY:
+            consumer.acknowledge_cumulative(message)
+            if received == messages:
+                break
+
+
+async def receive_many(client: Client, job: Job, stopwatch: Stopwatch) -> Measurement:
+    async with _subscribe(client, job) as consumer:
+        warm = await _receive_many(consumer, job.warm)
+        with stopwatch:
+            timed = await _receive_many(consumer, job.messages + job.warm - warm)
+    return stopwatch.measurement(timed)
+
+
+async def _receive_many(consumer: Consumer, messages: int) -> int:
     received = 0
     while received < messages:
         together = await consumer.receive_many(1000)
@@ -105,6 +161,51 @@ async def receive_many(consumer: Consumer, messages: int) -> int:
             received += 1
         consumer.acknowledge(together)
     return received
+
+
+async def receive_listener(client: Client, job: Job, stopwatch: Stopwatch) -> Measurement:
+    async with _subscribe(client, job) as consumer:
+        with trio.CancelScope() as scope:
+            progress = Progress(job, stopwatch, scope.cancel)
+
+            async def handle(message: Message) -> None:
+                progress.note()
+
+            await consumer.run(handle)
+    return stopwatch.measurement(job.messages)
+
+
+async def receive_key_shared(client: Client, job: Job, stopwatch: Stopwatch) -> Measurement:
+    async with AsyncExitStack() as consumers, trio.open_nursery() as nursery:
+        progress = Progress(job, stopwatch, nursery.cancel_scope.cancel)
+
+        async def work(consumer: Consumer) -> None:
+            async for message in consumer:
+                consumer.acknowledge(message)
+                progress.note()
+
+        for _ in range(KEY_SHARED_CONSUMERS):
+            consumer = await consumers.enter_async_context(
+                client.subscribe(
+                    job.topic,
+                    job.subscription,
+                    kind="key_shared",
+                    receiver_queue_size=job.receiver_queue_size,
+                )
+            )
+            nursery.start_soon(work, consumer)
+    return stopwatch.measurement(job.messages)
+
+
+RECEIVING = {
+    "receive": receive,
+    "receive_asyncio": receive,
+    "receive_index": receive,
+    "receive_cumulative": receive_cumulative,
+    "receive_many": receive_many,
+    "receive_listener": receive_listener,
+    "receive_key_shared": receive_key_shared,
+}
 
 
 if __name__ == "__main__":

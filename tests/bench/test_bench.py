@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.__main__ import CALLS, EVERY_SIZE, REPORT, SPECIAL, Bench, Line, Row, main, table
+from bench.__main__ import CALLS, EVERY_SIZE, RECEIVING_ONCE, REPORT, SPECIAL, Bench, Line, Row, main, table
 from bench.jobs import Job, Measurement
 from bench.processes import ClientProcess, Failed
 
@@ -116,6 +116,7 @@ def test_a_small_run_for_real(
     assert simulated["workload"] == "simulate"
     assert [line["workload"] for line in report] == [
         *EVERY_SIZE,
+        *RECEIVING_ONCE,
         *(f"{workload}, unbatched" for workload in EVERY_SIZE),
         *(row.name for row in SPECIAL),
     ]
