@@ -164,6 +164,28 @@ class TestDiscarded:
         s.deliver(0, bytes(stored))
         self.expect_discarded(s, Validation.ChecksumMismatch, 1)  # CONS-26
 
+    @pytest.mark.parametrize("broker_metadata", [b"", b"\x0e\x02\x00\x00\x00\x02\x08\x05"])
+    def test_damaged_batches_do_not_stall_the_flow(self, broker_metadata: bytes) -> None:
+        """The broker charged what they hold."""
+        s = started()
+        for entry in range(5):
+            stored = bytearray(broker_metadata + batch_bytes([b"x"] * QUEUE))
+            stored[-1] ^= 1
+            s.deliver(entry, bytes(stored))
+            assert [
+                getattr(command, "message_permits", None) for name, command in s.frames() if name == "FLOW"
+            ] == [QUEUE]
+        assert counted(s) == {"discarded": 5}
+        assert all_permits_are_back(s)
+
+    @pytest.mark.parametrize("count", [0, -1, 100_001, 2**31 - 1])
+    def test_what_a_damaged_batch_cannot_hold_is_not_believed(self, count: int) -> None:
+        s = started()
+        stored = bytearray(entry_bytes(b"hello", num_messages_in_batch=count))
+        stored[-1] ^= 1
+        s.deliver(0, bytes(stored))
+        self.expect_discarded(s, Validation.ChecksumMismatch, 1)
+
     @pytest.mark.parametrize(
         "stored", [b"", b"\x00", b"\x00\x00\x00\x05\x08", b"\x00\x00\x00\x02\x0a\x7f", b"\xff" * 20]
     )

@@ -5,7 +5,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pulsar_sansio.model.errors import ChecksumMismatch, FrameError
-from pulsar_sansio.wire import MessageMetadata, crc32c, has_checksum, pack_payload, proto, unpack_payload
+from pulsar_sansio.wire import (
+    MessageMetadata,
+    crc32c,
+    encode_message_metadata,
+    has_checksum,
+    pack_payload,
+    peek_metadata,
+    proto,
+    unpack_payload,
+)
 
 METADATA = MessageMetadata("p-0", 0, 1_700_000_000_000, uncompressed_size=5)
 CHECKED = b"".join(pack_payload(METADATA.encode(), b"hello"))
@@ -105,3 +114,19 @@ def test_nothing_but_the_two_errors_comes_out_of_any_bytes(data: bytes) -> None:
         except (FrameError, ChecksumMismatch):
             continue
         assert len(candidate) >= 10
+
+
+@given(st.binary(max_size=64), st.binary(max_size=64))
+def test_metadata_is_peeked_at_whatever_the_checksum_says(broker_metadata: bytes, payload: bytes) -> None:
+    metadata = MessageMetadata("p", 1, 2, num_messages_in_batch=7)
+    block = b"\x0e\x02" + len(broker_metadata).to_bytes(4, "big") + broker_metadata
+    whole = b"".join(pack_payload(encode_message_metadata(metadata), payload))
+    wrong = whole[:2] + bytes([whole[2] ^ 1]) + whole[3:]
+    for data in (whole, wrong, block + wrong):
+        assert peek_metadata(data) == metadata
+
+
+@given(st.sampled_from([b"", b"\x0e\x01", b"\x0e\x02"]), st.binary(max_size=40))
+def test_peeking_at_any_bytes_raises_nothing(front: bytes, data: bytes) -> None:
+    found = peek_metadata(front + data)
+    assert found is None or isinstance(found, MessageMetadata)

@@ -24,6 +24,7 @@ from ..wire import (
     MessageMetadata,
     decompress,
     open_payload,
+    peek_metadata,
     proto,
     split_batch,
 )
@@ -33,6 +34,10 @@ from .chunks import Chunks
 from .counters import ArrivalCounters
 from .items import BatchItem, SinglesItem
 from .permits import Permits
+
+MAX_GUESS = 100_000
+"""Messages that an entry with a wrong checksum may be believed to hold: as many as a batch has at most
+(`BatchingPolicy`). Damage that makes a larger number of them would grant the broker too much."""
 
 _Validation = proto.CommandAck.ValidationError
 
@@ -137,9 +142,9 @@ class Arrival:
         try:
             _, _, metadata, start = open_payload(stored)
         except (ChecksumMismatch, FrameError):
-            # How many messages it was is not known for certain: one, as every client says (CONS-26).
-            self._permits.charge(1, len(stored))
-            self._discard(place, 1, _Validation.ChecksumMismatch)
+            cost = _probable_cost(stored, bits)
+            self._permits.charge(cost, len(stored))
+            self._discard(place, cost, _Validation.ChecksumMismatch, counted=1)
             return
         self.bytes_arrived += len(stored) - start
         size = metadata.num_messages_in_batch
@@ -349,11 +354,20 @@ class Arrival:
         if self._tracker.entry(place):
             self._acknowledger.something_waits()
 
-    def _discard(self, place: Place, cost: int, validation_error: int) -> None:
-        self.counters.discarded += max(cost, 1)
+    def _discard(self, place: Place, cost: int, validation_error: int, *, counted: int | None = None) -> None:
+        self.counters.discarded += max(cost, 1) if counted is None else counted
         self._pass(place)
         self._acknowledger.discard(place, validation_error)
         self._permits.give_back(cost)
+
+
+def _probable_cost(stored: bytes, bits: int | None) -> int:
+    """The permits that an unreadable entry cost. Other clients say one (CONS-26), and stall after as many
+    messages in damaged batches as their queue has room for: mostly it is the payload that is damaged, and
+    what the metadata says of the batch is right."""
+    metadata = peek_metadata(stored)
+    size = metadata.num_messages_in_batch if metadata is not None else None
+    return _cost(size, bits) if size is not None and 1 <= size <= MAX_GUESS else 1
 
 
 def _cost(size: int, bits: int | None) -> int:

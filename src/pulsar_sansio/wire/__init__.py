@@ -46,7 +46,14 @@ from .metadata import (
     encode_message_metadata,
     encode_single_metadata,
 )
-from .payload_frame import UnpackedPayload, has_checksum, open_payload, pack_payload, unpack_payload
+from .payload_frame import (
+    UnpackedPayload,
+    has_checksum,
+    open_payload,
+    pack_payload,
+    peek_metadata,
+    unpack_payload,
+)
 from .plain_send import (
     PLAIN_LIMIT,
     encode_plain_send,
@@ -105,6 +112,7 @@ __all__ = [
     "max_frame_size",
     "open_payload",
     "pack_payload",
+    "peek_metadata",
     "plain_command_prefix",
     "plain_metadata_prefix",
     "plain_time",

@@ -88,6 +88,24 @@ def open_payload(
     return broker_entry_metadata, checksum_ok, metadata, end
 
 
+def peek_metadata(data: bytes) -> MessageMetadata | None:
+    """The metadata of an entry whose checksum is wrong, as far as it can be read: it may be damaged, too.
+
+    None where it cannot be. For guesses only.
+    """
+    try:
+        position = 0
+        if data.startswith(BROKER_ENTRY_METADATA_MAGIC):
+            position = 6 + _read_u32(data, 2)[0]
+        if data.startswith(CHECKSUM_MAGIC, position):
+            position += 6
+        (size,) = _read_u32(data, position)
+        end = position + 4 + size
+        return decode_metadata_range(data, position + 4, end) if end <= len(data) else None
+    except (StructError, FrameError):
+        return None
+
+
 _new_tuple = tuple.__new__
 
 
