@@ -255,6 +255,7 @@ class BrokerOptions(TypedDict, total=False):
     failover_delay: float
     entries_per_turn: int
     key_shared_look_ahead: int
+    key_shared_consistent_hashing: bool
     delayed_delivery: bool
     delayed_delivery_tick: float
     delayed_delivery_strict: bool

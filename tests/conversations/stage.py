@@ -39,7 +39,7 @@ class Stage:
         # As a real standalone broker on loopback is configured.
         self.broker = Broker(
             self.now,
-            BrokerConfig(service_url=URL, proxy_through_service_url=True),
+            BrokerConfig(service_url=URL, proxy_through_service_url=True, key_shared_consistent_hashing=True),
             MemoryStore().load(),
             seed=1,
             wall_time=self.wall_time(),

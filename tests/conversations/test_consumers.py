@@ -176,6 +176,16 @@ def failover(stage: Stage, topic: str) -> None:
 
 
 @scenario
+def key_shared(stage: Stage, topic: str) -> None:
+    producer = stage.producer(topic, batching=None)
+    kind = SubscriptionType.KEY_SHARED
+    consumers = [
+        stage.consumer(topic, subscription_type=kind, consumer_name=name, **CONSUMER) for name in "ab"
+    ]
+    send_keys_and_receive_them(stage, producer, consumers)
+
+
+@scenario
 def key_shared_sticky(stage: Stage, topic: str) -> None:
     producer = stage.producer(topic, batching=None)
     kind = SubscriptionType.KEY_SHARED

@@ -56,6 +56,8 @@ class BrokerConfig:
         `delayed_delivery`, `delayed_delivery_tick`: the defaults for topics whose policies say nothing (see
         `Policies`). `delayed_delivery_strict`: no message is delivered ahead of its time, whatever the tick.
         `key_shared_look_ahead`: entries a Key_Shared subscription holds back before it stops reading.
+        `key_shared_consistent_hashing`: keys are divided among consumers by a ring, as Pulsar does; otherwise
+        by halving ranges.
         `reached_end_of_topic`: "not to C++" sends REACHED_END_OF_TOPIC to clients of protocol 21; the C++
         client, which announces 20, drops its connection on it (the Go client announces 20 too and would
         take it). "never" sends it to none.
@@ -99,6 +101,7 @@ class BrokerConfig:
     failover_delay: float = 1.0
     entries_per_turn: int = 20
     key_shared_look_ahead: int = 2000
+    key_shared_consistent_hashing: bool = False
     delayed_delivery: bool = True
     delayed_delivery_tick: float = 1.0
     delayed_delivery_strict: bool = False

@@ -12,7 +12,8 @@ from ..model.errors import ConsumerBusy
 from .consumer import Consumer
 from .delays import Delays
 from .entry import entry_metadata
-from .key_hash import AutoSplit, Selector, Sticky, slot_of, sticky_key
+from .key_hash import Sticky, sticky_key
+from .key_ring import Selector, automatic
 
 if TYPE_CHECKING:
     from .ledger import Ledger
@@ -357,7 +358,7 @@ class KeyShared(Shared):
         super().__init__(subscription)
         self.sticky = sticky
         self.allow_out_of_order = allow_out_of_order
-        self.selector: Selector = Sticky() if sticky else AutoSplit()
+        self.selector: Selector = Sticky() if sticky else automatic(subscription.topic.broker.config)
         self._slots: dict[int, int] = {}
         """offset -> slot, of entries held back or held by a consumer."""
         self._holders: dict[int, tuple[Consumer, int]] = {}
@@ -385,7 +386,9 @@ class KeyShared(Shared):
     def _slot(self, ledger: "Ledger", offset: int) -> int:
         slot = self._slots.get(offset)
         if slot is None:
-            slot = slot_of(sticky_key(entry_metadata(ledger.entries[offset - ledger.first].data)))
+            slot = self.selector.slot_of(
+                sticky_key(entry_metadata(ledger.entries[offset - ledger.first].data))
+            )
             self._slots[offset] = slot
         return slot
 

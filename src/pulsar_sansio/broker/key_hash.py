@@ -2,7 +2,8 @@
 
 A key becomes a slot of 1 to 65535, and a selector says whose slot that is: `AutoSplit` halves ranges as
 consumers come, `Sticky` takes the ranges the consumers ask for. Which automatic selector a broker uses is
-invisible to clients; this is the Java broker's of `subscriptionKeySharedUseConsistentHashing=false`.
+invisible to clients; this is the Java broker's of `subscriptionKeySharedUseConsistentHashing=false`, and
+`key_ring` has the other one.
 Nothing here holds a message.
 """
 
@@ -87,6 +88,8 @@ class AutoSplit:
         self._bounds: list[int] = []
         self._owners: list[Consumer] = []
 
+    slot_of = staticmethod(slot_of)
+
     def add(self, consumer: "Consumer") -> None:
         bounds = self._bounds
         if not bounds:
@@ -132,6 +135,8 @@ class Sticky:
         """In order; no two overlap."""
         self._starts: list[int] = []
 
+    slot_of = staticmethod(slot_of)
+
     def check(self, ranges: list[tuple[int, int]]) -> None:
         """Raises `ConsumerAssignError` for ranges that are none, wrong, or taken."""
         if not ranges:
@@ -166,6 +171,3 @@ class Sticky:
 
     def ranges(self, consumer: "Consumer") -> list[tuple[int, int]]:
         return [(start, end) for start, end, owner in self._ranges if owner is consumer]
-
-
-Selector = AutoSplit | Sticky

@@ -13,7 +13,8 @@ from ..model.topic_name import TopicName
 from ..wire import MessageMetadata, Send
 from .consumer import Consumer, SubType
 from .dispatch import ConflictingConsumer
-from .key_hash import AutoSplit, Selector, Sticky, slot_of, sticky_key
+from .key_hash import Sticky, sticky_key
+from .key_ring import Selector, automatic
 from .policies import Policies
 from .producers import Producer, Producers, going_away
 from .publish_checks import check_message
@@ -40,7 +41,7 @@ class VolatileSubscription:
         self.name = name
         self.kind: int | None = None
         self.consumers: list[Consumer] = []
-        self.selector: Selector = AutoSplit()
+        self.selector: Selector = automatic(topic.broker.config)
         self.dropped = 0
         """Messages that nobody could take."""
         self._out_before = (0, 0)
@@ -73,7 +74,7 @@ class VolatileSubscription:
     def add(self, consumer: Consumer) -> None:
         if not self.consumers:
             self.kind = consumer.kind
-            self.selector = Sticky() if consumer.sticky else AutoSplit()
+            self.selector = Sticky() if consumer.sticky else automatic(self.topic.broker.config)
         consumer.subscription = self
         insort(self.consumers, consumer, key=lambda each: each.priority)
         self.selector.add(consumer)
@@ -111,7 +112,7 @@ class VolatileSubscription:
 
     def _choose(self, metadata: MessageMetadata) -> Consumer | None:
         if self.kind == SubType.Key_Shared:
-            return self.selector.owner(slot_of(sticky_key(metadata)))
+            return self.selector.owner(self.selector.slot_of(sticky_key(metadata)))
         if self.kind != SubType.Shared:
             best = [each for each in self.consumers if each.priority == self.consumers[0].priority]
             return min(best, key=lambda each: each.name)

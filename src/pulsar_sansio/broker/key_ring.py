@@ -1,0 +1,81 @@
+"""`ConsistentHash`: consumers of a Key_Shared subscription on a ring, as Pulsar has them since 4.0
+(`subscriptionKeySharedUseConsistentHashing=true`, its default).
+
+Every consumer has points on the ring, and a slot belongs to the next point: who comes or goes moves few keys,
+and takes them from all. It has slots of its own; clients see none of it but in statistics.
+"""
+
+from bisect import bisect_left
+from itertools import count, pairwise
+from typing import TYPE_CHECKING
+
+from .key_hash import SLOTS, AutoSplit, Sticky, murmur3_32, murmur3_32_all
+
+if TYPE_CHECKING:
+    from .config import BrokerConfig
+    from .consumer import Consumer
+
+POINTS = [b"%d" % point for point in range(100)]
+"""Names of the points of each consumer."""
+
+
+def _slot(murmur3: int) -> int:
+    """1 to 65535."""
+    return (murmur3 & 0x7FFFFFFF) % (SLOTS - 1) + 1
+
+
+class ConsistentHash:
+    """A ring of slots."""
+
+    def __init__(self) -> None:
+        self._ring: dict[int, Consumer] = {}
+        self._points: list[int] = []
+        """Those of the ring, in order."""
+        self._namesakes: dict[str, dict[int, Consumer]] = {}
+        """By name: consumers by the running number that tells them apart."""
+
+    def slot_of(self, key: bytes) -> int:
+        return _slot(murmur3_32(key))
+
+    def add(self, consumer: "Consumer") -> None:
+        """A point that is taken stays with whom it belongs to."""
+        namesakes = self._namesakes.setdefault(consumer.name, {})
+        number = next(number for number in count() if number not in namesakes)
+        namesakes[number] = consumer
+        front = f"{consumer.name}\0{number}\0".encode("utf-8", "surrogateescape")
+        for murmur3 in murmur3_32_all(front, POINTS):
+            self._ring.setdefault(_slot(murmur3), consumer)
+        self._points = sorted(self._ring)
+
+    def remove(self, consumer: "Consumer") -> None:
+        self._ring = {point: each for point, each in self._ring.items() if each is not consumer}
+        self._points = sorted(self._ring)
+        namesakes = self._namesakes.get(consumer.name, {})
+        for number in [number for number, each in namesakes.items() if each is consumer]:
+            del namesakes[number]
+        if not namesakes:
+            self._namesakes.pop(consumer.name, None)
+
+    def owner(self, slot: int) -> "Consumer | None":
+        points = self._points
+        return self._ring[points[bisect_left(points, slot) % len(points)]] if points else None
+
+    def ranges(self, consumer: "Consumer") -> list[tuple[int, int]]:
+        """Neighbours as one; behind the last point begins what belongs to the first."""
+        ends = [*self._points, SLOTS - 1] if self._points else []
+        found: list[tuple[int, int]] = []
+        for before, end in pairwise([0, *ends]):
+            if end > before and self.owner(end) is consumer:
+                if found and found[-1][1] == before:
+                    found[-1] = found[-1][0], end
+                else:
+                    found.append((before + 1, end))
+        return found
+
+
+def automatic(config: "BrokerConfig") -> AutoSplit | ConsistentHash:
+    """The selector of subscriptions whose consumers leave it to the broker."""
+    return ConsistentHash() if config.key_shared_consistent_hashing else AutoSplit()
+
+
+Selector = AutoSplit | ConsistentHash | Sticky
