@@ -208,3 +208,33 @@ def test_the_last_message() -> None:
     assert world.broker.last_message_id(TOPIC) == MessageId(0, 0)
     with pytest.raises(NoSuchThing):
         world.broker.last_message_id(P)
+
+
+def test_what_is_too_old_expires_for_one_subscription() -> None:
+    world = World()
+    peer = world.connect()
+    peer.producer()
+    for name in ("s", "other"):
+        world.broker.create_subscription(world.now, TOPIC, name, EARLIEST)
+    for number in range(3):
+        peer.publish(b"x", number, publish_time=world.wall)
+    peer.publish(b"x", 3, publish_time=world.wall + 60_000)
+
+    def expire(subscription: str, older_than: float | MessageId) -> tuple[bool, int]:
+        issued = world.broker.expire_messages(world.now, TOPIC, subscription, older_than)
+        stats = world.broker.stats(TOPIC)["subscriptions"][subscription]
+        return issued, stats["msgBacklog"]
+
+    world.advance(70)
+    assert expire("s", 600) == (True, 4)  # nobody is there who would do it
+    assert expire("s", 30) == (True, 1)
+    assert expire("other", MessageId(0, 0)) == (True, 3)
+    assert expire("other", MessageId(0, -1)) == (True, 3)
+    assert expire("other", MessageId(0, 999)) == (True, 0)
+    assert expire("other", 0) == (False, 0)
+    assert world.broker.stats(TOPIC)["subscriptions"]["other"]["totalMsgExpired"] == 4
+    world.connect().subscribe()
+    assert expire("s", 600) == (False, 1)
+    assert expire("s", 5) == (True, 0)
+    with pytest.raises(NoSuchThing):
+        world.broker.expire_messages(world.now, TOPIC, "none", 0)

@@ -337,3 +337,52 @@ async def test_non_persistent_topics(broker: BrokerUnderTest, client: Client, to
         await producer.send(b"1")
         assert numbers(await receive(consumer, 1)) == [1]
     await trio.sleep(0.1)
+
+
+async def test_messages_that_are_too_old_for_a_subscription(
+    broker: BrokerUnderTest, client: Client, topic: str
+) -> None:
+    path = topic_path(topic)
+    for name in ("one", "other"):
+        async with client.subscribe(topic, name):
+            pass
+    async with client.create_producer(topic, batching=None) as producer:
+        await producer.send_many(payloads(3))
+        await trio.sleep(2.1)
+        await producer.send_many(payloads(2, start=3))
+
+    async def left() -> list[list[int]]:
+        found = []
+        for name in ("one", "other"):
+            async with client.subscribe(topic, name) as consumer:
+                found.append(sorted(numbers(await rest(consumer))))
+        return found
+
+    one = f"{path}/subscription/one"
+    assert await broker.request("POST", f"{one}/expireMessages/600") == (204, None)
+    assert await broker.request("POST", f"{one}/expireMessages/1") == (204, None)
+    await trio.sleep(1.0)
+    assert await left() == [[3, 4], [0, 1, 2, 3, 4]]
+    async with client.subscribe(topic, "one"):  # somebody is nearly done anyhow
+        assert (await broker.request("POST", f"{one}/expireMessages/600"))[0] == 409
+    assert await broker.request("POST", f"{path}/all_subscription/expireMessages/1") == (204, None)
+    await trio.sleep(0.2)
+    assert await left() == [[], []]
+    assert (await broker.request("POST", f"{one}/expireMessages/0"))[0] == 409
+    assert (await broker.request("POST", f"{path}/all_subscription/expireMessages/0"))[0] == 409
+    missing = f"{path}/subscription/none/expireMessages/1"
+    assert (await broker.request("POST", missing))[0] == 404
+
+
+async def test_messages_expire_up_to_one_of_them(broker: BrokerUnderTest, client: Client, topic: str) -> None:
+    path = topic_path(topic)
+    async with client.subscribe(topic, "sub"):
+        pass
+    async with client.create_producer(topic, batching=None) as producer:
+        ids = await producer.send_many(payloads(5))
+    position = {"ledgerId": ids[1].ledger_id, "entryId": ids[1].entry_id, "partitionIndex": -1}
+    expire = f"{path}/subscription/sub/expireMessages"
+    assert await broker.request("POST", expire, position) == (204, None)
+    await trio.sleep(0.2)
+    async with client.subscribe(topic, "sub") as consumer:
+        assert sorted(numbers(await rest(consumer))) == [2, 3, 4]

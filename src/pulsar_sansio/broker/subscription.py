@@ -230,6 +230,17 @@ class Subscription:
         self._moved(before)
         return True
 
+    def expire_up_to(self, offset: int) -> bool:
+        """The time of these entries is over. False where there was nothing to do: no backlog, or consumers
+        who are connected and nothing that is old enough."""
+        backlog = self.backlog
+        if self.skip_up_to(offset) and self.dispatcher is not None:
+            self.dispatcher.dispatch()
+        expired = backlog - self.backlog
+        self.expired += expired
+        self.expired_at = self.context.now
+        return expired > 0 or (backlog > 0 and not self.consumers)
+
     def _moved(self, before: int) -> None:
         if self.durable:
             self.topic.journal.cursor_moved(self)

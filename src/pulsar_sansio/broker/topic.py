@@ -285,11 +285,9 @@ class Topic:
 
     def expire_before(self, oldest: int) -> None:
         """Entries published before that (ms) count as acknowledged by every subscription."""
-        before = {each: each.backlog for each in self.subscriptions.values()}
-        self.skip_everywhere(self.log.find_publish_time(oldest) - 1)
-        for subscription, backlog in before.items():
-            subscription.expired += backlog - subscription.backlog
-            subscription.expired_at = self.context.now
+        last = self.log.find_publish_time(oldest) - 1
+        for subscription in list(self.subscriptions.values()):
+            subscription.expire_up_to(last)
 
     def skip_everywhere(self, mark_delete: int) -> None:
         """Entries up to that offset count as acknowledged by every subscription."""

@@ -365,6 +365,27 @@ class TopicAdministration:
                 found.dispatcher.dispatch()
         self._settle()
 
+    def expire_messages(self, now: int, topic: str, subscription: str, older_than: float | MessageId) -> bool:
+        """Acknowledge on the consumers' behalf what was published more than so many seconds ago, or what lies
+        before a message and that message itself. False where there was nothing to do: no backlog, or
+        consumers who are connected and nothing that is old enough.
+
+        Raises `NoSuchThing`.
+        """
+        self.context.now = now
+        expired = False
+        for each in self._subscribed_topics(topic, subscription):
+            log = each.log
+            if isinstance(older_than, MessageId):
+                last = log.offset(older_than.ledger_id, older_than.entry_id)
+                if log.exact(older_than.ledger_id, older_than.entry_id) is None:
+                    last -= 1
+            else:
+                last = log.find_publish_time(each.broker.wall_time - round(older_than * 1000)) - 1
+            expired |= each.subscriptions[subscription].expire_up_to(min(last, log.durable_end - 1))
+        self._settle()
+        return expired
+
     def reset_cursor(self, now: int, topic: str, subscription: str, position: MessageId | int) -> None:
         """Move a subscription to a message id or to a publish time (ms); its consumers reconnect."""
         self.context.now = now

@@ -22,7 +22,6 @@ _OF_TOPICS = {
     "createMissedPartitions": "POST",
     "permissions": "GET",
     "permissions/{role}": "POST DELETE",
-    "all_subscription/expireMessages/{seconds}": "POST",
     "maxSubscriptionsPerTopic": "GET POST DELETE",
     "publishRate": "GET POST DELETE",
     "dispatchRate": "GET POST DELETE",
@@ -44,8 +43,6 @@ _OF_TOPICS = {
 }
 
 _OF_SUBSCRIPTIONS = {
-    "expireMessages": "POST",
-    "expireMessages/{seconds}": "POST",
     "position/{number}": "GET",
     "properties": "GET PUT",
     "analyzeBacklog": "POST",

@@ -64,6 +64,46 @@ def skip(broker: Administrator, request: Request) -> Answer:
     return NO_CONTENT
 
 
+def expire_by_time(broker: Administrator, request: Request) -> Answer:
+    seconds = _number(request.text("seconds"))
+    with _subscription_of(broker, request):
+        expire = broker.machine.expire_messages
+        _check_expired(broker.command(expire, request.topic, request.text("subscription"), seconds), request)
+    return NO_CONTENT
+
+
+def expire_by_time_everywhere(broker: Administrator, request: Request) -> Answer:
+    """Where nothing is old enough the others go on, and the answer is that of a single one."""
+    seconds = _number(request.text("seconds"))
+    topic = request.topic
+    with answering((NoSuchThing, 404, f"Topic {topic} not found")):
+        expired = True
+        for subscription in broker.machine.subscriptions(topic):
+            expired &= broker.command(broker.machine.expire_messages, topic, subscription, seconds)
+    _check_expired(expired, request)
+    return NO_CONTENT
+
+
+def expire_by_message(broker: Administrator, request: Request) -> Answer:
+    """Up to that message and, unless it is excluded, itself."""
+    value = request.json()
+    excluded = isinstance(value, dict) and value.pop("isExcluded", None)
+    position = _position(value) or MessageId(LATEST, LATEST)
+    if excluded:
+        position = MessageId(position.ledger_id, position.entry_id - 1)
+    with _subscription_of(broker, request):
+        if broker.machine.topic_partitions(request.topic):
+            raise Refused(405, "Expire message at position is not supported for partitioned-topic")
+        expire = broker.machine.expire_messages
+        _check_expired(broker.command(expire, request.topic, request.text("subscription"), position), request)
+    return NO_CONTENT
+
+
+def _check_expired(expired: bool, request: Request) -> None:
+    if not expired:
+        raise Refused(409, f"Expire message not issued on topic {request.topic}: nothing is old enough")
+
+
 def reset_to_time(broker: Administrator, request: Request) -> Answer:
     timestamp = _number(request.text("timestamp"))
     with _subscription_of(broker, request):
@@ -122,6 +162,9 @@ ROUTES: list[Route] = both_domains(
         ("DELETE", SUBSCRIPTION, delete),
         ("POST", f"{SUBSCRIPTION}/skip_all", skip_all),
         ("POST", f"{SUBSCRIPTION}/skip/{{count}}", skip),
+        ("POST", f"{SUBSCRIPTION}/expireMessages", expire_by_message),
+        ("POST", f"{SUBSCRIPTION}/expireMessages/{{seconds}}", expire_by_time),
+        ("POST", f"{TOPIC}/all_subscription/expireMessages/{{seconds}}", expire_by_time_everywhere),
         ("POST", f"{SUBSCRIPTION}/resetcursor", reset_to_message),
         ("POST", f"{SUBSCRIPTION}/resetcursor/{{timestamp}}", reset_to_time),
     ]
