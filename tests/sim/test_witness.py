@@ -68,7 +68,7 @@ def one_id_for_all(self: Any, ticket: int, message_ids: Any) -> None:
     confirmed(self, ticket, [message_ids[0]] * len(message_ids))
 
 
-def never_closed(self: Any, handle: int, interceptors: Any) -> None:
+def never_closed(self: Any, interceptor: Any, failed: Any) -> None:
     pass
 
 
@@ -84,7 +84,7 @@ confirmed = Interception._confirmed
         (Interception, "_confirmed", told_of_nothing),
         (Interception, "before_send", changes_are_lost),
         (Interception, "_confirmed", one_id_for_all),
-        (Client, "_close_interceptors", never_closed),
+        (Client, "_close_interceptor", never_closed),
     ],
     ids=["twice", "no failures", "nothing", "seen twice", "one id", "not closed"],
 )
