@@ -260,6 +260,7 @@ class BrokerOptions(TypedDict, total=False):
     delayed_delivery_tick: float
     delayed_delivery_strict: bool
     reached_end_of_topic: str
+    topic_list_watcher: bool
 
 
 def broker_config(service_url: str, options: Mapping[str, Any]) -> BrokerConfig:

@@ -18,9 +18,10 @@ def test_connected_says_who_it_is() -> None:
     assert connected.protocol_version == 21
     assert connected.max_message_size == 4096
     set_flags = [field.name for field, _ in connected.feature_flags.ListFields()]
-    assert set_flags == ["supports_get_partitioned_metadata_without_auto_creation"], (
-        "only what is implemented"
-    )
+    assert set_flags == [
+        "supports_topic_watchers",
+        "supports_get_partitioned_metadata_without_auto_creation",
+    ], "only what is implemented"
 
 
 @pytest.mark.parametrize(("asked", "answered"), [(0, 0), (15, 15), (21, 21), (99, 21), (-3, 0)])

@@ -5,13 +5,11 @@ from typing import Any
 import pytest
 
 from pulsar_sansio.broker import BrokerConfig
-from pulsar_sansio.broker.lookups import topics_hash
 from pulsar_sansio.wire import proto
 from tests.broker.peer import TOPIC, Peer, Type, World
 
 Lookup = proto.CommandLookupTopicResponse
 Metadata = proto.CommandPartitionedTopicMetadataResponse
-Mode = proto.CommandGetTopicsOfNamespace
 
 
 def lookup(peer: Peer, topic: str) -> Any:
@@ -111,12 +109,6 @@ def test_transaction_coordinators_are_none() -> None:
         (Type.ADD_PARTITION_TO_TXN, proto.CommandAddPartitionToTxn(request_id=1)),
         (Type.ADD_SUBSCRIPTION_TO_TXN, proto.CommandAddSubscriptionToTxn(request_id=1)),
         (Type.END_TXN, proto.CommandEndTxn(request_id=1)),
-        (
-            Type.WATCH_TOPIC_LIST,
-            proto.CommandWatchTopicList(
-                request_id=1, watcher_id=0, namespace="public/default", topics_pattern="a"
-            ),
-        ),
     ],
 )
 def test_what_is_not_there_is_refused_by_name(number: int, command: Any) -> None:
@@ -125,77 +117,3 @@ def test_what_is_not_there_is_refused_by_name(number: int, command: Any) -> None
     error = peer.expect_error("NotAllowedError")
     assert error.request_id == 1
     assert "not supported by this broker" in error.message
-
-
-def test_closing_a_watcher_that_is_not_there() -> None:
-    peer = World().connect()
-    peer.send(Type.WATCH_TOPIC_LIST_CLOSE, proto.CommandWatchTopicListClose(request_id=9, watcher_id=0))
-    assert peer.expect(Type.SUCCESS).request_id == 9
-
-
-# --- lists --------------------------------------------------------------------------------------------
-
-
-def listed(peer: Peer, **fields: Any) -> Any:
-    command = proto.CommandGetTopicsOfNamespace(request_id=7, namespace="public/default", **fields)
-    peer.send(Type.GET_TOPICS_OF_NAMESPACE, command)
-    return peer.expect(Type.GET_TOPICS_OF_NAMESPACE_RESPONSE)
-
-
-def with_topics() -> Peer:
-    world = World()
-    world.broker.create_partitioned_topic(0, "parted", 2)
-    for name in ("one", "two", "__change_events", "non-persistent://public/default/volatile"):
-        world.broker.create_topic(0, name)
-    return world.connect()
-
-
-def test_topics_of_a_namespace() -> None:
-    base = "persistent://public/default/"
-    persistent = [f"{base}one", f"{base}parted-partition-0", f"{base}parted-partition-1", f"{base}two"]
-    volatile = ["non-persistent://public/default/volatile"]
-    peer = with_topics()
-    answer = listed(peer)
-    assert list(answer.topics) == persistent
-    assert not answer.filtered
-    assert answer.changed
-    assert answer.topics_hash == topics_hash(persistent)
-    assert list(listed(peer, mode=Mode.NON_PERSISTENT).topics) == volatile
-    assert list(listed(peer, mode=Mode.ALL).topics) == volatile + persistent
-
-
-def test_an_unchanged_list_is_not_sent_again() -> None:
-    peer = with_topics()
-    answer = listed(peer, topics_hash=listed(peer).topics_hash)
-    assert not answer.changed
-    assert not answer.topics
-
-
-def test_a_pattern_is_applied_to_the_whole_name() -> None:
-    peer = with_topics()
-    answer = listed(peer, topics_pattern="persistent://public/default/par.*d")
-    assert answer.filtered
-    assert [name.rsplit("/", 1)[1] for name in answer.topics] == ["parted-partition-0", "parted-partition-1"]
-    assert not listed(peer, topics_pattern="persistent://public/default/par" + "." * 80).filtered, "too long"
-
-
-@pytest.mark.parametrize("pattern", ["(a+)+", "(a|aa)+b", r"(.)\1", ".*.*.*x", "a{1,9}b*c*"])
-def test_a_pattern_that_could_take_for_ever_is_left_to_the_client(pattern: str) -> None:
-    answer = listed(with_topics(), topics_pattern=pattern)
-    assert not answer.filtered
-    assert len(answer.topics) == 4
-
-
-def test_what_is_no_pattern() -> None:
-    peer = with_topics()
-    command = proto.CommandGetTopicsOfNamespace(request_id=7, namespace="public/default", topics_pattern="(")
-    peer.send(Type.GET_TOPICS_OF_NAMESPACE, command)
-    peer.expect_error("MetadataError")
-
-
-def test_the_hash_of_a_list() -> None:
-    """Known figures of the CRC-32C of the sorted names (WIRE-04)."""
-    base = "persistent://my-property/my-ns/pattern-topic-"
-    assert topics_hash([]) == "00000000"
-    assert topics_hash([base + "1"]) == "0d0602ed"
-    assert topics_hash([base + "3", base + "1", base + "2"]) == "90d4a04a"

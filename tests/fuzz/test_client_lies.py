@@ -321,10 +321,10 @@ def test_one_frame_does_not_stop_the_broker(frame: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("pattern", "matched"), [("(x+x+)+y" * 1000, False), (".*x.*x.*y", False), (".*x.*y", True)]
+    ("pattern", "matched"), [("(x+x+)+y" * 1000, False), ("(x+x+)+y", True), (".*x.*x.*y", True)]
 )
-def test_a_pattern_that_goes_back_over_and_over_is_not_matched(pattern: str, matched: bool) -> None:
-    """A long name and some repetitions are years of work; the client is left to match by itself."""
+def test_a_pattern_that_goes_back_over_and_over_costs_nothing(pattern: str, matched: bool) -> None:
+    """A long name and some repetitions are years of work for some matchers; RE2 takes each letter once."""
     world = World()
     peer = world.connect()
     peer.producer("persistent://public/default/" + "x" * 3000)

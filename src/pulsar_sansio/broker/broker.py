@@ -14,7 +14,7 @@ from ..core.context import Context
 from ..model.config import seconds_to_ns
 from ..model.errors import NotAllowed, TopicNotFound
 from ..model.topic_name import TopicName
-from . import lookups, publishing, subscribing
+from . import lookups, publishing, subscribing, topic_watch
 from .admin import Administration
 from .config import BrokerConfig
 from .connection import Connection, Handler
@@ -28,10 +28,16 @@ from .rates import Rates
 from .schemas import Schemas
 from .store import BrokerStarted, PoliciesSaved, StoredState, TenantSaved
 from .topic import Topic
+from .topic_watch import Topics, Watchers, is_system
 
 AnyTopic = Topic | VolatileTopic
 
-HANDLERS: dict[int, Handler] = {**lookups.HANDLERS, **publishing.HANDLERS, **subscribing.HANDLERS}
+HANDLERS: dict[int, Handler] = {
+    **lookups.HANDLERS,
+    **topic_watch.HANDLERS,
+    **publishing.HANDLERS,
+    **subscribing.HANDLERS,
+}
 """What each command of a connected client does; every other command is ignored."""
 
 FIRST_NAMESPACES = ("public/default", "pulsar/system")
@@ -81,7 +87,8 @@ class Broker(Administration, OwnedTopics):
         self.partitions = dict(state.partitions)
         self.properties = dict(state.properties)
         self.rates = Rates(now)
-        self.all_topics: dict[str, AnyTopic] = {}
+        self.watchers = Watchers(self)
+        self.all_topics: Topics[AnyTopic] = Topics(self.watchers.changed)
         self.schemas = Schemas(self.journal, state.schemas)
         self.journal.records.append(BrokerStarted(self._incarnation))
         for namespace in FIRST_NAMESPACES:
@@ -292,7 +299,7 @@ class Broker(Administration, OwnedTopics):
         return sorted(
             name
             for name, topic in self.all_topics.items()
-            if topic.topic_name.namespace_name == namespace and not topic.topic_name.local.startswith("__")
+            if topic.topic_name.namespace_name == namespace and not is_system(topic.topic_name)
         )
 
     def _keep_house(self) -> None:

@@ -61,6 +61,7 @@ class BrokerConfig:
         `reached_end_of_topic`: "not to C++" sends REACHED_END_OF_TOPIC to clients of protocol 21; the C++
         client, which announces 20, drops its connection on it (the Go client announces 20 too and would
         take it). "never" sends it to none.
+        `topic_list_watcher`: whether clients may watch lists of topics; they ask again and again otherwise.
     """
 
     service_url: str = "pulsar://127.0.0.1:6650"
@@ -106,6 +107,7 @@ class BrokerConfig:
     delayed_delivery_tick: float = 1.0
     delayed_delivery_strict: bool = False
     reached_end_of_topic: str = "not to C++"
+    topic_list_watcher: bool = True
 
     def __post_init__(self) -> None:
         ServiceUrl.parse(self.service_url)

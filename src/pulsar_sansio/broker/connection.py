@@ -160,6 +160,8 @@ class Connection:
             max_message_size=broker.config.max_message_size,
         )
         if broker.config.feature_flags:
+            if broker.config.topic_list_watcher:
+                connected.feature_flags.supports_topic_watchers = True
             connected.feature_flags.supports_get_partitioned_metadata_without_auto_creation = True
         self.send(Type.CONNECTED, connected)
         self._keepalive.set(self.context.now + broker.keepalive_interval)
@@ -304,6 +306,7 @@ class Connection:
         consumers = [each for each in self.consumers.values() if isinstance(each, Consumer)]
         self.producers.clear()
         self.consumers.clear()
+        self.broker.watchers.forget(self)
         for consumer in consumers:
             consumer.subscription.remove(consumer)
         for producer in producers:

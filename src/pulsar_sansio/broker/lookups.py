@@ -1,7 +1,7 @@
-"""Requests that need no producer or consumer: LOOKUP, partitions, lists of topics, schemas, transactions.
+"""Requests that need no producer or consumer: LOOKUP, partitions, schemas, transactions.
 
 Pure answers from what the root knows; only auto-creation of a partitioned topic changes anything. What this
-broker does not do (transactions, topic watchers) is refused by an error that says so, never by silence.
+broker does not do (transactions) is refused by an error that says so, never by silence.
 """
 
 import re
@@ -20,7 +20,7 @@ from ..model.errors import (
     TopicNotFound,
 )
 from ..model.topic_name import TopicName
-from ..wire import crc32c, encode_pong, proto
+from ..wire import encode_pong, proto
 from .schemas import schema_message
 
 if TYPE_CHECKING:
@@ -30,17 +30,7 @@ if TYPE_CHECKING:
 
 Type = proto.BaseCommand.Type
 
-MAX_PATTERN_LENGTH = 50
-"""Characters of a pattern this broker applies itself; longer ones are left to the client (PATTERN-02)."""
-
-MAX_REPETITIONS = 2
-"""Repetitions in such a pattern; matching takes at most the name's length to this power."""
-
-DOUBTFUL = ("[[", "--", "&&", "~~", "||")
-"""Signs in a set of characters that Python warns of, on the host's standard error."""
-
 NO_TRANSACTIONS = "Transactions are not supported by this broker"
-NO_WATCHERS = "Topic list watchers are not supported by this broker"
 
 
 MAX_NAME_LENGTH = 4096
@@ -159,59 +149,6 @@ def on_late_handshake(connection: "Connection", command: Any) -> None:
     raise RemoteProtocolError("a command of the handshake after the handshake")
 
 
-# --- lists of topics ----------------------------------------------------------------------------------
-
-
-def topics_hash(names: list[str]) -> str:
-    """CRC32C of the sorted names, joined by commas: its four bytes, lowest first, in hexadecimal
-    (WIRE-04).
-    """
-    return crc32c(",".join(sorted(names)).encode("utf-8", "surrogateescape")).to_bytes(4, "little").hex()
-
-
-def _compiled(pattern: str) -> re.Pattern[str] | None:
-    """None for a pattern that is left to the client. Raises `MetadataError` for what is no pattern.
-
-    Python's matcher goes back over and over, so a stranger's pattern could stop the broker: here only
-    patterns without groups and with few repetitions are matched, which is nearly all there are. Longer ones
-    are not even compiled: deep nesting would exhaust the stack. The protocol lets a broker answer unfiltered
-    (WIRE-04).
-    """
-    if len(pattern) > MAX_PATTERN_LENGTH or any(sign in pattern for sign in DOUBTFUL):
-        return None
-    try:
-        compiled = re.compile(pattern.split("://", 1)[-1])
-    except (re.error, OverflowError) as error:
-        raise MetadataError(f"The pattern is not a regular expression: {error}") from None
-    repetitions = sum(pattern.count(sign) for sign in "*+?{")
-    return None if "(" in pattern or repetitions > MAX_REPETITIONS else compiled
-
-
-def _matching(names: list[str], pattern: re.Pattern[str]) -> list[str]:
-    """Names that match as a whole, without scheme and partition suffix."""
-    return [name for name in names if pattern.fullmatch(str(TopicName.parse(name).base).split("://", 1)[1])]
-
-
-def on_topics_of_namespace(connection: "Connection", command: proto.CommandGetTopicsOfNamespace) -> None:
-    try:
-        names = connection.broker.topic_names(command.namespace)
-        if command.mode != proto.CommandGetTopicsOfNamespace.ALL:
-            persistent = command.mode == proto.CommandGetTopicsOfNamespace.PERSISTENT
-            names = [name for name in names if name.startswith("persistent://") == persistent]
-        answer = proto.CommandGetTopicsOfNamespaceResponse(request_id=command.request_id)
-        if command.topics_pattern and (pattern := _compiled(command.topics_pattern)) is not None:
-            names = _matching(names, pattern)
-            answer.filtered = True
-        answer.topics_hash = topics_hash(names)
-        answer.changed = not command.HasField("topics_hash") or command.topics_hash != answer.topics_hash
-        if answer.changed:
-            answer.topics.extend(names)
-    except BrokerError as error:
-        connection.refuse(command.request_id, error)
-        return
-    connection.send(Type.GET_TOPICS_OF_NAMESPACE_RESPONSE, answer)
-
-
 # --- schemas ------------------------------------------------------------------------------------------
 
 
@@ -251,16 +188,6 @@ def on_transaction_command(connection: "Connection", command: Any) -> None:
     connection.error(command.request_id, ServerError.NotAllowedError, NO_TRANSACTIONS)
 
 
-def on_watch_topic_list(connection: "Connection", command: proto.CommandWatchTopicList) -> None:
-    """Feature flag 4 is not announced; who asks all the same gets the error of a broker with it off."""
-    connection.error(command.request_id, ServerError.NotAllowedError, NO_WATCHERS)
-
-
-def on_watch_topic_list_close(connection: "Connection", command: proto.CommandWatchTopicListClose) -> None:
-    """SUCCESS also for unknown watchers."""
-    connection.success(command.request_id)
-
-
 HANDLERS: dict[int, Any] = {
     Type.CONNECT: on_late_handshake,
     Type.AUTH_RESPONSE: on_late_handshake,
@@ -268,11 +195,8 @@ HANDLERS: dict[int, Any] = {
     Type.PONG: on_pong,
     Type.LOOKUP: on_lookup,
     Type.PARTITIONED_METADATA: on_partitioned_metadata,
-    Type.GET_TOPICS_OF_NAMESPACE: on_topics_of_namespace,
     Type.GET_SCHEMA: on_get_schema,
     Type.GET_OR_CREATE_SCHEMA: on_get_or_create_schema,
-    Type.WATCH_TOPIC_LIST: on_watch_topic_list,
-    Type.WATCH_TOPIC_LIST_CLOSE: on_watch_topic_list_close,
     Type.TC_CLIENT_CONNECT_REQUEST: on_transaction_command,
     Type.NEW_TXN: on_transaction_command,
     Type.ADD_PARTITION_TO_TXN: on_transaction_command,

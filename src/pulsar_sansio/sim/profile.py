@@ -277,6 +277,7 @@ def draw(streams: Streams, faults: bool = True, messages: int | None = None) -> 
         failover_delay=draw.choice([0.0, 0.05, 1.0]),
         entries_per_turn=draw.choice([1, 2, 20]),
         max_unacked_messages_per_consumer=draw.choice([50_000, 50_000, 100]),
+        topic_list_watcher=False,  # no world has consumers of patterns
     )
     profile = Profile(
         clients=clients,

@@ -61,6 +61,7 @@ from .plain_send import (
     plain_metadata_prefix,
     plain_time,
 )
+from .topics_hash import topics_hash
 from .varint import encode_varint
 
 __all__ = [
@@ -119,6 +120,7 @@ __all__ = [
     "proto",
     "single_prefix",
     "split_batch",
+    "topics_hash",
     "unpack_payload",
     "words_from_bits",
 ]
