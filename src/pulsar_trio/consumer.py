@@ -254,9 +254,17 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message]):
         self._at_hand = iter(())
         try:
             by_key = isinstance(self, KeySharedConsumer)
-            await Run(self, self._receive_waiting, handler, concurrency, by_key).run()
+            run = Run(self, self._receive_waiting, self._rest_of_run, handler, concurrency, by_key)
+            await run.run()
         finally:
             self._listening = False
+
+    def _rest_of_run(self) -> Iterator[Message]:
+        """What need only be taken, for who is the only one that receives."""
+        if self._one_by_one:
+            return iter(())
+        self._turn -= self._queue.run_length
+        return self._queue.ready
 
     # --- acknowledging ----------------------------------------------------------------------------------
 

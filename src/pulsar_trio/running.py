@@ -9,7 +9,7 @@ is being handled when the run is cancelled is left as it is; what was still wait
 """
 
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
 from logging import getLogger
 from typing import TYPE_CHECKING, TypeAlias
@@ -27,18 +27,21 @@ _log = getLogger(__name__)
 
 
 class Run:
-    """One call of `Consumer.run`. `receive` gives the next message; `by_key`: keep the order of each key."""
+    """One call of `Consumer.run`. `receive` gives the next message; `at_hand()` those behind it that need
+    only be taken, the short way for one after the other; `by_key`: keep the order of each key."""
 
     def __init__(
         self,
         consumer: "Consumer",
         receive: Callable[[], Awaitable[Message]],
+        at_hand: Callable[[], Iterable[Message]],
         handler: Handler,
         concurrency: int,
         by_key: bool,
     ) -> None:
         self._consumer = consumer
         self._receive = receive
+        self._at_hand = at_hand
         self._handler = handler
         self._concurrency = concurrency
         self._by_key = by_key
@@ -57,17 +60,28 @@ class Run:
                 await self._several()
 
     async def _one_after_the_other(self) -> None:
+        handler, acknowledge = self._handler, self._consumer.acknowledge
         while True:
             await self._handle(await self._receive())
+            for message in self._at_hand():
+                try:
+                    await handler(message)
+                except Exception:
+                    self._failed(message)
+                else:
+                    acknowledge(message)
 
     async def _handle(self, message: Message) -> None:
         try:
             await self._handler(message)
         except Exception:
-            _log.exception("%r: the handler failed at message %s", self._consumer, message.message_id)
-            self._consumer.negative_acknowledge(message)
+            self._failed(message)
         else:
             self._consumer.acknowledge(message)
+
+    def _failed(self, message: Message) -> None:
+        _log.exception("%r: the handler failed at message %s", self._consumer, message.message_id)
+        self._consumer.negative_acknowledge(message)
 
     # --- several at a time ------------------------------------------------------------------------------
 

@@ -335,3 +335,44 @@ async def test_a_failover_consumer_is_told_when_its_turn_comes(client: Client) -
             assert told == [True, False]
             with pytest.raises(ResourceClosed):
                 await waiting.active_changed()
+
+
+async def test_a_handler_that_never_waits_lets_others_run(client: Client) -> None:
+    async with filled(client, 400, "exclusive") as consumer:
+        handled = 0
+        longest = since = 0
+
+        async def handle(message: Message) -> None:
+            nonlocal handled, longest, since
+            handled += 1
+            longest = max(longest, handled - since)
+
+        async def look() -> None:
+            nonlocal since
+            while handled < 400:
+                since = handled
+                await trio.lowlevel.checkpoint()
+            nursery.cancel_scope.cancel()
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(look)
+            nursery.start_soon(consumer.run, handle)
+        assert longest <= 130
+
+
+async def test_what_is_taken_back_is_not_handled(client: Client) -> None:
+    """Also what would only have to be taken."""
+    async with filled(client, 50, "exclusive") as consumer:
+        handled: list[int] = []
+
+        async def handle(message: Message) -> None:
+            handled.append(int(message.data))
+            if len(handled) == 10:
+                consumer.redeliver_unacknowledged()
+                await trio.sleep(0.01)
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(consumer.run, handle)
+            await until(lambda: len(handled) == 51)
+            nursery.cancel_scope.cancel()
+        assert handled == [*range(10), *range(9, 50)]
