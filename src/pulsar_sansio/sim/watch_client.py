@@ -360,7 +360,8 @@ class ClientWatch:
             if not command.producer_ready:  # there is another answer when it is its turn
                 end.requests[command.request_id] = what
                 return
-            self._sends.has_access(what, command)
+            if not what.closed:  # else the answer is late, and it may have been opened anew meanwhile
+                self._sends.has_access(what, command)
         if isinstance(what, (ProducerEnd, ConsumerEnd)):
             what.ready = True
             if what.record.closed and not what.closed:

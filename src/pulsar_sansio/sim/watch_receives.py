@@ -118,7 +118,8 @@ def _check_chunk(
         return
     chunks = [each.chunk for each in topic.log.values() if each.chunk is not None]
     copies = [each for each in chunks if (each.uuid, each.number) == (chunk.uuid, chunk.number)]
-    waited = now - consumer.chunks.get(position, now)
+    arrived = [consumer.chunks[each] for each, _ in sent.chunks if each in consumer.chunks]
+    waited = now - min(arrived, default=now)
     limit = round(record.spec.incomplete_chunked_message_timeout * SECOND)
     if len(copies) < 2 and waited < limit:
         raise ViolationError(
