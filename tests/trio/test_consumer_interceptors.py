@@ -92,3 +92,63 @@ async def test_what_is_no_interceptor_is_refused(client: Client, wrong: Any) -> 
     with pytest.raises(InvalidConfiguration, match="interceptors"):
         async with client.subscribe("t", "s", interceptors=wrong):
             pass
+
+
+@pytest.mark.parametrize("how", ["receive", "receive_many"])
+async def test_they_see_what_comes_from_several_topics_once(client: Client, how: str) -> None:
+    class Topics(ConsumerInterceptor):
+        def __init__(self) -> None:
+            self.seen: list[str] = []
+            self.closed = 0
+
+        def before_consume(self, topic: TopicName, message: Message) -> Message:
+            self.seen.append(f"{topic.local} {message.data.decode()}")
+            return message
+
+        def on_acknowledge(self, topic: TopicName, message_id: MessageId, error: object) -> None:
+            self.seen.append(f"{topic.local} acknowledged")
+
+        def close(self) -> None:
+            self.closed += 1
+
+    topics = Topics()
+    async with client.subscribe(["a", "b"], "s", interceptors=(topics,)) as consumer:
+        for topic in "ab":
+            await fill(client, topic, 2)
+        received = 0
+        while received < 4:
+            if how == "receive":
+                consumer.acknowledge(await consumer.receive())
+                received += 1
+            else:
+                messages = await consumer.receive_many()
+                consumer.acknowledge(messages)
+                received += len(messages)
+    assert sorted(topics.seen) == sorted(
+        f"{topic} {what}" for topic in "ab" for what in ("0", "1", "acknowledged", "acknowledged")
+    )
+    assert topics.closed == 1
+
+
+async def test_messages_of_several_topics_are_processed_and_handled(client: Client) -> None:
+    async with client.subscribe(["a", "b"], "s", initial_position="earliest") as consumer:
+        for topic in "ab":
+            await fill(client, topic, 3)
+        message = await consumer.receive()
+        async with message.processing():
+            pass
+        handled: list[str] = []
+
+        async def handle(message: Message) -> None:
+            handled.append(message.topic[-1])
+            if len(handled) == 5:
+                nursery.start_soon(stop)
+
+        async def stop() -> None:
+            nursery.cancel_scope.cancel()
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(consumer.run, handle)
+    assert sorted([*handled, message.topic[-1]]) == ["a", "a", "a", "b", "b", "b"]
+    left = [await numbers_left(client, topic) for topic in "ab"]
+    assert sum(map(len, left)) <= 1  # the one whose handler was interrupted

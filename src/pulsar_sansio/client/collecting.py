@@ -6,6 +6,9 @@ the next one when the first has taken, or given up.
 
 What is enough is the policy's. It is enough, too, when the broker has used all its permits, because nothing
 more can come before something is taken.
+
+Of several topics or partitions what counts is what waits in all their queues together; `MergedCollection` is
+what they are taken from.
 """
 
 from collections import OrderedDict
@@ -15,7 +18,9 @@ from typing import Any
 from ..model.config import BatchReceivePolicy, seconds_to_ns
 from ..model.errors import PulsarError
 from ..model.message import Message
-from .items import BatchItem, Messages, SinglesItem
+from .delivery import LONGEST_RUN
+from .items import BatchItem, Item, Messages, SinglesItem
+from .merging import MergedQueue
 from .metering import MeteredQueue
 from .outputs import Output, RequestDone, RequestFailed
 from .permits import Permits
@@ -30,7 +35,7 @@ class Collecting:
     __slots__ = (
         "_context",
         "_emit",
-        "_queue",
+        "_queues",
         "_slot",
         "_timeout",
         "_told",
@@ -48,7 +53,8 @@ class Collecting:
         self._timeout = seconds_to_ns(policy.timeout)
         self._context = context
         self._emit = emit
-        self._queue: CollectingQueue
+        self._queues: dict[CollectingQueue, None] = {}
+        """Those whose messages count."""
         self._waiting: OrderedDict[int, int | None] = OrderedDict()
         """Requests of those who wait -> when their time is up; None is never."""
         self._told: int | None = None
@@ -57,15 +63,25 @@ class Collecting:
         self.over = False
         """The topic has ended: whatever there is, is enough."""
 
-    def of(self, queue: "CollectingQueue") -> None:
-        """The queue, which is made later."""
-        self._queue = queue
+    def include(self, queue: "CollectingQueue") -> None:
+        """What is in this queue counts, too."""
+        self._queues[queue] = None
+        self.look()
+
+    def leave_out(self, queue: "CollectingQueue") -> None:
+        """That queue is closed."""
+        self._queues.pop(queue, None)
+
+    def waiting(self) -> list[int]:
+        """The requests of those who wait."""
+        return list(self._waiting)
 
     def ask(self, request: int) -> None:
         """`RequestDone(request)` when there is enough; `RequestFailed` at the consumer's end."""
         until = self._context.now + self._timeout if self._timeout else None
         self._waiting[request] = until
-        self._queue.want()
+        for queue in self._queues:
+            queue.want()
         self.look()
 
     def forget(self, request: int) -> None:
@@ -109,16 +125,14 @@ class Collecting:
             self._emit(RequestFailed(request, error))
 
     def _is_enough(self, until: int | None) -> bool:
-        queue = self._queue
-        available = queue.available
-        return self.over or (
-            available > 0
-            and (
-                available >= self.max_messages
-                or queue.bytes_waiting >= self.max_bytes
-                or queue.has_all_there_can_be
-                or (until is not None and until <= self._context.now)
-            )
+        if self.over:
+            return True
+        queues = [queue for queue in self._queues if queue.available]
+        return bool(queues) and (
+            (until is not None and until <= self._context.now)
+            or any(queue.has_all_there_can_be for queue in queues)
+            or sum(queue.available for queue in queues) >= self.max_messages
+            or sum(queue.bytes_waiting for queue in queues) >= self.max_bytes
         )
 
 
@@ -128,7 +142,15 @@ class CollectingQueue(MeteredQueue):
     def __init__(self, permits: Permits, *, collecting: Collecting, **others: Any) -> None:
         super().__init__(permits, **others)
         self._collecting = collecting
-        collecting.of(self)
+        self._is_all = True
+        collecting.include(self)
+
+    def count_for(self, whole: Collecting) -> None:
+        """It is one of several queues from now on, of which the messages are taken together."""
+        self._collecting.leave_out(self)
+        self._collecting = whole
+        self._is_all = False
+        whole.include(self)
 
     @property
     def has_all_there_can_be(self) -> bool:
@@ -152,5 +174,44 @@ class CollectingQueue(MeteredQueue):
         if collecting.max_bytes < self.bytes_waiting:
             limit = min(limit, self.fitting(limit, collecting.max_bytes))
         messages = super().take(min(limit, collecting.max_messages))
-        collecting.taken()
+        if self._is_all:
+            collecting.taken()
         return messages
+
+    def close(self, why: str) -> None:
+        super().close(why)
+        self._collecting.leave_out(self)
+
+
+class MergedCollection(MergedQueue):
+    """The queues of several topics or partitions, from which no more is taken at once than the policy
+    allows."""
+
+    __slots__ = ("_collecting",)
+
+    def __init__(self, collecting: Collecting) -> None:
+        super().__init__()
+        self._collecting = collecting
+
+    def take(self, limit: int) -> Messages:
+        self._check_open()
+        collecting = self._collecting
+        limit = min(limit, collecting.max_messages)
+        room = collecting.max_bytes
+        taken: list[Item] = []
+        turns = self._turns
+        share = max(LONGEST_RUN, -(-limit // max(1, len(turns))))
+        while limit > 0 and turns:
+            queue = turns[0]
+            assert isinstance(queue, CollectingQueue)
+            count = queue.fitting(min(limit, share), room)
+            size = queue.size_of_next(count)
+            if taken and size > room:
+                break
+            messages = queue.take(count)
+            taken += messages.items
+            limit -= len(messages)
+            room -= size
+            self._end_turn(queue)
+        collecting.taken()
+        return Messages(taken)

@@ -42,7 +42,7 @@ from .arrival import Arrival
 from .attachment import Attached as AttachedState
 from .attachment import Attachment, Decision
 from .chunks import Chunks
-from .collecting import Collecting
+from .collecting import Collecting, CollectingQueue
 from .connection import Connection
 from .consumer_interceptors import InterceptedVerdicts, Interception
 from .counters import ArrivalCounters
@@ -66,6 +66,7 @@ from .outputs import (
 from .positions import Positions
 from .receiving import receiving
 from .redelivery import Redelivery
+from .scaling import ScaledQueue
 from .seeking import SeekTarget, Target
 from .services import ClientContext, Services
 from .statistics import ConsumerStatistics
@@ -266,6 +267,17 @@ class Consumer:
         """`RequestDone(request)` when `take` would give as much as the policy asks for (CONS-41)."""
         assert self._collecting is not None
         self._collecting.ask(request)
+
+    def count_for(self, whole: Collecting) -> None:
+        """What arrives here is part of what is collected of several topics."""
+        assert isinstance(self._queue, CollectingQueue)
+        self._queue.count_for(whole)
+
+    def give_way(self) -> list[int]:
+        """A consumer of the topic's partitions takes its place: the requests of those who collect."""
+        if isinstance(self._queue, ScaledQueue):
+            self._queue.forget()
+        return [] if self._collecting is None else self._collecting.waiting()
 
     def let_judge(self, judge: Judge) -> None:
         """`Message.processing` of what is received here gives its verdicts there."""

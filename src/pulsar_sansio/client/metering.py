@@ -5,6 +5,7 @@ bytes (`collecting`). Others need not pay for it. The bytes of an item leave wit
 """
 
 from collections.abc import Container, Iterator, Sequence
+from itertools import islice
 from operator import length_hint
 from typing import Any
 
@@ -67,6 +68,10 @@ class MeteredQueue(DeliveryQueue):
                 break
             count += 1
         return count
+
+    def size_of_next(self, count: int) -> int:
+        """Bytes of the next `count` messages."""
+        return sum(islice(self._sizes(), count))
 
     def _sizes(self) -> Iterator[int]:
         if self._current is not None:

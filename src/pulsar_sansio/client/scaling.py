@@ -126,4 +126,8 @@ class ScaledQueue(MeteredQueue):
 
     def close(self, why: str) -> None:
         super().close(why)
+        self.forget()
+
+    def forget(self) -> None:
+        """Nobody uses it any more."""
         self._memory.queues.pop(self, None)

@@ -35,6 +35,7 @@ from ..model.message import Message
 from ..model.message_id import MessageId, TopicMessageId
 from ..model.processing import Judge
 from ..model.topic_name import TopicName
+from .collecting import Collecting, MergedCollection
 from .consumer import NAME_LENGTH, Consumer
 from .counters import ArrivalCounters
 from .items import Messages
@@ -156,7 +157,9 @@ class TopicsConsumer:
         self.state: State = Opening()
         self.counters = ArrivalCounters()
         """Of all topics together."""
-        self.queue = MergedQueue()
+        policy = spec.batch_receive
+        self._collecting = None if policy is None else Collecting(context, policy, context.emit)
+        self.queue = MergedQueue() if self._collecting is None else MergedCollection(self._collecting)
         self._context = context
         self._services = services
         self._known = known
@@ -225,13 +228,15 @@ class TopicsConsumer:
         return places
 
     def check_collecting(self) -> None:
-        """Raises `LocalProtocolError`: what is enough of several topics together nobody counts yet."""
+        """See `Consumer`."""
         self.check_open()
-        raise LocalProtocolError("batch_receive with several topics or partitions is not supported yet")
+        if self._collecting is None:
+            raise LocalProtocolError(f"the consumer on {self._describe()} has no batch_receive policy")
 
     def collect(self, request: int) -> None:
-        """Never comes to that: see `check_collecting`."""
-        self.check_collecting()
+        """See `Consumer`; of all topics together."""
+        assert self._collecting is not None
+        self._collecting.ask(request)
 
     def let_judge(self, judge: Judge) -> None:
         """See `Consumer`."""
@@ -355,6 +360,8 @@ class TopicsConsumer:
         """Nobody wants the outcome any more; it happens all the same."""
         if not isinstance(self.state, Unsubscribing):
             self._requests.forget(request)
+        if self._collecting is not None:
+            self._collecting.forget(request)
         for member in self._alive:
             member.consumer.forget_request(request)
 
@@ -434,6 +441,8 @@ class TopicsConsumer:
         )
         if self._judge is not None:
             member.consumer.let_judge(self._judge)
+        if self._collecting is not None:
+            member.consumer.count_for(self._collecting)
         self._alive[member] = None
         self._members[member.name] = member
         topic.members[member] = None
@@ -494,6 +503,8 @@ class TopicsConsumer:
         """The end of all is the end (CONS-42)."""
         if all(each.end_of_topic for each in self._alive):
             self._context.emit(EndOfTopic(self.handle))
+            if self._collecting is not None:
+                self._collecting.end_of_topic()
 
     # --- growth ---
 
@@ -594,6 +605,8 @@ class TopicsConsumer:
         """The one end of the whole."""
         state = self.state
         self._move(Input.ALL_GONE, Over())
+        if self._collecting is not None:
+            self._collecting.end(error or ClosedError(f"the consumer on {self._describe()} was closed"))
         match state:
             case Failing(failure):
                 error = failure

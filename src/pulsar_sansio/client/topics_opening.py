@@ -36,6 +36,8 @@ def open_consumer(
         several = TopicsConsumer(context, services, handle, spec, known)
         register(several)
         several.start()
+        for request in consumer.give_way():
+            several.collect(request)
 
     register(consumer)
     consumer.attachment.on_partitioned = partitioned
