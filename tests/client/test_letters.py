@@ -289,6 +289,16 @@ class TestFailure:
         s.confirm(0, producer=1)
         s.expect("ACK")
 
+    def test_it_never_goes_round_and_round(self) -> None:
+        """Each time is a second after the one before, at least."""
+        s = LettersScript(negative_acknowledgement_delay=0.0)
+        s.message(0, redelivery_count=3)
+        s.refuse_producer()
+        s.pass_time(SECOND - 1)
+        s.expect()
+        s.pass_time(1)
+        s.expect(REDELIVER)
+
     def test_the_wait_may_grow(self) -> None:
         s = LettersScript(negative_acknowledgement_backoff=RedeliveryBackoff(1.0, 100.0, 2.0))
         s.message(0, redelivery_count=3)

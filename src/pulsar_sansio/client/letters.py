@@ -43,6 +43,10 @@ _REAL_SUBSCRIPTION = "REAL_SUBSCRIPTION"
 _REAL_TOPIC = "REAL_TOPIC"
 _RECONSUMED = "RECONSUMETIMES"
 
+LEAST_WAIT = 1_000_000_000
+"""Nanoseconds until a copy that has failed is tried anew, however short the delay of negative acknowledgements
+is: nobody is in between who could slow it down."""
+
 _RANDOM_LETTERS = 5
 """At the end of a dead-letter producer's name: one that is opened anew does not meet its former self."""
 
@@ -222,7 +226,8 @@ class Letters:
         assert self.policy.topic is not None
         self._emit(LetterFailed(self._handle, first.message_id, self.policy.topic, burial.error))
         if burial.permits:
-            self._failed.add_after_delay(entry.place, entry.redelivery_count, self._context.now)
+            now = self._context.now
+            self._failed.add_after_delay(entry.place, entry.redelivery_count, now, LEAST_WAIT)
             self._schedule()
         else:  # it was delivered over an earlier connection, and comes by itself
             del self._burials[entry.place]

@@ -57,11 +57,12 @@ class NegativeAcknowledgements(Due):
         self._delays = [(delay, max(1, min(delay // 10, MAX_TICK))) for delay in delays]
         """By redelivery count: the delay, and what moments are multiples of."""
 
-    def add_after_delay(self, place: Place, redelivery_count: int, now: int) -> None:
-        """The earlier moment counts for an entry named twice."""
+    def add_after_delay(self, place: Place, redelivery_count: int, now: int, least: int = 0) -> None:
+        """The earlier moment counts for an entry named twice. `least`: nanoseconds, where the delay is
+        shorter."""
         delays = self._delays
         delay, tick = delays[min(redelivery_count, len(delays) - 1)]
-        self.add(place, -(-(now + delay) // tick) * tick)
+        self.add(place, -(-(now + max(delay, least)) // tick) * tick)
 
 
 class Redelivery:
