@@ -44,8 +44,8 @@ _REAL_TOPIC = "REAL_TOPIC"
 _RECONSUMED = "RECONSUMETIMES"
 
 LEAST_WAIT = 1_000_000_000
-"""Nanoseconds until a copy that has failed is tried anew, however short the delay of negative acknowledgements
-is: nobody is in between who could slow it down."""
+"""Nanoseconds until a copy that has failed is tried anew, however short the delay of negative
+acknowledgements is: nobody is in between who could slow it down."""
 
 _RANDOM_LETTERS = 5
 """At the end of a dead-letter producer's name: one that is opened anew does not meet its former self."""
