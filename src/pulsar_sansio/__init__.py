@@ -55,6 +55,9 @@ from .client.outputs import (
     RequestDone,
     RequestFailed,
     SendFailed,
+    TableChanged,
+    TableViewFailed,
+    TableViewReady,
     TopicJoined,
     TopicLeft,
     Transmit,
@@ -83,6 +86,7 @@ from .model.config import (
     RedeliveryBackoff,
     RoutingMode,
     SubscriptionType,
+    TableViewSpec,
     seconds_to_ns,
 )
 from .model.errors import (
@@ -120,6 +124,7 @@ from .model.errors import (
     ServerError,
     ServiceNotReady,
     SubscriptionNotFound,
+    TableViewTooLarge,
     TimedOut,
     TooManyPartitions,
     TooManyRedirects,
@@ -208,6 +213,11 @@ __all__ = [
     "RedeliveryBackoff",
     "RoutingMode",
     "SubscriptionType",
+    "TableChanged",
+    "TableViewFailed",
+    "TableViewReady",
+    "TableViewSpec",
+    "TableViewTooLarge",
     "seconds_to_ns",
     # what people hold
     "EARLIEST",

@@ -49,6 +49,7 @@ from .producer import Producer, ProducerStatistics
 from .reader import Reader
 from .receipts import Receipt
 from .server import EmbeddedBroker, open_broker, serve
+from .table_view import TableView
 
 __all__ = [
     # the way in
@@ -65,6 +66,7 @@ __all__ = [
     "SharedConsumer",
     "KeySharedConsumer",
     "Reader",
+    "TableView",
     "EmbeddedBroker",
     "ClientStatistics",
     "ProducerStatistics",

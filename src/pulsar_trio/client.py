@@ -29,16 +29,19 @@ from .options import (
     ConsumerOptions,
     ProducerOptions,
     ReaderOptions,
+    TableViewOptions,
     checked_interval,
     client_config,
     consumer_spec,
     producer_spec,
     reader_spec,
+    table_view_spec,
     waits_when_full,
 )
 from .producer import Producer
 from .reader import Reader, ReadingConsumer, Start, start_options
 from .statistics_log import log_statistics
+from .table_view import TableView
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,10 +178,10 @@ class Client:
 
     @asynccontextmanager
     async def create_reader(
-        self, topic: str, start: Start, **options: Unpack[ReaderOptions]
+        self, topic: str | Sequence[str], start: Start, **options: Unpack[ReaderOptions]
     ) -> AsyncIterator[Reader]:
-        """A reader of `topic` that begins at `start` (see `Start`), closed when the block ends; its options
-        are those of `ReaderSpec`.
+        """A reader of `topic`, or of several, that begins at `start` (see `Start`), closed when the block
+        ends; its options are those of `ReaderSpec`.
 
         Entering waits until it is subscribed. Raises `InvalidConfiguration` for a wrong option or name, what
         the broker refuses it with, and `TimedOut` after `operation_timeout`.
@@ -189,6 +192,24 @@ class Client:
         await consumer.opened()
         async with closing(consumer):
             yield Reader(consumer)
+
+    @asynccontextmanager
+    async def create_table_view(
+        self, topic: str | Sequence[str], **options: Unpack[TableViewOptions]
+    ) -> AsyncIterator[TableView]:
+        """The last value of every key of `topic`, or of several, as a mapping; closed when the block ends.
+        Its options are those of `TableViewSpec`.
+
+        Entering waits until it holds everything that was there. Raises `InvalidConfiguration` for a wrong
+        option or name, `TableViewTooLarge`, what the broker refuses it with, and `TimedOut` after
+        `operation_timeout` without a connection.
+        """
+        driver = self._driver
+        spec = table_view_spec(topic, options)
+        view = driver.open(driver.machine.open_table_view, spec, TableView)
+        await view.opened()
+        async with closing(view):
+            yield view
 
     async def partitions(self, topic: str) -> int:
         """The number of partitions of a topic; 0 where it is not partitioned or does not exist."""

@@ -67,6 +67,9 @@ class Driver(Pump):
             outputs.TopicLeft: self._to_consumer,
             outputs.EndOfTopic: self._to_consumer,
             outputs.Undecryptable: self._to_consumer,
+            outputs.TableViewReady: self._to_view,
+            outputs.TableViewFailed: self._to_view,
+            outputs.TableChanged: self._to_view,
             outputs.Detached: self._to_either,
             outputs.Attached: self._to_either,
             outputs.Closed: self._to_either,
@@ -187,6 +190,10 @@ class Driver(Pump):
 
     def _to_consumer(self, output: Any) -> None:
         if (endpoint := self.endpoints.get(output.consumer)) is not None:
+            endpoint.on_output(output)
+
+    def _to_view(self, output: Any) -> None:
+        if (endpoint := self.endpoints.get(output.view)) is not None:
             endpoint.on_output(output)
 
     def _to_either(self, output: Any) -> None:

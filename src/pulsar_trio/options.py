@@ -33,6 +33,7 @@ from pulsar_sansio import (
     RoutingMode,
     ServiceUrl,
     SubscriptionType,
+    TableViewSpec,
 )
 
 EnumT = TypeVar("EnumT", bound=Enum)
@@ -139,6 +140,15 @@ class ReaderOptions(TypedDict, total=False):
     incomplete_chunked_message_timeout: float
 
 
+class TableViewOptions(TypedDict, total=False):
+    """Keywords of `create_table_view`, as in `TableViewSpec`."""
+
+    name: str | None
+    subscription_prefix: str
+    receiver_queue_size: int
+    max_size: int
+
+
 def client_config(url: str, options: Mapping[str, Any]) -> ClientConfig:
     """Raises `InvalidServiceUrl` or `InvalidConfiguration`; TLS is refused until it is built."""
     if ServiceUrl.parse(url).tls:
@@ -187,13 +197,21 @@ def consumer_spec(
     given = _known("subscribe", ConsumerOptions, options)
     if "initial_position" in given:
         given["initial_position"] = word("initial_position", given["initial_position"], InitialPosition)
-    if not isinstance(topic, str):
-        topic = tuple(topic)
-    return ConsumerSpec(topic, subscription, word("kind", kind, SubscriptionType), **given)
+    return ConsumerSpec(_topics(topic), subscription, word("kind", kind, SubscriptionType), **given)
 
 
-def reader_spec(topic: str, start: Mapping[str, Any], options: Mapping[str, Any]) -> ReaderSpec:
-    return ReaderSpec(topic, **start, **_known("create_reader", ReaderOptions, options))
+def reader_spec(
+    topic: str | Sequence[str], start: Mapping[str, Any], options: Mapping[str, Any]
+) -> ReaderSpec:
+    return ReaderSpec(_topics(topic), **start, **_known("create_reader", ReaderOptions, options))
+
+
+def table_view_spec(topic: str | Sequence[str], options: Mapping[str, Any]) -> TableViewSpec:
+    return TableViewSpec(_topics(topic), **_known("create_table_view", TableViewOptions, options))
+
+
+def _topics(topic: str | Sequence[str]) -> str | tuple[str, ...]:
+    return topic if isinstance(topic, str) else tuple(topic)
 
 
 def word(option: str, given: object, kind: type[EnumT]) -> EnumT:

@@ -16,6 +16,7 @@ from pulsar_sansio import (
     MessageId,
     Messages,
     ReaderSpec,
+    TopicMessageId,
     decode_checkpoint,
     encode_checkpoint,
 )
@@ -37,6 +38,8 @@ def start_options(start: Start) -> dict[str, Any]:
     if isinstance(start, Mapping):
         return {"start": start}
     place = core_place(start)
+    if isinstance(place, TopicMessageId):
+        return {"start": {place.topic: place.message_id}}
     if callable(place):
         raise LocalProtocolError("start: a place, not a function")
     return {"start": place.message_id if isinstance(place, Message) else place}
@@ -80,15 +83,15 @@ class Reader(trio.abc.ReceiveChannel[Message]):
     async def until_latest(self) -> AsyncIterator[Message]:
         """All messages up to the one that is the topic's last when this begins, and then the end.
 
-        Messages that come later are left for the next call. Raises what `receive` and `last_message_id`
-        raise.
+        Messages that come later are left for the next call; of several topics and partitions some may be
+        among the others. Raises what `receive` and `last_message_ids` raise.
         """
-        last = await self.last_message_id()
-        while await self.has_message_available():
+        last = dict(await self.last_message_ids())
+        while last and await self.has_message_available():
             message = await self.receive()
             yield message
-            if message.message_id >= last:
-                return
+            if message.topic in last and message.message_id >= last[message.topic]:
+                del last[message.topic]
 
     # --- positions --------------------------------------------------------------------------------------
 
@@ -97,8 +100,13 @@ class Reader(trio.abc.ReceiveChannel[Message]):
         await self._consumer.seek(target, inclusive=inclusive)
 
     async def last_message_id(self) -> MessageId:
-        """The id of the topic's last message; ledger and entry are -1 where there is none."""
+        """The id of the topic's last message; ledger and entry are -1 where there is none. Raises
+        `LocalProtocolError` where there are several topics or partitions: see `last_message_ids`."""
         return await self._consumer.last_message_id()
+
+    async def last_message_ids(self) -> list[TopicMessageId]:
+        """The same for each topic and partition there is, by their names."""
+        return await self._consumer.last_message_ids()
 
     async def has_message_available(self) -> bool:
         """Whether there is a message after those that were received: `receive` will not wait for long."""

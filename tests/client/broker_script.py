@@ -58,6 +58,8 @@ class Script:
         self.client = Client(self.now, ClientConfig(service_url=URL, **config), seed=1, wall_time=WALL)
         self.link = 0
         self.answers_lookups = True
+        self.answers_positions = True
+        """Answer who asks for the last message: as a broker that does not know."""
         self._unread = b""
         self._frames: list[tuple[str, Any]] = []
         self._outputs: list[Output] = []
@@ -114,6 +116,10 @@ class Script:
                             authoritative=True,
                         ),
                     )
+                case "GET_LAST_MESSAGE_ID" if self.answers_positions:
+                    response = proto.CommandGetLastMessageIdResponse(request_id=command.request_id)
+                    response.last_message_id.ledgerId = response.last_message_id.entryId = 2**64 - 1
+                    self.reply("GET_LAST_MESSAGE_ID_RESPONSE", response)
                 case name:
                     self._frames.append((name, command))
         self._unread = self._unread[position:]

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from pulsar_sansio.client.outputs import RequestDone, RequestFailed
+from pulsar_sansio.client.outputs import ConsumerReady, RequestDone, RequestFailed
 from pulsar_sansio.model.errors import (
     InvalidConfiguration,
     LocalProtocolError,
@@ -22,6 +22,7 @@ NOTHING = (-1, -1, -1)
 
 def started(**spec: Any) -> ConsumerScript:
     s = ConsumerScript(**spec)
+    s.answers_positions = False
     s.accept()
     s.outputs()
     return s
@@ -44,9 +45,7 @@ def answer(
 
 def asked(s: ConsumerScript) -> int:
     """The request id of the question that the broker was asked last."""
-    name, command = s.frames()[-1]
-    assert name == "GET_LAST_MESSAGE_ID"
-    return int(command.request_id)
+    return [int(command.request_id) for name, command in s.frames() if name == "GET_LAST_MESSAGE_ID"][-1]
 
 
 def has_more(
@@ -281,6 +280,35 @@ class TestWhereTheBrokerPutIt:
         s.message(4, b"new", ledger=7)
         assert [message.data for message in s.take()] == [b"new"]
 
+    def test_it_is_ready_when_that_is_known(self) -> None:
+        """What is published from then on is read, whatever happens to the connection."""
+        s = ConsumerScript(durable=False, start_message_id=LATEST)
+        s.answers_positions = False
+        s.accept()
+        request = asked(s)
+        assert s.outputs() == []
+        s.close_by_broker()
+        assert s.outputs() == []  # nobody was told that it was attached
+        s.pass_time(SECOND)
+        s.accept()
+        request = asked(s)
+        answer(s, request, (7, 3, -1), (7, 3))
+        assert s.outputs() == [ConsumerReady(s.consumer, "persistent://public/default/t")]
+        s.expect("FLOW")
+
+    @pytest.mark.parametrize("answers", [False, True])
+    def test_or_when_it_cannot_be_known(self, answers: bool) -> None:
+        s = ConsumerScript(durable=False, start_message_id=LATEST)
+        s.answers_positions = False
+        s.accept()
+        request = asked(s)
+        if answers:
+            code: Any = proto.UnknownError
+            s.say("ERROR", proto.CommandError(request_id=request, error=code, message="no"))
+        else:
+            s.pass_time(30 * SECOND)
+        assert [type(each) for each in s.outputs()] == [ConsumerReady]
+
     def test_in_a_ledger_without_entries(self) -> None:
         s = started(durable=False, start_message_id=LATEST)
         answer(s, asked(s), NOTHING, (7, -1))
@@ -334,11 +362,13 @@ class TestWhereTheBrokerPutIt:
         s.say("SUCCESS", proto.CommandSuccess(request_id=seek.request_id))
         s.pass_time(SECOND)
         s.accept()
-        assert "FLOW" in [name for name, _ in s.frames()]
+        answer(s, asked(s), (1, 9, -1), (1, 4))
+        s.expect("FLOW")
         assert [each for each in s.outputs() if isinstance(each, RequestDone)] == []
 
     def test_so_long_ago(self) -> None:
         s = ConsumerScript(durable=False, start_message_rollback=10.0)
+        s.answers_positions = False
         subscribe = s.accept()
         assert subscribe.start_message_rollback_duration_sec == 10
         assert subscribe.start_message_id.entryId == 2**64 - 1
@@ -370,4 +400,4 @@ class TestWhereTheBrokerPutIt:
     def test_which_there_may_not_be(self) -> None:
         s = started(durable=False, start_message_id=LATEST, start_message_id_inclusive=True)
         answer(s, asked(s), NOTHING, (7, -1))
-        assert s.frames() == []
+        s.expect("FLOW")

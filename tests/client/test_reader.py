@@ -263,6 +263,7 @@ class TestCheckpoints:
 
 def test_whether_there_is_more() -> None:
     s = reading(MessageId(1, 5))
+    s.answers_positions = False
     request = s.client.has_message_available(s.now, s.consumer)
     (question,) = s.expect("GET_LAST_MESSAGE_ID")
     response = proto.CommandGetLastMessageIdResponse(request_id=question.request_id)

@@ -45,6 +45,8 @@ from .producer import Producer
 from .requests import Requests
 from .services import ClientContext, Services
 from .statistics import ConsumerStatistics, ProducerStatistics
+from .table_commands import TableCommands
+from .table_view import TableView
 from .topics_opening import AnyConsumer, open_consumer
 
 if TYPE_CHECKING:
@@ -58,7 +60,7 @@ if TYPE_CHECKING:
     Acknowledgeable = Message | MessageId | TopicMessageId
 
 
-class Client(PositionCommands):
+class Client(PositionCommands, TableCommands):
     """One client. `now`: nanoseconds; `seed`: any whole number; the same seed and inputs give the same
     outputs. `wall_time`: milliseconds since 1970 at that moment, for the copies that consumers with dead
     letters send by themselves; nothing else needs it."""
@@ -77,6 +79,8 @@ class Client(PositionCommands):
             services.note_wall_time(wall_time)
         self._producers: dict[int, Producer | PartitionedProducer] = {}
         self._consumers: dict[int, AnyConsumer] = {}
+        self._views: dict[int, TableView] = {}
+        """By the handles of the consumers that they read with."""
         self._partition_queries: dict[int, PartitionsRequest] = {}
         self._close_requests: dict[int, list[int]] = {}
         """Requests that wait for a producer or consumer to be closed."""
@@ -520,6 +524,8 @@ class Client(PositionCommands):
             producer.forget_flush(identifier)
         for consumer in self._consumers.values():
             consumer.forget_request(identifier)
+        for view in self._views.values():
+            view.forget_request(identifier)
 
     def _close_client(self) -> int:
         """Everything on it first, then the connections (rules CLIENT-22 to CLIENT-25)."""
@@ -554,6 +560,7 @@ class Client(PositionCommands):
         """A producer or consumer is gone for good; the attachment says so, after its owner has."""
         producer = self._producers.pop(handle, None)
         consumer = self._consumers.pop(handle, None)
+        self._views.pop(handle, None)
         self._ends.note(handle, error)
         if consumer is not None:
             self._ends.note_statistics(handle, consumer.statistics())

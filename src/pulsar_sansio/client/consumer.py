@@ -207,6 +207,8 @@ class Consumer:
         self._active_early: bool | None = None
         """What was said of that between SUBSCRIBE and its answer."""
         self._end_of_topic = False
+        self._in_place = False
+        """Attached, and where it is to be."""
         self._cluster: Address | None = None
         """Of the connection before: what is acknowledged there means nothing in another one."""
         self.receive: Callable[[], Message | None] = self._queue.receive
@@ -472,11 +474,6 @@ class Consumer:
         self._redelivery.attach(connection)
         self._acknowledger.attach(connection)
         self._positions.attach(connection)
-        if self._ready:
-            self._emit(Attached(self.handle))
-        else:
-            self._ready = True
-            self._emit(ConsumerReady(self.handle, self._source.topic))
         if self._active_early is not None:
             self.on_active_changed(self._active_early)
 
@@ -496,7 +493,9 @@ class Consumer:
         self.permits.detach()
         if self._letters is not None:
             self._letters.detach()
-        self._emit(Detached(self.handle, cause))
+        if self._in_place:
+            self._in_place = False
+            self._emit(Detached(self.handle, cause))
 
     def on_failed(self, error: PulsarError) -> None:
         self._stop()
@@ -544,10 +543,16 @@ class Consumer:
     # --- positions ---------------------------------------------------------------------------------
 
     def _grant(self) -> None:
-        """Attached where it is to be: messages may come."""
+        """Attached where it is to be: messages may come, and the application may know."""
         connection = self._connection
         assert connection is not None
         self.permits.attach(lambda permits: connection.write(encode_flow(self.wire_id, permits)))
+        self._in_place = True
+        if self._ready:
+            self._emit(Attached(self.handle))
+        else:
+            self._ready = True
+            self._emit(ConsumerReady(self.handle, self._source.topic))
 
     def _forget(self) -> None:
         """The subscription was moved by a seek: nothing of what is known here counts any more (SEEK-06)."""

@@ -198,6 +198,30 @@ class LetterFailed:
 
 
 @dataclass(slots=True)
+class TableViewReady:
+    """The table view holds everything that was in its topic when it began. `topic`: as of `ConsumerReady`."""
+
+    view: int
+    topic: str
+
+
+@dataclass(slots=True)
+class TableViewFailed:
+    """The table view was never ready and never will be."""
+
+    view: int
+    error: PulsarError
+
+
+@dataclass(slots=True)
+class TableChanged:
+    """Keys of a table view have changed, in this order: to a value, or None where the key is gone."""
+
+    view: int
+    changes: Sequence[tuple[str, bytes | None]]
+
+
+@dataclass(slots=True)
 class Detached:
     """A producer or consumer lost its connection; it reconnects by itself."""
 
@@ -256,6 +280,9 @@ Output = (
     | EndOfTopic
     | Undecryptable
     | LetterFailed
+    | TableViewReady
+    | TableViewFailed
+    | TableChanged
     | Detached
     | Attached
     | RequestDone

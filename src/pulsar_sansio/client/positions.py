@@ -2,9 +2,9 @@
 
 What a subscription that is not durable has to know, because its broker forgets it with the connection: after
 which message it goes on (rules CONS-16, READER-03). It begins where the application said; where that is only
-known to the broker (the end of the topic, a publish time), the broker is asked for the place as soon as it is
-there, so that nothing that was published since is passed over should the connection be lost before the first
-message came.
+known to the broker (the end of the topic, a publish time), the broker is asked for the place before anything
+else, so that nothing that is published from then on is passed over should the connection be lost before the
+first message came.
 
 Whether there are more messages is told by comparing the last one of the topic with the last one that was
 handed out or found to be of no use, and where neither is, with the place it began at.
@@ -217,13 +217,17 @@ class Positions:
         """Nothing is being sought."""
         connection = self._connection
         assert connection is not None
-        if self._held:
+        self._last.attach(connection)
+        if (self._unknown or self._rollback) and connection.protocol_version >= SEEK_VERSION:
+            if self._question is None:
+                self._question = self._last.ask(self._found_out, self._not_found_out)
+        else:
+            self._release()
+
+    def _release(self) -> None:
+        if self._held and self._seeking.current is None:
             self._held = False
             self._go_on()
-        self._last.attach(connection)
-        knows = connection.protocol_version >= SEEK_VERSION
-        if (self._unknown or self._rollback) and self._question is None and knows:
-            self._question = self._last.ask(self._found_out, self._not_found_out)
 
     def _moved(self, target: Target, inclusive: bool) -> None:
         self._forget()
@@ -252,6 +256,7 @@ class Positions:
         """Where the cursor is: everything after that is still to come, unless something has come already."""
         self._question = None
         if self._reached() is not None or self._queue.available or answer.mark_delete is None:
+            self._release()
             return
         to_last = self._to_last and answer.last.entry_id >= 0 and answer.mark_delete >= answer.last[:2]
         self._known()
@@ -259,9 +264,11 @@ class Positions:
             self.seek(None, answer.last, True)
         else:
             self._arrival.resume_after(MessageId(*answer.mark_delete, self._source.partition))
+            self._release()
 
     def _not_found_out(self, _error: PulsarError) -> None:
         self._question = None
+        self._release()
 
     def _reached(self) -> Place | None:
         """The furthest entry that was handed out, or of which nothing is to be handed out."""

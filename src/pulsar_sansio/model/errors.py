@@ -92,6 +92,10 @@ class MemoryBufferIsFull(ProducerQueueIsFull):
     """The payloads of unconfirmed messages fill the client's `memory_limit`; otherwise the same (PROD-59)."""
 
 
+class TableViewTooLarge(PulsarError):
+    """The keys and values of a table view have outgrown its `max_size`; it has ended."""
+
+
 class ClosedError(LocalProtocolError):
     """The client, producer or consumer is closed, or can never work again; the text says why."""
 

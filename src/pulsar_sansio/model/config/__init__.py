@@ -23,6 +23,7 @@ from .producer import (
 )
 from .reader import ReaderSpec, ReadingSpec, Start
 from .redelivery import DeadLetterPolicy, RedeliveryBackoff
+from .table_view import TableViewSpec
 
 __all__ = [
     "MAX_DURATION",
@@ -47,5 +48,6 @@ __all__ = [
     "RoutingMode",
     "Start",
     "SubscriptionType",
+    "TableViewSpec",
     "seconds_to_ns",
 ]

@@ -4,9 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ..errors import InvalidConfiguration
-from ..message_id import EARLIEST, MessageId
+from ..message_id import EARLIEST, LATEST, MessageId
 from .checks import MAX_UINT63, duration, instance
 from .consumer import ConsumerSpec
+from .topics import names_of
 
 Start = MessageId | int | Mapping[str, MessageId]
 """Where a reader begins: behind a message; with the first message published at a time (milliseconds since
@@ -38,7 +39,7 @@ class ReaderSpec:
     The others are those of `ConsumerSpec`.
     """
 
-    topic: str
+    topic: str | tuple[str, ...]
     start: Start | None = None
     start_inclusive: bool = False
     start_rollback: float = 0.0
@@ -64,9 +65,20 @@ class ReaderSpec:
             raise InvalidConfiguration(f"start: milliseconds since 1970, not {start}")
         if isinstance(start, Mapping) and not all(isinstance(each, MessageId) for each in start.values()):
             raise InvalidConfiguration("start: a mapping of names of topics to message ids")
+        if isinstance(start, MessageId):
+            self._check_whose(start)
         if self.start_inclusive and not isinstance(start, MessageId):
             raise InvalidConfiguration("start_inclusive: only with a message id to start at")
         self.reading("name")
+
+    def _check_whose(self, start: MessageId) -> None:
+        """An id is of one topic, or of one partition."""
+        names = names_of(self.topic)
+        if start in (EARLIEST, LATEST) or (len(names) == 1 and start.partition in (-1, names[0].partition)):
+            return
+        raise InvalidConfiguration(
+            f"start: {start} is of one topic or partition; for several, a mapping of names to message ids"
+        )
 
     def reading(self, made_up: str) -> ReadingSpec:
         """The consumer to make of it; `made_up`: letters for the name of its subscription. Raises

@@ -1,0 +1,232 @@
+"""`TableView`: the last value of every key of a topic, kept up to date by a reader of its own.
+
+It reads from the beginning, compacted where the topic is, and is ready when it has read what was there
+when it began. From then on it says what changes. A message without payload says that its key is gone
+(COMPACT-01), one without key is passed over. Of one topic or many, with partitions or without, is the
+reader's affair; so is everything between broker and reader.
+
+    loading ──► ready ──► over
+        └──────────────────▲
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from types import MappingProxyType
+from typing import Any
+
+from ..core.context import InnerContext
+from ..model.config import TableViewSpec
+from ..model.errors import ClosedError, PulsarError, TableViewTooLarge
+from ..model.message import Message
+from ..model.message_id import EARLIEST, MessageId, TopicMessageId
+from .outputs import (
+    Closed,
+    ConsumerFailed,
+    ConsumerReady,
+    Deliverable,
+    Output,
+    RequestDone,
+    RequestFailed,
+    TableChanged,
+    TableViewFailed,
+    TableViewReady,
+)
+from .services import ClientContext, Services
+from .topics_opening import AnyConsumer, open_consumer
+
+MESSAGES_AT_A_TIME = 1000
+
+
+@dataclass(slots=True, eq=False)
+class CatchingUp:
+    """Until everything is read that was there when somebody asked for it. `request`: None is the loading."""
+
+    request: int | None
+    waits_for: dict[str, MessageId] | None = None
+    """By topic, the last message of it that there was, until it has been read; None where that is not known
+    yet."""
+    asked: bool = False
+    """Whether the reader is being asked if there is more."""
+
+
+class TableView:
+    """One table. `table` is the whole, always the same object, and not to be changed."""
+
+    def __init__(
+        self,
+        context: ClientContext,
+        services: Services,
+        handle: int,
+        spec: TableViewSpec,
+        register: Callable[[AnyConsumer], None],
+    ) -> None:
+        self.handle = handle
+        self.spec = spec
+        self._context = context
+        self._table: dict[str, bytes] = {}
+        self.table: Mapping[str, bytes] = MappingProxyType(self._table)
+        self.size = 0
+        """Bytes of all keys and values."""
+        self._topic = ""
+        self._loading = True
+        self._over = False
+        self._catching_up: list[CatchingUp] = []
+        self._answers: dict[int, Callable[[Any], None]] = {}
+        """What to do with the answers to questions of our own."""
+        self._inner: InnerContext[Output] = InnerContext(context, self._hear)
+        self._reader: AnyConsumer
+
+        def became(machine: AnyConsumer) -> None:
+            self._reader = machine
+            register(machine)
+
+        reading = spec.reader().reading(f"{context.rng.getrandbits(40):010x}")
+        open_consumer(self._inner, services.within(self._inner, services.ended), handle, reading, became)
+
+    def refresh(self, request: int) -> None:
+        """`RequestDone(request)` when everything that is in the topic now is in the table."""
+        self._catch_up(CatchingUp(request))
+
+    def forget_request(self, request: int) -> None:
+        """Nobody wants to know any more."""
+        self._catching_up = [each for each in self._catching_up if each.request != request]
+
+    # --- what the reader says --------------------------------------------------------------------
+
+    def _hear(self, output: Output) -> None:
+        match output:
+            case Deliverable():
+                self._read()
+            case RequestDone(request) | RequestFailed(request) if request in self._answers:
+                self._answers.pop(request)(output)
+            case ConsumerReady(_, topic):
+                self._topic = topic
+                self._catch_up(CatchingUp(None))
+            case ConsumerFailed(_, error):
+                self._end(error)
+            case Closed(_, error):
+                self._end(error)
+            case _:
+                self._context.emit(output)
+
+    def _end(self, error: PulsarError | None) -> None:
+        if self._over:
+            return
+        self._over = True
+        reason = error or ClosedError(f"the table view of {self._topic} is closed")
+        for each in self._catching_up:
+            if each.request is not None:
+                self._context.emit(RequestFailed(each.request, reason))
+        self._catching_up.clear()
+        if self._loading and error is not None:
+            self._context.emit(TableViewFailed(self.handle, error))
+        else:
+            self._context.emit(Closed(self.handle, error))
+
+    def _fail(self, error: PulsarError) -> None:
+        """It cannot go on."""
+        self._end(error)
+        self._reader.close()
+
+    # --- reading ---------------------------------------------------------------------------------
+
+    def _read(self) -> None:
+        changes: list[tuple[str, bytes | None]] = []
+        reader = self._reader
+        while not self._over and (messages := reader.take(MESSAGES_AT_A_TIME)):
+            for message in messages:
+                self._take(message, changes)
+            if self.size > self.spec.max_size:
+                self._fail(
+                    TableViewTooLarge(
+                        f"the table of {self._topic} has {len(self._table)} keys and {self.size} bytes, "
+                        f"allowed are {self.spec.max_size} bytes (max_size)"
+                    )
+                )
+        if self._over:
+            return
+        if changes and not self._loading:
+            self._context.emit(TableChanged(self.handle, changes))
+        for each in list(self._catching_up):
+            self._look(each)
+
+    def _take(self, message: Message, changes: list[tuple[str, bytes | None]]) -> None:
+        for each in self._catching_up:
+            waits_for = each.waits_for or {}
+            last = waits_for.get(message.topic)
+            if last is not None and message.message_id >= last:
+                del waits_for[message.topic]
+        key = message.key
+        if key is None:
+            return
+        before = self._table.pop(key, None) if not message.data else self._table.get(key)
+        if before is not None:
+            self.size -= len(key) + len(before)
+        if message.data:
+            self._table[key] = message.data
+            self.size += len(key) + len(message.data)
+        if message.data or before is not None:
+            changes.append((key, message.data or None))
+
+    # --- catching up -----------------------------------------------------------------------------
+
+    def _catch_up(self, what: CatchingUp) -> None:
+        self._catching_up.append(what)
+        self._ask(what, self._reader.last_message_id, partial(self._last_known, what))
+
+    def _ask(self, what: CatchingUp, ask: Callable[[int], None], answered: Callable[[Any], None]) -> None:
+        """Ask the reader something; whoever catches up fails with it."""
+        request = self._inner.new_id()
+
+        def hear(output: RequestDone | RequestFailed) -> None:
+            if what not in self._catching_up or self._over:
+                return
+            if isinstance(output, RequestDone):
+                answered(output.result)
+            elif what.request is None:
+                self._fail(output.error)
+            else:
+                self._catching_up.remove(what)
+                self._context.emit(RequestFailed(what.request, output.error))
+
+        self._answers[request] = hear
+        if self.spec.reader().read_compacted:
+            ask(request)
+        else:  # without memory there is nothing to catch up with
+            self._answers.pop(request)(RequestDone(request, []))
+
+    def _last_known(self, what: CatchingUp, result: MessageId | list[TopicMessageId]) -> None:
+        ids = [TopicMessageId(self._topic, result)] if isinstance(result, MessageId) else result
+        positions = self._reader.checkpoint()
+        what.waits_for = {
+            topic: last for topic, last in ids if last.entry_id >= 0 and last > positions.get(topic, EARLIEST)
+        }
+        self._read()
+
+    def _look(self, what: CatchingUp) -> None:
+        """Whether it is done. What was the last message may never come: it was compacted away, or is of no
+        use. Then the reader knows that there is no more."""
+        if what.waits_for is None:
+            return
+        if not what.waits_for:
+            self._done(what)
+            return
+        if what.asked:
+            return
+
+        def answered(more: bool) -> None:
+            what.asked = False
+            if not more:
+                self._done(what)
+
+        what.asked = True
+        self._ask(what, self._reader.has_message_available, answered)
+
+    def _done(self, what: CatchingUp) -> None:
+        self._catching_up.remove(what)
+        if what.request is not None:
+            self._context.emit(RequestDone(what.request, None))
+        else:
+            self._loading = False
+            self._context.emit(TableViewReady(self.handle, self._topic))

@@ -1,0 +1,43 @@
+"""What a table view is told: `TableViewSpec`."""
+
+from dataclasses import dataclass
+
+from ..message_id import EARLIEST
+from .checks import integer
+from .reader import ReaderSpec
+from .topics import names_of
+
+
+@dataclass(frozen=True, slots=True)
+class TableViewSpec:
+    """Options of a table view: the last value of every key of a topic, in memory.
+
+    `topic`: a name or several; what is compacted of it is read compacted.
+    `name`: of its reader, shown by the broker; None makes a random one. `subscription_prefix`: with which the
+    made-up name of its subscription begins.
+    `receiver_queue_size`: messages granted to the broker at a time, 1 to 1 000 000.
+    `max_size`: bytes of all keys and values together; a table that grows beyond it ends with
+    `TableViewTooLarge`.
+    """
+
+    topic: str | tuple[str, ...]
+    name: str | None = None
+    subscription_prefix: str = "reader"
+    receiver_queue_size: int = 1000
+    max_size: int = 1024 * 1024 * 1024
+
+    def __post_init__(self) -> None:
+        integer("receiver_queue_size", self.receiver_queue_size, 1, 1_000_000)
+        integer("max_size", self.max_size, 1, 2**63 - 1)
+        self.reader()
+
+    def reader(self) -> ReaderSpec:
+        """What it reads with. Raises `InvalidConfiguration`."""
+        return ReaderSpec(
+            self.topic,
+            EARLIEST,
+            name=self.name,
+            subscription_prefix=self.subscription_prefix,
+            read_compacted=all(name.persistent for name in names_of(self.topic)),
+            receiver_queue_size=self.receiver_queue_size,
+        )

@@ -1,0 +1,263 @@
+"""Table views: what is in them, when they are ready, what they say (rules COMPACT-01, READER-01)."""
+
+from typing import Any
+
+import pytest
+
+from pulsar_sansio.client.outputs import (
+    Closed,
+    RequestDone,
+    RequestFailed,
+    TableChanged,
+    TableViewFailed,
+    TableViewReady,
+)
+from pulsar_sansio.model.config import TableViewSpec
+from pulsar_sansio.model.errors import (
+    ClosedError,
+    ConsumerBusy,
+    InvalidConfiguration,
+    LocalProtocolError,
+    TableViewTooLarge,
+)
+from pulsar_sansio.wire import proto
+
+from .broker_script import SECOND, ConsumerScript, Script, entry_bytes
+from .test_positions import answer, asked
+
+TOPIC = "persistent://public/default/t"
+NOTHING = (-1, -1, -1)
+
+
+class TableScript(ConsumerScript):
+    """A client with one table view, and its broker."""
+
+    def __init__(self, **spec: Any) -> None:
+        Script.__init__(self)
+        self.answers_positions = False
+        spec.setdefault("topic", "t")
+        self.view = self.consumer = self.client.open_table_view(self.now, TableViewSpec(**spec))
+        self.pump()
+
+    def pump(self) -> None:
+        """What is due at once is part of what is said."""
+        super().pump()
+        while (when := self.client.next_deadline()) is not None and when <= self.now:
+            self.client.handle_deadline(self.now)
+            super().pump()
+
+    def put(self, entry: int, key: str | None, value: bytes, **fields: Any) -> None:
+        self.deliver(entry, entry_bytes(value, sequence_id=entry, partition_key=key, **fields))
+
+    @property
+    def table(self) -> dict[str, bytes]:
+        return dict(self.client.table(self.view))
+
+
+def loaded(last: tuple[int, int, int] = NOTHING, **spec: Any) -> TableScript:
+    s = TableScript(**spec)
+    s.accept()
+    answer(s, asked(s), last)
+    s.outputs()
+    return s
+
+
+def test_it_reads_from_the_beginning_compacted() -> None:
+    """Seen: java-table-view."""
+    s = TableScript()
+    subscribe = s.accept()
+    assert subscribe.subscription.startswith("reader-")
+    assert not subscribe.durable
+    assert subscribe.read_compacted
+    assert subscribe.start_message_id.entryId == 2**64 - 1
+
+
+def test_it_is_ready_when_it_has_read_what_was_there() -> None:
+    s = TableScript()
+    s.accept()
+    question = asked(s)
+    s.put(0, "a", b"1")
+    answer(s, question, (1, 2, -1))
+    more = asked(s)
+    s.put(1, "b", b"2")
+    assert s.outputs() == []
+    answer(s, more, (1, 2, -1))
+    assert s.outputs() == []
+    s.put(2, "a", b"3")
+    assert s.outputs() == [TableViewReady(s.view, TOPIC)]
+    assert s.table == {"a": b"3", "b": b"2"}
+
+
+def test_an_empty_topic() -> None:
+    s = TableScript()
+    s.accept()
+    answer(s, asked(s), NOTHING)
+    assert s.outputs() == [TableViewReady(s.view, TOPIC)]
+    assert s.table == {}
+
+
+def test_a_last_message_that_never_comes() -> None:
+    """Compaction has taken it away meanwhile."""
+    s = TableScript()
+    s.accept()
+    answer(s, asked(s), (1, 2, -1))
+    s.put(0, "a", b"1")
+    assert s.outputs() == []
+    answer(s, asked(s), (1, 0, -1))
+    assert s.outputs() == [TableViewReady(s.view, TOPIC)]
+
+
+def test_a_topic_without_memory() -> None:
+    s = TableScript(topic="non-persistent://public/default/t")
+    subscribe = s.accept()
+    assert not subscribe.read_compacted
+    assert [type(each) for each in s.outputs()] == [TableViewReady]
+    s.put(0, "a", b"1")
+    assert s.table == {"a": b"1"}
+
+
+def test_changes() -> None:
+    s = loaded()
+    s.put(0, "a", b"1")
+    s.put(1, "b", b"2")
+    s.put(2, None, b"no key")
+    s.put(3, "a", b"", null_value=True)
+    s.put(4, "b", b"")
+    s.put(5, "never there", b"")
+    changes = [change for each in s.outputs() if isinstance(each, TableChanged) for change in each.changes]
+    assert changes == [("a", b"1"), ("b", b"2"), ("a", None), ("b", None)]
+    assert s.table == {}
+
+
+def test_the_table_is_one_object_and_not_to_be_changed() -> None:
+    s = loaded()
+    same = s.client.table(s.view)
+    table: Any = same
+    s.put(0, "a", b"1")
+    assert table == {"a": b"1"}
+    assert s.client.table(s.view) is same
+    with pytest.raises(TypeError):
+        table["b"] = b"2"
+
+
+def test_permits_come_back() -> None:
+    s = loaded(receiver_queue_size=10)
+    s.frames()
+    for entry in range(25):
+        s.put(entry, f"k{entry}", b"v")
+    assert sum(flow.message_permits for name, flow in s.frames() if name == "FLOW") == 25
+
+
+def test_after_a_reconnect_it_goes_on() -> None:
+    s = loaded()
+    s.put(0, "a", b"1")
+    start = s.reconnect().start_message_id
+    assert (start.ledgerId, start.entryId) == (1, 0)
+    s.put(0, "a", b"old")
+    s.put(1, "b", b"2")
+    assert s.table == {"a": b"1", "b": b"2"}
+
+
+def test_refresh() -> None:
+    s = loaded()
+    request = s.client.refresh(s.now, s.view)
+    s.pump()
+    answer(s, asked(s), (1, 1, -1))
+    s.put(0, "a", b"1")
+    assert RequestDone(request, None) not in s.outputs()
+    s.put(1, "a", b"2")
+    assert RequestDone(request, None) in s.outputs()
+    request = s.client.refresh(s.now, s.view)
+    s.pump()
+    answer(s, asked(s), (1, 1, -1))
+    assert s.outputs() == [RequestDone(request, None)]
+
+
+def test_refresh_that_fails_or_is_not_wanted() -> None:
+    s = loaded()
+    refused = s.client.refresh(s.now, s.view)
+    s.pump()
+    code: Any = proto.UnknownError
+    s.say("ERROR", proto.CommandError(request_id=asked(s), error=code, message="no"))
+    (failed,) = s.outputs()
+    assert isinstance(failed, RequestFailed)
+    assert failed.request == refused
+    given_up = s.client.refresh(s.now, s.view)
+    s.pump()
+    s.client.abandon(s.now, given_up)
+    answer(s, asked(s), NOTHING)
+    assert s.outputs() == []
+
+
+def test_a_table_that_grows_too_large() -> None:
+    s = loaded(max_size=10)
+    s.put(0, "a", b"123456789")
+    s.put(1, "a", b"12345678")
+    assert s.table == {"a": b"12345678"}
+    s.outputs()
+    s.put(2, "b", b"1")
+    (closed,) = s.outputs()
+    assert isinstance(closed, Closed)
+    assert isinstance(closed.error, TableViewTooLarge)
+    assert "CLOSE_CONSUMER" in [name for name, _ in s.frames()]
+
+
+def test_too_large_from_the_beginning() -> None:
+    s = TableScript(max_size=10)
+    s.accept()
+    answer(s, asked(s), (1, 2, -1))
+    s.put(0, "a", b"0123456789")
+    (failed,) = s.outputs()
+    assert isinstance(failed, TableViewFailed)
+    assert isinstance(failed.error, TableViewTooLarge)
+
+
+def test_refused() -> None:
+    s = TableScript()
+    (subscribe,) = s.expect("SUBSCRIBE")
+    code: Any = proto.ConsumerBusy
+    s.say("ERROR", proto.CommandError(request_id=subscribe.request_id, error=code, message="no"))
+    (failed,) = s.outputs()
+    assert isinstance(failed, TableViewFailed)
+    assert isinstance(failed.error, ConsumerBusy)
+    with pytest.raises(ClosedError):
+        s.client.table(s.view)
+
+
+def test_closed() -> None:
+    s = loaded()
+    s.put(0, "a", b"1")
+    table = s.client.table(s.view)
+    waiting = s.client.refresh(s.now, s.view)
+    s.outputs()
+    request = s.client.close(s.now, s.view)
+    s.pump()
+    (close,) = [command for name, command in s.frames() if name == "CLOSE_CONSUMER"]
+    s.say("SUCCESS", proto.CommandSuccess(request_id=close.request_id))
+    outputs = s.outputs()
+    assert RequestDone(request, None) in outputs
+    assert Closed(s.view, None) in outputs
+    assert [each.request for each in outputs if isinstance(each, RequestFailed)] == [waiting]
+    assert table == {"a": b"1"}
+    for command in (s.client.table, lambda view: s.client.refresh(s.now, view)):
+        with pytest.raises(ClosedError):
+            command(s.view)
+
+
+def test_mistakes() -> None:
+    s = loaded()
+    with pytest.raises(InvalidConfiguration, match="TableViewSpec"):
+        s.client.open_table_view(s.now, "t")  # type: ignore[arg-type]
+    with pytest.raises(LocalProtocolError):
+        s.client.table(12345)
+    for options in ({"receiver_queue_size": 0}, {"max_size": 0}, {"topic": ""}, {"topic": ()}):
+        with pytest.raises(InvalidConfiguration):
+            TableViewSpec(**{"topic": "t", **options})  # type: ignore[arg-type]
+
+
+def test_time_alone_changes_nothing() -> None:
+    s = loaded()
+    s.put(0, "a", b"1")
+    s.outputs()
+    s.pass_time(10 * SECOND)
+    assert s.outputs() == []
