@@ -5,8 +5,10 @@ from datetime import UTC, datetime, timedelta
 import pytest
 import trio
 
-from pulsar_trio import BatchingPolicy, Client
+from pulsar_sansio import InvalidConfiguration
+from pulsar_trio import BatchingPolicy, Client, OutgoingMessage
 
+from .brokers import BrokerUnderTest
 from .helpers import Interruption, cut, numbers, payloads, unload
 from .line import Line
 
@@ -111,3 +113,35 @@ async def test_nothing_is_read_twice_or_passed_over(
             await interrupt(line, topic)
         read += numbers([await reader.receive() for _ in range(20)])
         assert read == list(range(80))
+
+
+async def test_of_partitions_and_several_topics(broker: BrokerUnderTest, client: Client, topic: str) -> None:
+    await broker.create_partitioned_topic(topic, 3)
+    other = f"{topic}-other"
+    async with client.create_producer(topic) as producer, client.create_producer(other) as more:
+        await producer.send_many([OutgoingMessage(b"%d" % number, key=f"{number}") for number in range(30)])
+        await more.send_many(payloads(10, start=30))
+        async with client.create_reader([topic, other], "earliest") as reader:
+            read = numbers([message async for message in reader.until_latest()])
+            assert sorted(read) == list(range(40))
+            assert not await reader.has_message_available()
+            await reader.seek("earliest")
+            read = numbers([await reader.receive() for _ in range(25)])
+            checkpoint = reader.checkpoint()
+        async with client.create_reader([topic, other], checkpoint) as reader:
+            read += numbers([message async for message in reader.until_latest()])
+            assert sorted(read) == list(range(40))
+
+
+async def test_an_id_is_of_one_partition(broker: BrokerUnderTest, client: Client, topic: str) -> None:
+    await broker.create_partitioned_topic(topic, 2)
+    async with client.create_producer(topic) as producer:
+        message_id = await producer.send(b"0")
+    with pytest.raises(InvalidConfiguration, match="a mapping of names"):
+        async with client.create_reader(topic, message_id):
+            pass
+    name = f"{topic}-partition-{message_id.partition}"
+    async with client.create_reader(topic, {name: message_id}) as reader:
+        assert [message async for message in reader.until_latest()] == []
+    async with client.create_reader(name, message_id, start_inclusive=True) as reader:
+        assert numbers([message async for message in reader.until_latest()]) == [0]
