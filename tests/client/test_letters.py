@@ -373,6 +373,20 @@ class TestFailure:
         s.expect("PRODUCER")
         assert s.permits() == 0
 
+    def test_a_wish_of_a_queue_of_size_0_stands(self) -> None:
+        """What went to the dead letters was not what somebody waited for."""
+        s = LettersScript(receiver_queue_size=0)
+        assert s.receive() is None
+        s.expect("FLOW")
+        s.message(0, redelivery_count=3)
+        s.accept_producer()
+        s.sends()
+        s.confirm(0)
+        _, flow = s.expect("ACK", "FLOW")
+        assert flow.message_permits == 1
+        s.message(1)
+        assert s.receive().message_id[:2] == (1, 1)
+
     def test_closed_meanwhile(self) -> None:
         s = LettersScript()
         s.message(0, redelivery_count=3)

@@ -221,6 +221,27 @@ class TestWhat:
         assert asked(s) == [(1, entry) for entry in range(7)]
 
 
+class TestQueues:
+    def test_of_size_0(self) -> None:
+        s = started(receiver_queue_size=0)
+        s.receive()
+        s.expect("FLOW")
+        s.message(0)
+        s.pass_time(30 * SECOND)
+        assert s.receive() is not None
+        s.pass_time(11 * SECOND)
+        assert asked(s) == [(1, 0)]
+
+    def test_that_scales_by_itself(self) -> None:
+        s = started(auto_scaled_receiver_queue_size=True)
+        s.message(0)
+        s.receive()
+        s.pass_time(11 * SECOND)
+        assert (1, 0) in [
+            place for name, command in s.frames() if name == REDELIVER for place in places(command)
+        ]
+
+
 class TestOnOneConsumersSubscriptions:
     def test_everything_comes_again(self) -> None:
         """REDEL-02: there is only one way back."""

@@ -54,7 +54,8 @@ class ConsumerSpec:
     `acknowledgement_group_size`: as soon as so many are collected they are sent, 1 to 1 000 000.
     `acknowledgement_receipts`: ask the broker to confirm acknowledgements.
     `batch_index_acknowledgement`: send which messages of a batch are acknowledged. Nothing in the protocol
-    tells whether a broker keeps them; one that does not delivers the whole batch again.
+    tells whether a broker keeps them; one that does not delivers the whole batch again, as without it. Off by
+    default, as in the clients of Pulsar 4.0.
     `negative_acknowledgement_delay`: seconds until a negatively acknowledged message is asked for again.
     `negative_acknowledgement_backoff`: a delay for each redelivery count, in place of that one (an id by
     itself counts as delivered once).
