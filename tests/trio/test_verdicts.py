@@ -5,7 +5,16 @@ import logging
 import pytest
 import trio.testing
 
-from pulsar_trio import Client, DeadLetterPolicy, EmbeddedBroker, PulsarError
+from pulsar_trio import (
+    BatchingPolicy,
+    Client,
+    DeadLetterPolicy,
+    EmbeddedBroker,
+    PulsarError,
+    open_broker,
+    open_client,
+)
+from pulsar_trio.options import ConsumerOptions
 
 from .waiting import until
 
@@ -63,3 +72,24 @@ async def test_only_a_consumer_with_retry_can_consume_later(client: Client) -> N
         with pytest.raises(PulsarError, match="retry=True"):
             await consumer.reconsume_later(message, 1.0)
         consumer.acknowledge(message)
+
+
+async def test_a_broker_that_does_not_keep_what_of_a_batch_is_acknowledged() -> None:
+    """It confirms and forgets; the batch comes again as a whole, and is done when all of it is."""
+    async with (
+        open_broker(batch_index_acknowledgement=False) as broker,
+        open_client(broker.url) as client,
+    ):
+        options: ConsumerOptions = {"batch_index_acknowledgement": True}
+        async with client.subscribe("t", "s", **options) as consumer:
+            async with client.create_producer("t", batching=BatchingPolicy(max_delay=1.0)) as producer:
+                await producer.send_many([b"0", b"1", b"2"])
+            first, *_ = await consumer.receive_many()
+            consumer.acknowledge(first)
+            await consumer.flush()
+        async with client.subscribe("t", "s", **options) as consumer:
+            again = await consumer.receive_many()
+            assert [message.data for message in again] == [b"0", b"1", b"2"]
+            consumer.acknowledge(again)
+            await consumer.flush()
+        assert broker.stats("persistent://public/default/t")["subscriptions"]["s"]["msgBacklog"] == 0
