@@ -3,9 +3,17 @@
 import pytest
 import trio
 
-from pulsar_sansio import ConsumerAssignError, ConsumerBusy
-from pulsar_trio import BatchingPolicy, Client, KeySharedPolicy, OutgoingMessage
+from pulsar_sansio import ConsumerAssignError, ConsumerBusy, MetadataError
+from pulsar_trio import (
+    BatchingPolicy,
+    BatchReceivePolicy,
+    Client,
+    FailoverConsumer,
+    KeySharedPolicy,
+    OutgoingMessage,
+)
 
+from .brokers import BrokerUnderTest
 from .helpers import numbers, payloads, receive, receive_and_acknowledge, rest, values
 
 
@@ -111,3 +119,59 @@ async def test_what_nobody_has_taken_the_hash_of_waits(client: Client, topic: st
                 topic, "sub", "key_shared", key_shared=KeySharedPolicy(((6001, 65535),))
             ) as other:
                 assert values(await receive(other, 1)) == [b"2"]
+
+
+async def test_a_better_priority_is_served_first(client: Client, topic: str) -> None:
+    """SUBT-07: the next level gets what the first has no permits for."""
+    async with (
+        client.subscribe(topic, "sub", "shared", receiver_queue_size=2, priority_level=1) as later,
+        client.subscribe(topic, "sub", "shared", receiver_queue_size=4, priority_level=0) as first,
+        client.create_producer(topic, batching=None) as producer,
+    ):
+        await producer.send_many(payloads(6))
+        assert numbers(await receive(later, 2)) == [4, 5]
+        assert numbers(await receive(first, 4)) == [0, 1, 2, 3]
+
+
+async def told(consumer: FailoverConsumer) -> None:
+    """Wait until the broker has said for the first time which consumer is active."""
+    while consumer.active is None:  # noqa: ASYNC110
+        await trio.sleep(0.02)
+
+
+async def test_the_best_priority_is_the_active_consumer_of_a_partition(
+    broker: BrokerUnderTest, client: Client, topic: str
+) -> None:
+    """SUBT-04; and the other one is told when it is its turn (LSNR-05)."""
+    await broker.create_partitioned_topic(topic, 1)
+    partition = f"{topic}-partition-0"
+    async with client.subscribe(partition, "sub", "failover", consumer_name="a", priority_level=1) as waits:
+        await told(waits)
+        assert waits.active
+        async with client.subscribe(
+            partition, "sub", "failover", consumer_name="b", priority_level=0
+        ) as active:
+            assert not await waits.active_changed()
+            await told(active)
+            assert active.active
+        assert await waits.active_changed()
+
+
+async def test_a_subscription_that_others_use_goes_by_force_only(
+    broker: BrokerUnderTest, client: Client, topic: str
+) -> None:
+    async with client.subscribe(topic, "sub", "shared"), client.subscribe(topic, "sub", "shared") as other:
+        with pytest.raises(MetadataError):
+            await other.unsubscribe()
+        await other.unsubscribe(force=True)
+
+
+async def test_what_has_arrived_is_enough_when_time_is_up(client: Client, topic: str) -> None:
+    policy = BatchReceivePolicy(max_messages=10, timeout=0.3)
+    async with (
+        client.subscribe(topic, "sub", batch_receive=policy) as consumer,
+        client.create_producer(topic) as producer,
+    ):
+        await producer.send_many(payloads(14))
+        assert sorted(numbers(await consumer.receive_many())) == list(range(10))
+        assert sorted(numbers(await consumer.receive_many())) == list(range(10, 14))
