@@ -238,3 +238,18 @@ def test_what_is_too_old_expires_for_one_subscription() -> None:
     assert expire("s", 5) == (True, 0)
     with pytest.raises(NoSuchThing):
         world.broker.expire_messages(world.now, TOPIC, "none", 0)
+
+
+def test_properties_of_a_subscription_survive_the_broker() -> None:
+    world = World()
+    world.broker.create_partitioned_topic(world.now, TOPIC, 2)
+    world.broker.create_subscription(world.now, TOPIC, "s", None, {"a": "b"})
+    assert world.broker.subscription_properties(TOPIC, "s") == {"a": "b"}
+    world.broker.set_subscription_properties(world.now, TOPIC, "s", {"c": "d"})
+    with pytest.raises(InvalidConfiguration):
+        world.broker.set_subscription_properties(world.now, TOPIC, "s", {"c": "d" * 100_000})
+    with pytest.raises(NoSuchThing):
+        world.broker.set_subscription_properties(world.now, TOPIC, "none", {})
+    world.pump()
+    world.start()
+    assert world.broker.subscription_properties(TOPIC, "s") == {"c": "d"}

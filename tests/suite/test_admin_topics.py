@@ -386,3 +386,20 @@ async def test_messages_expire_up_to_one_of_them(broker: BrokerUnderTest, client
     await trio.sleep(0.2)
     async with client.subscribe(topic, "sub") as consumer:
         assert sorted(numbers(await rest(consumer))) == [2, 3, 4]
+
+
+async def test_properties_of_a_subscription(broker: BrokerUnderTest, client: Client, topic: str) -> None:
+    path = topic_path(topic)
+    async with client.subscribe(topic, "one", subscription_properties={"owner": "me"}):
+        pass
+    beginning = {"ledgerId": -1, "entryId": -1, "partitionIndex": -1, "properties": {"a": "b"}}
+    assert await broker.request("PUT", f"{path}/subscription/two", beginning) == (204, None)
+    one = f"{path}/subscription/one/properties"
+    assert await broker.request("GET", one) == (200, {"owner": "me"})
+    assert await broker.request("GET", f"{path}/subscription/two/properties") == (200, {"a": "b"})
+    assert await broker.request("PUT", one, {"owner": "you", "team": "x"}) == (204, None)
+    assert await broker.request("GET", one) == (200, {"owner": "you", "team": "x"})
+    assert await broker.request("PUT", f"{path}/unload") == (204, None)
+    async with client.subscribe(topic, "one", subscription_properties={"owner": "nobody"}):
+        assert await broker.request("GET", one) == (200, {"owner": "you", "team": "x"})
+    assert (await broker.request("GET", f"{path}/subscription/none/properties"))[0] == 404

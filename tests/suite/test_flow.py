@@ -139,9 +139,7 @@ async def told(consumer: FailoverConsumer) -> None:
         await trio.sleep(0.02)
 
 
-async def test_the_best_priority_is_the_active_consumer_of_a_partition(
-    broker: BrokerUnderTest, client: Client, topic: str
-) -> None:
+async def test_the_best_priority_is_active(broker: BrokerUnderTest, client: Client, topic: str) -> None:
     """SUBT-04; and the other one is told when it is its turn (LSNR-05)."""
     await broker.create_partitioned_topic(topic, 1)
     partition = f"{topic}-partition-0"

@@ -44,7 +44,6 @@ _OF_TOPICS = {
 
 _OF_SUBSCRIPTIONS = {
     "position/{number}": "GET",
-    "properties": "GET PUT",
     "analyzeBacklog": "POST",
     "replicatedSubscriptionStatus": "GET POST",
 }

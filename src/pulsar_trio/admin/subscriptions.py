@@ -26,12 +26,15 @@ def list_subscriptions(broker: Administrator, request: Request) -> Answer:
 
 def create(broker: Administrator, request: Request) -> Answer:
     topic = request.topic
-    position = _position(request.json()) if request.body else None
+    value = request.json() if request.body else "latest"
+    properties = value.pop("properties", None) if isinstance(value, dict) else None
+    position = _position(value)
     if request.flag("replicated"):
         raise Refused(501, "replicated subscriptions are not implemented by this broker")
     exists = (AlreadyThere, 409, "Subscription already exists for topic")
     with answering((NoSuchThing, 404, f"Topic {topic} not found"), exists, NOT_PERSISTENT):
-        broker.command(broker.machine.create_subscription, topic, request.text("subscription"), position)
+        create = broker.machine.create_subscription
+        broker.command(create, topic, request.text("subscription"), position, _text_for_text(properties))
     return NO_CONTENT
 
 
@@ -47,6 +50,29 @@ def delete(broker: Administrator, request: Request) -> Answer:
             request.flag("force"),
         )
     return NO_CONTENT
+
+
+def properties(broker: Administrator, request: Request) -> Answer:
+    with _subscription_of(broker, request):
+        return json_answer(
+            broker.machine.subscription_properties(request.topic, request.text("subscription"))
+        )
+
+
+def set_properties(broker: Administrator, request: Request) -> Answer:
+    given = _text_for_text(request.json())
+    with _subscription_of(broker, request):
+        command = broker.machine.set_subscription_properties
+        broker.command(command, request.topic, request.text("subscription"), given)
+    return NO_CONTENT
+
+
+def _text_for_text(value: Any) -> dict[str, str]:
+    if value is None:
+        return {}
+    if not isinstance(value, dict) or not all(isinstance(each, str) for each in value.values()):
+        raise Refused(400, f"properties are text for text, not {value!r:.200}")
+    return value
 
 
 def skip_all(broker: Administrator, request: Request) -> Answer:
@@ -160,6 +186,8 @@ ROUTES: list[Route] = both_domains(
         ("GET", f"{TOPIC}/subscriptions", list_subscriptions),
         ("PUT", SUBSCRIPTION, create),
         ("DELETE", SUBSCRIPTION, delete),
+        ("GET", f"{SUBSCRIPTION}/properties", properties),
+        ("PUT", f"{SUBSCRIPTION}/properties", set_properties),
         ("POST", f"{SUBSCRIPTION}/skip_all", skip_all),
         ("POST", f"{SUBSCRIPTION}/skip/{{count}}", skip),
         ("POST", f"{SUBSCRIPTION}/expireMessages", expire_by_message),
