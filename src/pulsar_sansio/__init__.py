@@ -87,6 +87,8 @@ from .model.config import (
     RoutingMode,
     SubscriptionType,
     TableViewSpec,
+    TopicDomain,
+    TopicsPattern,
     seconds_to_ns,
 )
 from .model.errors import (
@@ -218,6 +220,8 @@ __all__ = [
     "TableViewReady",
     "TableViewSpec",
     "TableViewTooLarge",
+    "TopicDomain",
+    "TopicsPattern",
     "seconds_to_ns",
     # what people hold
     "EARLIEST",

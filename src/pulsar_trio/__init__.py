@@ -32,7 +32,9 @@ from pulsar_sansio import (
     PulsarError,
     RedeliveryBackoff,
     SubscriptionType,
+    TopicDomain,
     TopicMessageId,
+    TopicsPattern,
 )
 
 from .client import Client, ClientStatistics, open_client
@@ -74,7 +76,9 @@ __all__ = [
     # values
     "Message",
     "MessageId",
+    "TopicDomain",
     "TopicMessageId",
+    "TopicsPattern",
     "OutgoingMessage",
     "BatchingPolicy",
     "BatchReceivePolicy",

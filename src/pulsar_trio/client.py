@@ -12,7 +12,7 @@ from typing import Any, Literal, Unpack, overload
 
 import trio
 
-from pulsar_sansio import PulsarError, SubscriptionType
+from pulsar_sansio import PulsarError, SubscriptionType, TopicDomain
 
 from .background import background, closing
 from .consumer import (
@@ -30,6 +30,7 @@ from .options import (
     ProducerOptions,
     ReaderOptions,
     TableViewOptions,
+    Topics,
     checked_interval,
     client_config,
     consumer_spec,
@@ -37,6 +38,7 @@ from .options import (
     reader_spec,
     table_view_spec,
     waits_when_full,
+    word,
 )
 from .producer import Producer
 from .reader import Reader, ReadingConsumer, Start, start_options
@@ -108,7 +110,7 @@ class Client:
     @overload
     def subscribe(
         self,
-        topic: str | Sequence[str],
+        topic: Topics,
         subscription: str,
         kind: Literal["shared", SubscriptionType.SHARED] = "shared",
         **options: Unpack[ConsumerOptions],
@@ -116,7 +118,7 @@ class Client:
     @overload
     def subscribe(
         self,
-        topic: str | Sequence[str],
+        topic: Topics,
         subscription: str,
         kind: Literal["key_shared", SubscriptionType.KEY_SHARED],
         **options: Unpack[ConsumerOptions],
@@ -124,7 +126,7 @@ class Client:
     @overload
     def subscribe(
         self,
-        topic: str | Sequence[str],
+        topic: Topics,
         subscription: str,
         kind: Literal["exclusive", SubscriptionType.EXCLUSIVE],
         **options: Unpack[ConsumerOptions],
@@ -132,7 +134,7 @@ class Client:
     @overload
     def subscribe(
         self,
-        topic: str | Sequence[str],
+        topic: Topics,
         subscription: str,
         kind: Literal["failover", SubscriptionType.FAILOVER],
         **options: Unpack[ConsumerOptions],
@@ -140,20 +142,21 @@ class Client:
     @overload
     def subscribe(
         self,
-        topic: str | Sequence[str],
+        topic: Topics,
         subscription: str,
         kind: SubscriptionType | str,
         **options: Unpack[ConsumerOptions],
     ) -> AbstractAsyncContextManager[Consumer]: ...
     def subscribe(
         self,
-        topic: str | Sequence[str],
+        topic: Topics,
         subscription: str,
         kind: SubscriptionType | str = "shared",
         **options: Unpack[ConsumerOptions],
     ) -> AbstractAsyncContextManager[Any]:
-        """A consumer of a topic, partitioned or not, or of several, closed when the block ends; its options
-        are those of `ConsumerSpec`.
+        """A consumer of a topic, partitioned or not, of several, or of all that match a pattern, closed when
+        the block ends; its options are those of `ConsumerSpec`. See `TopicsPattern` for patterns; one
+        compiled by `re` is the same with defaults, matched by RE2.
 
         `kind` is "shared", "key_shared", "exclusive" or "failover". Entering waits until it is subscribed.
         Raises `InvalidConfiguration` for a wrong option or name, what the broker refuses it with, and
@@ -164,7 +167,7 @@ class Client:
     @asynccontextmanager
     async def _subscribe(
         self,
-        topic: str | Sequence[str],
+        topic: Topics,
         subscription: str,
         kind: SubscriptionType | str,
         options: ConsumerOptions,
@@ -214,6 +217,17 @@ class Client:
     async def partitions(self, topic: str) -> int:
         """The number of partitions of a topic; 0 where it is not partitioned or does not exist."""
         return int(await self._driver.request(self._driver.machine.partitions, topic))
+
+    async def topics(
+        self, namespace: str = "public/default", domain: TopicDomain | str = TopicDomain.PERSISTENT
+    ) -> list[str]:
+        """Full names of the topics of a namespace, sorted; partitioned topics by their own name. `domain`:
+        "persistent", "non_persistent" (those that somebody uses) or "all"."""
+        driver = self._driver
+        names: list[str] = await driver.request(
+            driver.machine.topics, namespace, word("domain", domain, TopicDomain)
+        )
+        return names
 
     async def aclose(self) -> None:
         """Close every producer and consumer gracefully, then the connections. `open_client` does it too.

@@ -4,10 +4,11 @@ The defaults stand in the specs of the core and nowhere else. Words are accepted
 `kind="shared"`; a wrong word is refused with the list of right ones.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from enum import Enum
 from math import inf
-from typing import Any, TypedDict, TypeVar
+from typing import Any, TypeAlias, TypedDict, TypeVar
 
 from pulsar_sansio import (
     BatchingPolicy,
@@ -34,7 +35,11 @@ from pulsar_sansio import (
     ServiceUrl,
     SubscriptionType,
     TableViewSpec,
+    TopicsPattern,
 )
+
+Topics: TypeAlias = str | Sequence[str] | re.Pattern[str] | TopicsPattern
+"""What a consumer may be of: a topic, several, or all those of a namespace that match."""
 
 EnumT = TypeVar("EnumT", bound=Enum)
 
@@ -192,12 +197,16 @@ def waits_when_full(options: Mapping[str, Any]) -> bool:
 
 
 def consumer_spec(
-    topic: str | Sequence[str], subscription: str, kind: SubscriptionType | str, options: Mapping[str, Any]
+    topic: Topics, subscription: str, kind: SubscriptionType | str, options: Mapping[str, Any]
 ) -> ConsumerSpec:
     given = _known("subscribe", ConsumerOptions, options)
     if "initial_position" in given:
         given["initial_position"] = word("initial_position", given["initial_position"], InitialPosition)
-    return ConsumerSpec(_topics(topic), subscription, word("kind", kind, SubscriptionType), **given)
+    if isinstance(topic, re.Pattern):
+        topic = TopicsPattern.of(topic)
+    elif not isinstance(topic, TopicsPattern):
+        topic = _topics(topic)
+    return ConsumerSpec(topic, subscription, word("kind", kind, SubscriptionType), **given)
 
 
 def reader_spec(

@@ -704,7 +704,7 @@ def states() -> dict[type, Any]:
         module.Opening: module.Opening(),
         module.Ready: module.Ready(),
         module.Failing: module.Failing(error),
-        module.Unsubscribing: module.Unsubscribing(),
+        module.Unsubscribing: module.Unsubscribing(7),
         module.Closing: module.Closing(True),
         module.Over: module.Over(),
     }

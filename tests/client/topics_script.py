@@ -4,19 +4,19 @@ The broker knows how many partitions each topic has, and opens, refuses or ignor
 says. What the client says once it is subscribed is kept by topic.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 from pulsar_sansio.client.outputs import Connect, Disconnect, Output
 from pulsar_sansio.client.topics_consumer import TopicsConsumer
 from pulsar_sansio.model.config import ConsumerSpec
-from pulsar_sansio.wire import MessageCommand, encode_command, proto
+from pulsar_sansio.wire import MessageCommand, encode_command, proto, topics_hash
 
 from .broker_script import entry_bytes
 from .script import (
     URL,
     Command,
     Script,
-    frame_connected,
     frame_error,
     frame_lookup,
     frame_partitions,
@@ -64,6 +64,15 @@ class TopicsScript:
         self.commands: list[tuple[str, str, Any]] = []
         """What else was said: command, topic, the command itself."""
         self.outputs: list[Output] = []
+        self.there: set[str] = set()
+        """Names of topics and partitions that a list names."""
+        self.filters = True
+        self.can_watch = True
+        self.list_error: int | None = None
+        self.watch_error: int | None = None
+        self.lists: list[Any] = []
+        self.watches: list[Any] = []
+        self.watches_closed: list[int] = []
         spec = {"subscription": "s", "acknowledgement_group_time": 0.0, **spec}
         self.handle = self.script.client.subscribe(self.script.now, ConsumerSpec(topic, **spec))
 
@@ -89,7 +98,9 @@ class TopicsScript:
         feed = self.script.feed
         match kind:
             case Command.CONNECT:
-                feed(link, frame_connected())
+                connected = proto.CommandConnected(server_version="test", protocol_version=21)
+                connected.feature_flags.supports_topic_watchers = self.can_watch
+                feed(link, encode_command(Command.CONNECTED, connected))
             case Command.PARTITIONED_METADATA:
                 name = command.topic.removeprefix(PREFIX)
                 self.questions.append(name)
@@ -122,10 +133,66 @@ class TopicsScript:
                     feed(link, frame_error(command.request_id, self.refuse_unsubscribe[name]))
                 else:
                     feed(link, frame_success(command.request_id))
+            case Command.GET_TOPICS_OF_NAMESPACE:
+                self.lists.append(command)
+                if self.list_error is not None:
+                    feed(link, frame_error(command.request_id, self.list_error))
+                else:
+                    feed(link, self.frame_list(command))
+            case Command.WATCH_TOPIC_LIST:
+                self.watches.append(command)
+                if self.watch_error is not None:
+                    feed(link, frame_error(command.request_id, self.watch_error))
+                else:
+                    feed(link, self.frame_watching(command))
+            case Command.WATCH_TOPIC_LIST_CLOSE:
+                self.watches_closed.append(command.watcher_id)
+                feed(link, frame_success(command.request_id))
             case Command.PING:
                 feed(link, encode_command(Command.PONG, proto.CommandPong()))
             case _:
                 self.commands.append((name_of(kind), self.topic_of[command.consumer_id], command))
+
+    def frame_list(self, command: Any) -> bytes:
+        """The answer to GET_TOPICS_OF_NAMESPACE."""
+        names = sorted(map(full, self.there))
+        if self.filters:
+            prefix = command.topics_pattern.split("://")[-1].removesuffix(".*")
+            names = [name for name in names if name.split("://")[1].startswith(prefix)]
+        known = topics_hash(names)
+        changed = command.topics_hash != known
+        response = proto.CommandGetTopicsOfNamespaceResponse(
+            request_id=command.request_id,
+            topics=names if changed else [],
+            filtered=self.filters,
+            topics_hash=known,
+            changed=changed,
+        )
+        return encode_command(Command.GET_TOPICS_OF_NAMESPACE_RESPONSE, response)
+
+    def frame_watching(self, command: Any) -> bytes:
+        """The answer to WATCH_TOPIC_LIST."""
+        prefix = command.topics_pattern.split("://")[-1].removesuffix(".*")
+        names = [name for name in sorted(map(full, self.there)) if name.startswith(f"persistent://{prefix}")]
+        known = topics_hash(names)
+        response = proto.CommandWatchTopicListSuccess(
+            request_id=command.request_id,
+            watcher_id=command.watcher_id,
+            topic=names if command.topics_hash != known else [],
+            topics_hash=known,
+        )
+        return encode_command(Command.WATCH_TOPIC_LIST_SUCCESS, response)
+
+    def update(self, added: Sequence[str] = (), deleted: Sequence[str] = ()) -> None:
+        """WATCH_TOPIC_UPDATE."""
+        self.there = (self.there | set(added)) - set(deleted)
+        command = proto.CommandWatchTopicUpdate(
+            watcher_id=self.watches[-1].watcher_id,
+            new_topics=map(full, added),
+            deleted_topics=map(full, deleted),
+            topics_hash="00000000",
+        )
+        self.say(Command.WATCH_TOPIC_UPDATE, command)
 
     @property
     def link(self) -> int:

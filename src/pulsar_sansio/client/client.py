@@ -17,10 +17,10 @@ The contract, for whoever drives it:
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from operator import setitem
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..core.context import Context
-from ..model.config import ClientConfig, ConsumerSpec, OutgoingMessage, ProducerSpec
+from ..model.config import ClientConfig, ConsumerSpec, OutgoingMessage, ProducerSpec, TopicDomain
 from ..model.errors import (
     ClosedError,
     ConnectionLost,
@@ -34,19 +34,20 @@ from ..model.topic_name import TopicName
 from .counters import ArrivalCounters
 from .ends import Ends
 from .letters import with_retry_topic
-from .lookup import Lookup
-from .outputs import ConsumerInterceptorFailed, InterceptorFailed, Output, RequestDone
+from .lookup import Lookup, Query
+from .outputs import ConsumerInterceptorFailed, InterceptorFailed, Output, RequestDone, RequestFailed
 from .partition import PartitionStatistics
 from .partitions import PartitionedProducer
-from .partitions_request import PartitionsRequest
 from .pool import Pool
 from .position_commands import PositionCommands
 from .producer import Producer
+from .repeated_query import RepeatedQuery
 from .requests import Requests
 from .services import ClientContext, Services
 from .statistics import ConsumerStatistics, ProducerStatistics
 from .table_commands import TableCommands
 from .table_view import TableView
+from .topic_list import TopicList, named_topics
 from .topics_opening import AnyConsumer, open_consumer
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ class Client(PositionCommands, TableCommands):
         self._consumers: dict[int, AnyConsumer] = {}
         self._views: dict[int, TableView] = {}
         """By the handles of the consumers that they read with."""
-        self._partition_queries: dict[int, PartitionsRequest] = {}
+        self._queries: dict[int, RepeatedQuery] = {}
         self._close_requests: dict[int, list[int]] = {}
         """Requests that wait for a producer or consumer to be closed."""
         self._ends = Ends()
@@ -462,15 +463,39 @@ class Client(PositionCommands, TableCommands):
         self._check_open()
         name = TopicName.parse(topic)
         self._context.now = now
+        lookup = self._services.lookup
+        return self._query(f"the partitions of {name}", partial(lookup.partitions, name))
+
+    def topics(self, now: int, namespace: str, domain: TopicDomain = TopicDomain.PERSISTENT) -> int:
+        """Which topics a namespace (`tenant/namespace`) has: the `result` of `RequestDone` is a list of full
+        names, sorted; partitioned topics by their own name, non-persistent ones only while somebody uses
+        them. Raises `InvalidTopicName`, `ClosedError`."""
+        self._check_open()
+        TopicName.parse(f"persistent://{namespace}/topic")
+        self._context.now = now
+        listed = TopicList(namespace, domain)
+        return self._query(str(listed), partial(self._services.lookup.topics, listed), named_topics)
+
+    def _query(
+        self,
+        what: str,
+        ask: Callable[[Callable[..., None], Callable[[PulsarError], None]], Query],
+        result: Callable[[Any], Any] = lambda result: result,
+    ) -> int:
         request = self._context.new_id()
-        query = self._partition_queries[request] = PartitionsRequest(
-            self._context, self._services, request, name, self._partitions_answered
-        )
+
+        def done(answer: Any) -> None:
+            del self._queries[request]
+            self._context.emit(RequestDone(request, result(answer)))
+
+        def failed(error: PulsarError) -> None:
+            del self._queries[request]
+            self._context.emit(RequestFailed(request, error))
+
+        query = RepeatedQuery(self._context, self._services, what, ask, done, failed)
+        self._queries[request] = query
         query.ask()
         return request
-
-    def _partitions_answered(self, request: int) -> None:
-        self._partition_queries.pop(request, None)
 
     def update_service_url(self, now: int, url: str) -> None:
         """From now on find brokers by this URL: every connection is ended, and producers and consumers come
@@ -514,7 +539,7 @@ class Client(PositionCommands, TableCommands):
         if machine is not None:
             machine.close()
             return
-        query = self._partition_queries.pop(identifier, None)
+        query = self._queries.pop(identifier, None)
         if query is not None:
             query.cancel()
         for requests in [*self._close_requests.values(), self._closing or []]:
@@ -538,7 +563,7 @@ class Client(PositionCommands, TableCommands):
             return request
         self._closing = [request]
         error = ClosedError("the client is closed")
-        for query in list(self._partition_queries.values()):
+        for query in list(self._queries.values()):
             query.fail(error)
         for machine in [*self._producers.values(), *self._consumers.values()]:
             machine.close()

@@ -41,6 +41,7 @@ from .services import Services
 if TYPE_CHECKING:
     from .attachable import Attachable
     from .lookup import LookupQueue
+    from .pattern_watch import PatternWatch
     from .requests import Pending
 
 PROTOCOL_VERSION = 21
@@ -134,6 +135,8 @@ COMMANDS: dict[tuple[type, int], str] = {
     (Ready, Command.GET_LAST_MESSAGE_ID_RESPONSE): "_on_reply",
     (Ready, Command.CONSUMER_STATS_RESPONSE): "_on_reply",
     (Ready, Command.GET_TOPICS_OF_NAMESPACE_RESPONSE): "_on_reply",
+    (Ready, Command.WATCH_TOPIC_LIST_SUCCESS): "_on_reply",
+    (Ready, Command.WATCH_TOPIC_UPDATE): "_on_watch_topic_update",
     (Ready, Command.GET_SCHEMA_RESPONSE): "_on_reply",
     (Ready, Command.GET_OR_CREATE_SCHEMA_RESPONSE): "_on_reply",
 }
@@ -162,6 +165,8 @@ class Connection:
         self.max_message_size = services.config.max_message_size
         self.producers: dict[int, Any] = {}
         self.consumers: dict[int, Any] = {}
+        self.watchers: dict[int, PatternWatch] = {}
+        self.supports_topic_watchers = False
         self.pending: dict[int, Pending] = {}
         self.lookups: LookupQueue = services.lookup.new_queue()
         self.unwritten: list[bytes] = []
@@ -243,6 +248,8 @@ class Connection:
         services.requests.fail_all(self, lost)
         for owner in [*self.producers.values(), *self.consumers.values()]:
             owner.attachment.lost(self, lost)
+        for watcher in list(self.watchers.values()):
+            watcher.lost()
 
     # --- what the world says ---
 
@@ -340,6 +347,7 @@ class Connection:
             believed = self._services.config.max_announced_message_size
             self.max_message_size = min(command.max_message_size, believed)
             self._frame_limit = max_frame_size(self.max_message_size)
+        self.supports_topic_watchers = command.feature_flags.supports_topic_watchers
         self._handlers = self._handlers_of(Ready)
         self._timer.clear()
         self._timer = self._context.deadlines.slot(self._keepalive)
@@ -378,7 +386,7 @@ class Connection:
     def _is_idle_for_too_long(self) -> bool:
         """Looked at once per keepalive interval, so it takes up to that much longer."""
         now = self._context.now
-        if self.used or self.producers or self.consumers or self.pending:
+        if self.used or self.producers or self.consumers or self.watchers or self.pending:
             self.used = False
             self._idle_since = now
             return False
@@ -433,6 +441,11 @@ class Connection:
         consumer = self.consumers.get(command.consumer_id)
         if consumer is not None:
             consumer.on_end_of_topic()
+
+    def _on_watch_topic_update(self, command: Any) -> None:
+        watcher = self.watchers.get(command.watcher_id)
+        if watcher is not None:  # else it was closed meanwhile
+            watcher.on_update(command)
 
     def _on_topic_migrated(self, command: Any) -> None:
         """The close that comes next makes the owner look for its topic where it is now."""

@@ -27,6 +27,7 @@ from ..wire import encode_command, proto
 from .connection import Connection
 from .destinations import check_destination, named_broker
 from .services import Services
+from .topic_list import TopicList, TopicListing, listing
 
 Command = proto.BaseCommand
 LookupResponse = proto.CommandLookupTopicResponse
@@ -101,7 +102,7 @@ class _Question:
     deadline: Slot
     """When it fails: one limit for all connections, turns, requests and redirects that it takes."""
 
-    def __init__(self, among: "_Questions", topic: TopicName, at: Address | None) -> None:
+    def __init__(self, among: "_Questions", topic: TopicName | TopicList, at: Address | None) -> None:
         self.among = among
         """Where those who ask the same find it, until it is over."""
         self.topic = topic
@@ -126,7 +127,7 @@ class _Question:
                 query.on_failed(error)
 
 
-_Questions: TypeAlias = dict[tuple[TopicName, Address | None], _Question]
+_Questions: TypeAlias = dict[tuple[TopicName | TopicList, Address | None], _Question]
 
 
 class Lookup:
@@ -136,6 +137,7 @@ class Lookup:
         self._services = services
         self._finding: _Questions = {}
         self._counting: _Questions = {}
+        self._listing: _Questions = {}
         self.set_service_url(service_url)
 
     # --- service URL ---
@@ -213,6 +215,33 @@ class Lookup:
             self._count(question)
         return query
 
+    def topics(
+        self,
+        wanted: TopicList,
+        on_known: Callable[[TopicListing], None],
+        on_failed: Callable[[PulsarError], None],
+    ) -> Query:
+        """The topics of a namespace, from any broker. Equal questions share one GET_TOPICS_OF_NAMESPACE."""
+        query = Query(on_known, on_failed)
+        question = self._join(self._listing, wanted, query)
+        if question is not None:
+            asked = question
+
+            def known(_connection: Connection, answer: proto.CommandGetTopicsOfNamespaceResponse) -> None:
+                self._end(asked)
+                asked.answer(listing(answer))
+
+            self._ask(
+                asked,
+                self.service_address,
+                lambda request_id: encode_command(
+                    Command.GET_TOPICS_OF_NAMESPACE, wanted.command(request_id)
+                ),
+                known,
+                Command.GET_TOPICS_OF_NAMESPACE_RESPONSE,
+            )
+        return query
+
     def _count(self, question: _Question) -> None:
         def encode(request_id: int) -> bytes:
             command = proto.CommandPartitionedTopicMetadata(
@@ -239,7 +268,7 @@ class Lookup:
             question.answer(partitions)
 
     def _join(
-        self, among: _Questions, topic: TopicName, query: Query, at: Address | None = None
+        self, among: _Questions, topic: TopicName | TopicList, query: Query, at: Address | None = None
     ) -> _Question | None:
         """Wait for the answer to a question; gives it where it has to be asked, nobody having done so."""
         question = among.get((topic, at))

@@ -31,6 +31,7 @@ REPLIES: dict[type, int] = {
     proto.CommandGetLastMessageIdResponse: Command.GET_LAST_MESSAGE_ID_RESPONSE,
     proto.CommandConsumerStatsResponse: Command.CONSUMER_STATS_RESPONSE,
     proto.CommandGetTopicsOfNamespaceResponse: Command.GET_TOPICS_OF_NAMESPACE_RESPONSE,
+    proto.CommandWatchTopicListSuccess: Command.WATCH_TOPIC_LIST_SUCCESS,
     proto.CommandGetSchemaResponse: Command.GET_SCHEMA_RESPONSE,
     proto.CommandGetOrCreateSchemaResponse: Command.GET_OR_CREATE_SCHEMA_RESPONSE,
 }

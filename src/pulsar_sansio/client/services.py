@@ -58,6 +58,7 @@ class Services:
         "memory",
         "next_consumer_id",
         "next_producer_id",
+        "next_watcher_id",
         "pool",
         "received_memory",
         "requests",
@@ -85,6 +86,7 @@ class Services:
         self.next_producer_id = count().__next__
         """Ids on the wire: one counter for producers, one for consumers, from 0 (rule CLIENT-04)."""
         self.next_consumer_id = count().__next__
+        self.next_watcher_id = count().__next__
         self.wall_offset: int | None = None
         """Milliseconds since 1970 at the moment 0; None where nobody has said."""
 

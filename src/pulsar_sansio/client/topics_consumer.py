@@ -22,7 +22,7 @@ from functools import partial
 from typing import Any
 
 from ..core.transitions import Transitions
-from ..model.config import ConsumerSpec, seconds_to_ns
+from ..model.config import ConsumerSpec, TopicsPattern, seconds_to_ns
 from ..model.config.topics import names_of
 from ..model.errors import (
     ClosedError,
@@ -30,6 +30,7 @@ from ..model.errors import (
     InvalidConfiguration,
     LocalProtocolError,
     PulsarError,
+    TopicNotFound,
 )
 from ..model.message import Message
 from ..model.message_id import MessageId, TopicMessageId
@@ -53,6 +54,7 @@ from .outputs import (
     TopicJoined,
     TopicLeft,
 )
+from .pattern_topics import PatternTopics
 from .seeking import SeekTarget
 from .services import ClientContext, Services
 from .statistics import ConsumerStatistics
@@ -82,7 +84,9 @@ class Failing:
 
 @dataclass(slots=True)
 class Unsubscribing:
-    """All have been asked to; none has refused yet."""
+    """All have been asked to; none has refused yet. `request`: None when nobody waits for it any more."""
+
+    request: int | None
 
 
 @dataclass(slots=True)
@@ -176,7 +180,12 @@ class TopicsConsumer:
         """Of those that have ended."""
         self._requests = GatheredRequests()
         self.topics = names_of(spec.topic)
-        """What was asked for."""
+        """What was asked for by name."""
+        self._pattern: PatternTopics | None = None
+        if isinstance(spec.topic, TopicsPattern):
+            self._pattern = PatternTopics(
+                context, services, spec.topic, self._topics_are, self._topics_not_known
+            )
         interval = spec.partitions_update_interval
         self._interval = 0 if interval is None else seconds_to_ns(interval)
         self._update = context.deadlines.slot(self._ask_for_partitions)
@@ -193,6 +202,8 @@ class TopicsConsumer:
         """Begin; once."""
         if self._interval:
             self._update.set(self._context.now + self._interval)
+        if self._pattern is not None:
+            self._pattern.start()
         known, self._known = self._known, None
         for name in self.topics:
             topic = self._topics[name] = GroupTopic(name)
@@ -337,7 +348,7 @@ class TopicsConsumer:
             why = "unsubscribe needs all topics to be connected, and some are not at the moment"
             self._context.emit(RequestFailed(request, ConnectionLost(why)))
             return
-        self._move(Input.UNSUBSCRIBE, Unsubscribing())
+        self._move(Input.UNSUBSCRIBE, Unsubscribing(request))
         members = list(self._members.values())
 
         def ask() -> None:
@@ -348,20 +359,25 @@ class TopicsConsumer:
 
     def _unsubscribed(self, outcome: RequestDone | RequestFailed) -> None:
         """All have answered."""
+        wanted = True
         if isinstance(self.state, Unsubscribing):
+            wanted = self.state.request is not None
             if isinstance(outcome, RequestDone):
                 self._stop()
                 self._over(None)
             else:
                 self._move(Input.REFUSED, Ready())
-        self._context.emit(outcome)
+        if wanted:
+            self._context.emit(outcome)
 
     def forget_request(self, request: int) -> None:
         """Nobody wants the outcome any more; it happens all the same."""
-        if not isinstance(self.state, Unsubscribing):
-            self._requests.forget(request)
+        if isinstance(self.state, Unsubscribing) and self.state.request == request:
+            self.state.request = None
+            return
         if self._collecting is not None:
             self._collecting.forget(request)
+        self._requests.forget(request)
         for member in self._alive:
             member.consumer.forget_request(request)
 
@@ -380,14 +396,45 @@ class TopicsConsumer:
             raise error
 
     def _describe(self) -> str:
+        if isinstance(self.spec.topic, TopicsPattern):
+            return str(self.spec.topic)
         names = list(map(str, self.topics[:3]))
         more = len(self.topics) - len(names)
         return ", ".join(names) + (f" and {more} more" if more else "")
 
     def _is_one(self, name: TopicName) -> bool:
+        if self._pattern is not None:
+            return self._pattern.is_one(name)
         return any(
             topic.has(name) for topic in (self._topics.get(name), self._topics.get(name.base)) if topic
         )
+
+    # --- a pattern's topics ---
+
+    def _topics_are(self, names: set[TopicName]) -> None:
+        """Those that are new join, those that are gone leave (PATTERN-04, PATTERN-05)."""
+        if not isinstance(self.state, Opening | Ready):
+            return
+        for name in sorted(names - self._topics.keys(), key=str):
+            self._topics[name] = GroupTopic(name)
+            self._find_partitions(self._topics[name])
+        for name in sorted(self._topics.keys() - names, key=str):
+            self._leave(self._topics[name])
+        if isinstance(self.state, Opening):
+            self._ready_if_all_are()
+
+    def _topics_not_known(self, error: PulsarError) -> None:
+        self._move(Input.MEMBER_FAILED, Failing(error))
+        self._close_all()
+
+    def _leave(self, topic: GroupTopic) -> None:
+        """Nothing is left of it; its subscription is not removed, as nobody asked for that."""
+        del self._topics[topic.name]
+        topic.stop_asking()
+        for member in list(topic.members):
+            if member.ready:
+                self._context.emit(TopicLeft(self.handle, member.name, None))
+            member.leave()
 
     # --- opening ---
 
@@ -434,10 +481,10 @@ class TopicsConsumer:
             self._context,
             self._services,
             self,
-            topic.name,
+            topic,
             replace(spec, topic=str(name)),
             wire_id,
-            create_topic=True,
+            create_topic=self._pattern is None,
         )
         if self._judge is not None:
             member.consumer.let_judge(self._judge)
@@ -449,7 +496,7 @@ class TopicsConsumer:
         return member
 
     def on_member_ready(self, member: Member) -> None:
-        topic = self._topics[member.base]
+        topic = member.topic
         topic.missing.discard(member)
         if topic.missing:
             return
@@ -476,6 +523,8 @@ class TopicsConsumer:
         if self.queue.available:
             self.queue.announced = True
             self._context.emit(Deliverable(self.handle))
+        if self._pattern is not None:
+            self._pattern.watch()
 
     # --- while it is open ---
 
@@ -501,7 +550,7 @@ class TopicsConsumer:
 
     def on_member_end_of_topic(self, member: Member) -> None:
         """The end of all is the end (CONS-42)."""
-        if all(each.end_of_topic for each in self._alive):
+        if self._pattern is None and all(each.end_of_topic for each in self._alive):
             self._context.emit(EndOfTopic(self.handle))
             if self._collecting is not None:
                 self._collecting.end_of_topic()
@@ -548,9 +597,14 @@ class TopicsConsumer:
 
     def on_member_ended(self, member: Member, error: PulsarError | None) -> None:
         """One is gone for good: what that means depends on where the whole is."""
-        topic = self._topics[member.base]
+        topic = member.topic
         self._forget(member)
         match self.state:
+            case Opening() | Ready() if member.leaving:
+                pass
+            case Opening() if self._pattern is not None and isinstance(error, TopicNotFound):
+                self._leave(topic)  # it was gone before it could be subscribed
+                self._ready_if_all_are()
             case Opening():
                 assert error is not None
                 self._move(Input.MEMBER_FAILED, Failing(error))
@@ -558,8 +612,10 @@ class TopicsConsumer:
             case Ready():
                 if member in topic.growth:
                     self._growth_failed(topic)
-                elif not member.leaving:
+                elif topic.opened:
                     self._lost(member, error)
+                else:  # it is tried again when the topics are listed again
+                    self._leave(topic)
             case Unsubscribing():
                 pass  # its answer follows
             case _:
@@ -568,7 +624,7 @@ class TopicsConsumer:
     def _forget(self, member: Member) -> None:
         self._alive.pop(member, None)
         self._former += member.consumer.statistics()
-        self._topics[member.base].members.pop(member, None)
+        member.topic.members.pop(member, None)
         if self._members.get(member.name) is member:
             del self._members[member.name]
         self.queue.remove(member.consumer.queue)
@@ -578,7 +634,9 @@ class TopicsConsumer:
                 self._context.emit(Attached(self.handle))
 
     def _lost(self, member: Member, error: PulsarError | None) -> None:
-        if self._alive:
+        if self._pattern is not None and not member.topic.members:
+            self._topics.pop(member.topic.name, None)
+        if self._alive or self._pattern is not None:
             self._context.emit(TopicLeft(self.handle, member.name, error))
             return
         self._stop()
@@ -594,6 +652,8 @@ class TopicsConsumer:
         """No message is handed out any more, and nothing new begins."""
         self.queue.close(f"the consumer on {self._describe()} is closed")
         self._update.clear()
+        if self._pattern is not None:
+            self._pattern.close()
         for topic in self._topics.values():
             topic.stop_asking()
 

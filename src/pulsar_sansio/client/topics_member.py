@@ -4,11 +4,10 @@ It listens to that `Consumer` in place of the application, passes on what concer
 and remembers what the group asks about it: was it ever subscribed, is it now, has its topic ended.
 """
 
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from ..model.config import ConsumerSpec
 from ..model.errors import PulsarError
-from ..model.topic_name import TopicName
 from .consumer import Consumer
 from .counters import ArrivalCounters
 from .outputs import (
@@ -27,6 +26,9 @@ from .outputs import (
 from .reader import machine_for
 from .services import ClientContext, Services
 
+if TYPE_CHECKING:
+    from .topics_topic import GroupTopic
+
 
 class Group(Protocol):
     """The consumer of several topics, as its members see it."""
@@ -44,19 +46,19 @@ class Group(Protocol):
 
 
 class Member:
-    """The `Listener` of one consumer in a group. `base`: the topic it was subscribed for, of which it may be
-    a partition."""
+    """The `Listener` of one consumer in a group. `topic`: what it was subscribed for, of which it may be a
+    partition."""
 
     __slots__ = (
         "_context",
         "_group",
-        "base",
         "consumer",
         "detached",
         "end_of_topic",
         "leaving",
         "name",
         "ready",
+        "topic",
     )
 
     def __init__(
@@ -64,7 +66,7 @@ class Member:
         context: ClientContext,
         services: Services,
         group: Group,
-        base: TopicName,
+        topic: "GroupTopic",
         spec: ConsumerSpec,
         wire_id: int | None,
         *,
@@ -73,7 +75,7 @@ class Member:
         """`spec` is that of this one consumer; `wire_id`: one that nobody has heard of yet."""
         self._context = context
         self._group = group
-        self.base = base
+        self.topic = topic
         if wire_id is None:
             wire_id = services.next_consumer_id()
         self.consumer: Consumer = machine_for(spec)(

@@ -12,6 +12,7 @@ from .client import ClientConfig
 from .consumer import ConsumerSpec, InitialPosition, SubscriptionType
 from .key_shared import KeySharedPolicy
 from .outgoing import NO_REPLICATION, OutgoingMessage
+from .pattern import TopicDomain, TopicsPattern
 from .producer import (
     BatchingPolicy,
     CompressionType,
@@ -49,5 +50,7 @@ __all__ = [
     "Start",
     "SubscriptionType",
     "TableViewSpec",
+    "TopicDomain",
+    "TopicsPattern",
     "seconds_to_ns",
 ]

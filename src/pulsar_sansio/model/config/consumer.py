@@ -7,12 +7,12 @@ from enum import Enum
 from ..errors import InvalidConfiguration
 from ..interceptors import ConsumerInterceptor
 from ..message_id import MessageId
-from ..topic_name import TopicName
 from .batch_receive import BatchReceivePolicy
 from .checks import duration, instance, integer, optional_text, text_mapping
 from .key_shared import KeySharedPolicy
+from .pattern import TopicsPattern
 from .redelivery import MAX_RECONSUMED, DeadLetterPolicy, RedeliveryBackoff
-from .topics import check_several_topics, names_of
+from .topics import check_topics, names_of
 
 
 class SubscriptionType(Enum):
@@ -40,8 +40,8 @@ class InitialPosition(Enum):
 class ConsumerSpec:
     """Options of one consumer.
 
-    `topic`: a topic by its name, or several in a tuple. A topic may be partitioned; the consumer is then one
-    of all its partitions.
+    `topic`: a topic by its name, several in a tuple, or a `TopicsPattern`. A topic may be partitioned; the
+    consumer is then one of all its partitions.
     `consumer_name`: None makes a random one that stays the same over reconnects (rule CONS-03).
     `receiver_queue_size`: messages granted to the broker at a time, 0 to 1 000 000. With 0 nothing is fetched
     in advance: a message is asked for when somebody wants one (FLOW-13); a batch comes as a whole even so.
@@ -100,7 +100,7 @@ class ConsumerSpec:
     acknowledged; 0 never.
     """
 
-    topic: str | tuple[str, ...]
+    topic: str | tuple[str, ...] | TopicsPattern
     subscription: str
     subscription_type: SubscriptionType = SubscriptionType.EXCLUSIVE
     consumer_name: str | None = None
@@ -139,10 +139,7 @@ class ConsumerSpec:
     partitions_update_interval: float | None = 60.0
 
     def __post_init__(self) -> None:
-        if isinstance(self.topic, tuple):
-            check_several_topics(self.topic, self.receiver_queue_size)
-        else:
-            TopicName.parse(self.topic)
+        check_topics(self.topic, self.receiver_queue_size)
         if not isinstance(self.subscription, str) or not self.subscription.strip():
             raise InvalidConfiguration(f"subscription: a name that is not blank, not {self.subscription!r}")
         instance("subscription_type", self.subscription_type, SubscriptionType, "a SubscriptionType")

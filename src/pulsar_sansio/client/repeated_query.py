@@ -1,48 +1,50 @@
-"""`PartitionsRequest`: the command `partitions`, from being asked to its one outcome.
+"""`RepeatedQuery`: a question to the lookup, from being asked to its one outcome.
 
-It asks the lookup again after failures that may pass, until the operation timeout, and emits `RequestDone` or
-`RequestFailed`. What a producer or consumer finds out about its own topic is the business of `attachment`.
+It asks again after failures that may pass, until the operation timeout, and tells `done` or `failed`. What a
+producer or consumer finds out about its own topic is the business of `attachment`.
 """
 
 from collections.abc import Callable
+from typing import Any
 
 from ..core.backoff import Backoff
 from ..model.errors import PulsarError, TimedOut
-from ..model.topic_name import TopicName
 from .lookup import Query
-from .outputs import RequestDone, RequestFailed
 from .services import ClientContext, Services
 
 
-class PartitionsRequest:
-    """One `partitions` command: asks again until the operation timeout (CONN-13)."""
+class RepeatedQuery:
+    """Asks until the operation timeout (CONN-13). `what`: the thing asked for, in words. `ask(on_done,
+    on_failed)` asks once."""
 
     __slots__ = (
+        "_ask",
         "_backoff",
         "_context",
         "_deadline",
-        "_ended",
+        "_done",
+        "_failed",
         "_last_failure",
         "_query",
-        "_request",
         "_retry",
         "_services",
-        "_topic",
+        "_what",
     )
 
     def __init__(
         self,
         context: ClientContext,
         services: Services,
-        request: int,
-        topic: TopicName,
-        ended: Callable[[int], None],
+        what: str,
+        ask: Callable[[Callable[..., None], Callable[[PulsarError], None]], Query],
+        done: Callable[[Any], None],
+        failed: Callable[[PulsarError], None],
     ) -> None:
         durations = services.durations
-        self._request = request
-        self._topic = topic
-        self._ended = ended
-        """`ended(request)`: it is answered, has failed or was cancelled."""
+        self._what = what
+        self._ask = ask
+        self._done = done
+        self._failed = failed
         self._services = services
         self._context = context
         self._backoff = Backoff(durations.initial_backoff, durations.max_backoff, context.rng)
@@ -54,7 +56,7 @@ class PartitionsRequest:
 
     def ask(self) -> None:
         """Begin, or begin again."""
-        self._query = self._services.lookup.partitions(self._topic, self._known, self._failed)
+        self._query = self._ask(self._known, self._not_known)
 
     def cancel(self) -> None:
         """Nobody wants to know any more."""
@@ -62,18 +64,17 @@ class PartitionsRequest:
             self._query.cancel()
         self._retry.clear()
         self._deadline.clear()
-        self._ended(self._request)
 
     def fail(self, error: PulsarError) -> None:
-        """Tell `error` as the outcome."""
+        """That is the outcome."""
         self.cancel()
-        self._context.emit(RequestFailed(self._request, error))
+        self._failed(error)
 
-    def _known(self, partitions: int) -> None:
+    def _known(self, result: Any) -> None:
         self.cancel()
-        self._context.emit(RequestDone(self._request, partitions))
+        self._done(result)
 
-    def _failed(self, error: PulsarError) -> None:
+    def _not_known(self, error: PulsarError) -> None:
         if error.retryable:
             self._last_failure = error
             now = self._context.now
@@ -85,6 +86,6 @@ class PartitionsRequest:
         seconds = self._services.config.operation_timeout
         last = self._last_failure
         why = f"; the last attempt: {last}" if last is not None else ""
-        error = TimedOut(f"the partitions of {self._topic} were not known within {seconds:g} s{why}")
+        error = TimedOut(f"{self._what} were not known within {seconds:g} s{why}")
         error.__cause__ = last
         self.fail(error)

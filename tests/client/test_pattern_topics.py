@@ -1,0 +1,405 @@
+"""A consumer of all topics that match: finding them, being told of them, what comes and goes (PATTERN-01 to
+PATTERN-10)."""
+
+from typing import Any
+
+import pytest
+
+from pulsar_sansio.client.outputs import (
+    Closed,
+    ConsumerFailed,
+    ConsumerReady,
+    Deliverable,
+    RequestDone,
+    RequestFailed,
+    TopicJoined,
+    TopicLeft,
+)
+from pulsar_sansio.client.pattern_watch import (
+    TRANSITIONS,
+    Asking,
+    Connecting,
+    Finding,
+    Idle,
+    Input,
+    Watching,
+)
+from pulsar_sansio.core.transitions import IllegalMove
+from pulsar_sansio.model.config import TopicDomain, TopicsPattern
+from pulsar_sansio.model.errors import InvalidTopicName, TimedOut, TopicNotFound
+from pulsar_sansio.wire import proto, topics_hash
+
+from .script import Command, Script
+from .topics_script import PREFIX, TopicsScript
+
+PATTERN = TopicsPattern("w-.*")
+
+
+def found(*there: str, pattern: TopicsPattern = PATTERN, **spec: Any) -> TopicsScript:
+    """A consumer that is ready."""
+    world = TopicsScript(pattern, spec.pop("partitions", None), **spec)
+    world.there = set(there)
+    world.answer()
+    assert ConsumerReady(world.handle, pattern.text) in world.outputs
+    world.outputs.clear()
+    return world
+
+
+def topics(world: TopicsScript) -> list[str]:
+    return [name.removeprefix(PREFIX) for name in world.machine.subscribed]
+
+
+# --- at first ----------------------------------------------------------------------------------------
+
+
+def test_what_is_there_is_subscribed_and_the_rest_is_watched() -> None:
+    """java-pattern: the list, the topics, which are not made anew, the pattern looked up like a topic, then
+    WATCH_TOPIC_LIST with the hash of what is known."""
+    world = found("w-a", "w-b", "other")
+    assert topics(world) == ["w-a", "w-b"]
+    (listed,) = world.lists
+    assert (listed.namespace, listed.mode) == ("public/default", proto.CommandGetTopicsOfNamespace.PERSISTENT)
+    assert listed.topics_pattern == "persistent://public/default/w-.*"
+    assert not listed.HasField("topics_hash")
+    assert not any(command.force_topic_creation for command in world.asked)
+    (watch,) = world.watches
+    assert (watch.watcher_id, watch.namespace) == (0, "public/default")
+    assert watch.topics_pattern == "persistent://public/default/w-.*"
+    assert watch.topics_hash == topics_hash([PREFIX + "w-a", PREFIX + "w-b"])
+
+
+def test_nothing_there_is_ready_at_once() -> None:
+    """MULTI-07, PATTERN-10."""
+    world = found()
+    assert topics(world) == []
+    world.update(["w-a"])
+    assert world.told() == [TopicJoined(world.handle, PREFIX + "w-a")]
+    world.deliver("w-a", b"1")
+    assert world.told() == [Deliverable(world.handle)]
+    assert world.receive().data == b"1"
+
+
+def test_partitions_are_folded_to_their_topic() -> None:
+    """PATTERN-08."""
+    world = found("w-p-partition-0", "w-p-partition-1", "w-a", partitions={"w-p": 2}, receiver_queue_size=10)
+    assert topics(world) == ["w-a", "w-p-partition-0", "w-p-partition-1"]
+    assert sorted(world.questions) == ["w-a", "w-p"]
+
+
+def test_a_broker_that_does_not_filter_is_filtered_here() -> None:
+    """And names of other namespaces, of other domains, of system topics and of no topic are left out."""
+    world = TopicsScript(PATTERN)
+    world.filters = False
+    world.there = {
+        "w-a",
+        "other",
+        "__w-system",
+        "persistent://other/ns/w-a",
+        "non-persistent://public/default/w-a",
+        "topic://public/default/w-a",
+    }
+    world.answer()
+    assert topics(world) == ["w-a"]
+
+
+@pytest.mark.parametrize(
+    ("domain", "mode", "expected"),
+    [
+        (TopicDomain.PERSISTENT, 0, ["w-a"]),
+        (TopicDomain.NON_PERSISTENT, 1, ["non-persistent://public/default/w-v"]),
+        (TopicDomain.ALL, 2, ["non-persistent://public/default/w-v", "w-a"]),
+    ],
+)
+def test_the_domain_is_asked_for(domain: TopicDomain, mode: int, expected: list[str]) -> None:
+    """PATTERN-09; non-persistent topics cannot be watched."""
+    world = found("w-a", "non-persistent://public/default/w-v", pattern=TopicsPattern("w-.*", domain))
+    assert topics(world) == expected
+    assert world.lists[0].mode == mode
+    assert len(world.watches) == (domain is not TopicDomain.NON_PERSISTENT)
+
+
+def test_a_topic_that_was_gone_before_it_was_subscribed_is_no_failure() -> None:
+    world = TopicsScript(PATTERN)
+    world.there = {"w-a", "w-b"}
+    world.refuse = {"w-a": proto.TopicNotFound}
+    world.answer()
+    assert topics(world) == ["w-b"]
+
+
+def test_a_topic_that_cannot_be_subscribed_fails_the_whole() -> None:
+    world = TopicsScript(PATTERN)
+    world.there = {"w-a", "w-b"}
+    world.refuse = {"w-a": proto.ConsumerBusy}
+    (failed,) = world.told()
+    assert isinstance(failed, ConsumerFailed)
+    assert world.watches == []
+
+
+def test_a_list_that_cannot_be_had_fails_the_whole() -> None:
+    """CLIENT-19."""
+    world = TopicsScript(PATTERN)
+    world.list_error = proto.AuthorizationError
+    (failed,) = world.told()
+    assert isinstance(failed, ConsumerFailed)
+    world = TopicsScript(PATTERN)
+    world.list_error = proto.ServiceNotReady
+    world.pass_time(31.0)
+    (failed,) = world.told()
+    assert isinstance(failed, ConsumerFailed)
+    assert isinstance(failed.error, TimedOut)
+    assert "the topics of public/default were not known within 30 s" in str(failed.error)
+    assert len(world.lists) > 3
+
+
+def test_more_topics_than_are_believed() -> None:
+    world = TopicsScript(PATTERN, script=Script(max_partitions=2))
+    world.there = {"w-a", "w-b", "w-c"}
+    (failed,) = world.told()
+    assert isinstance(failed, ConsumerFailed)
+    assert "matches 3 topics and partitions, allowed are 2" in str(failed.error)
+
+
+# --- being told --------------------------------------------------------------------------------------
+
+
+def test_topics_that_come_and_go_are_told_of() -> None:
+    """A vanished topic is left, not unsubscribed: its subscription is none of a list's business."""
+    world = found("w-a")
+    world.update(["w-b", "other", "w-p-partition-0"], ["w-a"])
+    assert topics(world) == ["w-b", "w-p"]
+    told = world.told()
+    assert TopicLeft(world.handle, PREFIX + "w-a", None) in told
+    assert TopicJoined(world.handle, PREFIX + "w-b") in told
+    assert world.closed == ["w-a"]
+    assert world.said() == []
+
+
+def test_a_message_of_a_topic_that_has_left_can_be_acknowledged_without_effect() -> None:
+    world = found("w-a")
+    world.deliver("w-a", b"1")
+    message = world.receive()
+    world.update((), ["w-a"])
+    world.acknowledge(message)
+    assert world.said() == []
+
+
+def test_a_topic_goes_only_with_its_last_partition() -> None:
+    world = found("w-p-partition-0", "w-p-partition-1", partitions={"w-p": 2})
+    world.update((), ["w-p-partition-0"])
+    assert topics(world) == ["w-p-partition-0", "w-p-partition-1"]
+    world.update((), ["w-p-partition-1"])
+    assert topics(world) == []
+
+
+def test_a_watch_that_is_lost_begins_anew_and_what_happened_meanwhile_is_not_missed() -> None:
+    """BUG-009: a topic that came while nobody was told."""
+    world = found("w-a")
+    world.script.lose(world.link)
+    world.there.add("w-b")
+    world.pass_time(5.0)
+    assert len(world.watches) == 2
+    assert world.watches[1].topics_hash == topics_hash([PREFIX + "w-a"])
+    assert topics(world) == ["w-a", "w-b"]
+
+
+def test_a_connection_that_only_a_watch_uses_is_not_idle() -> None:
+    """BUG-105."""
+    world = found(pattern=TopicsPattern("w-.*", discovery_interval=None))
+    link = world.link
+    world.pass_time(400.0)
+    assert world.link == link
+    assert len(world.watches) == 1
+
+
+@pytest.mark.parametrize("error", [proto.NotAllowedError, proto.InvalidTopicName])
+def test_a_watch_that_is_refused_is_not_asked_for_again(error: int) -> None:
+    world = TopicsScript(PATTERN)
+    world.watch_error = error
+    world.answer()
+    world.pass_time(200.0)
+    assert len(world.watches) == 1
+    assert len(world.lists) == 4
+
+
+def test_a_watch_that_failed_is_asked_for_again() -> None:
+    world = TopicsScript(PATTERN)
+    world.watch_error = proto.TooManyRequests
+    world.answer()
+    assert len(world.watches) == 1
+    world.watch_error = None
+    world.pass_time(5.0)
+    assert len(world.watches) == 2
+
+
+def test_a_broker_that_names_too_many_loses_the_connection() -> None:
+    world = TopicsScript(PATTERN, script=Script(max_partitions=2))
+    world.there = {"w-a"}
+    world.answer()
+    link = world.link
+    world.update([f"w-{number}" for number in range(5)])
+    world.there = {"w-a"}
+    world.pass_time(5.0)
+    assert world.link != link
+    assert topics(world) == ["w-a"]
+
+
+# --- asking again ------------------------------------------------------------------------------------
+
+
+def test_who_cannot_be_told_asks_again_and_again() -> None:
+    """PATTERN-03, PATTERN-04; the hash says that nothing has changed."""
+    world = TopicsScript(PATTERN)
+    world.can_watch = False
+    world.there = {"w-a"}
+    world.answer()
+    world.told()
+    world.pass_time(61.0)
+    assert world.lists[1].topics_hash == topics_hash([PREFIX + "w-a"])
+    assert world.told() == []
+    world.there = {"w-b"}
+    world.pass_time(60.0)
+    assert sorted(map(repr, world.told())) == sorted(
+        map(repr, [TopicLeft(world.handle, PREFIX + "w-a", None), TopicJoined(world.handle, PREFIX + "w-b")])
+    )
+    assert world.watches == []
+
+
+def test_a_failed_list_leaves_everything_as_it_is() -> None:
+    """PATTERN-06."""
+    world = found("w-a")
+    world.list_error = proto.MetadataError
+    world.pass_time(61.0)
+    assert topics(world) == ["w-a"]
+    world.list_error = None
+    world.there.add("w-b")
+    world.pass_time(60.0)
+    assert topics(world) == ["w-a", "w-b"]
+
+
+def test_a_topic_that_could_not_be_subscribed_is_tried_again_with_the_next_list() -> None:
+    """PATTERN-05, INV-C16: also when the list has not changed."""
+    world = found("w-a")
+    world.refuse = {"w-b": proto.ConsumerBusy}
+    world.update(["w-b"])
+    assert topics(world) == ["w-a"]
+    assert world.told() == []
+    world.refuse = {}
+    world.pass_time(121.0)
+    assert topics(world) == ["w-a", "w-b"]
+
+
+def test_a_list_from_before_a_change_is_asked_for_anew() -> None:
+    """What the broker told of meanwhile is newer."""
+    world = found("w-a")
+    answer = world.frame_list
+    held: list[Any] = []
+
+    def hold(command: Any) -> bytes:
+        held.append(command)
+        return b""
+
+    world.frame_list = hold  # type: ignore[method-assign]
+    world.pass_time(61.0)
+    (old,) = held
+    world.frame_list = answer  # type: ignore[method-assign]
+    world.there = {"w-c"}
+    stale = answer(old)
+    world.there = {"w-a"}
+    world.update(["w-b"])
+    world.feed(stale)
+    assert topics(world) == ["w-a", "w-b"]
+    assert "w-c" not in world.questions
+
+
+def test_a_topic_that_ended_comes_back_when_it_is_there_again() -> None:
+    """Deleted and made again, and nobody told of it."""
+    world = found("w-a", pattern=TopicsPattern("w-.*", discovery_interval=10.0))
+    world.refuse = {"w-a": proto.TopicNotFound}
+    world.close_by_broker("w-a")
+    world.pass_time(2.0)
+    left = world.told()[-1]
+    assert isinstance(left, TopicLeft)
+    assert isinstance(left.error, TopicNotFound)
+    world.refuse = {}
+    world.pass_time(10.0)
+    assert topics(world) == ["w-a"]
+
+
+# --- ends --------------------------------------------------------------------------------------------
+
+
+def test_closing_ends_the_watch_and_everything() -> None:
+    """java-pattern."""
+    world = found("w-a", "w-b")
+    request = world.script.client.close(world.script.now, world.handle)
+    assert world.told() == [Closed(world.handle, None), RequestDone(request, None)]
+    assert world.watches_closed == [0]
+    assert world.closed == ["w-a", "w-b"]
+    world.pass_time(200.0)
+    assert len(world.lists) == 1
+
+
+@pytest.mark.parametrize("answered", [Command.GET_TOPICS_OF_NAMESPACE, Command.WATCH_TOPIC_LIST])
+def test_closing_before_it_is_known(answered: int) -> None:
+    world = TopicsScript(PATTERN)
+    if answered == Command.GET_TOPICS_OF_NAMESPACE:
+        world.frame_list = lambda command: b""  # type: ignore[method-assign]
+    else:
+        world.frame_watching = lambda command: b""  # type: ignore[method-assign]
+    world.answer()
+    world.told()
+    request = world.script.client.close(world.script.now, world.handle)
+    assert world.told()[-1] == RequestDone(request, None)
+    world.pass_time(200.0)
+    assert world.script.client.next_deadline() is None  # not even the idle connection is left
+
+
+def test_unsubscribing_from_nothing_is_done() -> None:
+    world = found()
+    request = world.script.client.unsubscribe(world.script.now, world.handle)
+    assert world.told() == [Closed(world.handle, None), RequestDone(request, None)]
+    assert world.watches_closed == [0]
+
+
+# --- topics of a namespace ---------------------------------------------------------------------------
+
+
+def test_the_topics_of_a_namespace_can_be_asked_for() -> None:
+    world = found("w-a")
+    client, now = world.script.client, world.script.now
+    world.filters = False
+    world.there = {"b-partition-0", "b-partition-1", "a"}
+    request = client.topics(now, "public/default")
+    assert world.told() == [RequestDone(request, [PREFIX + "a", PREFIX + "b"])]
+    world.list_error = proto.AuthorizationError
+    request = client.topics(now, "public/default", TopicDomain.ALL)
+    (failed,) = world.told()
+    assert isinstance(failed, RequestFailed)
+    assert failed.request == request
+    abandoned = client.topics(now, "public/default")
+    client.abandon(now, abandoned)
+    assert world.told() == []
+    with pytest.raises(InvalidTopicName):
+        client.topics(now, "nowhere")
+
+
+# --- the table ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("event", Input, ids=lambda event: event.name)
+@pytest.mark.parametrize("kind", [Idle, Finding, Connecting, Asking, Watching])
+def test_what_is_not_in_the_table_is_refused(kind: type, event: Input) -> None:
+    connection: Any = None
+    states: dict[type, Any] = {
+        Idle: Idle(),
+        Finding: Finding(),
+        Connecting: Connecting(),
+        Asking: Asking(connection, 1),
+        Watching: Watching(connection),
+    }
+    following = TRANSITIONS.table.get((kind, event))
+    if following is None:
+        with pytest.raises(IllegalMove):
+            TRANSITIONS.check(states[kind], event, states[Idle])
+    else:
+        TRANSITIONS.check(states[kind], event, states[following])
