@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from pulsar_sansio.client.outputs import Attached, Connect, Detached, ProducerReady, Receipts, RequestDone
-from pulsar_sansio.model.config import ConsumerSpec, ProducerSpec
+from pulsar_sansio.model.config import ConsumerSpec, ProducerSpec, ReaderSpec
+from pulsar_sansio.model.message_id import MessageId
 from pulsar_sansio.wire import MessageCommand, encode_command, proto
 
 from .broker_script import entry_bytes
@@ -14,6 +15,7 @@ from .script import (
     Command,
     Script,
     frame_close_producer,
+    frame_connected,
     frame_producer_success,
     frame_receipt,
     frame_success,
@@ -202,3 +204,36 @@ def test_a_consumer_goes_too() -> None:
     close = script.sent(green, Command.CLOSE_CONSUMER)
     script.feed(green, frame_success(close.request_id))
     assert closing in [output.request for output in script.said() if isinstance(output, RequestDone)]
+
+
+def test_a_reader_begins_anew_there() -> None:
+    """The places of the cluster that it leaves mean nothing in the other one."""
+    script = Script()
+    handle = script.client.open_reader(script.now, ReaderSpec("demo", MessageId(7, 3)))
+    link = script.ready_link()
+    script.check_partitions(link)
+    script.find_topic(link)
+    asked = script.sent(link, Command.SUBSCRIBE)
+    assert asked.start_message_id.ledgerId == 7
+    script.feed(link, frame_success(asked.request_id))
+    script.sent(link, Command.FLOW)
+    message = MessageCommand(asked.consumer_id, 9, 5, payload=entry_bytes(b"old"))
+    script.feed(link, message.encode())
+    assert script.client.receive(script.now, handle) is not None
+    moved = frame_migrated(asked.consumer_id, Migrated.Consumer)
+    script.feed(link, moved, frame_close_consumer(asked.consumer_id))
+    script.advance(0.2)
+    script.said()
+    green = [connect.link for connect in script.history if isinstance(connect, Connect)][-1]
+    script.open(green)
+    script.sent(green, Command.CONNECT)
+    script.feed(green, frame_connected())
+    script.find_topic(green, GREEN)
+    again = script.sent(green, Command.SUBSCRIBE)
+    assert again.start_message_id.ledgerId == 2**64 - 1
+    script.feed(green, frame_success(again.request_id))
+    first = MessageCommand(asked.consumer_id, 7, 3, payload=entry_bytes(b"new"))
+    script.feed(green, first.encode())
+    received = script.client.receive(script.now, handle)
+    assert received is not None
+    assert received.data == b"new"

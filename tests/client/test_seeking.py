@@ -230,6 +230,22 @@ class TestDone:
         success(s, command.request_id)
         assert s.take() == []
 
+    def test_and_what_comes_before_it_has_subscribed_again(self) -> None:
+        """A real broker under load goes on sending for a while after its CLOSE_CONSUMER."""
+        s = started()
+        seek(s, EARLIEST)
+        command = sought(s)
+        s.close_by_broker()
+        s.message(8)
+        success(s, command.request_id)
+        s.pass_time(SECOND)
+        s.message(9)
+        s.accept()
+        assert s.take() == []
+        s.expect("FLOW")
+        s.message(0, b"0")
+        assert data(s.take()) == [b"0"]
+
     def test_waiting_messages_are_taken_back_from_who_iterates(self) -> None:
         s = started()
         for entry in range(5):

@@ -209,6 +209,8 @@ class Consumer:
         self._end_of_topic = False
         self._in_place = False
         """Attached, and where it is to be."""
+        self._was_on: Connection | None = None
+        """The connection that it was attached to last."""
         self._cluster: Address | None = None
         """Of the connection before: what is acknowledged there means nothing in another one."""
         self.receive: Callable[[], Message | None] = self._queue.receive
@@ -228,7 +230,7 @@ class Consumer:
     def on_message(self, connection: Connection, command: MessageCommand) -> None:
         """A MESSAGE frame. Raises `RemoteProtocolError` where the link has to die for it."""
         if connection is not self._connection:
-            self._on_early_message()
+            self._on_early_message(connection)
             return
         queue = self._queue
         self._arrival.receive(command, self._redelivery.epoch, connection.max_message_size)
@@ -458,6 +460,8 @@ class Consumer:
             command.replicate_subscription_state = True
         if spec.key_shared is not None:
             command.keySharedMeta.CopyFrom(_key_shared_meta(spec.key_shared))
+        if self.attachment.cluster != self._cluster:
+            self._positions.leave_cluster()
         self._positions.prepare(command)
         self._queue.clear()
         return encode_command(_Command.SUBSCRIBE, command)
@@ -467,7 +471,7 @@ class Consumer:
 
     def on_opened(self, connection: Connection, _reply: Any) -> None:
         """Subscribed: first the acknowledgements that wait, then permits for a full queue (FLOW-02)."""
-        self._connection = connection
+        self._connection = self._was_on = connection
         if self.attachment.cluster != self._cluster:
             self._cluster = self.attachment.cluster
             self._acknowledger.moved()
@@ -573,10 +577,12 @@ class Consumer:
     def _cannot_decrypt(self, message_id: MessageId, keys: Sequence[str]) -> None:
         self._emit(Undecryptable(self.handle, message_id, keys))
 
-    def _on_early_message(self) -> None:
-        """A message while not subscribed. While closing, nobody wants it; otherwise the broker had no permit
-        to send it, and it would be lost for this subscription: only a new connection brings it again."""
-        if not self._verdicts.closed:
+    def _on_early_message(self, connection: Connection) -> None:
+        """A message while not subscribed. While closing, nobody wants it. On the connection that it was
+        subscribed on before, it may have been under way when the broker closed the consumer (a real one does
+        so, under load); it comes again. Otherwise the broker had no permit to send it, and it would be lost
+        for this subscription: only a new connection brings it again."""
+        if not self._verdicts.closed and connection is not self._was_on:
             raise RemoteProtocolError(
                 f"the broker sent messages of {self._source.topic} before it was asked to"
             )

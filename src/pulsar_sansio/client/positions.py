@@ -187,6 +187,15 @@ class Positions:
             since = 0 if self._first_attached is None else now - self._first_attached
             command.start_message_rollback_duration_sec = -(-(self._rollback + since) // 1_000_000_000)
 
+    def leave_cluster(self) -> None:
+        """The topic goes on in another cluster, from its beginning there: places of this one mean nothing."""
+        self._arrival.forget()
+        self._queue.forget()
+        self._known()
+        self._known_last = EARLIEST[:2]
+        if not self._durable:
+            self._arrival.start_at(EARLIEST, True)
+
     def attach(self, connection: Connection) -> None:
         """Subscribed. `go_on` follows, now or when what is to be sought is found."""
         self._connection = connection
