@@ -186,7 +186,8 @@ class BrokerWatch:
         if self._later:
             later, self._later = self._later, []
             for handler, wire, end, command in later:
-                handler(wire, end, command)
+                if self.ends.get(wire.number) is end:  # else it was not read, behind what ended the wire
+                    handler(wire, end, command)
 
     def wire_closing(self, wire: Wire) -> None:
         """The broker is about to close the wire: everybody on it is as good as gone."""
