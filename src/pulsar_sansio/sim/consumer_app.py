@@ -20,18 +20,21 @@ from ..client.outputs import (
     RequestDone,
     RequestFailed,
 )
-from ..model.config import ConsumerSpec, InitialPosition
+from ..model.config import ConsumerSpec, InitialPosition, RedeliveryBackoff
 from ..model.errors import ClosedError
 from ..model.message import Message
 from .clock import SECOND
 from .hosts import HURRY, REOPEN_DELAY, Host
-from .profile import ConsumerPlan
+from .profile import GROWN, ConsumerPlan
 from .records import ConsumerRecord, Place
 from .violations import ViolationError
 
 if TYPE_CHECKING:
     from .world import World
 
+
+GROWING = RedeliveryBackoff(0.1, GROWN, 3.0)
+"""How long a message waits to be delivered again where that grows with every time."""
 
 MOST_REFUSALS = 30
 """Of one application. Who refuses a third of all messages for ever sees large batches again and again, which
@@ -97,6 +100,10 @@ class ConsumerApp:
             priority_level=plan.priority,
             max_pending_chunked_messages=1000,
             incomplete_chunked_message_timeout=world.profile.chunk_patience,
+            acknowledgement_timeout=plan.timeout,
+            acknowledgement_timeout_tick=plan.tick,
+            acknowledgement_timeout_backoff=GROWING if plan.growing and plan.timeout else None,
+            negative_acknowledgement_backoff=GROWING if plan.growing else None,
         )
         self.record = world.model.consumers[name] = ConsumerRecord(name, subscription, spec)
         self.state = "opening"
@@ -175,19 +182,22 @@ class ConsumerApp:
         rash = self.world.rash
         wall_time = self.world.wall_time()
         places = [model.deliver(record, message, wall_time) for message in messages]
+        if plan.timeout:
+            self._note(places, messages)
         for place, message in zip(places, messages, strict=True):
             self.kept.pop(place, None)
             if rash and self._refusals_left and stream.chance(plan.nack_permille):
                 self._refusals_left -= 1
-                model.negative_acknowledge(record, place)
-                client.negative_acknowledge(
-                    now, self.handle, message if stream.chance(500) else message.message_id
-                )
+                by_message = stream.chance(500)
+                model.negative_acknowledge(record, place, message.redelivery_count if by_message else 0, now)
+                client.negative_acknowledge(now, self.handle, message if by_message else message.message_id)
                 self.host.node.pump()  # what is asked for because of it is seen before the next verdict
                 if stream.chance(200):
                     self.kept[place] = message  # to be acknowledged after all
             elif rash and stream.chance(plan.keep_permille):
                 self.kept[place] = message
+            elif rash and plan.forget_permille and self._refusals_left and stream.chance(plan.forget_permille):
+                self._refusals_left -= 1
             elif cumulative and stream.chance(plan.cumulative_permille):
                 self._acknowledge_cumulative(place, message)
             elif stream.chance(800):
@@ -196,6 +206,17 @@ class ConsumerApp:
             else:
                 self._acknowledge(place)
                 client.acknowledge(now, self.handle, message.message_id)
+
+    def _note(self, places: list[Place], messages: list[Message]) -> None:
+        """From now on there is a time within which these have to be judged."""
+        record = self.record
+        assert record is not None
+        topic = record.subscription.topic
+        for place, message in zip(places, messages, strict=True):
+            position = place[:2]
+            size = len(topic.log[position].messages)
+            count, now = message.redelivery_count, self.world.clock.now
+            record.unjudged.handed_out(topic.chunks_of(position), size, place[2], count, now)
 
     def _acknowledge(self, place: Place) -> None:
         assert self.record is not None
@@ -259,8 +280,9 @@ class ConsumerApp:
         record = self.record
         assert record is not None
         node = self.host.node
-        for place in self.kept:
-            self.world.model.negative_acknowledge(record, place)
+        for place, message in self.kept.items():
+            now = self.world.clock.now
+            self.world.model.negative_acknowledge(record, place, message.redelivery_count, now)
         messages = list(self.kept.values())
         self.kept.clear()
         node.client.negative_acknowledge(self.world.clock.now, self.handle, messages)
@@ -346,8 +368,10 @@ class ConsumerApp:
             self.attached = False
             self._on_this_connection.clear()
             record.rewinds += 1
+            record.unjudged.clear()
         elif kind is Attached:
             self.attached = True
+            record.unjudged.clear()
         elif kind is ActiveChanged:
             record.rewinds += 1
         elif isinstance(output, (RequestDone, RequestFailed)):

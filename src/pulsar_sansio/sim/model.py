@@ -293,6 +293,8 @@ class ReferenceModel:
 
     def acknowledge(self, consumer: ConsumerRecord, place: Place) -> None:
         self._no_longer_refused(consumer, place[:2])
+        if consumer.spec.acknowledgement_timeout:
+            consumer.unjudged.acknowledged(consumer.subscription.topic.chunks_of(place[:2]), place[2])
         acknowledged = consumer.subscription.acknowledged
         if place not in acknowledged:
             acknowledged.add(place)
@@ -315,6 +317,9 @@ class ReferenceModel:
             if position < place[:2] or consumer.subscription.topic.log[position].chunk is not None:
                 del consumer.refused[position]
         self._no_longer_refused(consumer, place[:2])
+        consumer.unjudged.acknowledged_through(place[:2])
+        for index in range(place[2] + 1):
+            consumer.unjudged.acknowledged([place[:2]], index)
 
     @staticmethod
     def _no_longer_refused(consumer: ConsumerRecord, position: Position) -> None:
@@ -325,8 +330,11 @@ class ReferenceModel:
             for each in topic.chunks_of(position):
                 refused.pop(each, None)
 
-    def negative_acknowledge(self, consumer: ConsumerRecord, place: Place) -> None:
-        for position in consumer.subscription.topic.chunks_of(place[:2]):
+    def negative_acknowledge(self, consumer: ConsumerRecord, place: Place, count: int, now: int) -> None:
+        """`count`: how often the message was delivered before, as far as that is said."""
+        positions = consumer.subscription.topic.chunks_of(place[:2])
+        consumer.unjudged.refused(positions, count, now)
+        for position in positions:
             consumer.nacked.add(position)
             consumer.refused[position] = consumer.refused.get(position, 0) + 1
         consumer.rewinds += 1

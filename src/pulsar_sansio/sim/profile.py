@@ -16,11 +16,15 @@ from ..model.config import (
     SubscriptionType,
 )
 from .clock import MICROSECOND, MILLISECOND, SECOND
+from .consumer_draws import draw_timeouts
 from .faults import FAULTS, LATER_FAULTS
 from .streams import Stream, Streams
 
 MOST_FAULTS = 40
 """Of one seed, about: a long storm shows no more than a short one, and costs as much as many other seeds."""
+
+GROWN = 2.0
+"""Seconds by which a growing delay grows, at most."""
 
 CHUNK_PATIENCE = 100.0
 """Seconds. No producer stays away for that long and comes back to send the rest of a message."""
@@ -125,6 +129,19 @@ class ConsumerPlan:
     pause: int
     take: int
     priority: int
+    timeout: float = 0.0
+    """Seconds after which what was not judged comes again; 0 is never."""
+    tick: float = 1.0
+    """Seconds in which that is counted."""
+    growing: bool = False
+    """Both, this timeout and the delay of what is refused, grow with every delivery."""
+    forget_permille: int = 0
+    """How many messages are never judged, where there is a timeout."""
+
+    @property
+    def longest_timeout(self) -> float:
+        """Seconds until the last one that was forgotten comes again."""
+        return 0.0 if not self.timeout else self.timeout + 3 * self.tick + (GROWN if self.growing else 0.0)
 
 
 @dataclass(slots=True)
@@ -241,6 +258,7 @@ class Profile:
         slowest = 2 * self.keepalive + self.max_backoff + 2 * self.operation_timeout + 5.0
         slowest += max((plan.send_timeout for plan in self.producers), default=0.0)
         slowest += max((plan.nack_delay for plan in self.consumers), default=0.0)
+        slowest += max((plan.longest_timeout for plan in self.consumers), default=0.0)
         if any(plan.chunk_size for plan in self.producers):
             slowest += self.chunk_patience
         if self.partitioned:
@@ -339,6 +357,7 @@ def draw(streams: Streams, faults: bool = True, messages: int | None = None) -> 
     if profile.fault_gap:
         more = streams.stream("more faults")
         profile.faults = sorted(profile.faults + [kind for kind in LATER_FAULTS if more.chance(500)])
+    draw_timeouts(streams.stream("timeouts"), profile)
     return profile
 
 

@@ -13,6 +13,7 @@ from typing import NamedTuple, TypeAlias
 
 from ..model.config import ConsumerSpec, ProducerSpec, SubscriptionType
 from .partitioned import PartitionedTopic
+from .unjudged import Unjudged
 from .violations import ViolationError
 
 Position: TypeAlias = tuple[int, int]
@@ -450,3 +451,7 @@ class ConsumerRecord:
     """The broker answered the client's close; so it has everything that was acknowledged on that
     connection."""
     closed: bool = False
+    unjudged: Unjudged = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.unjudged = Unjudged(self.spec)

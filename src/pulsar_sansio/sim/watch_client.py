@@ -333,7 +333,8 @@ class ClientWatch:
         wrote_ack(consumer, command, wire.network.clock.now)
 
     def _wrote_redeliver(self, wire: Wire, end: ClientEnd, command: Any) -> None:
-        wrote_redeliver(self._consumer(wire, end, command.consumer_id, "REDELIVER"), command)
+        consumer = self._consumer(wire, end, command.consumer_id, "REDELIVER")
+        wrote_redeliver(consumer, command, wire.network.clock.now)
 
     def _wrote_close_producer(self, wire: Wire, end: ClientEnd, command: Any) -> None:
         self._request(wire, end, command.request_id, None)

@@ -131,20 +131,26 @@ def _check_chunk(
         subscription.acknowledged.add((*position, 0))
 
 
-def wrote_redeliver(consumer: ConsumerEnd, command: Any) -> None:
-    """Only what was asked for, and never an empty list by mistake (INV-C9)."""
+def wrote_redeliver(consumer: ConsumerEnd, command: Any, now: int) -> None:
+    """Only what was asked for or has not been judged in time, never too early, and never an empty list by
+    mistake (INV-C9)."""
     record = consumer.record
+    unjudged = record.unjudged
     if record.subscription.kind.cumulative:
         if record.requests_to_rewind:
             record.requests_to_rewind -= 1
-        elif record.refused:
+        elif record.refused and unjudged.any_refusal_is_due(now):
             record.refused.clear()
+        elif unjudged.any_due(now):
+            record.rewinds += 1
         else:
-            raise ViolationError("INV-C9", f"{record.name}: asks for redelivery by itself")
+            raise ViolationError("INV-C9", f"{record.name}: asks for redelivery by itself, or too early")
+        unjudged.clear()
         return
     if not command.message_ids:
         if not record.redeliver_all:
             raise ViolationError("INV-C9", f"{record.name}: asks for everything again by itself")
+        unjudged.clear()
         return
     asked = {(each.ledgerId, each.entryId) for each in command.message_ids}
     for position in asked:
@@ -156,10 +162,12 @@ def wrote_redeliver(consumer: ConsumerEnd, command: Any) -> None:
     for each in command.message_ids:
         position = (each.ledgerId, each.entryId)
         left = record.refused.get(position, 0)
-        if not left:
-            how = "once more than it was told" if position in record.nacked else "by itself"
-            raise ViolationError("INV-C9", f"{record.name}: asks for {position} {how}")
-        record.refused[position] = left - 1
+        if left and unjudged.refusal_is_due(position, now):
+            record.refused[position] = left - 1
+            unjudged.asked_for_refused(position)
+        elif not unjudged.is_due(position, now):
+            how = "too early" if left else "once more than it was told" if position in record.nacked else ""
+            raise ViolationError("INV-C9", f"{record.name}: asks for {position} {how or 'by itself'}")
         record.given_back.add(position)
 
 

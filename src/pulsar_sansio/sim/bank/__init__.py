@@ -4,7 +4,17 @@ Each is a named mutation that replaces a few methods of a machine while its cont
 seed notices means that a fault or a check is missing: that is a bug of the simulator.
 """
 
-from . import access, acknowledgements, brokers, chunks, connections, consumers, partitions, producers
+from . import (
+    access,
+    acknowledgements,
+    brokers,
+    chunks,
+    connections,
+    consumers,
+    partitions,
+    producers,
+    timeouts,
+)
 from .mutation import BANK, Mutation, Patches
 from .needs import suitable
 
@@ -21,4 +31,5 @@ __all__ = [
     "partitions",
     "producers",
     "suitable",
+    "timeouts",
 ]

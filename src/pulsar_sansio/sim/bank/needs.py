@@ -348,6 +348,29 @@ def terminated(profile: Profile) -> bool:
     return any(plan.topic in ended and plan.partitioned is None for plan in profile.producers)
 
 
+def timeouts(profile: Profile) -> bool:
+    """Consumers with an acknowledgement timeout."""
+    return any(plan.timeout for plan in profile.consumers)
+
+
+def timeouts_when_shared(profile: Profile) -> bool:
+    return any(plan.timeout for plan in _consumers(profile, SHARED))
+
+
+def timeouts_in_order(profile: Profile) -> bool:
+    return any(plan.timeout for plan in _consumers(profile, IN_ORDER))
+
+
+def forgets(profile: Profile) -> bool:
+    """Messages that nobody judges, and that come again by the timeout alone."""
+    return any(plan.forget_permille for plan in profile.consumers)
+
+
+def growing(profile: Profile) -> bool:
+    """Delays of redelivery that grow."""
+    return any(plan.growing for plan in profile.consumers)
+
+
 def small_queues(profile: Profile) -> bool:
     return any(plan.queue <= 20 for plan in profile.consumers)
 

@@ -1,0 +1,108 @@
+"""When a consumer may ask for messages again: because they were refused, or because nobody said anything.
+
+Owns, for one consumer, the moments from which it may ask: of each entry that was refused, when its delay is
+over, and of each that was handed out and not judged, when its time is (UNACK-01, NACK-02). It shares no code
+with the machine and knows nothing of ticks: late is allowed, early is not. It does not know what is asked for.
+"""
+
+from dataclasses import dataclass
+
+from ..model.config import ConsumerSpec, RedeliveryBackoff
+from .clock import SECOND
+
+Position = tuple[int, int]
+
+
+@dataclass(slots=True)
+class HandedOut:
+    """An entry of which an application has messages that it has not judged."""
+
+    due: int
+    """Nanoseconds: from when on it may be asked for."""
+    left: set[int]
+    """Messages that were not acknowledged since, by index in the batch."""
+
+
+class Unjudged:
+    """Of one consumer."""
+
+    __slots__ = ("_backoff", "_negative", "_open", "_refused", "_timeout")
+
+    def __init__(self, spec: ConsumerSpec) -> None:
+        self._timeout = round(spec.acknowledgement_timeout * SECOND)
+        self._backoff = spec.acknowledgement_timeout_backoff
+        negative = spec.negative_acknowledgement_backoff
+        delay = spec.negative_acknowledgement_delay
+        self._negative = negative or RedeliveryBackoff(delay, delay)
+        self._open: dict[Position, HandedOut] = {}
+        self._refused: dict[Position, int] = {}
+
+    def handed_out(self, positions: list[Position], size: int, index: int, count: int, now: int) -> None:
+        """The application has message `index` of `size` of that entry, or one in these chunks; it was
+        delivered `count` times before."""
+        if not self._timeout:
+            return
+        due = now + self._timeout + (0 if self._backoff is None else delay(self._backoff, count))
+        for position in positions:
+            known = self._open.get(position)
+            if known is None:
+                self._open[position] = HandedOut(due, set(range(size)))
+            else:
+                known.due = due
+                known.left.add(index)
+
+    def acknowledged(self, positions: list[Position], index: int) -> None:
+        """That message is; its entry is judged when nothing of it is left (UNACK-07)."""
+        for position in positions:
+            known = self._open.get(position)
+            if known is not None:
+                known.left.discard(index)
+                if not known.left:
+                    del self._open[position]
+
+    def acknowledged_through(self, last: Position) -> None:
+        """Everything before this entry is."""
+        for position in [each for each in self._open if each < last]:
+            del self._open[position]
+
+    def refused(self, positions: list[Position], count: int, now: int) -> None:
+        """An entry is; of two moments the earlier one counts."""
+        due = now + delay(self._negative, count)
+        for position in positions:
+            self._open.pop(position, None)
+            self._refused[position] = min(due, self._refused.get(position, due))
+
+    def refusal_is_due(self, position: Position, now: int) -> bool:
+        """Whether the delay of an entry that was refused is over."""
+        return now >= self._refused.get(position, now)
+
+    def asked_for_refused(self, position: Position) -> None:
+        self._refused.pop(position, None)
+
+    def is_due(self, position: Position, now: int) -> bool:
+        """Whether the time of an entry is over; then it may be asked for, once."""
+        known = self._open.get(position)
+        if known is None or now < known.due:
+            return False
+        del self._open[position]
+        return True
+
+    def any_due(self, now: int) -> bool:
+        """The same, of any; where it is, everything is asked for."""
+        found = any(each.due <= now for each in self._open.values())
+        if found:
+            self._open.clear()
+        return found
+
+    def any_refusal_is_due(self, now: int) -> bool:
+        return any(due <= now for due in self._refused.values())
+
+    def clear(self) -> None:
+        """Everything comes again by itself."""
+        self._open.clear()
+        self._refused.clear()
+
+
+def delay(backoff: RedeliveryBackoff, count: int) -> int:
+    """Nanoseconds that a message waits that was delivered `count` times before (BACK-03)."""
+    return round(min(backoff.max_delay, backoff.min_delay * backoff.multiplier ** min(count, 60)) * SECOND)
