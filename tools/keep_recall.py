@@ -3,13 +3,19 @@
     pulsar-trio simulate recall --json > build/recall.json
     python tools/keep_recall.py build/recall.json
 
-Refuses a run in which a bug was not caught, or was caught only by what followed from it.
+A run of some bugs (`recall --bug NAME`) replaces what is known of those and leaves the others. Refuses a run in
+which a bug was not caught, or was caught only by what followed from it, and one that leaves a bug of the bank
+without a line.
 """
 
 import json
+import re
 import sys
 from pathlib import Path
+from statistics import median
 from typing import Any
+
+from pulsar_sansio.sim.bank import BANK
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "bank.md"
@@ -19,23 +25,37 @@ BEGIN = "<!-- recall: begin -->\n"
 END = "<!-- recall: end -->\n"
 
 
-def table(result: dict[str, Any]) -> str:
-    """The table, one line for each bug, as Markdown."""
-    lines = [
-        f"{result['planted']} planted, of {result['historical']} entries and of our own; {result['caught']} "
-        f"caught. Seeds to the first that notices: median {result['median_seeds']:g}, at most "
-        f"{result['most_seeds']}.",
-        "",
-        "| bug | entry | noticed by (in so many seeds) | of seeds | first |",
-        "| --- | --- | --- | --- | --- |",
-    ]
+def lines_of(result: dict[str, Any]) -> dict[str, str]:
+    """Bug -> its line of the table, as Markdown."""
+    lines = {}
     for bug in result["bugs"]:
         rules = ", ".join(
             f"{rule}{'' if rule in bug['expected'] else '?'} ({times})"
             for rule, times in bug["rules"].items()
         )
-        lines.append(f"| {bug['name']} | {bug['origin']} | {rules} | {bug['tried']} | {bug['seeds']} |")
-    return "\n".join(lines) + "\n"
+        lines[bug["name"]] = f"| {bug['name']} | {bug['origin']} | {rules} | {bug['tried']} | {bug['seeds']} |"
+    return lines
+
+
+def lines_in(page: str) -> dict[str, str]:
+    """The same, as a page has them."""
+    content = page.partition(BEGIN)[2].partition(END)[0]
+    return {match[1]: match[0] for match in re.finditer(r"^\| ([a-z0-9-]+) \| .*\|$", content, re.MULTILINE)}
+
+
+def table(lines: dict[str, str]) -> str:
+    """The table, as Markdown. Raises `KeyError` for a bug without a line."""
+    seeds = [int(lines[name].split("|")[-2]) for name in BANK]
+    entries = {bug.origin for bug in BANK.values()} - {"own"}
+    head = [
+        f"{len(BANK)} planted, of {len(entries)} entries and of our own; {len(BANK)} "
+        f"caught. Seeds to the first that notices: median {median(seeds):g}, at most "
+        f"{max(seeds)}.",
+        "",
+        "| bug | entry | noticed by (in so many seeds) | of seeds | first |",
+        "| --- | --- | --- | --- | --- |",
+    ]
+    return "\n".join([*head, *(lines[name] for name in BANK)]) + "\n"
 
 
 def replaced(page: str, content: str) -> str:
@@ -57,8 +77,11 @@ def main() -> int:
     if wrong := [bug["name"] for bug in result["bugs"] if not (bug["caught"] and bug["right"])]:
         print(f"not caught, or not by an invariant that is right: {', '.join(wrong)}", file=sys.stderr)
         return 1
-    PAGE.write_text(replaced(PAGE.read_text(), table(result)))
-    KNOWN.write_text(json.dumps(known(result), indent=1, sort_keys=True) + "\n")
+    page = PAGE.read_text()
+    PAGE.write_text(replaced(page, table({**lines_in(page), **lines_of(result)})))
+    seeds = {**json.loads(KNOWN.read_text()), **known(result)}
+    kept = {name: seeds[name] for name in BANK}
+    KNOWN.write_text(json.dumps(kept, indent=1, sort_keys=True) + "\n")
     return 0
 
 

@@ -1,10 +1,11 @@
-"""What some consumers do beyond the plain ones: let time run out.
+"""What some consumers do beyond the plain ones: let time run out, move about.
 
 Each function draws one of them, perhaps, from a stream of its own, and leaves everything else as it was.
 """
 
 from typing import TYPE_CHECKING
 
+from .clock import MILLISECOND, SECOND
 from .streams import Stream
 
 if TYPE_CHECKING:
@@ -23,3 +24,31 @@ def draw_timeouts(draw: Stream, profile: "Profile") -> None:
             if plan.forget_permille == 0:
                 plan.keep_permille = max(plan.keep_permille, 100)
         plan.growing = draw.chance(400)
+
+
+def draw_roamers(draw: Stream, profile: "Profile") -> None:
+    """One or two who read a topic, and seek: one that stays where it is, without chunks."""
+    from .profile import RoamerPlan
+
+    if not draw.chance(150):
+        return
+    gone = {plan.topic for plan in profile.ends if plan.deleted} | {plan.topic for plan in profile.migrations}
+    gone |= {plan.topic for plan in profile.producers if plan.chunk_size}
+    used = {plan.topic for plan in profile.producers if plan.partitioned is None} - gone
+    for _ in range(draw.between(1, 2) if used else 0):
+        profile.roamers.append(
+            RoamerPlan(
+                client=draw.below(profile.clients),
+                topic=draw.choice(sorted(used)),
+                durable=draw.chance(500),
+                times="wall_clock_set" not in profile.faults and draw.chance(500),
+                queue=draw.choice([1, 2, 10, 100, 1000]),
+                take=draw.choice([1, 3, 10, 100]),
+                pause=draw.spread(MILLISECOND, SECOND),
+                seek_permille=draw.choice([50, 200, 500]),
+                ask_permille=draw.choice([0, 200, 500]),
+                acknowledge_permille=draw.choice([0, 300]),
+                close_permille=draw.choice([0, 0, 20]),
+                group_time=draw.choice([0.0, 0.1, 1.0]),
+            )
+        )

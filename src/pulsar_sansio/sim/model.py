@@ -267,14 +267,7 @@ class ReferenceModel:
             if early > 0 and not subscription.kind.cumulative:
                 raise ViolationError("DELAY-01", f"{consumer.name}: {sent} is delivered {early} ms early")
         if subscription.kind.cumulative:
-            if place <= consumer.floor:
-                if not consumer.rewinds:
-                    raise ViolationError(
-                        "INV-C3", f"{consumer.name}: {place} after {consumer.floor} without a cause"
-                    )
-                consumer.rewinds -= 1
-            consumer.floor = place
-            subscription.check_no_gap(place[:2])
+            subscription.check_order(consumer, place)
         delivered = subscription.delivered
         delivered[place] = delivered.get(place, 0) + 1
         self.delivered += 1

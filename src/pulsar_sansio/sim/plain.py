@@ -59,7 +59,7 @@ _CONSUMER: dict[str, Any] = {
     "pause": MILLISECOND,
 }
 
-_ELSEWHERE = frozenset(("brokers", "faults", "visitors", "ends", "migrations", "partitioned"))
+_ELSEWHERE = frozenset(("brokers", "faults", "visitors", "roamers", "ends", "migrations", "partitioned"))
 """Fields of the profile that are left out item by item."""
 
 

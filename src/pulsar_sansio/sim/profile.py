@@ -16,7 +16,7 @@ from ..model.config import (
     SubscriptionType,
 )
 from .clock import MICROSECOND, MILLISECOND, SECOND
-from .consumer_draws import draw_timeouts
+from .consumer_draws import draw_roamers, draw_timeouts
 from .faults import FAULTS, LATER_FAULTS
 from .streams import Stream, Streams
 
@@ -164,6 +164,28 @@ class VisitorPlan:
 
 
 @dataclass(slots=True)
+class RoamerPlan:
+    """One who moves about in a topic."""
+
+    client: int
+    topic: int
+    durable: bool
+    """Has a subscription that remembers where it is; else it is a reader."""
+    times: bool
+    """Goes to moments, too."""
+    queue: int
+    take: int
+    pause: int
+    """Nanoseconds between steps, at most."""
+    seek_permille: int
+    ask_permille: int
+    """Of the steps, how many ask whether there is more, or for the last message."""
+    acknowledge_permille: int
+    close_permille: int
+    group_time: float
+
+
+@dataclass(slots=True)
 class EndPlan:
     """A topic that is terminated, or deleted by force, so many nanoseconds after applications begin."""
 
@@ -235,6 +257,7 @@ class Profile:
     stale_lookup_permille: int = 0
     """Of the same, how many hear who served the topic before."""
     visitors: list[VisitorPlan] = field(default_factory=list)
+    roamers: list[RoamerPlan] = field(default_factory=list)
     ends: list[EndPlan] = field(default_factory=list)
     migrations: list[MigrationPlan] = field(default_factory=list)
     partitioned: list[PartitionedPlan] = field(default_factory=list)
@@ -358,6 +381,7 @@ def draw(streams: Streams, faults: bool = True, messages: int | None = None) -> 
         more = streams.stream("more faults")
         profile.faults = sorted(profile.faults + [kind for kind in LATER_FAULTS if more.chance(500)])
     draw_timeouts(streams.stream("timeouts"), profile)
+    draw_roamers(streams.stream("roamers"), profile)
     return profile
 
 

@@ -317,8 +317,19 @@ class SubscriptionRecord:
             and not self.is_beheaded(position)
         ]
 
-    def check_no_gap(self, position: Position) -> None:
-        """In-order subscriptions: everything before this entry was delivered or acknowledged (INV-C3)."""
+    def check_order(self, consumer: "ConsumerRecord", place: Place) -> None:
+        """In-order subscriptions: a step back has a cause, and everything before this entry was delivered or
+        acknowledged (INV-C3)."""
+        if place <= consumer.floor:
+            if not consumer.rewinds:
+                raise ViolationError(
+                    "INV-C3", f"{consumer.name}: {place} after {consumer.floor} without a cause"
+                )
+            consumer.rewinds -= 1
+        consumer.floor = place
+        self._check_no_gap(place[:2])
+
+    def _check_no_gap(self, position: Position) -> None:
         order, log = self.topic.order, self.topic.log
         end = bisect_left(order, position)
         while self._complete < end:

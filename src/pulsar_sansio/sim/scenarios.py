@@ -56,6 +56,7 @@ def quiet_profile(
     profile.brokers, profile.all_addresses = [], False
     profile.redirect_permille = profile.stale_lookup_permille = 0
     profile.visitors, profile.ends, profile.partitioned, profile.migrations = [], [], [], []
+    profile.roamers = []
     profile.deduplication = False
     profile.keepalive, profile.operation_timeout, profile.max_backoff = 1.0, 2.0, 0.2
     profile.connections_per_broker = 1

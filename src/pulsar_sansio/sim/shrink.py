@@ -122,7 +122,7 @@ class Shrinker:
         return [strike for strike in self.case.strikes if strike.after <= self.report.virtual_ns]
 
     def _applications(self) -> None:
-        for name in ("visitors", "ends", "migrations"):
+        for name in ("visitors", "roamers", "ends", "migrations"):
             for plan in getattr(self.case.profile, name):
                 left = [each for each in getattr(self.case.profile, name) if each is not plan]
                 self._try(self._with(**{name: left}))
@@ -215,7 +215,7 @@ class Shrinker:
             self._try(self._with(clients=1, producers=producers, consumers=consumers))
         profile = self.case.profile
         users: list[Any] = [plan for plan in profile.producers if plan.partitioned is None]
-        users += [*profile.consumers, *profile.visitors, *profile.ends, *profile.migrations]
+        users += [*profile.consumers, *profile.visitors, *profile.roamers, *profile.ends, *profile.migrations]
         used = {plan.topic for plan in users if plan.topic < profile.topics}
         if len(used) <= 1 and profile.topics > 1:
             self._try(self._moved(0, 1))
@@ -231,7 +231,7 @@ class Shrinker:
                 for plan in plans
             ]
 
-        names = ("producers", "consumers", "subscriptions", "visitors", "ends", "migrations")
+        names = ("producers", "consumers", "subscriptions", "visitors", "roamers", "ends", "migrations")
         return self._with(topics=topics, **{name: moved(getattr(profile, name)) for name in names})
 
     def _features(self) -> None:
@@ -361,7 +361,7 @@ def describe(case: Case) -> list[str]:
         if each.name not in ("service_url",) and getattr(profile.broker, each.name) != each.default
     ]
     lines.append(f"broker: {' '.join(changed) or 'plain'}")
-    for name in ("brokers", "partitioned", "visitors", "ends", "migrations"):
+    for name in ("brokers", "partitioned", "visitors", "roamers", "ends", "migrations"):
         lines += [f"{name}: {each}" for each in getattr(profile, name) if each != BrokerPlan()]
     lines += _plans("producer", profile.producers, PLAIN_PRODUCER)
     for index, subscription in enumerate(profile.subscriptions):

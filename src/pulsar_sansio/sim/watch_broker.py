@@ -107,6 +107,11 @@ class SubscriptionState:
             self.before.ever_acknowledged(position) if self.before is not None else 0
         )
 
+    def forget(self) -> None:
+        """It is moved by a seek."""
+        self.durable_bits, self.durable_upto, self.before = {}, (-1, -1), None
+        self.memory_bits, self.memory_upto = {}, (-1, -1)
+
     def forget_unconfirmed(self) -> None:
         self.memory_bits = dict(self.durable_bits)
         self.memory_upto = self.durable_upto
@@ -153,6 +158,7 @@ class BrokerWatch:
             T.ACK: self._got_ack,
             T.REDELIVER_UNACKNOWLEDGED_MESSAGES: self._got_redeliver,
             T.CLOSE_CONSUMER: self._got_close_consumer,
+            T.SEEK: self._got_seek,
         }
         self._written: dict[int, Handler] = {
             T.PRODUCER_SUCCESS: self._wrote_success,
@@ -511,6 +517,17 @@ class BrokerWatch:
         consumer = end.consumers.get(command.consumer_id)
         if consumer is not None:
             self._release(consumer)
+
+    def _got_seek(self, wire: Wire, end: BrokerEnd, command: Any) -> None:
+        """Whatever is acknowledged may be delivered again; also what is acknowledged in the same input."""
+        consumer = end.consumers.get(command.consumer_id)
+        if consumer is not None:
+            consumer.state.forget()
+            self._later.append((self._sought, wire, end, consumer.state))
+
+    @staticmethod
+    def _sought(wire: Wire, end: BrokerEnd, state: SubscriptionState) -> None:
+        state.forget()
 
     def _got_close_consumer(self, wire: Wire, end: BrokerEnd, command: Any) -> None:
         consumer = end.consumers.get(command.consumer_id)

@@ -151,6 +151,7 @@ class ClientWatch:
             T.LOOKUP_RESPONSE: self._got_lookup_response,
             T.PARTITIONED_METADATA_RESPONSE: self._got_partitions,
             T.ACK_RESPONSE: self._got_answer,
+            T.GET_LAST_MESSAGE_ID_RESPONSE: self._got_answer,
             T.MESSAGE: self._got_message,
             T.SEND_ERROR: self._got_send_error,
             T.ACTIVE_CONSUMER_CHANGE: self._got_active_change,

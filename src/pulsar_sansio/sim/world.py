@@ -44,6 +44,7 @@ from .rest import (
     still,
     what_is_left,
 )
+from .roamer import Roamer
 from .rule_watch import RuleWatch
 from .streams import Streams
 from .trace import Trace
@@ -144,6 +145,7 @@ class World:
         self.producers: list[ProducerApp] = []
         self.consumers: list[ConsumerApp] = []
         self.visitors: list[Visitor] = []
+        self.roamers: list[Roamer] = []
         self.administrator = Administrator(self)
 
     def add_partitions(self, name: str, count: int) -> None:
@@ -180,7 +182,7 @@ class World:
     @property
     def users(self) -> list[User]:
         """Everybody who uses a client."""
-        return [*self.producers, *self.consumers, *self.visitors]
+        return [*self.producers, *self.consumers, *self.visitors, *self.roamers]
 
     def wall_time(self) -> int:
         """Milliseconds since 1970, as the machines' hosts believe."""
@@ -284,6 +286,7 @@ class World:
         self.producers = [ProducerApp(self, index, plan) for index, plan in enumerate(profile.producers)]
         self.consumers = [ConsumerApp(self, index, plan) for index, plan in enumerate(profile.consumers)]
         self.visitors = [Visitor(self, index, plan) for index, plan in enumerate(profile.visitors)]
+        self.roamers = [Roamer(self, index, plan) for index, plan in enumerate(profile.roamers)]
         for user in self.users:
             user.start()
         self.administrator.start()
@@ -362,7 +365,7 @@ class World:
             cluster.heal()
         for consumer in self.consumers:
             consumer.wake()
-        for visitor in self.visitors:
+        for visitor in [*self.visitors, *self.roamers]:
             visitor.wake()
         self.administrator.heal()
         if "acknowledgement_refused" in self.faults:

@@ -1,0 +1,451 @@
+"""Roamers: who moves about in a topic. They read it as readers do, or through a durable subscription of their
+own, seek to messages that they have seen, to times and to the ends, and ask whether there is more.
+
+Owns what they do and what they may be told: after a seek nothing from before it comes, the first message is
+the one that was sought and none is left out from there on (INV-C7); a seek and a question end in time; who is
+told that there is nothing more has seen everything, and who is told that there is gets it (INV-C15).
+"""
+
+from typing import TYPE_CHECKING
+
+from ..client.outputs import (
+    Attached,
+    Closed,
+    ConsumerFailed,
+    ConsumerReady,
+    Deliverable,
+    Detached,
+    EndOfTopic,
+    Output,
+    RequestDone,
+    RequestFailed,
+)
+from ..model.config import ConsumerSpec, InitialPosition, ReaderSpec
+from ..model.errors import ClosedError, TimedOut
+from ..model.message import Message
+from ..model.message_id import EARLIEST, LATEST, MessageId
+from .clock import SECOND
+from .hosts import HURRY, REOPEN_DELAY, Host
+from .profile import RoamerPlan
+from .records import BEFORE_ALL, ConsumerRecord, Place, Position, TopicRecord
+from .violations import ViolationError
+from .visitor import Visited
+from .whereabouts import START, Base, Whereabouts, after, whole
+
+if TYPE_CHECKING:
+    from .world import World
+
+MOST_SEEKS = 10
+"""Of one roamer: each may bring the whole topic again."""
+
+MOST_OPENINGS = 4
+"""While there are faults."""
+
+MEMORY = 200
+"""Messages that are remembered as places to go to, at most."""
+
+SLACK = 3 * SECOND
+"""How much longer than the operation timeout an answer may take: timers may be late."""
+
+
+class Roamed(Visited):
+    """A subscription that is moved about."""
+
+    def __init__(self, topic: TopicRecord, name: str) -> None:
+        super().__init__(topic, name, durable=False)
+        self.where = Whereabouts(topic)
+        self.sought = False
+        """The last move was a seek."""
+
+    def all_up_to(self, place: Place) -> bool:
+        """Whether it is not behind what came since the last move."""
+        furthest = self.where.furthest
+        return furthest is not None and place <= furthest
+
+    def open_bits(self, position: Position) -> int:
+        """What lies before the place that was sought is let go."""
+        limit = max(base.place for base in self.where.bases)
+        size = len(self.topic.log[position].messages)
+        return sum(1 << index for index in range(size) if (*position, index) >= limit)
+
+    def check_order(self, consumer: ConsumerRecord, place: Place) -> None:
+        """INV-C7, INV-C3."""
+        first = self.where.last is None
+        wrong = self.where.came(place)
+        if wrong:
+            rule = "INV-C7" if first and self.sought else "INV-C3"
+            raise ViolationError(rule, f"{consumer.name}: {place} comes next, and {wrong}")
+        consumer.floor = place
+
+
+class Roamer:
+    """One roamer, through as many consumers as it takes."""
+
+    def __init__(self, world: "World", index: int, plan: RoamerPlan) -> None:
+        self.world = world
+        self.index = index
+        self.plan = plan
+        self.stream = world.streams.stream(f"roamer {index}")
+        self.incarnation = 0
+        self.handle = 0
+        self.state = "idle"
+        """"idle", "opening", "open" or "closing"."""
+        self.attached = False
+        self.topic = world.model.topics[world.topics[plan.topic]]
+        self.subscription = self._new_subscription()
+        self.record: ConsumerRecord | None = None
+        self.last: Message | None = None
+        self._seen: list[MessageId] = []
+        """Messages that came, as places to go to."""
+        self._seeks: dict[int, tuple[Base, bool]] = {}
+        """Request -> where it goes, and whether that is the end of the topic; in the order in which they were
+        asked for."""
+        self._failed: list[Base] = []
+        """Where the subscription may have gone, or may still go, since the last seek that was done."""
+        self._asked: dict[int, Place] = {}
+        """Questions for more -> the end of what was known when they were asked."""
+        self._last_asked: dict[int, Place] = {}
+        """Questions for the last message, likewise."""
+        self._promised: Place = BEFORE_ALL
+        """It was said that there is a message from there on."""
+        self._left = MOST_SEEKS
+        self._turn = 0
+        self._came_home = False
+        """In good weather it has sought the beginning for the last time."""
+
+    @property
+    def host(self) -> Host:
+        return self.world.hosts[self.plan.client]
+
+    @property
+    def where(self) -> Whereabouts:
+        return self.subscription.where
+
+    @property
+    def done(self) -> bool:
+        """In good weather: it has gone back to the beginning and read everything."""
+        last = self.topic.last_message
+        record = self.record
+        if not self._came_home or self._seeks or self._asked or self._last_asked or record is None:
+            return False
+        if last is None:
+            return True
+        if self.topic.order[-1] < self._promised[:2]:
+            raise ViolationError("INV-C15", f"{record.name} was told of a message from {self._promised} on")
+        furthest = self.where.furthest
+        return self.state == "open" and self.attached and furthest is not None and furthest[:2] >= last
+
+    def _new_subscription(self) -> Roamed:
+        name = f"roam-{self.index}" if self.plan.durable else f"roam-{self.index}.{self.incarnation}"
+        subscription = Roamed(self.topic, name)
+        self.topic.subscriptions[name] = subscription
+        return subscription
+
+    # --- one consumer ---------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        self.world.clock.after(self.stream.below(self.plan.pause), self.open)
+
+    def open(self) -> None:
+        world, plan = self.world, self.plan
+        if self.state != "idle" or world.closing or self.host.closing is not None:
+            return
+        self.incarnation += 1
+        name = f"r{self.index}.{self.incarnation}"
+        client = self.host.node.client
+        if plan.durable:
+            spec = ConsumerSpec(
+                topic=self.topic.name,
+                subscription=self.subscription.name,
+                consumer_name=name,
+                receiver_queue_size=plan.queue,
+                initial_position=InitialPosition.EARLIEST,
+                acknowledgement_group_time=plan.group_time,
+            )
+            self._register(name, spec)
+            self.handle = client.subscribe(world.clock.now, spec)
+        else:
+            self.subscription = self._new_subscription()
+            reading = self._reading(name)
+            self._register(name, reading.reading("unused"))
+            self.handle = client.open_reader(world.clock.now, reading)
+        self.state = "opening"
+        self.host.routes[self.handle] = self
+        world.client_watch.handles[name] = self.handle
+        world.trace.add(world.clock.now, self.host.node.name, f"subscribe {name} is {self.handle}")
+        self.host.node.pump()
+
+    def _register(self, name: str, spec: ConsumerSpec) -> None:
+        self.record = self.world.model.consumers[name] = ConsumerRecord(name, self.subscription, spec)
+
+    def _reading(self, name: str) -> ReaderSpec:
+        """A reader that begins at either end, at a message, or at a time."""
+        base, target, inclusive = self._somewhere()
+        self.where.moved(base)
+        self.subscription.sought = False
+        return ReaderSpec(
+            self.topic.name,
+            start=target,
+            start_inclusive=inclusive and isinstance(target, MessageId) and target != LATEST,
+            name=name,
+            subscription=self.subscription.name,
+            receiver_queue_size=self.plan.queue,
+        )
+
+    def _somewhere(self) -> tuple[Base, MessageId | int, bool]:
+        """A place to go to, what it is called, and whether the message there comes, too."""
+        stream, where = self.stream, self.where
+        choice = stream.below(10)
+        if choice < 2:
+            return START, EARLIEST, stream.chance(500)
+        if choice < 4 or (choice >= 8 and not self.plan.times) or not self._seen:
+            return Base(where.end, since=self.world.clock.now), LATEST, False
+        message_id = stream.choice(self._seen)
+        place = _place(message_id)
+        if choice < 8:
+            inclusive = stream.chance(500)
+            return Base(place if inclusive else after(place)), message_id, inclusive
+        time = where.published(place[:2]) + stream.between(-1, 1) * stream.below(1000)
+        return Base(BEFORE_ALL, time=time), time, False
+
+    # --- steps ----------------------------------------------------------------------------------------------
+
+    def wake(self) -> None:
+        """The weather is good: finish soon."""
+        self._left = 0
+        if self.state == "idle":
+            self.world.clock.after(REOPEN_DELAY, self.open)
+        self._later()
+
+    def _later(self) -> None:
+        pause = 1 + self.stream.below(self.plan.pause)
+        if self.world.healed:
+            pause = min(pause, HURRY)
+        self._turn += 1
+        self.world.clock.after(pause, self._step, self._turn)
+
+    def _step(self, turn: int) -> None:
+        if turn != self._turn or self.state != "open" or self.host.closing is not None:
+            return
+        node, stream, plan = self.host.node, self.stream, self.plan
+        messages = list(node.client.take(self.world.clock.now, self.handle, plan.take))
+        if messages:
+            self._took(messages)
+        if not self.world.rash:
+            self._finish()
+        else:
+            if self._left and stream.chance(plan.seek_permille):
+                self.seek(*self._somewhere())
+                if stream.chance(200):  # and then somewhere else, before it is there
+                    self.seek(*self._somewhere())
+            if stream.chance(plan.ask_permille):
+                self.ask()
+            if stream.chance(plan.close_permille):
+                self.close_and_reopen()
+        node.pump()
+        if self.state == "open" and (self._left or node.client.available(self.handle)):
+            self._later()
+
+    def _took(self, messages: list[Message]) -> None:
+        record, model = self.record, self.world.model
+        assert record is not None
+        wall_time = self.world.wall_time()
+        self.world.trace.add(
+            self.world.clock.now, self.host.node.name, f"take {self.handle} {len(messages)}"
+        )
+        for message in messages:
+            model.deliver(record, message, wall_time)
+            if len(self._seen) < MEMORY:
+                self._seen.append(message.message_id)
+            elif self.stream.chance(100):
+                self._seen[self.stream.below(MEMORY)] = message.message_id
+        if self.plan.durable and not self._seeks and self.stream.chance(self.plan.acknowledge_permille):
+            last = self.stream.choice(messages)
+            place = _place(last.message_id)
+            self.where.perhaps_at(Base(after(place)))
+            self.where.perhaps_at(Base(whole(place)))
+            self.host.node.client.acknowledge_cumulative(self.world.clock.now, self.handle, last)
+
+    def _finish(self) -> None:
+        """Read everything, once more from the beginning."""
+        if not self._came_home and not self._seeks and self.attached:
+            self._came_home = True
+            self.seek(START, EARLIEST, True)
+            self.ask()
+
+    def seek(self, base: Base, target: MessageId | int, inclusive: bool) -> None:
+        world, client = self.world, self.host.node.client
+        self._left = max(0, self._left - 1)
+        request = client.seek(world.clock.now, self.handle, target, inclusive)
+        self._seeks[request] = base, target == LATEST
+        self.host.routes[request] = self
+        world.trace.add(world.clock.now, self.host.node.name, f"seek {self.handle} {target}: {request}")
+        self._expect(request)
+        self.host.node.pump()
+
+    def ask(self) -> None:
+        """Whether there is more, or what the last message is."""
+        client, now = self.host.node.client, self.world.clock.now
+        if self.stream.chance(600):
+            request = client.has_message_available(now, self.handle)
+            self._asked[request] = self.where.end
+        else:
+            request = client.last_message_id(now, self.handle)
+            self._last_asked[request] = self.where.end
+        self.host.routes[request] = self
+        self._expect(request)
+        self.host.node.pump()
+
+    def _expect(self, request: int) -> None:
+        """INV-C7, INV-C15: whatever happens, it ends in time."""
+        limit = round(self.world.profile.operation_timeout * SECOND) + SLACK
+        self.world.clock.after(limit, self._check_answered, request, self.incarnation)
+
+    def _check_answered(self, request: int, incarnation: int) -> None:
+        if incarnation == self.incarnation and request in {**self._seeks, **self._asked, **self._last_asked}:
+            rule = "INV-C7" if request in self._seeks else "INV-C15"
+            raise ViolationError(rule, f"request {request} of {self.handle} is not answered in time")
+
+    def close_and_reopen(self) -> bool:
+        if self.state != "open" or self.host.closing is not None:
+            return False
+        self.state = "closing"
+        node = self.host.node
+        request = node.client.close(self.world.clock.now, self.handle)
+        self.host.routes[request] = self
+        self.world.trace.add(self.world.clock.now, node.name, f"close {self.handle}")
+        self.host.expect_end(self)
+        try:
+            messages = node.client.take(self.world.clock.now, self.handle, 1)
+        except ClosedError:
+            node.pump()
+            return True
+        raise ViolationError("INV-C14", f"{self.handle} is being closed and gives {messages}")
+
+    def lose(self) -> None:
+        """The consumer or its process is gone, with whatever it was asked."""
+        if self.record is not None:
+            self.record.closed = True
+        for base, to_end in self._seeks.values():
+            self._failed.append(Base(base.place, since=2**63) if to_end else base)
+        for request in [*self._seeks, *self._asked, *self._last_asked]:
+            self.host.routes[request] = self.world
+        self._seeks.clear()
+        self._asked.clear()
+        self._last_asked.clear()
+        self._came_home = False
+        self.state = "idle"
+        self.attached = False
+        self._begins_again()
+
+    # --- news -----------------------------------------------------------------------------------------------
+
+    def on_output(self, output: Output) -> None:
+        record = self.record
+        assert record is not None
+        kind = type(output)
+        if kind is Deliverable:
+            self._later()
+        elif kind is ConsumerReady:
+            if self.state != "opening":
+                raise ViolationError("INV-N1", f"{record.name} is ready in state {self.state}")
+            self.state = "open"
+            self._is_attached()
+            self._later()
+        elif isinstance(output, (Closed, ConsumerFailed)):
+            if isinstance(output, Closed) and output.error is not None:
+                raise ViolationError("INV-N9", f"{record.name} ends by itself: {output.error}")
+            self.host.routes.pop(self.handle, None)
+            self._check_nobody_waits()
+            self.lose()
+            if self.incarnation < MOST_OPENINGS or self.world.healed:
+                self.world.clock.after(REOPEN_DELAY + self.stream.below(SECOND), self.open)
+        elif kind is Detached:
+            self.attached = False
+        elif kind is Attached:
+            self._is_attached()
+            if self.world.healed:
+                self._later()
+        elif isinstance(output, RequestDone):
+            self._answered(output)
+        elif isinstance(output, RequestFailed):
+            self._not_answered(output)
+        elif kind is not EndOfTopic:
+            raise ViolationError("INV-N2", f"{record.name} is told {kind.__name__}")
+
+    def _is_attached(self) -> None:
+        self.attached = True
+        self._begins_again()
+
+    def _begins_again(self) -> None:
+        """Who has a durable subscription begins again where that is. Who has none goes on behind what came
+        last; of the end of a topic nobody knows where it was until something has come."""
+        if self.plan.durable:
+            for base in self._failed:
+                self.where.perhaps_at(base)
+            for base in [each for each in self.where.bases if each.place[2] > 0]:
+                self.where.perhaps_at(Base(whole(base.place)))
+            self.where.back()
+        elif self.where.last is None:
+            now = self.world.clock.now
+            self.where.bases = [
+                base if base.since is None else Base(base.place, since=now) for base in self.where.bases
+            ]
+
+    def _check_nobody_waits(self) -> None:
+        """INV-C14: whoever waits is told before the end."""
+        waiting = [*self._seeks, *self._asked, *self._last_asked]
+        if waiting:
+            raise ViolationError("INV-C14", f"{self.handle} has ended; {waiting} were never answered")
+
+    def _answered(self, output: RequestDone) -> None:
+        request = output.request
+        if request in self._seeks:
+            base, to_end = self._seeks.pop(request)
+            if to_end:
+                base = Base(base.place, since=self.world.clock.now)
+            self._failed.clear()
+            self.where.moved(base)
+            self.subscription.sought = True
+            self._later()
+        elif request in self._asked:
+            self._told_of_more(self._asked.pop(request), output.result)
+        elif request in self._last_asked:
+            self._told_of_last(self._last_asked.pop(request), output.result)
+
+    def _told_of_more(self, known: Place, result: bool) -> None:
+        record = self.record
+        assert record is not None
+        if self._seeks:
+            return
+        if not result and not self._failed and self.where.has_more(known):
+            raise ViolationError("INV-C15", f"{record.name} is told that there is nothing more")
+        if result and not self._failed:
+            self._promised = max(self._promised, self.where.least)
+
+    def _told_of_last(self, known: Place, result: MessageId) -> None:
+        """It lies not before what was known to be stored when it was asked."""
+        record = self.record
+        assert record is not None
+        if (result.ledger_id, result.entry_id + 1) < known[:2]:
+            raise ViolationError("INV-C15", f"{record.name}: {result} is the last message, not {known}")
+
+    def _not_answered(self, output: RequestFailed) -> None:
+        """Of a seek nobody knows whether it was done."""
+        failed = self._seeks.pop(output.request, None)
+        if failed is not None:
+            if isinstance(output.error, TimedOut):  # who has waited in vain may ask again
+                self.world.rules.excused.add("SEEK-01")
+            base, to_end = failed
+            self._failed.append(Base(base.place, since=2**63) if to_end else base)
+            self.where.unsettled(self._failed[-1])
+            if self.world.healed:
+                self._came_home = False
+                self._later()
+        self._asked.pop(output.request, None)
+        self._last_asked.pop(output.request, None)
+
+
+def _place(message_id: MessageId) -> Place:
+    ledger, entry, _, index = message_id[:4]
+    return (ledger, entry, max(index, 0))
