@@ -450,6 +450,8 @@ LATER_FAULTS = (
     "message_not_allowed",
     "fenced_out",
     "cut_between_chunks",
+    "seek_refused",
+    "last_message_refused",
 )
 """Drawn from a stream of their own, so that they did not change what seeds drew before there were any."""
 

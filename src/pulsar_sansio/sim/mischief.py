@@ -116,6 +116,14 @@ class Mischief:
             if "subscribe_refused" in armed and self._take("subscribe_refused"):
                 self._refuse(wire, command.request_id)
                 return b""
+        elif kind == T.SEEK:
+            if "seek_refused" in armed and self._take("seek_refused"):
+                self._refuse(wire, command.request_id)
+                return b""
+        elif kind == T.GET_LAST_MESSAGE_ID:
+            if "last_message_refused" in armed and self._take("last_message_refused"):
+                self._refuse(wire, command.request_id)
+                return b""
         elif (
             kind == T.ACK
             and command.request_id is not None

@@ -462,6 +462,8 @@ class ConsumerRecord:
     """The broker answered the client's close; so it has everything that was acknowledged on that
     connection."""
     closed: bool = False
+    questions: int = 0
+    """Seeks, and questions for the last message: each may be put once on every attachment."""
     unjudged: Unjudged = field(init=False)
 
     def __post_init__(self) -> None:

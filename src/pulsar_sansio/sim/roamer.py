@@ -106,12 +106,14 @@ class Roamer:
         """Questions for more -> the end of what was known when they were asked."""
         self._last_asked: dict[int, Place] = {}
         """Questions for the last message, likewise."""
-        self._promised: Place = BEFORE_ALL
+        self._promised: Place | None = None
         """It was said that there is a message from there on."""
         self._left = MOST_SEEKS
         self._turn = 0
         self._came_home = False
-        """In good weather it has sought the beginning for the last time."""
+        """In good weather it has sought a place for the last time."""
+        self._sought_at = -1
+        """When a seek was done the last time: it brings the consumer back at that moment."""
 
     @property
     def host(self) -> Host:
@@ -123,17 +125,15 @@ class Roamer:
 
     @property
     def done(self) -> bool:
-        """In good weather: it has gone back to the beginning and read everything."""
-        last = self.topic.last_message
+        """In good weather: it has gone back once more and read everything from there on."""
         record = self.record
         if not self._came_home or self._seeks or self._asked or self._last_asked or record is None:
             return False
-        if last is None:
-            return True
-        if self.topic.order[-1] < self._promised[:2]:
+        last = self.topic.last_message
+        end = BEFORE_ALL if last is None else (*last, len(self.topic.log[last].messages))
+        if self._promised is not None and end <= self._promised:
             raise ViolationError("INV-C15", f"{record.name} was told of a message from {self._promised} on")
-        furthest = self.where.furthest
-        return self.state == "open" and self.attached and furthest is not None and furthest[:2] >= last
+        return self.state == "open" and self.attached and not self.where.has_more(self.where.end)
 
     def _new_subscription(self) -> Roamed:
         name = f"roam-{self.index}" if self.plan.durable else f"roam-{self.index}.{self.incarnation}"
@@ -236,7 +236,7 @@ class Roamer:
         else:
             if self._left and stream.chance(plan.seek_permille):
                 self.seek(*self._somewhere())
-                if stream.chance(200):  # and then somewhere else, before it is there
+                while stream.chance(300):  # and then somewhere else, before it is there
                     self.seek(*self._somewhere())
             if stream.chance(plan.ask_permille):
                 self.ask()
@@ -267,16 +267,22 @@ class Roamer:
             self.host.node.client.acknowledge_cumulative(self.world.clock.now, self.handle, last)
 
     def _finish(self) -> None:
-        """Read everything, once more from the beginning."""
+        """Go back once more, and read everything from there on."""
         if not self._came_home and not self._seeks and self.attached:
             self._came_home = True
-            self.seek(START, EARLIEST, True)
+            if self._seen and self.stream.chance(500):
+                message_id = self.stream.choice(self._seen)
+                self.seek(Base(after(_place(message_id))), message_id, False)
+            else:
+                self.seek(START, EARLIEST, True)
             self.ask()
 
     def seek(self, base: Base, target: MessageId | int, inclusive: bool) -> None:
         world, client = self.world, self.host.node.client
         self._left = max(0, self._left - 1)
         request = client.seek(world.clock.now, self.handle, target, inclusive)
+        assert self.record is not None
+        self.record.questions += 1
         self._seeks[request] = base, target == LATEST
         self.host.routes[request] = self
         world.trace.add(world.clock.now, self.host.node.name, f"seek {self.handle} {target}: {request}")
@@ -286,6 +292,8 @@ class Roamer:
     def ask(self) -> None:
         """Whether there is more, or what the last message is."""
         client, now = self.host.node.client, self.world.clock.now
+        assert self.record is not None
+        self.record.questions += 1
         if self.stream.chance(600):
             request = client.has_message_available(now, self.handle)
             self._asked[request] = self.where.end
@@ -383,8 +391,14 @@ class Roamer:
         if self.plan.durable:
             for base in self._failed:
                 self.where.perhaps_at(base)
-            for base in [each for each in self.where.bases if each.place[2] > 0]:
-                self.where.perhaps_at(Base(whole(base.place)))
+            # The broker keeps the place of the message that was named, or of its whole entry; that the next
+            # one was wanted is what the consumer knew.
+            later = self.world.clock.now != self._sought_at
+            for ledger, entry, index in [
+                each.place for each in self.where.bases if later and each.place[2] > 0
+            ]:
+                self.where.perhaps_at(Base((ledger, entry, index - 1)))
+                self.where.perhaps_at(Base(whole((ledger, entry, index))))
             self.where.back()
         elif self.where.last is None:
             now = self.world.clock.now
@@ -401,12 +415,17 @@ class Roamer:
     def _answered(self, output: RequestDone) -> None:
         request = output.request
         if request in self._seeks:
+            if request != next(iter(self._seeks)):
+                raise ViolationError("INV-C7", f"seek {request} of {self.handle} is done before those before it")
             base, to_end = self._seeks.pop(request)
             if to_end:
                 base = Base(base.place, since=self.world.clock.now)
             self._failed.clear()
             self.where.moved(base)
             self.subscription.sought = True
+            self._sought_at = self.world.clock.now
+            if self.stream.chance(self.plan.ask_permille):
+                self.ask()
             self._later()
         elif request in self._asked:
             self._told_of_more(self._asked.pop(request), output.result)
@@ -421,7 +440,7 @@ class Roamer:
         if not result and not self._failed and self.where.has_more(known):
             raise ViolationError("INV-C15", f"{record.name} is told that there is nothing more")
         if result and not self._failed:
-            self._promised = max(self._promised, self.where.least)
+            self._promised = max(self._promised or BEFORE_ALL, self.where.least)
 
     def _told_of_last(self, known: Place, result: MessageId) -> None:
         """It lies not before what was known to be stored when it was asked."""

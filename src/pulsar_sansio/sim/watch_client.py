@@ -21,7 +21,14 @@ from .network import GARBAGE, Wire
 from .partitioned import PartitionedTopic
 from .records import ConsumerRecord, ProducerRecord
 from .violations import ViolationError
-from .watch_receives import ConsumerEnd, got_message, wrote_ack, wrote_flow, wrote_redeliver
+from .watch_receives import (
+    ConsumerEnd,
+    got_message,
+    wrote_ack,
+    wrote_flow,
+    wrote_last_message_id,
+    wrote_redeliver,
+)
 from .watch_sends import ProducerEnd, SendWatch
 
 if TYPE_CHECKING:
@@ -138,7 +145,7 @@ class ClientWatch:
             T.UNSUBSCRIBE: self._wrote_request,
             T.LOOKUP: self._wrote_lookup,
             T.PARTITIONED_METADATA: self._wrote_request,
-            T.GET_LAST_MESSAGE_ID: self._wrote_request,
+            T.GET_LAST_MESSAGE_ID: self._wrote_last_message_id,
             T.SEEK: self._wrote_request,
             T.PING: self._wrote_nothing_special,
             T.PONG: self._wrote_pong,
@@ -250,6 +257,11 @@ class ClientWatch:
 
     def _wrote_request(self, wire: Wire, end: ClientEnd, command: Any) -> None:
         self._request(wire, end, command.request_id, None)
+
+    def _wrote_last_message_id(self, wire: Wire, end: ClientEnd, command: Any) -> None:
+        consumer = self._consumer(wire, end, command.consumer_id, "GET_LAST_MESSAGE_ID")
+        self._request(wire, end, command.request_id, None)
+        wrote_last_message_id(consumer)
 
     def _wrote_lookup(self, wire: Wire, end: ClientEnd, command: Any) -> None:
         """INV-N8: a lookup that follows a redirect says what the redirect said, and there is an end to it."""

@@ -19,6 +19,7 @@ class ConsumerEnd:
 
     __slots__ = (
         "arrived",
+        "asked",
         "chunks",
         "closed",
         "dismissed",
@@ -41,6 +42,8 @@ class ConsumerEnd:
         self.dismissed = False
         """Closed by the broker."""
         self.granted = 0
+        self.asked = 0
+        """Questions for the last message."""
         self.arrived = 0
         """Messages, those masked by an ack set excepted."""
         self.chunks: dict[Position, int] = {}
@@ -169,6 +172,14 @@ def wrote_redeliver(consumer: ConsumerEnd, command: Any, now: int) -> None:
             how = "too early" if left else "once more than it was told" if position in record.nacked else ""
             raise ViolationError("INV-C9", f"{record.name}: asks for {position} {how or 'by itself'}")
         record.given_back.add(position)
+
+
+def wrote_last_message_id(consumer: ConsumerEnd) -> None:
+    """INV-N6: a question that is refused is not put again and again. Beside what the application asks, the
+    client itself may ask once where it is."""
+    consumer.asked += 1
+    if consumer.asked > consumer.record.questions + 1:
+        raise ViolationError("INV-N6", f"{consumer.record.name}: asks for the last message again and again")
 
 
 def got_message(consumer: ConsumerEnd, command: MessageCommand, now: int) -> None:

@@ -12,6 +12,7 @@ from . import (
     connections,
     consumers,
     partitions,
+    positions,
     producers,
     timeouts,
 )
@@ -29,6 +30,7 @@ __all__ = [
     "connections",
     "consumers",
     "partitions",
+    "positions",
     "producers",
     "suitable",
     "timeouts",

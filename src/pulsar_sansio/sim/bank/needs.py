@@ -371,6 +371,25 @@ def growing(profile: Profile) -> bool:
     return any(plan.growing for plan in profile.consumers)
 
 
+def roams(profile: Profile) -> bool:
+    """Somebody seeks."""
+    return any(plan.seek_permille for plan in profile.roamers)
+
+
+def roams_and_acknowledges(profile: Profile) -> bool:
+    return any(plan.durable and plan.acknowledge_permille and plan.group_time for plan in profile.roamers)
+
+
+def reads(profile: Profile) -> bool:
+    """A reader."""
+    return any(not plan.durable for plan in profile.roamers)
+
+
+def asks(profile: Profile) -> bool:
+    """Somebody asks whether there is more."""
+    return any(plan.ask_permille for plan in profile.roamers)
+
+
 def small_queues(profile: Profile) -> bool:
     return any(plan.queue <= 20 for plan in profile.consumers)
 
