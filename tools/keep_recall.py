@@ -3,9 +3,9 @@
     pulsar-trio simulate recall --json > build/recall.json
     python tools/keep_recall.py build/recall.json
 
-A run of some bugs (`recall --bug NAME`) replaces what is known of those and leaves the others. Refuses a run in
-which a bug was not caught, or was caught only by what followed from it, and one that leaves a bug of the bank
-without a line.
+A run of some bugs (`recall --bug NAME`) replaces what is known of those and leaves the others. Refuses a run
+in which a bug was not caught, or was caught only by what followed from it, and one that leaves a bug of the
+bank without a line.
 """
 
 import json
@@ -33,7 +33,9 @@ def lines_of(result: dict[str, Any]) -> dict[str, str]:
             f"{rule}{'' if rule in bug['expected'] else '?'} ({times})"
             for rule, times in bug["rules"].items()
         )
-        lines[bug["name"]] = f"| {bug['name']} | {bug['origin']} | {rules} | {bug['tried']} | {bug['seeds']} |"
+        lines[bug["name"]] = (
+            f"| {bug['name']} | {bug['origin']} | {rules} | {bug['tried']} | {bug['seeds']} |"
+        )
     return lines
 
 

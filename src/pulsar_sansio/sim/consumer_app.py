@@ -196,7 +196,9 @@ class ConsumerApp:
                     self.kept[place] = message  # to be acknowledged after all
             elif rash and stream.chance(plan.keep_permille):
                 self.kept[place] = message
-            elif rash and plan.forget_permille and self._refusals_left and stream.chance(plan.forget_permille):
+            elif (
+                rash and plan.forget_permille and self._refusals_left and stream.chance(plan.forget_permille)
+            ):
                 self._refusals_left -= 1
             elif cumulative and stream.chance(plan.cumulative_permille):
                 self._acknowledge_cumulative(place, message)

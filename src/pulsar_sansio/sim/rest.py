@@ -32,7 +32,7 @@ def drained(world: "World") -> bool:
         for subscription in topic.subscriptions.values():
             if subscription.name != AUDIT and not subscription.everything_acknowledged():
                 return False
-    if not all(visitor.done for visitor in [*world.visitors, *world.roamers]):
+    if not all(guest.done for guest in world.guests):
         return False
     if not (world.administrator.done and all_attached(world) and all_told(world)):
         return False
@@ -145,9 +145,8 @@ def what_is_left(world: "World") -> str:
             if subscription != AUDIT and found["backlog"]
         ]
     left += [f"{app.handle} is {app.state} and not attached" for app in world.apps if not app.attached]
-    left += [f"visitor {each.handle} is {each.state}" for each in world.visitors if not each.done]
+    left += [f"guest {each.handle} is {each.state}" for each in world.guests if not each.done]
     left += [f"{name} holds memory of producers that were abandoned" for name in holding(world)]
-    left += [f"roamer {each.handle} is {each.state}" for each in world.roamers if not each.done]
     if not all_told(world):
         left.append("somebody is not told that a topic has ended")
     left += [
@@ -204,8 +203,7 @@ def check_memory(world: "World") -> None:
 def check_attachments(world: "World") -> None:
     """INV-N4: the broker has nobody on a sound wire whom no application has."""
     tags = {app.record.tag for app in world.producers if app.record is not None}
-    visitors = [*world.visitors, *world.roamers]
-    records = [app.record for app in world.consumers] + [visitor.record for visitor in visitors]
+    records = [app.record for app in world.consumers] + [guest.record for guest in world.guests]
     names = {record.name for record in records if record is not None}
     sound = {
         f"{wire.client.name}:{wire.number}"

@@ -250,9 +250,7 @@ class Roamer:
         record, model = self.record, self.world.model
         assert record is not None
         wall_time = self.world.wall_time()
-        self.world.trace.add(
-            self.world.clock.now, self.host.node.name, f"take {self.handle} {len(messages)}"
-        )
+        self.world.trace.add(self.world.clock.now, self.host.node.name, f"take {self.handle} {len(messages)}")
         for message in messages:
             model.deliver(record, message, wall_time)
             if len(self._seen) < MEMORY:
@@ -416,7 +414,9 @@ class Roamer:
         request = output.request
         if request in self._seeks:
             if request != next(iter(self._seeks)):
-                raise ViolationError("INV-C7", f"seek {request} of {self.handle} is done before those before it")
+                raise ViolationError(
+                    "INV-C7", f"seek {request} of {self.handle} is done before those before it"
+                )
             base, to_end = self._seeks.pop(request)
             if to_end:
                 base = Base(base.place, since=self.world.clock.now)

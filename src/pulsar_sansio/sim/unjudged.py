@@ -2,7 +2,7 @@
 
 Owns, for one consumer, the moments from which it may ask: of each entry that was refused, when its delay is
 over, and of each that was handed out and not judged, when its time is (UNACK-01, NACK-02). It shares no code
-with the machine and knows nothing of ticks: late is allowed, early is not. It does not know what is asked for.
+with the machine and knows nothing of ticks: late is allowed, early is not.
 """
 
 from dataclasses import dataclass

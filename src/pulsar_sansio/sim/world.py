@@ -180,9 +180,14 @@ class World:
         return "pulsar://" + ",".join(f"broker-{index}:6650" for index in range(max(1, count)))
 
     @property
+    def guests(self) -> list[Visitor | Roamer]:
+        """Those who leave nothing behind in a subscription."""
+        return [*self.visitors, *self.roamers]
+
+    @property
     def users(self) -> list[User]:
         """Everybody who uses a client."""
-        return [*self.producers, *self.consumers, *self.visitors, *self.roamers]
+        return [*self.producers, *self.consumers, *self.guests]
 
     def wall_time(self) -> int:
         """Milliseconds since 1970, as the machines' hosts believe."""
@@ -365,8 +370,8 @@ class World:
             cluster.heal()
         for consumer in self.consumers:
             consumer.wake()
-        for visitor in [*self.visitors, *self.roamers]:
-            visitor.wake()
+        for guest in self.guests:
+            guest.wake()
         self.administrator.heal()
         if "acknowledgement_refused" in self.faults:
             self.clock.after(3 * SECOND, self._ask_again)

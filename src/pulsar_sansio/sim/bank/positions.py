@@ -9,7 +9,7 @@ from ...client.delivery import DeliveryQueue
 from ...client.last_message import LastMessage
 from ...client.positions import Positions
 from ...client.reader import Reader
-from ...client.seeking import Seek, Seeking
+from ...client.seeking import Seeking
 from ...model.message_id import MessageId
 from . import needs
 from .mutation import Patches, bug, nothing
@@ -74,7 +74,7 @@ def a_refused_seek_is_not_told(patches: Patches) -> None:
     patches.around(Seeking, "_refused", refused)
 
 
-@bug("BUG-062", caught_by=("INV-C7", "INV-C3"), needs=[needs.roams, needs.fault("seek_refused")])
+@bug("BUG-062", caught_by=("INV-C7", "INV-C3", "INV-C15"), needs=[needs.roams, needs.fault("seek_refused")])
 def a_refused_seek_is_done(patches: Patches) -> None:
     """The broker refuses a seek, and the application is told that it is done."""
 

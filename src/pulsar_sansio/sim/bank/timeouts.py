@@ -59,9 +59,8 @@ def timeouts_a_tick_early(patches: Patches) -> None:
     """There is one slot of time too few: what is handed out late in a tick has less time than it was
     promised."""
 
-    def expiry(original: Any, self: Any, redelivery_count: int) -> int:
-        when: int = original(self, redelivery_count) - self._tick
-        return max(when, self._context.now + 1)
+    def expiry(original: Any, self: Any, redelivery_count: int) -> Any:
+        return max(original(self, redelivery_count) - self._tick, self._context.now + 1)
 
     patches.around(AcknowledgementTimeout, "_expiry", expiry)
 
