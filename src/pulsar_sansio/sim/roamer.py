@@ -206,7 +206,7 @@ class Roamer:
             inclusive = stream.chance(500)
             return Base(place if inclusive else after(place)), message_id, inclusive
         time = where.published(place[:2]) + stream.between(-1, 1) * stream.below(1000)
-        return Base(BEFORE_ALL, time=time), time, False
+        return Base(BEFORE_ALL, time=time, known=where.end), time, False
 
     # --- steps ----------------------------------------------------------------------------------------------
 

@@ -25,6 +25,8 @@ class Base:
     """Messages submitted up to this moment, in nanoseconds, may be passed over: it began at the end."""
     time: int | None = None
     """Milliseconds since 1970: those published before are passed over."""
+    known: Place = BEFORE_ALL
+    """Where a time was sought, only before this: what is stored later comes, whatever time it says."""
 
 
 START = Base(BEFORE_ALL)
@@ -81,7 +83,12 @@ class Whereabouts:
     def _wrong(self, base: Base, place: Place) -> str:
         if place < base.place:
             return f"it lies before {base.place}"
-        if base.time is not None and self._in_order and self.published(place[:2]) < base.time:
+        if (
+            base.time is not None
+            and place < base.known
+            and self._in_order
+            and self.published(place[:2]) < base.time
+        ):
             return f"it was published before {base.time}"
         for other in self._places(base.place):
             if other >= place:
@@ -110,10 +117,8 @@ class Whereabouts:
 
     @property
     def least(self) -> Place:
-        """Nothing before this comes for the first time."""
-        if self.furthest is not None:
-            return after(self.furthest)
-        return min(base.place for base in self.bases)
+        """Nothing before this comes next."""
+        return min(base.place for base in self.may_begin)
 
     def _places(self, first: Place) -> Iterator[Place]:
         """Of all known messages from there on."""

@@ -1,0 +1,80 @@
+"""When a consumer may ask for messages again."""
+
+from pulsar_sansio.model.config import ConsumerSpec, RedeliveryBackoff
+from pulsar_sansio.sim.unjudged import Unjudged
+
+SECOND = 10**9
+GROWING = RedeliveryBackoff(1.0, 8.0, 2.0)
+FIRST, SECOND_ENTRY = (1, 0), (1, 1)
+
+
+def unjudged(**options: object) -> Unjudged:
+    options = {"acknowledgement_timeout": 2.0, "negative_acknowledgement_delay": 3.0, **options}
+    return Unjudged(ConsumerSpec("t", "s", **options))  # type: ignore[arg-type]
+
+
+def test_never_before_its_timeout_and_once() -> None:
+    record = unjudged()
+    record.handed_out([FIRST], 1, 0, 0, 10)
+    assert not record.is_due(FIRST, 10 + 2 * SECOND - 1)
+    assert not record.any_due(10 + 2 * SECOND - 1)
+    assert record.is_due(FIRST, 10 + 2 * SECOND)
+    assert not record.is_due(FIRST, 10 + 3 * SECOND)
+
+
+def test_a_batch_is_judged_when_all_of_it_is() -> None:
+    record = unjudged()
+    record.handed_out([FIRST], 2, 0, 0, 0)
+    record.acknowledged([FIRST], 0)
+    assert record.any_due(2 * SECOND)
+    record.handed_out([FIRST], 2, 0, 0, 0)
+    record.acknowledged([FIRST], 0)
+    record.acknowledged([FIRST], 1)
+    assert not record.any_due(9 * SECOND)
+
+
+def test_what_is_covered_by_a_later_one_is_judged() -> None:
+    record = unjudged()
+    record.handed_out([FIRST], 1, 0, 0, 0)
+    record.handed_out([SECOND_ENTRY], 1, 0, 0, 0)
+    record.acknowledged_through(SECOND_ENTRY)
+    assert not record.is_due(FIRST, 9 * SECOND)
+    assert record.is_due(SECOND_ENTRY, 9 * SECOND)
+
+
+def test_what_is_refused_waits_for_its_delay_alone() -> None:
+    record = unjudged()
+    record.handed_out([FIRST], 1, 0, 0, 0)
+    record.refused([FIRST], 0, SECOND)
+    assert not record.is_due(FIRST, 9 * SECOND)
+    assert not record.refusal_is_due(FIRST, 4 * SECOND - 1)
+    assert not record.any_refusal_is_due(4 * SECOND - 1)
+    assert record.refusal_is_due(FIRST, 4 * SECOND)
+    assert record.any_refusal_is_due(4 * SECOND)
+    record.asked_for_refused(FIRST)
+    assert not record.any_refusal_is_due(9 * SECOND)
+
+
+def test_delays_grow() -> None:
+    record = unjudged(acknowledgement_timeout_backoff=GROWING, negative_acknowledgement_backoff=GROWING)
+    record.handed_out([FIRST], 1, 0, 2, 0)
+    assert not record.is_due(FIRST, 6 * SECOND - 1)
+    assert record.is_due(FIRST, 6 * SECOND)
+    record.refused([FIRST], 99, 0)
+    assert not record.refusal_is_due(FIRST, 8 * SECOND - 1)
+    assert record.refusal_is_due(FIRST, 8 * SECOND)
+
+
+def test_nothing_outlives_an_attachment() -> None:
+    record = unjudged()
+    record.handed_out([FIRST], 1, 0, 0, 0)
+    record.refused([SECOND_ENTRY], 0, 0)
+    record.clear()
+    assert not record.any_due(9 * SECOND)
+    assert not record.any_refusal_is_due(9 * SECOND)
+
+
+def test_without_a_timeout_nothing_is_asked_for() -> None:
+    record = unjudged(acknowledgement_timeout=0.0)
+    record.handed_out([FIRST], 1, 0, 0, 0)
+    assert not record.any_due(9 * SECOND)
