@@ -7,7 +7,7 @@ from ...client.arrival import Arrival
 from ...client.consumer import Consumer
 from ...client.delivery import DeliveryQueue
 from ...client.permits import Permits
-from ...client.redelivery import NegativeAcknowledgements, Redelivery
+from ...client.redelivery import Redelivery
 from ...client.verdicts import Verdicts
 from ...model.config import CompressionType
 from ...model.errors import DecompressionFailed
@@ -366,13 +366,16 @@ def one_too_many_asked_for(patches: Patches) -> None:
 def asked_for_again_and_again(patches: Patches) -> None:
     """An entry that was asked for stays in the list, and is asked for again after every delay."""
 
-    def take_due(original: Any, self: Any, now: int) -> Any:
-        due = original(self, now)
-        for place in due:
-            self._due[place] = now + max(self._delay, 100_000_000)
-        return due
+    def due(original: Any, self: Any) -> None:
+        now = self._context.now
+        again = [place for place, when in self.negative._when.items() if when <= now]
+        original(self)
+        if self._connection is not None:
+            for place in again:
+                self.negative.add_after_delay(place, 0, now + 100_000_000)
+            self._schedule()
 
-    patches.around(NegativeAcknowledgements, "take_due", take_due)
+    patches.around(Redelivery, "_negative_due", due)
 
 
 @bug("BUG-051", caught_by=("INV-C9",), needs=[needs.nacks_when_shared])
