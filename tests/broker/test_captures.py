@@ -244,7 +244,6 @@ NOT_BUILT = {
     "java-schema-keyvalue": "key/value schemas",
     "java-schema-incompatible": "struct schemas",
     "java-compaction": "compaction",
-    "java-pattern": "topic list watchers",
     "java-transaction-abort": "transactions",
     "java-transaction-commit": "transactions",
 }
@@ -278,7 +277,15 @@ def test_our_broker_answers_as_the_real_one(name: str) -> None:
         assert entries(ours) >= entries(theirs)
 
 
-PUSHED = ("MESSAGE", "SEND_RECEIPT", "ACTIVE_CONSUMER_CHANGE", "CLOSE_PRODUCER", "CLOSE_CONSUMER", "PING")
+PUSHED = (
+    "MESSAGE",
+    "SEND_RECEIPT",
+    "ACTIVE_CONSUMER_CHANGE",
+    "CLOSE_PRODUCER",
+    "CLOSE_CONSUMER",
+    "WATCH_TOPIC_UPDATE",
+    "PING",
+)
 """Frames that answer no request."""
 
 

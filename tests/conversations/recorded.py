@@ -78,23 +78,27 @@ class Comparison:
                 )
                 self._compare(f"{connection}{'>' if by_client else '<'}", matching, theirs_here, ours_here)
 
+    def _row(self, command: str, what: str) -> str | None:
+        """The row that allows it."""
+        return next((row.row for row in self.rows if (row.command, row.what) == (command, what)), None)
+
     def _allowed(self, command: str, what: str) -> bool:
-        for row in self.rows:
-            if row.command == command and row.what == what:
-                self.used.add(row.row)
-                return True
-        return False
+        row = self._row(command, what)
+        if row is not None:
+            self.used.add(row)
+        return row is not None
+
+    def _is_like(self, matching: Matching, theirs: Frame, ours: Frame) -> bool:
+        """Nothing differs but what may."""
+        differences = matching.copy().differences(theirs.facts, ours.facts, theirs.connection)
+        return all(self._row(theirs.name, path) is not None for path in differences)
 
     def _compare(self, where: str, matching: Matching, theirs: list[Frame], ours: list[Frame]) -> None:
         waiting = list(ours)
         for number, frame in enumerate(theirs):
             same = [i for i, each in enumerate(waiting) if each.name == frame.name]
-            equal = (
-                i
-                for i in same
-                if not matching.copy().differences(frame.facts, waiting[i].facts, frame.connection)
-            )
-            place = next(equal, same[0] if same else None)
+            like = (i for i in same if self._is_like(matching, frame, waiting[i]))
+            place = next(like, same[0] if same else None)
             if place is None:
                 if not self._allowed(frame.name, "missing"):
                     self.differences.append(f"{where} {number} {frame.name}: ours is missing")

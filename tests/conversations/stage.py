@@ -15,6 +15,7 @@ from pulsar_sansio.model.config import (
     OutgoingMessage,
     ProducerSpec,
     ReaderSpec,
+    TopicsPattern,
 )
 from pulsar_sansio.model.errors import PulsarError
 from pulsar_sansio.model.message import Message
@@ -161,7 +162,7 @@ class Stage:
         handle = self.client.open_producer(self.now, ProducerSpec(topic=topic, **spec))
         return PlayedProducer(self, handle)
 
-    def consumer(self, topic: str, **spec: Any) -> "PlayedConsumer":
+    def consumer(self, topic: str | tuple[str, ...] | TopicsPattern, **spec: Any) -> "PlayedConsumer":
         spec.setdefault("subscription", "sub")
         return self._subscribed(self.client.subscribe(self.now, ConsumerSpec(topic=topic, **spec)))
 

@@ -108,7 +108,8 @@ async def test_unloading_topics_loses_nothing(broker: BrokerUnderTest, client: C
         await producer.send_many([b"%d" % number for number in range(20)])
         first = await receive_and_acknowledge(consumer, 5)
         await consumer.flush()
-        await broker.unload(topic)
+        for index in range(2):
+            await broker.unload(f"{topic}-partition-{index}")
         await producer.send_many([b"%d" % number for number in range(20, 40)])
         received = {message.data for message in first}
         while len(received) < 40:  # what was on its way comes twice
