@@ -15,11 +15,10 @@ are closed, and then the whole has failed. Once it is ready, a topic that ends f
 be made again) leaves alone: `TopicLeft` says so. When the last has left, the whole is closed with its error.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from enum import Enum, auto
 from functools import partial
-from typing import Any
 
 from ..core.transitions import Transitions
 from ..model.config import ConsumerSpec, TopicsPattern, seconds_to_ns
@@ -28,16 +27,14 @@ from ..model.errors import (
     ClosedError,
     ConnectionLost,
     InvalidConfiguration,
-    LocalProtocolError,
     PulsarError,
     TopicNotFound,
 )
 from ..model.message import Message
-from ..model.message_id import MessageId, TopicMessageId
 from ..model.processing import Judge
 from ..model.topic_name import TopicName
 from .collecting import Collecting, MergedCollection
-from .consumer import NAME_LENGTH, Consumer
+from .consumer import NAME_LENGTH
 from .counters import ArrivalCounters
 from .items import Messages
 from .merging import MergedQueue
@@ -55,11 +52,10 @@ from .outputs import (
     TopicLeft,
 )
 from .pattern_topics import PatternTopics
-from .seeking import SeekTarget
 from .services import ClientContext, Services
 from .statistics import ConsumerStatistics
+from .topics_commands import TopicsCommands
 from .topics_member import Member
-from .topics_positions import anything, last_ids, seek_places
 from .topics_requests import GatheredRequests, nothing
 from .topics_topic import GroupTopic
 from .topics_verdicts import TopicsVerdicts
@@ -144,7 +140,7 @@ class Known:
     give_up_at: int | None
 
 
-class TopicsConsumer:
+class TopicsConsumer(TopicsCommands):
     """Methods are called by the root with `context.now` set. `known`: where there is one topic, and its
     partitions are known."""
 
@@ -216,129 +212,7 @@ class TopicsConsumer:
             else:
                 self._open_partitions(topic, known.partitions, known.wire_id, known.give_up_at)
 
-    # --- what the application asks for ---
-
-    def available(self) -> int:
-        """Messages that `take` would give now."""
-        return self.queue.available
-
-    @property
-    def subscribed(self) -> list[str]:
-        """The topics and partitions it is subscribed to, or is again as soon as it is connected."""
-        return sorted(member.name for member in self._members.values() if member.ready)
-
-    def statistics(self) -> ConsumerStatistics:
-        """Of all topics together, those included that have left (MULTI-35)."""
-        return sum((member.consumer.statistics() for member in self._alive), self._former)
-
-    def checkpoint(self) -> dict[str, MessageId]:
-        """See `Consumer`; of every topic."""
-        places: dict[str, MessageId] = {}
-        for member in self._members.values():
-            places.update(member.consumer.checkpoint())
-        return places
-
-    def check_collecting(self) -> None:
-        """See `Consumer`."""
-        self.check_open()
-        if self._collecting is None:
-            raise LocalProtocolError(f"the consumer on {self._describe()} has no batch_receive policy")
-
-    def collect(self, request: int) -> None:
-        """See `Consumer`; of all topics together."""
-        assert self._collecting is not None
-        self._collecting.ask(request)
-
-    def let_judge(self, judge: Judge) -> None:
-        """See `Consumer`."""
-        self._judge = judge
-        for member in self._alive:
-            member.consumer.let_judge(judge)
-
-    def pause(self) -> None:
-        """See `Consumer`; all topics, and those that join (MULTI-28)."""
-        self.check_open()
-        self._member_spec = replace(self._member_spec, start_paused=True)
-        for member in self._alive:
-            member.consumer.pause()
-
-    def resume(self) -> None:
-        """See `Consumer`; all topics."""
-        self.check_open()
-        self._member_spec = replace(self._member_spec, start_paused=False)
-        for member in self._alive:
-            member.consumer.resume()
-
-    def redeliver_unacknowledged(self) -> None:
-        """See `Consumer`; in all topics (MULTI-27)."""
-        self.check_open()
-        for member in self._members.values():
-            member.consumer.redeliver_unacknowledged()
-
-    def flush_acknowledgements(self, request: int) -> None:
-        """See `Consumer`; done when all topics' are."""
-        self.ask_all(request, lambda consumer: consumer.flush_acknowledgements(request))
-
-    def ask_all(
-        self,
-        request: int,
-        question: Callable[[Consumer], None],
-        together: Callable[[Mapping[str, Any]], Any] = nothing,
-    ) -> None:
-        """Ask every consumer under this request id; the application is told what `together` makes of the
-        results by topic, or the first error. `question` raises before it has changed anything, or not at
-        all."""
-        self.check_open()
-        consumers = [member.consumer for member in self._members.values()]
-
-        def ask() -> None:
-            for consumer in consumers:
-                question(consumer)
-
-        self._requests.ask(request, list(self._members), ask, together, self._context.emit)
-
-    def reconsume_later(
-        self, request: int, message: Message, delay: float, publish_time: int, properties: Mapping[str, str]
-    ) -> None:
-        """See `Client.reconsume_later`."""
-        for consumer, _ in self.verdicts.spread_one(message):
-
-            def ask(consumer: Consumer = consumer) -> None:
-                consumer.reconsume_later(request, message, delay, publish_time, properties)
-
-            self._requests.ask(request, [str(consumer.topic)], ask, nothing, self._context.emit)
-            return
-        gone = ClosedError(f"the consumer is not subscribed to {message.topic} any more")
-        self._context.emit(RequestFailed(request, gone))
-
-    def prepare_seek(self, target: SeekTarget | TopicMessageId, inclusive: bool) -> Callable[[int], None]:
-        """See `Consumer`, and `seek_places`; gives what begins it, to be called with the request's id."""
-        self.check_open()
-        places = seek_places(self._members.values(), self.verdicts, target)
-
-        def begin(request: int) -> None:
-            def ask() -> None:
-                for name, (consumer, place) in places.items():
-                    self._members[name].end_of_topic = False
-                    consumer.seek(request, place, inclusive)
-
-            self._requests.ask(request, list(places), ask, nothing, self._context.emit)
-
-        return begin
-
-    def check_last_message(self) -> None:
-        """Raise where one of the topics has no such thing as a last message."""
-        self.check_open()
-        for member in self._members.values():
-            member.consumer.check_last_message()
-
-    def last_message_id(self, request: int) -> None:
-        """`RequestDone` with a list of `TopicMessageId`, by the names of the topics."""
-        self.ask_all(request, lambda consumer: consumer.last_message_id(request), last_ids)
-
-    def has_message_available(self, request: int) -> None:
-        """`RequestDone` with whether any topic has a message after those handed out."""
-        self.ask_all(request, lambda consumer: consumer.has_message_available(request), anything)
+    # --- what the application asks for: see also `TopicsCommands` ---
 
     def unsubscribe(self, request: int, force: bool) -> None:
         """See `Consumer`; in all topics at once (MULTI-29). Where some refuse, those go on, and it may be

@@ -1,0 +1,175 @@
+"""`TopicsCommands`: what an application asks of a consumer of several topics, and what that is for each.
+
+Everything is the same for all topics: asked of every consumer, and put together. Which consumers there are,
+and when the whole is open, is the group's business.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from ..model.config import ConsumerSpec
+from ..model.errors import ClosedError, LocalProtocolError
+from ..model.message import Message
+from ..model.message_id import MessageId, TopicMessageId
+from ..model.processing import Judge
+from .collecting import Collecting
+from .consumer import Consumer
+from .merging import MergedQueue
+from .outputs import RequestFailed
+from .seeking import SeekTarget
+from .services import ClientContext
+from .statistics import ConsumerStatistics
+from .topics_member import Member
+from .topics_positions import anything, last_ids, seek_places
+from .topics_requests import GatheredRequests, nothing
+from .topics_verdicts import TopicsVerdicts
+
+
+class TopicsCommands:
+    """What is between here and the members is the group's, which sets all of this."""
+
+    queue: MergedQueue
+    verdicts: TopicsVerdicts
+    _context: ClientContext
+    _collecting: Collecting | None
+    _member_spec: ConsumerSpec
+    """What members that join are opened with."""
+    _members: dict[str, Member]
+    """Those that are subscribed, or will be again, by the names of their topics."""
+    _alive: dict[Member, None]
+    """All that have not ended."""
+    _judge: Judge | None
+    _former: ConsumerStatistics
+    """Of those that have ended."""
+    _requests: GatheredRequests
+
+    def check_open(self) -> None:
+        """Raise `ClosedError` once it is closing."""
+        raise NotImplementedError
+
+    def _describe(self) -> str:
+        """The topics, in words."""
+        raise NotImplementedError
+
+    def available(self) -> int:
+        """Messages that `take` would give now."""
+        return self.queue.available
+
+    @property
+    def subscribed(self) -> list[str]:
+        """The topics and partitions it is subscribed to, or is again as soon as it is connected."""
+        return sorted(member.name for member in self._members.values() if member.ready)
+
+    def statistics(self) -> ConsumerStatistics:
+        """Of all topics together, those included that have left (MULTI-35)."""
+        return sum((member.consumer.statistics() for member in self._alive), self._former)
+
+    def checkpoint(self) -> dict[str, MessageId]:
+        """See `Consumer`; of every topic."""
+        places: dict[str, MessageId] = {}
+        for member in self._members.values():
+            places.update(member.consumer.checkpoint())
+        return places
+
+    def check_collecting(self) -> None:
+        """See `Consumer`."""
+        self.check_open()
+        if self._collecting is None:
+            raise LocalProtocolError(f"the consumer on {self._describe()} has no batch_receive policy")
+
+    def collect(self, request: int) -> None:
+        """See `Consumer`; of all topics together."""
+        assert self._collecting is not None
+        self._collecting.ask(request)
+
+    def let_judge(self, judge: Judge) -> None:
+        """See `Consumer`."""
+        self._judge = judge
+        for member in self._alive:
+            member.consumer.let_judge(judge)
+
+    def pause(self) -> None:
+        """See `Consumer`; all topics, and those that join (MULTI-28)."""
+        self.check_open()
+        self._member_spec = replace(self._member_spec, start_paused=True)
+        for member in self._alive:
+            member.consumer.pause()
+
+    def resume(self) -> None:
+        """See `Consumer`; all topics."""
+        self.check_open()
+        self._member_spec = replace(self._member_spec, start_paused=False)
+        for member in self._alive:
+            member.consumer.resume()
+
+    def redeliver_unacknowledged(self) -> None:
+        """See `Consumer`; in all topics (MULTI-27)."""
+        self.check_open()
+        for member in self._members.values():
+            member.consumer.redeliver_unacknowledged()
+
+    def flush_acknowledgements(self, request: int) -> None:
+        """See `Consumer`; done when all topics' are."""
+        self.ask_all(request, lambda consumer: consumer.flush_acknowledgements(request))
+
+    def ask_all(
+        self,
+        request: int,
+        question: Callable[[Consumer], None],
+        together: Callable[[Mapping[str, Any]], Any] = nothing,
+    ) -> None:
+        """Ask every consumer under this request id; the application is told what `together` makes of the
+        results by topic, or the first error. `question` raises before it has changed anything, or not at
+        all."""
+        self.check_open()
+        consumers = [member.consumer for member in self._members.values()]
+
+        def ask() -> None:
+            for consumer in consumers:
+                question(consumer)
+
+        self._requests.ask(request, list(self._members), ask, together, self._context.emit)
+
+    def reconsume_later(
+        self, request: int, message: Message, delay: float, publish_time: int, properties: Mapping[str, str]
+    ) -> None:
+        """See `Client.reconsume_later`."""
+        for consumer, _ in self.verdicts.spread_one(message):
+
+            def ask(consumer: Consumer = consumer) -> None:
+                consumer.reconsume_later(request, message, delay, publish_time, properties)
+
+            self._requests.ask(request, [str(consumer.topic)], ask, nothing, self._context.emit)
+            return
+        gone = ClosedError(f"the consumer is not subscribed to {message.topic} any more")
+        self._context.emit(RequestFailed(request, gone))
+
+    def prepare_seek(self, target: SeekTarget | TopicMessageId, inclusive: bool) -> Callable[[int], None]:
+        """See `Consumer`, and `seek_places`; gives what begins it, to be called with the request's id."""
+        self.check_open()
+        places = seek_places(self._members.values(), self.verdicts, target)
+
+        def begin(request: int) -> None:
+            def ask() -> None:
+                for name, (consumer, place) in places.items():
+                    self._members[name].end_of_topic = False
+                    consumer.seek(request, place, inclusive)
+
+            self._requests.ask(request, list(places), ask, nothing, self._context.emit)
+
+        return begin
+
+    def check_last_message(self) -> None:
+        """Raise where one of the topics has no such thing as a last message."""
+        self.check_open()
+        for member in self._members.values():
+            member.consumer.check_last_message()
+
+    def last_message_id(self, request: int) -> None:
+        """`RequestDone` with a list of `TopicMessageId`, by the names of the topics."""
+        self.ask_all(request, lambda consumer: consumer.last_message_id(request), last_ids)
+
+    def has_message_available(self, request: int) -> None:
+        """`RequestDone` with whether any topic has a message after those handed out."""
+        self.ask_all(request, lambda consumer: consumer.has_message_available(request), anything)
