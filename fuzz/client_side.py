@@ -33,13 +33,14 @@ from pulsar_sansio import (
     Transmit,
     client_outputs,
 )
+from pulsar_sansio.client.letter_box import MAX_IN_FLIGHT
 from pulsar_sansio.wire import decode_frame, max_frame_size, proto
 
 Command = proto.BaseCommand
 
-MAX_ANSWER = 64 * 1024
-"""Bytes to write that one input may bring (a producer that is attached again sends its whole window), besides
-`ANSWER_PER_FRAME` for each frame in it."""
+MAX_ANSWER = 64 * 1024 + MAX_IN_FLIGHT * 2 * LIMIT
+"""Bytes to write that one input may bring (a producer that is attached again sends its whole window, that of
+dead letters what somebody else has written), besides `ANSWER_PER_FRAME` for each frame in it."""
 
 ANSWER_PER_FRAME = 400
 

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from pulsar_sansio.client.client import Client
+from pulsar_sansio.client.letter_box import MAX_IN_FLIGHT
 from pulsar_sansio.client.letters import copy_of, with_retry_topic
 from pulsar_sansio.client.outputs import LetterFailed, RequestDone, RequestFailed
 from pulsar_sansio.model.config import (
@@ -176,6 +177,20 @@ class TestDeadLetters:
         assert ack.message_ids == [(1, 4, None)]
         assert s.permits() == 10
 
+    def test_a_batch_that_is_larger_than_the_window(self) -> None:
+        s = LettersScript(receiver_queue_size=1000)
+        size = MAX_IN_FLIGHT + 50
+        s.batch(0, size, redelivery_count=3)
+        s.accept_producer()
+        sent = len(s.sends(MAX_IN_FLIGHT))
+        for number in range(size):
+            s.confirm(number)
+            sent += len([name for name, _ in s.frames() if name == "SEND"])
+            assert sent - number <= MAX_IN_FLIGHT + 1
+        assert sent == size
+        assert s.client.arrivals(s.consumer).dead_letters == size
+        assert s.permits() == 1000
+
     def test_of_a_batch_only_what_is_not_acknowledged(self) -> None:
         s = LettersScript()
         s.batch(4, 3, redelivery_count=3, ack_set=0b101)
@@ -298,6 +313,18 @@ class TestFailure:
         s.expect()
         s.pass_time(1)
         s.expect(REDELIVER)
+
+    def test_with_those_that_wait_for_room(self) -> None:
+        s = LettersScript(receiver_queue_size=1000)
+        s.outputs()
+        s.batch(0, MAX_IN_FLIGHT + 50, redelivery_count=3)
+        s.refuse_producer()
+        (failed,) = s.outputs()
+        assert isinstance(failed, LetterFailed)
+        s.pass_time(1100 * MILLISECOND)
+        (request,) = s.expect(REDELIVER)
+        assert places(request) == [(1, 0)]
+        assert s.permits() == 1000
 
     def test_the_wait_may_grow(self) -> None:
         s = LettersScript(negative_acknowledgement_backoff=RedeliveryBackoff(1.0, 100.0, 2.0))

@@ -29,7 +29,7 @@ from .acks import Place
 from .counters import ArrivalCounters
 from .delivery import DeliveryQueue
 from .items import BatchItem, SinglesItem, messages_of
-from .letter_box import LetterBox
+from .letter_box import MAX_IN_FLIGHT, LetterBox
 from .outputs import LetterFailed, Output, RequestDone, RequestFailed
 from .permits import Permits
 from .redelivery import NegativeAcknowledgements
@@ -205,11 +205,12 @@ class Letters:
             return
         self._burials[entry.place] = burial = Burial(len(messages))
         publish_time = self._services.wall_time()
+        settled = partial(self._copied, burial, messages[0])
         for message in messages:
-            properties = origin(message, entry.source.topic, self._subscription)
-            self._dead.post(
-                copy_of(message, properties), publish_time, partial(self._copied, burial, messages[0])
-            )
+            self._dead.post(partial(self._dead_letter, message), publish_time, settled)
+
+    def _dead_letter(self, message: Message) -> OutgoingMessage:
+        return copy_of(message, origin(message, message.topic, self._subscription))
 
     def _copied(self, burial: Burial, first: Message, error: PulsarError | None) -> None:
         """One copy is safe, or has failed; the last one settles the entry (DLQ-05)."""
@@ -265,11 +266,12 @@ class Letters:
         told[_RECONSUMED] = str(times)
         told[_DELAY_TIME] = str(delay)
         if times > self.policy.max_redeliver_count:
-            box, letter = self._dead, copy_of(message, told)
+            box, write = self._dead, partial(copy_of, message, told)
         else:
-            box, letter = self._later, copy_of(message, told, publish_time + delay if delay else None)
+            deliver_at = publish_time + delay if delay else None
+            box, write = self._later, partial(copy_of, message, told, deliver_at)
         self._requests.add(request)
-        box.post(letter, publish_time, partial(self._put_off, request, judge))
+        box.post(write, publish_time, partial(self._put_off, request, judge))
 
     def _put_off(
         self, request: int, judge: Callable[[PulsarError | None], None], error: PulsarError | None
@@ -356,6 +358,7 @@ def _producer(topic: TopicName, name: str | None, initial_subscription: str | No
         str(topic),
         name=name,
         batching=None,
+        max_pending_messages=MAX_IN_FLIGHT,
         chunking=topic.persistent,
         initial_subscription=initial_subscription,
     )
