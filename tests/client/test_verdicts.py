@@ -97,6 +97,19 @@ def test_cumulative_inside_of_a_batch() -> None:
     assert [ack.message_ids for ack in acks] == [[(1, 3, None)], [(1, 4, None)]]  # ACK-06
 
 
+@pytest.mark.breaks("INV-C4", why="the broker delivers another batch in the place of the first")
+def test_cumulative_beyond_a_batch_that_has_shrunk() -> None:
+    """Found by a broker that lies: hostile rounds, client:910395."""
+    s = started(batch_index_acknowledgement=True)
+    s.batch(4, 3)
+    last = s.take()[2]
+    s.batch(4, 2)
+    s.acknowledge_cumulative(pickle.loads(pickle.dumps(last)))
+    s.pass_time(SECOND)
+    (ack,) = s.expect("ACK")
+    assert ack.message_ids == [(1, 4, None)]
+
+
 def test_the_sets_of_a_recorded_consumer() -> None:
     """java-batch-index-ack: 253, 245 and 213 of a batch of 8."""
     s = started(subscription_type=SHARED, batch_index_acknowledgement=True, acknowledgement_group_time=0.0)

@@ -93,9 +93,10 @@ class BatchAcknowledgement:
         return self._open != before
 
     def acknowledge_through(self, index: int) -> None:
-        """Message `index` and all before it are acknowledged (ACK-20)."""
+        """Message `index` and all before it are acknowledged (ACK-20); what is beyond the batch, as after a
+        broker has delivered another one in its place, is all of it."""
         if self.in_order >= 0:
-            self.in_order = max(self.in_order, index + 1)
+            self.in_order = max(self.in_order, min(index + 1, self.size))
         else:
             self._open = self._open >> (index + 1) << (index + 1)
 
