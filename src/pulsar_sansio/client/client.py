@@ -281,7 +281,8 @@ class Client(PositionCommands, TableCommands):
         return handle
 
     def receive(self, now: int, consumer: int) -> "Message | None":
-        """The next message, or None where none is there (wait for `Deliverable`)."""
+        """The next message, or None where none is there (wait for `Deliverable`). A consumer with a receiver
+        queue of size 0 asks for one then."""
         machine = self._consumers.get(consumer)
         if machine is None:
             raise self._unknown("consumer", consumer)
