@@ -348,13 +348,13 @@ class TestWhereTheBrokerPutIt:
     def test_or_is_moved_once_more(self) -> None:
         """What the SEEK had moved went with the connection, before it was known where to."""
         s = started(durable=False, start_message_id=EARLIEST)
-        s.client.seek(s.now, s.consumer, 1_000)
+        request = s.client.seek(s.now, s.consumer, 1_000)
         seek = s.frames()[-1][1]
         s.close_by_broker()
         s.say("SUCCESS", proto.CommandSuccess(request_id=seek.request_id))
         s.pass_time(SECOND)
         s.accept()
-        s.outputs()
+        assert RequestDone(request, None) not in s.outputs()
         s.reconnect()
         (seek,) = [command for name, command in s.frames() if name == "SEEK"]
         assert seek.message_publish_time == 1_000
@@ -364,7 +364,7 @@ class TestWhereTheBrokerPutIt:
         s.accept()
         answer(s, asked(s), (1, 9, -1), (1, 4))
         s.expect("FLOW")
-        assert [each for each in s.outputs() if isinstance(each, RequestDone)] == []
+        assert [each.request for each in s.outputs() if isinstance(each, RequestDone)] == [request]
 
     def test_so_long_ago(self) -> None:
         s = ConsumerScript(durable=False, start_message_rollback=10.0)

@@ -87,7 +87,9 @@ class Positions:
         persistent = source.topic.startswith("persistent://")
         self._durable = spec.durable or not persistent
         """Whether the broker keeps the place, or there is none."""
-        self._seeking = Seeking(context, services, wire_id, self._durable, emit, self._moved, self._idle)
+        self._seeking = Seeking(
+            context, services, wire_id, self._durable, emit, self._moved, self._arrived, self._idle
+        )
         self._rollback = 0
         """Nanoseconds before it was attached first, where it begins so; it still matters."""
         self._first_attached: int | None = None
@@ -227,14 +229,33 @@ class Positions:
         connection = self._connection
         assert connection is not None
         self._last.attach(connection)
-        if (self._unknown or self._rollback) and connection.protocol_version >= SEEK_VERSION:
-            if self._question is None:
-                self._question = self._last.ask(self._found_out, self._not_found_out)
-        else:
+        if not self._asks_where(connection):
             self._release()
 
+    def _arrived(self) -> None:
+        """Attached where a seek has led to. It is done when a lost connection cannot undo it any more."""
+        connection = self._connection
+        assert connection is not None
+        if self._asks_where(connection):
+            self._last.attach(connection)
+        else:
+            self._seeking.finish()
+
+    def _asks_where(self, connection: Connection) -> bool:
+        """Whether the broker has to say, and can, where it has put the subscription."""
+        if not (self._unknown or self._rollback) or connection.protocol_version < SEEK_VERSION:
+            return False
+        if self._question is None:
+            self._question = self._last.ask(self._found_out, self._not_found_out)
+        return True
+
     def _release(self) -> None:
-        if self._held and self._seeking.current is None:
+        """Where it is is known, or will not be."""
+        if self._connection is None:
+            return
+        if self._seeking.answered:
+            self._seeking.finish()
+        elif self._held and self._seeking.current is None:
             self._held = False
             self._go_on()
 

@@ -86,11 +86,13 @@ class Seeking:
     """Seeks of one consumer.
 
     `durable`: whether the place outlives the connection. `moved(target, inclusive)`: the broker has moved the
-    cursor; what is here is from before. `idle()`: attached, and nothing is to be sought (any more).
+    cursor; what is here is from before. `arrived()`: attached there; `finish` is to be called, now or when
+    that is sure to last. `idle()`: attached, and nothing is to be sought (any more).
     """
 
     __slots__ = (
         "_answered",
+        "_arrived",
         "_connection",
         "_context",
         "_durable",
@@ -115,6 +117,7 @@ class Seeking:
         durable: bool,
         emit: Callable[[Output], None],
         moved: Callable[[Target, bool], None],
+        arrived: Callable[[], None],
         idle: Callable[[], None],
     ) -> None:
         self._context = context
@@ -123,6 +126,7 @@ class Seeking:
         self._durable = durable
         self._emit = emit
         self._moved = moved
+        self._arrived = arrived
         self._idle = idle
         self._slot = context.deadlines.slot(self._timed_out)
         self.current: Seek | None = None
@@ -158,9 +162,18 @@ class Seeking:
         if self.current is None:
             self._idle()
         elif self._answered and (self._durable or connection is self.sent_on):
-            self._finish(None)
+            self._arrived()
         else:
             self._send(connection)
+
+    @property
+    def answered(self) -> bool:
+        """Whether the broker has done the present one."""
+        return self.current is not None and self._answered
+
+    def finish(self) -> None:
+        """The consumer is where it was to be."""
+        self._finish(None)
 
     def detach(self) -> None:
         self._connection = None

@@ -1,0 +1,249 @@
+"""Readers and seeks under a network that is cut and topics that are unloaded: every message once, in order.
+
+Both cores, and between them bytes that arrive in pieces, when chance says so. The model is the list of what
+was published; a reader is at one place of it, and what it is handed out next is known.
+"""
+
+from collections.abc import Callable
+from random import Random
+from typing import Any
+
+import pytest
+
+from pulsar_sansio.broker import Broker, BrokerConfig, MemoryStore
+from pulsar_sansio.broker import outputs as broker_outputs
+from pulsar_sansio.client import outputs
+from pulsar_sansio.client.client import Client
+from pulsar_sansio.model.config import BatchingPolicy, ClientConfig, OutgoingMessage, ProducerSpec, ReaderSpec
+from pulsar_sansio.model.message_id import EARLIEST, LATEST, MessageId
+
+MILLISECOND = 1_000_000
+WALL = 1_700_000_000_000
+TOPIC = "persistent://public/default/t"
+
+
+class World:
+    """A client, a broker, and links whose bytes wait to be delivered."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = Random(seed)
+        self.now = 1_000 * MILLISECOND
+        self.store = MemoryStore()
+        self.broker = Broker(
+            self.now,
+            BrokerConfig(service_url="pulsar://b:6650", ledger_max_entries=7),
+            self.store.load(),
+            seed=seed,
+            wall_time=self.wall,
+        )
+        config = ClientConfig("pulsar://b:6650", max_backoff=0.2, operation_timeout=3600.0)
+        self.client = Client(self.now, config, seed=seed)
+        self.waiting: dict[int, tuple[list[bytes], list[bytes]]] = {}
+        """Of each link: bytes to the broker, and to the client."""
+        self.answers: dict[int, Any] = {}
+        self.ready: set[int] = set()
+        self.published: list[bytes] = []
+        self.ids: list[MessageId] = []
+
+    @property
+    def wall(self) -> int:
+        return WALL + self.now // MILLISECOND
+
+    # --- the world ---
+
+    def drain(self) -> None:
+        while self._client_said() or self._broker_said():
+            pass
+
+    def _client_said(self) -> bool:
+        output = self.client.next_output()
+        match output:
+            case outputs.Connect(link):
+                self.waiting[link] = ([], [])
+                self.broker.accepted(self.now, link, "c")
+                self.client.connected(self.now, link)
+            case outputs.Transmit(link) if link in self.waiting:
+                self.waiting[link][0].append(b"".join(self.client.data_to_send(link)))
+            case outputs.Disconnect(link):
+                self.waiting.pop(link, None)
+                self.broker.disconnected(self.now, link, "closed")
+            case outputs.RequestDone(request, result):
+                self.answers[request] = result
+            case outputs.RequestFailed(_, error):
+                raise error
+            case outputs.ProducerReady(handle) | outputs.ConsumerReady(handle):
+                self.ready.add(handle)
+            case outputs.Receipts(_, _, message_ids):
+                self.ids += message_ids
+        return output is not None
+
+    def _broker_said(self) -> bool:
+        output = self.broker.next_output()
+        match output:
+            case broker_outputs.Transmit(link) if link in self.waiting:
+                self.waiting[link][1].append(b"".join(self.broker.data_to_send(link)))
+            case broker_outputs.Disconnect(link):
+                if self.waiting.pop(link, None) is not None:
+                    self.client.disconnected(self.now, link, "closed")
+            case broker_outputs.Persist(write, records):
+                self.store.write(records)
+                self.broker.persisted(self.now, write)
+        return output is not None
+
+    def deliver(self, link: int, to_client: int) -> None:
+        """Some of what waits there."""
+        waiting = self.waiting[link][to_client]
+        data = b"".join(waiting)
+        cut = self.random.choice([len(data), self.random.randrange(len(data) + 1)])
+        waiting[:] = [data[cut:]] if data[cut:] else []
+        side: Any = self.client if to_client else self.broker
+        side.receive_data(self.now, link, data[:cut])
+        self.drain()
+
+    def pass_time(self) -> None:
+        """Until the next timer, at most a tenth of a second."""
+        moments = [each for each in (self.client.next_deadline(), self.broker.next_deadline()) if each]
+        limit = self.now + 100 * MILLISECOND
+        self.now = max(self.now, min([limit, *moments]))
+        self.client.handle_deadline(self.now)
+        self.broker.handle_deadline(self.now)
+        self.drain()
+
+    def step(self) -> None:
+        """Something of all that may happen."""
+        self.drain()
+        busy = [(link, way) for link, ways in self.waiting.items() for way in (0, 1) if ways[way]]
+        if busy and self.random.random() < 0.8:
+            self.deliver(*self.random.choice(busy))
+        else:
+            self.pass_time()
+
+    def cut(self) -> None:
+        """Some connection dies, with all that was on its way."""
+        if self.waiting:
+            link = self.random.choice(list(self.waiting))
+            del self.waiting[link]
+            self.client.disconnected(self.now, link, "cut")
+            self.broker.disconnected(self.now, link, "cut")
+            self.drain()
+
+    def unload(self) -> None:
+        self.broker.unload(self.now, TOPIC)
+        self.drain()
+
+    def until(self, condition: Callable[[], bool], trouble: float = 0.0) -> None:
+        for _ in range(20_000):
+            self.drain()
+            if condition():
+                return
+            if self.random.random() < trouble:
+                self.random.choice([self.cut, self.unload])()
+            self.step()
+        raise AssertionError("it never came to that")
+
+    # --- the application ---
+
+    def ask(self, request: int, trouble: float = 0.0) -> Any:
+        self.until(lambda: request in self.answers, trouble)
+        return self.answers.pop(request)
+
+    def publish(self, producer: int, count: int) -> None:
+        """Each a moment later than the one before; in batches or not."""
+        for _ in range(count):
+            payload = b"%d" % len(self.published)
+            self.published.append(payload)
+            self.client.send(self.now, producer, OutgoingMessage(payload), WALL + len(self.published))
+            if self.random.random() < 0.3:
+                self.client.push(self.now, producer)
+        self.client.push(self.now, producer)
+        self.until(lambda: len(self.ids) == len(self.published))
+
+
+class Reading:
+    """A reader of that world, and the index of the message that it has to give next."""
+
+    def __init__(self, world: World, start: MessageId, inclusive: bool, place: int) -> None:
+        self.world = world
+        self.place = place
+        spec = ReaderSpec(
+            "t", start, start_inclusive=inclusive, receiver_queue_size=world.random.choice([1, 5, 50])
+        )
+        self.handle = world.client.open_reader(world.now, spec)
+        world.until(lambda: self.handle in world.ready)
+
+    def read(self, count: int, trouble: float) -> None:
+        world = self.world
+        found: list[bytes] = []
+
+        def receive() -> bool:
+            limit = world.random.randint(1, count - len(found))
+            found.extend(message.data for message in world.client.take(world.now, self.handle, limit))
+            return len(found) == count
+
+        world.until(receive, trouble)
+        assert found == world.published[self.place : self.place + count]
+        self.place += count
+
+    def seek(self, trouble: float) -> None:
+        world = self.world
+        total = len(world.published)
+        index = world.random.randrange(total)
+        inclusive = world.random.random() < 0.5
+        kind = world.random.choice(["id", "id", "earliest", "latest", "time"])
+        places: dict[str, tuple[MessageId | int, int]] = {
+            "id": (world.ids[index], index + (not inclusive)),
+            "earliest": (EARLIEST, 0),
+            "latest": (LATEST, total),
+            # A batch has the time of its first message.
+            "time": (WALL + 1, 0),
+        }
+        target, place = places[kind]
+        request = world.client.seek(world.now, self.handle, target, inclusive)
+        world.ask(request, trouble)
+        self.place = place
+
+    def check_more(self) -> None:
+        world = self.world
+        more = world.ask(world.client.has_message_available(world.now, self.handle))
+        assert more is (self.place < len(world.published))
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_every_message_once_and_in_order(seed: int) -> None:
+    world = World(seed)
+    random = world.random
+    batching = random.choice([None, BatchingPolicy(max_messages=6, max_delay=0.02)])
+    producer = world.client.open_producer(world.now, ProducerSpec("t", batching=batching, send_timeout=0))
+    world.until(lambda: producer in world.ready)
+    world.broker.create_subscription(world.now, TOPIC, "keeps everything", EARLIEST)
+    world.publish(producer, 20)
+    index = random.randrange(20)
+    start, inclusive, place = random.choice(
+        [
+            (EARLIEST, False, 0),
+            (LATEST, False, 20),
+            (LATEST, True, 19),
+            (world.ids[index], False, index + 1),
+            (world.ids[index], True, index),
+        ]
+    )
+    reading = Reading(world, start, inclusive, place)
+    for _ in range(12):
+        trouble = random.choice([0.0, 0.05])
+        for _ in range(random.choice([0, 0, 1, 2])):
+            random.choice([world.cut, world.unload])()
+        match random.randrange(4):
+            case 0:
+                world.publish(producer, random.randint(1, 10))
+            case 1:
+                reading.seek(trouble)
+            case 2:
+                reading.check_more()
+            case _:
+                left = len(world.published) - reading.place
+                if left:
+                    reading.read(random.randint(1, left), trouble)
+    left = len(world.published) - reading.place
+    if left:
+        reading.read(left, 0.02)
+    reading.check_more()
