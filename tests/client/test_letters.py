@@ -15,6 +15,7 @@ from pulsar_sansio.model.config import (
     DeadLetterPolicy,
     RedeliveryBackoff,
     SubscriptionType,
+    TopicsPattern,
 )
 from pulsar_sansio.model.errors import (
     ClosedError,
@@ -523,6 +524,10 @@ class TestLater:
         assert spec.topic == tuple(f"persistent://public/default/{name}" for name in ("a", "b", "a-s-RETRY"))
         assert spec.dead_letter is not None
         assert spec.dead_letter.topic == "persistent://public/default/a-s-DLQ"
+
+    def test_not_of_a_pattern(self) -> None:
+        with pytest.raises(InvalidConfiguration, match="pattern"):
+            with_retry_topic(ConsumerSpec(TopicsPattern("t-.*"), "s", retry=True))
 
     @pytest.mark.parametrize(
         ("options", "why"),

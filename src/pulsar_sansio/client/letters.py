@@ -22,7 +22,7 @@ from functools import partial
 from ..model.config import ConsumerSpec, DeadLetterPolicy, OutgoingMessage, ProducerSpec, seconds_to_ns
 from ..model.config.checks import duration
 from ..model.config.topics import names_of
-from ..model.errors import ClosedError, PulsarError
+from ..model.errors import ClosedError, InvalidConfiguration, PulsarError
 from ..model.message import Message
 from ..model.topic_name import TopicName
 from .acks import Place
@@ -55,12 +55,18 @@ def with_retry_topic(spec: ConsumerSpec) -> ConsumerSpec:
     """What a consumer with `retry` is subscribed to: its topics, and the one where messages wait (RETRY-02).
     The names of both topics of letters are those of the first, and settled here.
 
-    Raises `InvalidConfiguration` where that cannot be: a queue of size 0, or a topic that is its own.
+    Raises `InvalidConfiguration` where that cannot be: a queue of size 0, a topic that is its own, or a
+    pattern, which says what is subscribed to and nothing else is.
     """
     policy = spec.letters
     if not spec.retry or policy is None:
         return spec
     names = names_of(spec.topic)
+    if not names:
+        raise InvalidConfiguration(
+            "retry: only with topics that are named; with a pattern nobody would be subscribed to where "
+            "messages wait"
+        )
     policy = policy.named(names[0], spec.subscription)
     assert policy.retry_topic is not None
     return replace(spec, topic=(*map(str, names), policy.retry_topic), dead_letter=policy)
