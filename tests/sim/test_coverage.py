@@ -20,7 +20,7 @@ from pulsar_sansio.sim import Outcome, World
 from pulsar_sansio.sim.coverage import MAPS, TABLES, TO_BROKERS, TO_CLIENTS, Coverage, Recorder
 from pulsar_sansio.sim.marks import MARKS, Mark, mark
 
-SEEDS = (0, 1, 2, 48)
+SEEDS = (0, 1, 2, 6)
 
 
 @pytest.fixture(scope="module")
@@ -199,7 +199,7 @@ def test_a_message_sent_again_is_known_or_not_yet() -> None:
         assert recorder.take().marks == {}
         with pytest.raises(PersistenceError):
             known.is_duplicate("producer", 0, 4)
-        assert recorder.take().marks == {"duplicate undecided": 1}
+        assert recorder.take().marks == {}
         known.stored("producer", 4)
         assert known.is_duplicate("producer", 0, 4)
         assert recorder.take().marks == {"resent message known": 1}

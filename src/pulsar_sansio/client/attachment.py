@@ -185,7 +185,6 @@ TRANSITIONS = Transitions(
         (BackingOff, Input.GIVE_UP): Failed,
         (BackingOff, Input.CLOSE): Closed,
         (Closing, Input.ANSWERED): Closed,
-        (Closing, Input.CLOSE): Closed,
     },
 )
 

@@ -12,7 +12,7 @@ from math import comb
 from typing import Any
 
 from .coverage import Coverage, Recorder
-from .faults import FAULTS
+from .faults import FAULTS, RARE_FAULTS
 from .violations import Outcome
 from .world import SeedReport, World
 
@@ -124,7 +124,7 @@ class Campaign:
         """The first failure's, in the order of the codes: what is worst comes first."""
         if self.failures:
             return min(report.outcome for report in self.failures)
-        if self.seeds >= ENOUGH_SEEDS and self.missing_faults:
+        if self.seeds >= ENOUGH_SEEDS and set(self.missing_faults) - set(RARE_FAULTS):
             return Outcome.COVERAGE
         if self.require_coverage and self.gaps:
             return Outcome.COVERAGE

@@ -459,6 +459,13 @@ for _name in LATER_FAULTS:
     _armed(_name)
 
 
+RARE_FAULTS = ("closed_while_unsubscribing", "cut_at_migration")
+"""Of worlds that are about nothing else (`rarities`)."""
+
+for _name in RARE_FAULTS:
+    _armed(_name)
+
+
 @fault
 def lookup_redirected_for_ever(world: "World", stream: Stream) -> bool:
     """Brokers send a client to each other."""

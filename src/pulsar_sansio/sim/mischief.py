@@ -112,6 +112,10 @@ class Mischief:
             if "producer_refused" in armed and self._take("producer_refused"):
                 self._refuse(wire, command.request_id)
                 return b""
+        elif kind == T.UNSUBSCRIBE:
+            if "closed_while_unsubscribing" in armed and self._take("closed_while_unsubscribing"):
+                gone = proto.CommandCloseConsumer(consumer_id=command.consumer_id, request_id=2**64 - 1)
+                self._say(wire, T.CLOSE_CONSUMER, gone)  # and the answer all the same
         elif kind == T.SUBSCRIBE:
             if "subscribe_refused" in armed and self._take("subscribe_refused"):
                 self._refuse(wire, command.request_id)
@@ -250,6 +254,10 @@ class Mischief:
     def to_client(self, wire: Wire, kind: int, command: Any) -> bytes | None:
         armed = self._armed
         if not armed:
+            return None
+        if kind == T.TOPIC_MIGRATED:
+            if "cut_at_migration" in armed and self._take("cut_at_migration"):
+                self._world.clock.after(self._stream.below(2 * MILLISECOND), wire.reset)
             return None
         if kind == T.PONG:
             return b"" if "pong_lost" in armed and self._take("pong_lost") else None

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 class PartitionedTopic:
     """A name over partitions."""
 
-    ended = False
     gone = -1
 
     def __init__(self, name: str, deduplication: bool) -> None:
@@ -26,6 +25,11 @@ class PartitionedTopic:
         self.rumours: list[int] = []
         """How many somebody may believe that there were."""
         self.partitions: list[TopicRecord] = []
+
+    @property
+    def ended(self) -> bool:
+        """Some of it has ended, perhaps."""
+        return any(partition.ended for partition in self.partitions)
 
     @property
     def count(self) -> int:

@@ -17,7 +17,7 @@ from ..model.config import (
 )
 from .clock import MICROSECOND, MILLISECOND, SECOND
 from .consumer_draws import draw_roamers, draw_timeouts
-from .faults import FAULTS, LATER_FAULTS
+from .faults import FAULTS, LATER_FAULTS, RARE_FAULTS
 from .streams import Stream, Streams
 
 MOST_FAULTS = 40
@@ -263,6 +263,8 @@ class Profile:
     partitioned: list[PartitionedPlan] = field(default_factory=list)
     memory_limit: int | None = None
     """Bytes of payload that the producers of a client hold together, at most."""
+    max_rejected_requests: int = 50
+    """Lookups refused on one connection after which a client leaves it."""
     chunk_patience: float = CHUNK_PATIENCE
     """Seconds until a consumer gives up on a message of which not all chunks have come."""
 
@@ -382,6 +384,7 @@ def draw(streams: Streams, faults: bool = True, messages: int | None = None) -> 
         profile.faults = sorted(profile.faults + [kind for kind in LATER_FAULTS if more.chance(500)])
     draw_timeouts(streams.stream("timeouts"), profile)
     draw_roamers(streams.stream("roamers"), profile)
+    draw_special(streams, profile, faults)
     return profile
 
 
@@ -584,10 +587,13 @@ def _draw_faults(draw: Stream, profile: Profile) -> None:
         return
     often = draw.spread(20 * MILLISECOND, 5 * SECOND)
     profile.fault_gap = max(often, profile.run_time // MOST_FAULTS)
-    kinds = [kind for kind in FAULTS if kind not in LATER_FAULTS]
+    kinds = [kind for kind in FAULTS if kind not in LATER_FAULTS + RARE_FAULTS]
     draw.shuffle(kinds)
     profile.faults = sorted(kinds[: draw.between(1, len(kinds))])
     profile.timers_late_permille = draw.choice([0, 0, 20, 300])
     profile.timers_early_permille = draw.choice([0, 0, 20, 300])
     profile.stale_permille = draw.choice([0, 300])
     profile.last_reset = draw.choice([0, 0, draw.spread(MILLISECOND, SECOND)])
+
+
+from .rarities import draw_special  # noqa: E402  what it draws are the plans above

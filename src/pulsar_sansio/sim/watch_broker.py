@@ -108,7 +108,7 @@ class SubscriptionState:
         )
 
     def forget(self) -> None:
-        """It is moved by a seek."""
+        """It is moved by a seek, or removed."""
         self.durable_bits, self.durable_upto, self.before = {}, (-1, -1), None
         self.memory_bits, self.memory_upto = {}, (-1, -1)
 
@@ -159,6 +159,7 @@ class BrokerWatch:
             T.REDELIVER_UNACKNOWLEDGED_MESSAGES: self._got_redeliver,
             T.CLOSE_CONSUMER: self._got_close_consumer,
             T.SEEK: self._got_seek,
+            T.UNSUBSCRIBE: self._got_unsubscribe,
         }
         self._written: dict[int, Handler] = {
             T.PRODUCER_SUCCESS: self._wrote_success,
@@ -528,6 +529,16 @@ class BrokerWatch:
     @staticmethod
     def _sought(wire: Wire, end: BrokerEnd, state: SubscriptionState) -> None:
         state.forget()
+
+    def _got_unsubscribe(self, wire: Wire, end: BrokerEnd, command: Any) -> None:
+        self._later.append((self._forgotten, wire, end, command))
+
+    def _forgotten(self, wire: Wire, end: BrokerEnd, command: Any) -> None:
+        """The subscription is gone, or will be; one of the same name begins anew."""
+        consumer = end.consumers.get(command.consumer_id)
+        if consumer is not None:
+            consumer.state.forget()
+            consumer.state.holders.clear()
 
     def _got_close_consumer(self, wire: Wire, end: BrokerEnd, command: Any) -> None:
         consumer = end.consumers.get(command.consumer_id)

@@ -91,7 +91,7 @@ class ClientEnd:
         self.used_at = 0
         """When the client last wrote a frame that is neither PING nor PONG."""
         self.lookups = 0
-        """Asked on it."""
+        """Asked on it, for topics and for partitions."""
         self.connected = False
         self.producers: dict[int, ProducerEnd] = {}
         self.consumers: dict[int, ConsumerEnd] = {}
@@ -144,7 +144,7 @@ class ClientWatch:
             T.CLOSE_CONSUMER: self._wrote_close_consumer,
             T.UNSUBSCRIBE: self._wrote_request,
             T.LOOKUP: self._wrote_lookup,
-            T.PARTITIONED_METADATA: self._wrote_request,
+            T.PARTITIONED_METADATA: self._wrote_question,
             T.GET_LAST_MESSAGE_ID: self._wrote_last_message_id,
             T.SEEK: self._wrote_request,
             T.PING: self._wrote_nothing_special,
@@ -262,6 +262,11 @@ class ClientWatch:
         consumer = self._consumer(wire, end, command.consumer_id, "GET_LAST_MESSAGE_ID")
         self._request(wire, end, command.request_id, None)
         wrote_last_message_id(consumer)
+
+    def _wrote_question(self, wire: Wire, end: ClientEnd, command: Any) -> None:
+        """One of those that a broker may reject too often."""
+        end.lookups += 1
+        self._request(wire, end, command.request_id, None)
 
     def _wrote_lookup(self, wire: Wire, end: ClientEnd, command: Any) -> None:
         """INV-N8: a lookup that follows a redirect says what the redirect said, and there is an end to it."""

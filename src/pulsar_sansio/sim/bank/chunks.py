@@ -68,6 +68,21 @@ def chunks_of_no_use_are_kept_for_ever(patches: Patches) -> None:
     patches.around(Chunks, "_expire", expire)
 
 
+@bug("BUG-080", caught_by=("INV-N5", "INV-C1", "INV-C3"), needs=[needs.chunks_received, needs.detaches])
+def what_was_put_together_discarded_and_not_asked_for(patches: Patches) -> None:
+    """Behind a chunk that comes again the beginning of its message is thrown away; nobody asks for it."""
+
+    def take(original: Any, self: Any, place: Any, metadata: Any, payload: Any) -> Any:
+        before = self._incomplete.get((metadata.producer_name, metadata.uuid or ""))
+        again = before is not None and 0 < (metadata.chunk_id or 0) < len(before.places)
+        complete = original(self, place, metadata, payload)
+        if again and before is not None:
+            before.broken = True
+        return complete
+
+    patches.around(Chunks, "take", take)
+
+
 @bug("BUG-076", caught_by=("INV-N5",), needs=[needs.chunks_received, needs.detaches])
 def first_attempts_are_not_acknowledged(patches: Patches) -> None:
     """When a message was sent twice, the chunks of the first attempt stay in the backlog."""

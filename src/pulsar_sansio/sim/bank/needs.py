@@ -390,6 +390,36 @@ def asks(profile: Profile) -> bool:
     return any(plan.ask_permille for plan in profile.roamers)
 
 
+def migrates(profile: Profile) -> bool:
+    """A topic goes on in another cluster to which somebody sends."""
+    gone = {plan.topic for plan in profile.migrations}
+    return any(plan.topic in gone and plan.partitioned is None for plan in profile.producers)
+
+
+def read_where_it_migrates(profile: Profile) -> bool:
+    gone = {plan.topic for plan in profile.migrations}
+    return any(plan.topic in gone for plan in profile.consumers)
+
+
+def _intercepted(profile: Profile, kind: str) -> bool:
+    return any(kind in plan.interceptors for plan in profile.producers)
+
+
+def watched(profile: Profile) -> bool:
+    """Somebody's messages are watched by an interceptor."""
+    return _intercepted(profile, "watches")
+
+
+def changed(profile: Profile) -> bool:
+    """Somebody's messages are changed by an interceptor."""
+    return _intercepted(profile, "changes")
+
+
+def interrupted(profile: Profile) -> bool:
+    """Somebody has an interceptor that raises."""
+    return _intercepted(profile, "raises")
+
+
 def small_queues(profile: Profile) -> bool:
     return any(plan.queue <= 20 for plan in profile.consumers)
 

@@ -24,12 +24,6 @@ def resent_message_known(known: Any, name: str, sequence_id: int, _highest: int)
     return sequence_id <= known.persisted.get(name, -1)
 
 
-@mark(Deduplication, "is_duplicate")
-def duplicate_undecided(known: Any, name: str, sequence_id: int, _highest: int) -> object:
-    """A message was sent again while the first copy was on its way to the disk."""
-    return known.persisted.get(name, -1) < sequence_id <= known.pushed.get(name, -1)
-
-
 @mark(Window, "on_receipt")
 def receipt_for_nothing(window: Any, _connection: Any, receipt: Any) -> object:
     """A receipt came for a message that was settled already: a repetition, or one that had timed out."""
