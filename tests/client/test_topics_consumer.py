@@ -32,7 +32,7 @@ from pulsar_sansio.model.errors import (
     TimedOut,
     TopicNotFound,
 )
-from pulsar_sansio.model.message_id import MessageId, TopicMessageId
+from pulsar_sansio.model.message_id import EARLIEST, MessageId, TopicMessageId
 from pulsar_sansio.wire import proto
 
 from .script import Command
@@ -151,6 +151,17 @@ def test_a_queue_of_size_0_is_for_one_topic_without_partitions() -> None:
     assert "because persistent://public/default/p has 3 partitions" in str(failed.error)
     with pytest.raises(InvalidConfiguration, match="1 and more for several topics"):
         TopicsScript(("a", "b"), receiver_queue_size=0)
+
+
+def test_an_id_to_begin_at_is_of_one_topic() -> None:
+    begin: dict[str, Any] = {"durable": False, "start_message_id": MessageId(7, 7)}
+    (failed,) = TopicsScript("p", {"p": 3}, **begin).told()
+    assert isinstance(failed, ConsumerFailed)
+    assert "EARLIEST or LATEST, because persistent://public/default/p has 3" in str(failed.error)
+    with pytest.raises(InvalidConfiguration, match="EARLIEST or LATEST for several topics"):
+        TopicsScript(("a", "b"), **begin)
+    world = ready(durable=False, start_message_id=EARLIEST)
+    assert [command.start_message_id.ledgerId for command in world.asked] == [2**64 - 1] * 2
 
 
 @pytest.mark.parametrize(

@@ -31,6 +31,7 @@ from ..model.errors import (
     TopicNotFound,
 )
 from ..model.message import Message
+from ..model.message_id import EARLIEST, LATEST
 from ..model.processing import Judge
 from ..model.topic_name import TopicName
 from .collecting import Collecting, MergedCollection
@@ -205,12 +206,20 @@ class TopicsConsumer(TopicsCommands):
             topic = self._topics[name] = GroupTopic(name)
             if known is None:
                 self._find_partitions(topic)
-            elif not self.spec.receiver_queue_size:
-                text = f"receiver_queue_size: 1 and more, because {name} has {known.partitions} partitions"
+            elif (wrong := self._not_for_several()) is not None:
+                text = f"{wrong}, because {name} has {known.partitions} partitions"
                 self._move(Input.MEMBER_FAILED, Failing(InvalidConfiguration(text)))
                 self._close_all()
             else:
                 self._open_partitions(topic, known.partitions, known.wire_id, known.give_up_at)
+
+    def _not_for_several(self) -> str | None:
+        """What was asked for that only one topic can have, as nobody knew that there are more (MULTI-03)."""
+        if not self.spec.receiver_queue_size:
+            return "receiver_queue_size: 1 and more"
+        if self.spec.start_message_id not in (None, EARLIEST, LATEST):
+            return "start_message_id: EARLIEST or LATEST"
+        return None
 
     # --- what the application asks for: see also `TopicsCommands` ---
 

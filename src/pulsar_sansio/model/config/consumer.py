@@ -6,7 +6,7 @@ from enum import Enum
 
 from ..errors import InvalidConfiguration
 from ..interceptors import ConsumerInterceptor
-from ..message_id import MessageId
+from ..message_id import EARLIEST, LATEST, MessageId
 from .batch_receive import BatchReceivePolicy
 from .checks import duration, instance, integer, optional_text, text_mapping
 from .key_shared import KeySharedPolicy
@@ -182,6 +182,10 @@ class ConsumerSpec:
             option = "batch_receive" if policy is not None else "auto_scaled_receiver_queue_size"
             raise InvalidConfiguration(f"{option}: only with a receiver_queue_size of 1 and more")
         instance("start_message_id", self.start_message_id, (MessageId, type(None)), "a MessageId or None")
+        if not isinstance(self.topic, str) and self.start_message_id not in (None, EARLIEST, LATEST):
+            raise InvalidConfiguration(
+                "start_message_id: EARLIEST or LATEST for several topics; another id is of one of them"
+            )
         if self.durable and self.start_message_id is not None:
             raise InvalidConfiguration(
                 "start_message_id: only with durable=False; a durable subscription has its cursor"
