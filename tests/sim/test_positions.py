@@ -1,4 +1,4 @@
-"""Readers and seeks under a network that is cut and topics that are unloaded: every message once, in order.
+"""Readers, seeks and table views under a network that is cut, topics that are unloaded and compacted.
 
 Both cores, and between them bytes that arrive in pieces, when chance says so. The model is the list of what
 was published; a reader is at one place of it, and what it is handed out next is known.
@@ -14,7 +14,14 @@ from pulsar_sansio.broker import Broker, BrokerConfig, MemoryStore
 from pulsar_sansio.broker import outputs as broker_outputs
 from pulsar_sansio.client import outputs
 from pulsar_sansio.client.client import Client
-from pulsar_sansio.model.config import BatchingPolicy, ClientConfig, OutgoingMessage, ProducerSpec, ReaderSpec
+from pulsar_sansio.model.config import (
+    BatchingPolicy,
+    ClientConfig,
+    OutgoingMessage,
+    ProducerSpec,
+    ReaderSpec,
+    TableViewSpec,
+)
 from pulsar_sansio.model.message_id import EARLIEST, LATEST, MessageId
 
 MILLISECOND = 1_000_000
@@ -71,7 +78,9 @@ class World:
                 self.answers[request] = result
             case outputs.RequestFailed(_, error):
                 raise error
-            case outputs.ProducerReady(handle) | outputs.ConsumerReady(handle):
+            case (
+                outputs.ProducerReady(handle) | outputs.ConsumerReady(handle) | outputs.TableViewReady(handle)
+            ):
                 self.ready.add(handle)
             case outputs.Receipts(_, _, message_ids):
                 self.ids += message_ids
@@ -247,3 +256,55 @@ def test_every_message_once_and_in_order(seed: int) -> None:
     if left:
         reading.read(left, 0.02)
     reading.check_more()
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_table_view_has_the_last_value_of_every_key(seed: int) -> None:
+    world = World(seed)
+    random = world.random
+    batching = random.choice([None, BatchingPolicy(max_messages=6, max_delay=0.02)])
+    producer = world.client.open_producer(world.now, ProducerSpec("t", batching=batching, send_timeout=0))
+    world.until(lambda: producer in world.ready)
+    world.broker.create_subscription(world.now, TOPIC, "keeps everything", EARLIEST)
+    table: dict[str, bytes] = {}
+
+    def put(count: int) -> None:
+        for _ in range(count):
+            key, value = f"k{random.randrange(8)}", b"%d" % len(world.published)
+            if random.random() < 0.3:
+                table.pop(key, None)
+                message = OutgoingMessage(None, key=key)
+            else:
+                table[key] = value
+                message = OutgoingMessage(value, key=key)
+            world.published.append(value)
+            world.client.send(world.now, producer, message, WALL + len(world.published))
+        world.client.push(world.now, producer)
+        world.until(lambda: len(world.ids) == len(world.published))
+
+    def compact() -> None:
+        """While everybody has read everything: who is behind may miss that a key was deleted."""
+        world.broker.compact(world.now, TOPIC)
+        world.until(lambda: world.broker.compaction_status(TOPIC)[0] != "RUNNING")
+
+    put(random.randrange(30))
+    if random.random() < 0.5:
+        compact()
+    trouble = random.choice([0.0, 0.05])
+    spec = TableViewSpec("t", receiver_queue_size=random.choice([1, 5, 50]))
+    view = world.client.open_table_view(world.now, spec)
+    world.until(lambda: view in world.ready, trouble)
+    assert world.client.table(view) == table
+    for _ in range(8):
+        match random.randrange(4):
+            case 0:
+                compact()
+            case 1:
+                random.choice([world.cut, world.unload])()
+            case _:
+                put(random.randint(1, 10))
+        world.ask(world.client.refresh(world.now, view), trouble)
+        assert world.client.table(view) == table
+    late = world.client.open_table_view(world.now, spec)
+    world.until(lambda: late in world.ready, trouble)
+    assert world.client.table(late) == table
