@@ -145,3 +145,14 @@ async def test_an_id_is_of_one_partition(broker: BrokerUnderTest, client: Client
         assert [message async for message in reader.until_latest()] == []
     async with client.create_reader(name, message_id, start_inclusive=True) as reader:
         assert numbers([message async for message in reader.until_latest()]) == [0]
+
+
+async def test_the_end_of_a_terminated_topic(broker: BrokerUnderTest, client: Client, topic: str) -> None:
+    """It is told when all is acknowledged, which a reader does by itself; after a seek it is told again."""
+    async with client.create_producer(topic) as producer:
+        await producer.send_many(payloads(5))
+    await broker.terminate(topic)
+    async with client.create_reader(topic, "earliest") as reader:
+        assert numbers([message async for message in reader]) == list(range(5))
+        await reader.seek("earliest")
+        assert numbers([message async for message in reader]) == list(range(5))
