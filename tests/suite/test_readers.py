@@ -133,7 +133,7 @@ async def test_of_partitions_and_several_topics(broker: BrokerUnderTest, client:
             assert sorted(read) == list(range(40))
 
 
-async def test_an_id_is_of_one_partition(broker: BrokerUnderTest, client: Client, topic: str) -> None:
+async def test_an_id_belongs_to_one_of_them(broker: BrokerUnderTest, client: Client, topic: str) -> None:
     await broker.create_partitioned_topic(topic, 2)
     async with client.create_producer(topic) as producer:
         message_id = await producer.send(b"0")
