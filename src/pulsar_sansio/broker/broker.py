@@ -28,7 +28,7 @@ from .rates import Rates
 from .schemas import Schemas
 from .store import BrokerStarted, PoliciesSaved, StoredState, TenantSaved
 from .topic import Topic
-from .topic_watch import Topics, Watchers, is_system
+from .topic_watch import Topics, Watchers
 
 AnyTopic = Topic | VolatileTopic
 
@@ -296,11 +296,7 @@ class Broker(Administration, OwnedTopics):
 
     def topic_names(self, namespace: str) -> list[str]:
         """Full names, sorted, system topics left out (WIRE-04)."""
-        return sorted(
-            name
-            for name, topic in self.all_topics.items()
-            if topic.topic_name.namespace_name == namespace and not is_system(topic.topic_name)
-        )
+        return self.all_topics.listed(namespace)
 
     def _keep_house(self) -> None:
         """What happens by time alone: rates, expiry, retention, forgetting."""

@@ -27,8 +27,8 @@ MAX_PATTERN_LENGTH = 50
 """Characters of a pattern this broker applies itself, as Apache Pulsar's `subscriptionPatternMaxLength`; a
 list for a longer one is not filtered, and it cannot be watched."""
 
-MAX_WATCHERS_PER_CONNECTION = 1_000
-"""A client has one for each consumer of a pattern."""
+MAX_WATCHERS_PER_CONNECTION = 100
+"""A client has one for each consumer of a pattern; each costs a look at all names when a topic comes."""
 
 NOT_KNOWN_TO_RE2 = ("(?=", "(?!", "(?<=", "(?<!", "(?>", *(f"\\{digit}" for digit in range(1, 10)))
 """What other matchers know, so that a pattern with it may be right: the client applies it."""
@@ -40,16 +40,37 @@ class Topics(dict[str, TopicT]):
     def __init__(self, changed: Callable[[str, bool], None]) -> None:
         super().__init__()
         self._changed = changed
+        self._listed: dict[str, dict[str, str]] = {}
+        """Namespace -> the names in lists, each with what of it is matched with patterns."""
 
     def __setitem__(self, name: str, topic: TopicT) -> None:
         is_new = name not in self
         super().__setitem__(name, topic)
         if is_new:
+            parts = TopicName.parse(name)
+            if not is_system(parts):
+                names = self._listed.setdefault(parts.namespace_name, {})
+                names[name] = without_domain(str(parts.base))
             self._changed(name, True)
 
     def __delitem__(self, name: str) -> None:
         super().__delitem__(name)
+        namespace = TopicName.parse(name).namespace_name
+        names = self._listed.get(namespace, {})
+        names.pop(name, None)
+        if not names:
+            self._listed.pop(namespace, None)
         self._changed(name, False)
+
+    def listed(self, namespace: str) -> list[str]:
+        """Full names, sorted, system topics left out (WIRE-04)."""
+        return sorted(self._listed.get(namespace, ()))
+
+    def matching(self, namespace: str, names: Iterable[str], matches: Matches) -> list[str]:
+        """Those of the names, all of them listed, that match as a whole, without scheme and partition
+        suffix."""
+        texts = self._listed.get(namespace, {})
+        return [name for name in names if matches(texts[name])]
 
 
 class Watcher:
@@ -98,17 +119,22 @@ class Watchers:
                     self._tell.set(self._broker.context.now)
 
     def _tell_all(self) -> None:
+        """What all watchers of a namespace look at is made once."""
+        names: dict[str, list[str]] = {}
         for connection, watchers in self._all.items():
             for watcher in watchers.values():
                 if watcher.added or watcher.deleted:
-                    self._tell_one(connection, watcher)
+                    if watcher.namespace not in names:
+                        names[watcher.namespace] = self._names_of(watcher.namespace)
+                    self._tell_one(connection, watcher, names[watcher.namespace])
 
-    def _tell_one(self, connection: "Connection", watcher: Watcher) -> None:
+    def _tell_one(self, connection: "Connection", watcher: Watcher, names: list[str]) -> None:
+        topics = self._broker.all_topics
         update = proto.CommandWatchTopicUpdate(
             watcher_id=watcher.id,
             new_topics=sorted(watcher.added),
             deleted_topics=sorted(watcher.deleted),
-            topics_hash=topics_hash(self.watched(watcher)),
+            topics_hash=topics_hash(topics.matching(watcher.namespace, names, watcher.matches)),
         )
         watcher.added.clear()
         watcher.deleted.clear()
@@ -116,7 +142,11 @@ class Watchers:
 
     def watched(self, watcher: Watcher) -> list[str]:
         """The topics there are, of those it watches."""
-        return matching(persistent(self._broker.topic_names(watcher.namespace)), watcher.matches)
+        names = self._names_of(watcher.namespace)
+        return self._broker.all_topics.matching(watcher.namespace, names, watcher.matches)
+
+    def _names_of(self, namespace: str) -> list[str]:
+        return persistent(self._broker.topic_names(namespace))
 
     def add(self, connection: "Connection", watcher: Watcher) -> None:
         """Raises `MetadataError` for one too many; one of the same id is replaced."""
@@ -146,11 +176,6 @@ def persistent(names: Iterable[str]) -> list[str]:
     return [name for name in names if name.startswith("persistent://")]
 
 
-def matching(names: Iterable[str], matches: Matches) -> list[str]:
-    """Names that match as a whole, without scheme and partition suffix."""
-    return [name for name in names if matches_topic(matches, TopicName.parse(name))]
-
-
 def _filter(pattern: str) -> Matches | None:
     """None for a pattern that is left to the client. Raises `MetadataError` for what is no pattern."""
     if len(pattern) > MAX_PATTERN_LENGTH:
@@ -172,7 +197,7 @@ def on_topics_of_namespace(connection: "Connection", command: proto.CommandGetTo
             names = [name for name in names if name.startswith("non-persistent://")]
         answer = proto.CommandGetTopicsOfNamespaceResponse(request_id=command.request_id)
         if command.topics_pattern and (matches := _filter(command.topics_pattern)) is not None:
-            names = matching(names, matches)
+            names = connection.broker.all_topics.matching(command.namespace, names, matches)
             answer.filtered = True
         answer.topics_hash = topics_hash(names)
         answer.changed = not command.HasField("topics_hash") or command.topics_hash != answer.topics_hash
