@@ -201,6 +201,7 @@ def ended_in_the_middle(draw: Stream, profile: Profile) -> None:
 def unloaded_and_closed_at_once(draw: Stream, profile: Profile) -> None:
     """Brokers unload topics while applications close what is on them."""
     profile.latency = draw.between(20, 200) * MILLISECOND
+    profile.operation_timeout = max(profile.operation_timeout, 5.0)  # opening takes fourteen ways
     _trouble(draw, profile, "unload_everything", "producer_closed", "consumer_closed")
 
 
