@@ -23,7 +23,7 @@ from ..client.outputs import (
 from ..model.config import ConsumerSpec, InitialPosition, RedeliveryBackoff
 from ..model.errors import ClosedError
 from ..model.message import Message
-from .clock import SECOND
+from .clock import MILLISECOND, SECOND
 from .hosts import HURRY, REOPEN_DELAY, Host
 from .profile import GROWN, ConsumerPlan
 from .records import ConsumerRecord, Place
@@ -100,12 +100,17 @@ class ConsumerApp:
             priority_level=plan.priority,
             max_pending_chunked_messages=1000,
             incomplete_chunked_message_timeout=world.profile.chunk_patience,
+            auto_scaled_receiver_queue_size=plan.scaled and plan.queue > 0,
+            start_paused=plan.starts_halted and world.rash,
             acknowledgement_timeout=plan.timeout,
             acknowledgement_timeout_tick=plan.tick,
             acknowledgement_timeout_backoff=GROWING if plan.growing and plan.timeout else None,
             negative_acknowledgement_backoff=GROWING if plan.growing else None,
         )
         self.record = world.model.consumers[name] = ConsumerRecord(name, subscription, spec)
+        self.record.halted = spec.start_paused
+        if spec.auto_scaled_receiver_queue_size:  # that its queue has grown no frame says
+            world.rules.excused.add("INV-C6")
         self.state = "opening"
         self.told_end = False
         self.kept.clear()
@@ -121,12 +126,41 @@ class ConsumerApp:
     def wake(self) -> None:
         """Look after what there is, paused or not."""
         if self.state == "open":
+            self.go_on(self.incarnation)
             self._paused_until = 0
             self._scheduled = False
             self._later()
 
     def pause(self, duration: int) -> None:
         self._paused_until = self.world.clock.now + duration
+
+    def halt(self) -> bool:
+        """Ask for nothing more, for a while."""
+        record = self.record
+        if self.state != "open" or self.host.closing is not None or record is None or record.halted:
+            return False
+        self.host.node.pump()  # what was granted before is seen before
+        self.world.trace.add(self.world.clock.now, self.host.node.name, f"pause {self.handle}")
+        record.halted = True
+        self.host.node.client.pause(self.world.clock.now, self.handle)
+        self._go_on_later()
+        return True
+
+    def _go_on_later(self) -> None:
+        pause = self.stream.spread(10 * MILLISECOND, 3 * SECOND)
+        self.world.clock.after(pause, self.go_on, self.incarnation)
+
+    def go_on(self, incarnation: int) -> None:
+        """Ask for more again."""
+        record, node = self.record, self.host.node
+        if record is None or not record.halted or incarnation != self.incarnation or self.state != "open":
+            return
+        if self.host.closing is not None:
+            return
+        self.world.trace.add(self.world.clock.now, node.name, f"resume {self.handle}")
+        record.halted = False
+        node.client.resume(self.world.clock.now, self.handle)
+        node.pump()
 
     def _later(self) -> None:
         if not self._scheduled:
@@ -155,6 +189,8 @@ class ConsumerApp:
             messages = [] if message is None else [message]
         else:
             messages = list(node.client.take(now, self.handle, plan.take))
+        assert self.record is not None
+        self.record.wanting = not messages
         if messages:
             world.trace.add(now, node.name, f"take {self.handle} {len(messages)}")
             self._decide(messages)
@@ -167,10 +203,14 @@ class ConsumerApp:
                 self._finish_kept()
             if self.state == "open" and stream.chance(plan.close_permille):
                 self.close_and_reopen()
+            if plan.halt_permille and stream.chance(plan.halt_permille):
+                self.halt()
         if self.state == "open" and stream.chance(plan.confirm_permille):
             self.confirm()
         node.pump()
-        if self.state == "open" and (self.kept or node.client.available(self.handle)):
+        # Who prefetches nothing has to look for the next message, or it will not come.
+        looks_again = messages and not plan.queue
+        if self.state == "open" and (self.kept or looks_again or node.client.available(self.handle)):
             self._later()
 
     def _decide(self, messages: list[Message]) -> None:
@@ -353,6 +393,8 @@ class ConsumerApp:
                 raise ViolationError("INV-N1", f"{record.name} is ready in state {self.state}")
             self.state = "open"
             self.attached = True
+            if record.halted:
+                self._go_on_later()
             self._later()
         elif kind is ConsumerFailed:
             if self.state != "opening":

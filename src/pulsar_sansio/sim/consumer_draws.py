@@ -1,4 +1,4 @@
-"""What some consumers do beyond the plain ones: let time run out, move about.
+"""What some consumers do beyond the plain ones: let time run out, pause, move about.
 
 Each function draws one of them, perhaps, from a stream of its own, and leaves everything else as it was.
 """
@@ -24,6 +24,18 @@ def draw_timeouts(draw: Stream, profile: "Profile") -> None:
             if plan.forget_permille == 0:
                 plan.keep_permille = max(plan.keep_permille, 100)
         plan.growing = draw.chance(400)
+
+
+def draw_flow(draw: Stream, profile: "Profile") -> None:
+    """Consumers that prefetch nothing, or ever more, and such as want nothing for a while."""
+    if not draw.chance(150):
+        return
+    for plan in profile.consumers:
+        plan.halt_permille = draw.choice([0, 50, 200])
+        plan.starts_halted = draw.chance(300)
+        plan.scaled = draw.chance(300)
+        if draw.chance(300):
+            plan.queue = 0
 
 
 def draw_roamers(draw: Stream, profile: "Profile") -> None:

@@ -16,7 +16,7 @@ from ..model.config import (
     SubscriptionType,
 )
 from .clock import MICROSECOND, MILLISECOND, SECOND
-from .consumer_draws import draw_roamers, draw_timeouts
+from .consumer_draws import draw_flow, draw_roamers, draw_timeouts
 from .faults import FAULTS, LATER_FAULTS, RARE_FAULTS
 from .streams import Stream, Streams
 
@@ -135,6 +135,11 @@ class ConsumerPlan:
     """Seconds in which that is counted."""
     growing: bool = False
     """Both, this timeout and the delay of what is refused, grow with every delivery."""
+    halt_permille: int = 0
+    """Of the steps, how many ask for nothing more for a while."""
+    starts_halted: bool = False
+    scaled: bool = False
+    """The queue grows up to its size."""
     forget_permille: int = 0
     """How many messages are never judged, where there is a timeout."""
 
@@ -383,6 +388,7 @@ def draw(streams: Streams, faults: bool = True, messages: int | None = None) -> 
         more = streams.stream("more faults")
         profile.faults = sorted(profile.faults + [kind for kind in LATER_FAULTS if more.chance(500)])
     draw_timeouts(streams.stream("timeouts"), profile)
+    draw_flow(streams.stream("flow"), profile)
     draw_roamers(streams.stream("roamers"), profile)
     draw_special(streams, profile, faults)
     return profile

@@ -462,6 +462,10 @@ class ConsumerRecord:
     """The broker answered the client's close; so it has everything that was acknowledged on that
     connection."""
     closed: bool = False
+    halted: bool = False
+    """The application wants nothing more for now."""
+    wanting: bool = False
+    """It has found nothing, and nothing was handed out since."""
     questions: int = 0
     """Seeks, and questions for the last message: each may be put once on every attachment."""
     unjudged: Unjudged = field(init=False)

@@ -55,7 +55,14 @@ def wrote_flow(consumer: ConsumerEnd, command: Flow, waiting: Callable[[], int])
     are still in it."""
     if command.message_permits <= 0:
         raise ViolationError("INV-C13", f"{consumer.record.name}: FLOW of {command.message_permits}")
+    record = consumer.record
+    if record.halted:
+        raise ViolationError("INV-C13", f"{record.name}: FLOW while it is paused")
     consumer.granted += command.message_permits
+    if not consumer.queue:
+        if consumer.granted - consumer.arrived > 1 or not record.wanting:
+            raise ViolationError("INV-C13", f"{record.name}: FLOW for what nobody waits for")
+        return
     in_queue = waiting()
     if consumer.granted - consumer.arrived + in_queue > consumer.queue:
         raise ViolationError(

@@ -371,6 +371,19 @@ def growing(profile: Profile) -> bool:
     return any(plan.growing for plan in profile.consumers)
 
 
+def pauses(profile: Profile) -> bool:
+    """Consumers that want nothing for a while."""
+    return any(plan.halt_permille for plan in profile.consumers)
+
+
+def zero_queues(profile: Profile) -> bool:
+    return any(not plan.queue for plan in profile.consumers)
+
+
+def scaled_queues(profile: Profile) -> bool:
+    return any(plan.scaled and plan.queue for plan in profile.consumers)
+
+
 def roams(profile: Profile) -> bool:
     """Somebody seeks."""
     return any(plan.seek_permille for plan in profile.roamers)
