@@ -16,11 +16,12 @@ from ..client.outputs import (
     Deliverable,
     Detached,
     EndOfTopic,
+    LetterFailed,
     Output,
     RequestDone,
     RequestFailed,
 )
-from ..model.config import ConsumerSpec, InitialPosition, RedeliveryBackoff
+from ..model.config import ConsumerSpec, DeadLetterPolicy, InitialPosition, RedeliveryBackoff
 from ..model.errors import ClosedError
 from ..model.message import Message
 from .clock import MILLISECOND, SECOND
@@ -39,6 +40,11 @@ GROWING = RedeliveryBackoff(0.1, GROWN, 3.0)
 MOST_REFUSALS = 30
 """Of one application. Who refuses a third of all messages for ever sees large batches again and again, which
 shows nothing that the first times did not."""
+
+
+def dead_letters(subscription: int) -> str:
+    """The topic of a subscription's dead letters."""
+    return f"persistent://public/default/dead-{subscription}"
 
 
 class ConsumerApp:
@@ -102,6 +108,11 @@ class ConsumerApp:
             incomplete_chunked_message_timeout=world.profile.chunk_patience,
             auto_scaled_receiver_queue_size=plan.scaled and plan.queue > 0,
             start_paused=plan.starts_halted and world.rash,
+            dead_letter=(
+                DeadLetterPolicy(plan.dead_letters, topic=dead_letters(plan.subscription))
+                if plan.dead_letters
+                else None
+            ),
             acknowledgement_timeout=plan.timeout,
             acknowledgement_timeout_tick=plan.tick,
             acknowledgement_timeout_backoff=GROWING if plan.growing and plan.timeout else None,
@@ -425,6 +436,9 @@ class ConsumerApp:
                 self.world.broker_watch.check_acknowledged(record, places)
         elif kind is EndOfTopic:
             self._check_end()
+        elif isinstance(output, LetterFailed):  # it is asked for, and tried anew
+            position = output.message_id[:2]
+            record.refused[position] = record.refused.get(position, 0) + 1
         else:
             raise ViolationError("INV-N2", f"{record.name} is told {kind.__name__}")
 

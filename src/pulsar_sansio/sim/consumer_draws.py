@@ -1,4 +1,4 @@
-"""What some consumers do beyond the plain ones: let time run out, pause, move about.
+"""What some consumers do beyond the plain ones: let time run out, pause, give up on messages, move about.
 
 Each function draws one of them, perhaps, from a stream of its own, and leaves everything else as it was.
 """
@@ -36,6 +36,23 @@ def draw_flow(draw: Stream, profile: "Profile") -> None:
         plan.scaled = draw.chance(300)
         if draw.chance(300):
             plan.queue = 0
+
+
+def draw_dead_letters(draw: Stream, profile: "Profile") -> None:
+    """Subscriptions whose consumers refuse messages so often that these go to another topic."""
+    if not draw.chance(150):
+        return
+    chunked = any(plan.chunk_size for plan in profile.producers)
+    if chunked or profile.migrations or any(plan.deleted for plan in profile.ends):
+        return
+    for index, subscription in enumerate(profile.subscriptions):
+        limit = draw.choice([1, 1, 2, 3])
+        delay = draw.choice([0.0, 0.1])
+        for plan in profile.consumers:
+            if plan.subscription == index and not subscription.kind.cumulative:
+                plan.dead_letters = limit
+                plan.nack_delay = delay
+                plan.nack_permille = draw.choice([300, 600])
 
 
 def draw_roamers(draw: Stream, profile: "Profile") -> None:

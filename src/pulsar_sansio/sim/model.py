@@ -64,6 +64,8 @@ class ReferenceModel:
         self.by_identity: dict[bytes | str, Sent] = {}
         self.producers: dict[str, ProducerRecord] = {}
         self.consumers: dict[str, ConsumerRecord] = {}
+        self.letters: set[str] = set()
+        """Topics of dead letters."""
         self.confirmed = 0
         self.failed = 0
         self.delivered = 0
@@ -259,6 +261,9 @@ class ReferenceModel:
             self._compare_fields(consumer, message, sent)
         elif message.key is not None or message.properties:
             raise ViolationError("INV-C2", f"{consumer.name}: {sent} was given a key or properties")
+        policy = consumer.spec.dead_letter
+        if policy is not None and message.redelivery_count > policy.max_redeliver_count:
+            raise ViolationError("INV-C10", f"{consumer.name}: {place} is delivered, and is a dead letter")
         if consumer.given_back and place[:2] in consumer.given_back:
             raise ViolationError(
                 "INV-C9", f"{consumer.name}: {place} is delivered although it was given back"

@@ -16,7 +16,7 @@ from ..model.config import (
     SubscriptionType,
 )
 from .clock import MICROSECOND, MILLISECOND, SECOND
-from .consumer_draws import draw_flow, draw_roamers, draw_timeouts
+from .consumer_draws import draw_dead_letters, draw_flow, draw_roamers, draw_timeouts
 from .faults import FAULTS, LATER_FAULTS, RARE_FAULTS
 from .streams import Stream, Streams
 
@@ -135,6 +135,8 @@ class ConsumerPlan:
     """Seconds in which that is counted."""
     growing: bool = False
     """Both, this timeout and the delay of what is refused, grow with every delivery."""
+    dead_letters: int = 0
+    """What comes more often again goes to a topic of dead letters; 0 is never."""
     halt_permille: int = 0
     """Of the steps, how many ask for nothing more for a while."""
     starts_halted: bool = False
@@ -387,10 +389,11 @@ def draw(streams: Streams, faults: bool = True, messages: int | None = None) -> 
     if profile.fault_gap:
         more = streams.stream("more faults")
         profile.faults = sorted(profile.faults + [kind for kind in LATER_FAULTS if more.chance(500)])
+    draw_special(streams, profile, faults)
     draw_timeouts(streams.stream("timeouts"), profile)
     draw_flow(streams.stream("flow"), profile)
+    draw_dead_letters(streams.stream("dead letters"), profile)
     draw_roamers(streams.stream("roamers"), profile)
-    draw_special(streams, profile, faults)
     return profile
 
 

@@ -244,6 +244,8 @@ class SubscriptionRecord:
         self.acknowledged: set[Place] = set()
         self.let_go: set[Position] = set()
         """Chunks of no use that a client acknowledged by itself, as it may."""
+        self.copied: set[Place] = set()
+        """Messages of which there is a dead letter for sure."""
         self.cumulative: Place = BEFORE_ALL
         self._complete = 0
         """Entries of the topic's order below this index were delivered or acknowledged whole."""
@@ -260,6 +262,13 @@ class SubscriptionRecord:
         if entry is None:
             return False
         return all(self.is_acknowledged((*position, index)) for index in range(len(entry.messages)))
+
+    def bury(self, position: Position) -> None:
+        """A client acknowledges an entry by itself: what was copied of it is done."""
+        for index in range(len(self.topic.log[position].messages)):
+            if (*position, index) in self.copied:
+                self.acknowledged.add((*position, index))
+                self.let_go.add(position)
 
     def open_bits(self, position: Position) -> int:
         """Messages of an entry that the application did not acknowledge, as bits."""
@@ -462,6 +471,8 @@ class ConsumerRecord:
     """The broker answered the client's close; so it has everything that was acknowledged on that
     connection."""
     closed: bool = False
+    too_often: dict[Position, int] = field(default_factory=dict)
+    """Entries that came once too often, and which messages of them, as bits: they are to be copied."""
     halted: bool = False
     """The application wants nothing more for now."""
     wanting: bool = False

@@ -21,6 +21,7 @@ from .network import GARBAGE, Wire
 from .partitioned import PartitionedTopic
 from .records import ConsumerRecord, ProducerRecord
 from .violations import ViolationError
+from .watch_letters import LetterEnd, LetterWatch
 from .watch_receives import (
     ConsumerEnd,
     got_message,
@@ -119,6 +120,7 @@ class ClientWatch:
     def __init__(self, model: ReferenceModel) -> None:
         self.model = model
         self._sends = SendWatch(model)
+        self._letters = LetterWatch(model)
         self.ends: dict[int, ClientEnd] = {}
         """By number of the wire."""
         self.handles: dict[str, int] = {}
@@ -161,6 +163,7 @@ class ClientWatch:
             T.GET_LAST_MESSAGE_ID_RESPONSE: self._got_answer,
             T.MESSAGE: self._got_message,
             T.SEND_ERROR: self._got_send_error,
+            T.SEND_RECEIPT: self._got_receipt,
             T.ACTIVE_CONSUMER_CHANGE: self._got_active_change,
             T.CLOSE_PRODUCER: self._got_close_producer,
             T.CLOSE_CONSUMER: self._got_close_consumer,
@@ -291,6 +294,11 @@ class ClientWatch:
     def _wrote_producer(self, wire: Wire, end: ClientEnd, command: Any) -> None:
         tag = next((each.value for each in command.metadata if each.key == "tag"), "")
         record = self.model.producers.get(tag)
+        if record is None and command.topic in self.model.letters:
+            letters = self._letters.opened(self.model.topics[command.topic], command.producer_name)
+            end.producers[command.producer_id] = letters
+            self._request(wire, end, command.request_id, letters)
+            return
         if record is None:
             raise ViolationError("INV-P10", f"wire {wire.number}: PRODUCER with unknown properties")
         known = end.producers.get(command.producer_id)
@@ -324,7 +332,10 @@ class ClientWatch:
         producer = end.producers.get(command.producer_id)
         if producer is None or not producer.ready or producer.closed:
             raise ViolationError("INV-P10", f"wire {wire.number}: SEND of a producer that is not open there")
-        self._sends.wrote(producer, command)
+        if type(producer) is LetterEnd:
+            self._letters.wrote(producer, command)
+        else:
+            self._sends.wrote(producer, command)
 
     def _consumer(self, wire: Wire, end: ClientEnd, consumer_id: int, what: str) -> ConsumerEnd:
         consumer = end.consumers.get(consumer_id)
@@ -405,6 +416,11 @@ class ClientWatch:
         ):
             key = (wire.client.name, what.topic)
             self._redirected[key] = (command.authoritative, what.redirects + 1)
+
+    def _got_receipt(self, wire: Wire, end: ClientEnd, command: Any) -> None:
+        producer = end.producers.get(command.producer_id)
+        if type(producer) is LetterEnd:
+            self._letters.got_receipt(producer, command)
 
     def _got_send_error(self, wire: Wire, end: ClientEnd, command: Any) -> None:
         end.refused = True

@@ -103,6 +103,8 @@ def wrote_ack(consumer: ConsumerEnd, command: Ack, now: int) -> None:
         if entry.chunk is not None:
             _check_chunk(consumer, subscription, position, now)
             continue
+        if subscription.copied:
+            subscription.bury(position)
         still_open = subscription.open_bits(position)
         read = not consumer.record.spec.durable and position <= consumer.record.floor[:2]
         if still_open & ~(bits or 0) and not read:  # what lies before a reader's start id is let go
@@ -199,6 +201,12 @@ def got_message(consumer: ConsumerEnd, command: MessageCommand, now: int) -> Non
         if entry.chunk is not None:
             consumer.chunks.setdefault(position, now)
         masked = command.ack_set
+        policy = consumer.record.spec.dead_letter
+        if policy is not None and command.redelivery_count > policy.max_redeliver_count:
+            everything = (1 << size) - 1
+            too_often = consumer.record.too_often
+            come = everything if masked is None else masked & everything
+            too_often[position] = too_often.get(position, 0) | come
         consumer.arrived += size if masked is None else (masked & ((1 << size) - 1)).bit_count()
 
 

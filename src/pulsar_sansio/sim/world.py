@@ -22,7 +22,7 @@ from .broker_node import BrokerNode
 from .checker import Side
 from .clock import MILLISECOND, SECOND, Clock
 from .cluster import Cluster, FarCluster
-from .consumer_app import ConsumerApp
+from .consumer_app import ConsumerApp, dead_letters
 from .ends import BrokerEnds, ClientEnds, broker_process, client_process
 from .faults import Injector, Weather
 from .hosts import CLOSED, Host, User, check_quiet
@@ -138,6 +138,11 @@ class World:
         for index, subscription in enumerate(self.profile.subscriptions):
             topic = self.model.topics[self.topics[subscription.topic]]
             topic.subscriptions[f"sub-{index}"] = SubscriptionRecord(topic, f"sub-{index}", subscription.kind)
+        for index in sorted({plan.subscription for plan in self.profile.consumers if plan.dead_letters}):
+            name = dead_letters(index)
+            self.model.letters.add(name)
+            self.model.topics[name] = TopicRecord(name, self.profile.deduplication)
+            self.topics.append(name)
         for topic in self.model.topics.values():
             topic.subscriptions[AUDIT] = SubscriptionRecord(topic, AUDIT, SubscriptionType.EXCLUSIVE)
         self.cluster = Cluster(self)

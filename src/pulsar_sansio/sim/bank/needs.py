@@ -384,6 +384,17 @@ def scaled_queues(profile: Profile) -> bool:
     return any(plan.scaled and plan.queue for plan in profile.consumers)
 
 
+def dead_letters(profile: Profile) -> bool:
+    """Consumers that give up on messages."""
+    return any(plan.dead_letters for plan in profile.consumers)
+
+
+def dead_letters_of_several(profile: Profile) -> bool:
+    """Several of one subscription."""
+    subscriptions = [plan.subscription for plan in profile.consumers if plan.dead_letters]
+    return len(subscriptions) > len(set(subscriptions))
+
+
 def roams(profile: Profile) -> bool:
     """Somebody seeks."""
     return any(plan.seek_permille for plan in profile.roamers)
