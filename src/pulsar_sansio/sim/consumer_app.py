@@ -437,8 +437,7 @@ class ConsumerApp:
         elif kind is EndOfTopic:
             self._check_end()
         elif isinstance(output, LetterFailed):  # it is asked for, and tried anew
-            position = output.message_id[:2]
-            record.refused[position] = record.refused.get(position, 0) + 1
+            record.uncopied.add(output.message_id[:2])
         else:
             raise ViolationError("INV-N2", f"{record.name} is told {kind.__name__}")
 

@@ -473,6 +473,8 @@ class ConsumerRecord:
     closed: bool = False
     too_often: dict[Position, int] = field(default_factory=dict)
     """Entries that came once too often, and which messages of them, as bits: they are to be copied."""
+    uncopied: set[Position] = field(default_factory=set)
+    """Dead letters that could not be copied, and may be asked for."""
     halted: bool = False
     """The application wants nothing more for now."""
     wanting: bool = False

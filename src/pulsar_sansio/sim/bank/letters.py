@@ -3,10 +3,10 @@
 from typing import Any
 
 from ...client import letters as letters_module
+from ...client.items import BatchItem
 from ...client.letter_box import LetterBox
 from ...client.letters import DeadLetterSorter, Letters
 from ...model.config import OutgoingMessage
-from ...client.items import BatchItem
 from . import needs
 from .mutation import Patches, bug, nothing
 
@@ -125,17 +125,6 @@ def a_dead_letter_one_delivery_too_early(patches: Patches) -> None:
         self._maximum -= 1
 
     patches.around(DeadLetterSorter, "__init__", init)
-
-
-@bug("own", caught_by=("INV-N5",), needs=[needs.dead_letters, needs.fault("message_not_allowed")])
-def a_letter_that_failed_is_not_tried_anew(patches: Patches) -> None:
-    """A letter that fails is never tried anew."""
-
-    def add(original: Any, self: Any) -> None:
-        self._failed.clear()
-        original(self)
-
-    patches.around(Letters, "_schedule", add)
 
 
 @bug("own", caught_by=("INV-N11", "INV-N4", "INV-N5"), needs=[needs.dead_letters])
