@@ -75,10 +75,11 @@ class LastMessage:
         self._over(question)
 
     def attach(self, connection: Connection) -> None:
-        """Ask what waits."""
+        """Ask what waits, and is not on its way already."""
         self._connection = connection
         for question in list(self._open):
-            self._send(connection, question)
+            if question.asked is None:
+                self._send(connection, question)
 
     def detach(self) -> None:
         """What an answer says that comes from now on may be outdated: it is asked again."""

@@ -85,7 +85,7 @@ def a_refused_seek_is_done(patches: Patches) -> None:
     patches.around(Seeking, "_refused", refused)
 
 
-@bug("own", caught_by=("INV-C7", "INV-C3"), needs=[needs.roams, needs.detaches])
+@bug("own", caught_by=("INV-C7", "INV-C3", "INV-C4"), needs=[needs.roams, needs.detaches])
 def a_seek_that_was_lost_is_done(patches: Patches) -> None:
     """The connection is lost before a SEEK is answered; when there is another one, it counts as done."""
 
