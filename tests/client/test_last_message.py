@@ -24,7 +24,7 @@ class Requests:
 
 
 def test_a_question_on_its_way_is_not_asked_again_over_the_same_connection() -> None:
-    """The consumer comes to rest twice on one attachment: after it was opened, and when its place is known."""
+    """The consumer comes to rest twice on one attachment: when it is open, and when its place is known."""
     requests, answers = Requests(), list[LastPosition]()
     services: Any = SimpleNamespace(
         requests=requests,
