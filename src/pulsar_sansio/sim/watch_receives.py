@@ -151,6 +151,8 @@ def wrote_redeliver(consumer: ConsumerEnd, command: Any, now: int) -> None:
     if record.subscription.kind.cumulative:
         if record.requests_to_rewind:
             record.requests_to_rewind -= 1
+            if unjudged.any_due(now):  # it may be asked for because of that, and not what the request was for
+                record.rewinds += 1
         elif record.refused and unjudged.any_refusal_is_due(now):
             record.refused.clear()
         elif unjudged.any_due(now):
