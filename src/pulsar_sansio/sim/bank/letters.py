@@ -110,7 +110,7 @@ def acknowledged_before_the_copy_is_safe(patches: Patches) -> None:
     patches.around(Letters, "bury", bury)
 
 
-@bug("own", caught_by=("INV-N5",), needs=[needs.dead_letters])
+@bug("own", caught_by=("INV-N5", "INV-C9"), needs=[needs.dead_letters])
 def dead_letters_are_never_acknowledged(patches: Patches) -> None:
     """The copy is safe, and the original stays in the subscription."""
     patches.replace(Letters, "_copied", nothing)

@@ -8,8 +8,12 @@ from ...client.arrival import Arrival
 from ...client.attachment import Attached
 from ...client.chunks import Chunks
 from ...client.consumer import Consumer
+from ...client.demand import DemandPermits
+from ...client.letters import Letters
 from ...client.permits import Permits
 from ...client.redelivery import Redelivery
+from ...client.scaling import ScaledPermits
+from ...client.seeking import Seeking
 from ...model.errors import BrokerError
 from .mark import mark
 
@@ -126,6 +130,69 @@ def unsubscribed_and_lost(consumer: Any) -> object:
 @mark(Consumer, "on_end_of_topic")
 def end_of_topic(*_: Any) -> object:
     """A consumer was told that its topic has ended."""
+    return True
+
+
+# --- redelivery, dead letters, flow, positions --------------------------------------------------------------
+
+
+@mark(Redelivery, "_timed_out")
+def timed_out(*_: Any) -> object:
+    """Messages that nobody judged were asked for again."""
+    return True
+
+
+@mark(Letters, "bury")
+def dead_letter(*_: Any) -> object:
+    """An entry came once too often."""
+    return True
+
+
+@mark(Letters, "bury")
+def dead_letter_came_again(letters: Any, messages: Any) -> object:
+    """An entry came again while it was being copied."""
+    return messages[0].entry.place in letters._burials
+
+
+@mark(Letters, "detach")
+def lost_while_copying(letters: Any) -> object:
+    """The connection was lost while dead letters were on their way."""
+    return bool(letters._burials)
+
+
+@mark(Permits, "attach")
+def attached_while_paused(permits: Any, _grant: Any) -> object:
+    """A paused consumer came back, and granted nothing."""
+    return permits.paused
+
+
+@mark(DemandPermits, "attach")
+def wish_over_a_reconnect(permits: Any, _grant: Any) -> object:
+    """Somebody waited for a message without prefetching when the connection was lost."""
+    return permits.wanted
+
+
+@mark(ScaledPermits, "grow")
+def queue_grown(*_: Any) -> object:
+    """A queue has become larger."""
+    return True
+
+
+@mark(Seeking, "attach")
+def sought_again(seeking: Any, _connection: Any) -> object:
+    """A SEEK whose answer was lost was sent again."""
+    return seeking.current is not None and not seeking._answered and seeking.sent_on is not None
+
+
+@mark(Seeking, "seek")
+def seek_waits(seeking: Any, *_: Any) -> object:
+    """Somebody sought a place before the last seek was done."""
+    return seeking.current is not None
+
+
+@mark(Seeking, "_timed_out")
+def seek_timed_out(*_: Any) -> object:
+    """A seek was not done in time."""
     return True
 
 
