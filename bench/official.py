@@ -226,6 +226,14 @@ def receive_key_shared(client: Any, job: Job) -> Measurement:
     return stopwatch.measurement(job.messages)
 
 
+def load_table(client: Any, job: Job) -> Measurement:
+    stopwatch = Stopwatch()
+    with stopwatch:
+        table = client.create_table_view(job.topic)
+    assert len(table) == len(KEYS)
+    return stopwatch.measurement(job.messages + job.warm)
+
+
 def receive_many(client: Any, job: Job) -> Measurement:
     consumer = client.subscribe(
         job.topic,
@@ -284,6 +292,7 @@ WORKLOADS = {
     "receive_many": receive_many,
     "receive_listener": receive_listener,
     "receive_key_shared": receive_key_shared,
+    "load_table": load_table,
 }
 
 if __name__ == "__main__":

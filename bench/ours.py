@@ -197,6 +197,15 @@ async def receive_key_shared(client: Client, job: Job, stopwatch: Stopwatch) -> 
     return stopwatch.measurement(job.messages)
 
 
+async def load_table(client: Client, job: Job, stopwatch: Stopwatch) -> Measurement:
+    """All messages of the topic, those that keep it warm elsewhere included: a table has no half."""
+    stopwatch.start()
+    async with client.create_table_view(job.topic) as table:
+        stopwatch.stop()
+        assert len(table) == len(KEYS)
+    return stopwatch.measurement(job.messages + job.warm)
+
+
 RECEIVING = {
     "receive": receive,
     "receive_asyncio": receive,
@@ -205,6 +214,7 @@ RECEIVING = {
     "receive_many": receive_many,
     "receive_listener": receive_listener,
     "receive_key_shared": receive_key_shared,
+    "load_table": load_table,
 }
 
 

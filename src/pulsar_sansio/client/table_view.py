@@ -155,7 +155,7 @@ class TableView:
         for each in self._catching_up:
             waits_for = each.waits_for or {}
             last = waits_for.get(message.topic)
-            if last is not None and message.message_id >= last:
+            if last is not None and message.entry.place >= last[:2] and message.message_id >= last:
                 del waits_for[message.topic]
         key = message.key
         if key is None:
