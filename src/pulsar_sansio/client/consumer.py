@@ -16,12 +16,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, ClassVar, Literal, Protocol
 
-from ..model.config import (
-    ConsumerSpec,
-    InitialPosition,
-    KeySharedPolicy,
-    SubscriptionType,
-)
+from ..model.config import ConsumerSpec
 from ..model.config.checks import text_mapping
 from ..model.errors import (
     ClosedError,
@@ -70,24 +65,12 @@ from .scaling import ScaledQueue
 from .seeking import SeekTarget, Target
 from .services import ClientContext, Services
 from .statistics import ConsumerStatistics
+from .subscribe_command import subscribe_command
 from .unacknowledged import AcknowledgementTimeout
 from .verdicts import Acknowledgeable, Verdicts
 
 _Command = proto.BaseCommand
-_SubType = proto.CommandSubscribe.SubType
-_Position = proto.CommandSubscribe.InitialPosition
 
-_SUBSCRIPTION_TYPES = {
-    SubscriptionType.EXCLUSIVE: _SubType.Exclusive,
-    SubscriptionType.SHARED: _SubType.Shared,
-    SubscriptionType.FAILOVER: _SubType.Failover,
-    SubscriptionType.KEY_SHARED: _SubType.Key_Shared,
-}
-_INITIAL_POSITIONS = {
-    InitialPosition.LATEST: _Position.Latest,
-    InitialPosition.EARLIEST: _Position.Earliest,
-}
-_UINT64 = 2**64 - 1
 NAME_LENGTH = 5
 """Letters of a name made up for a consumer without one, as many as the Java client gives (CONS-03)."""
 
@@ -438,28 +421,16 @@ class Consumer:
     def open_command(self, request_id: int, connection: Connection) -> bytes:
         """SUBSCRIBE. What is queued comes again, so it goes (CONS-09); a subscription that is not durable
         goes on behind what was handed out (CONS-16)."""
-        spec = self.spec
         self._active_early = None
-        command = proto.CommandSubscribe(
-            topic=self._source.topic,
-            subscription=spec.subscription,
-            subType=_SUBSCRIPTION_TYPES[spec.subscription_type],
+        command = subscribe_command(
+            self.spec,
+            self.topic,
+            self.name,
             consumer_id=self.wire_id,
             request_id=request_id,
-            consumer_name=self.name,
-            priority_level=spec.priority_level,
-            durable=spec.durable and self.topic.persistent,
-            metadata=_key_values(spec.properties),
-            read_compacted=spec.read_compacted,
-            initialPosition=_INITIAL_POSITIONS[spec.initial_position],
-            force_topic_creation=self._create_topic,
-            subscription_properties=_key_values(spec.subscription_properties),
-            consumer_epoch=self._redelivery.epoch,
+            create_topic=self._create_topic,
+            epoch=self._redelivery.epoch,
         )
-        if spec.replicate_subscription_state:
-            command.replicate_subscription_state = True
-        if spec.key_shared is not None:
-            command.keySharedMeta.CopyFrom(_key_shared_meta(spec.key_shared))
         if self.attachment.cluster != self._cluster:
             self._positions.leave_cluster()
         self._positions.prepare(command)
@@ -639,17 +610,3 @@ class Consumer:
             self._letters.close()
         self._chunks.clear()
         self._queue.close(f"the consumer on {self._source.topic} is closed")
-
-
-def _key_values(properties: Mapping[str, str]) -> list[proto.KeyValue]:
-    return [proto.KeyValue(key=key, value=value) for key, value in properties.items()]
-
-
-def _key_shared_meta(policy: KeySharedPolicy) -> proto.KeySharedMeta:
-    meta = proto.KeySharedMeta(
-        keySharedMode=proto.AUTO_SPLIT if policy.ranges is None else proto.STICKY,
-        allowOutOfOrderDelivery=policy.allow_out_of_order,
-    )
-    for first, last in policy.ranges or ():
-        meta.hashRanges.add(start=first, end=last)
-    return meta
