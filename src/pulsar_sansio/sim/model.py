@@ -275,6 +275,12 @@ class ReferenceModel:
         if subscription.kind.cumulative:
             subscription.check_order(consumer, place)
         delivered = subscription.delivered
+        if subscription.keys is not None and sent.key is not None and place not in delivered:
+            overtaken = subscription.keys.overtaken(sent.key, place)
+            if overtaken is not None:
+                raise ViolationError(
+                    "INV-C12", f"{consumer.name}: {place} has the key {sent.key!r}; {overtaken} never came"
+                )
         delivered[place] = delivered.get(place, 0) + 1
         self.delivered += 1
         return place

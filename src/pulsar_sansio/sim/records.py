@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
 from ..model.config import ConsumerSpec, ProducerSpec, SubscriptionType
+from .key_order import KeyOrder
 from .partitioned import PartitionedTopic
 from .unjudged import Unjudged
 from .violations import ViolationError
@@ -244,6 +245,7 @@ class SubscriptionRecord:
         self.acknowledged: set[Place] = set()
         self.let_go: set[Position] = set()
         """Chunks of no use that a client acknowledged by itself, as it may."""
+        self.keys = KeyOrder(self) if kind is SubscriptionType.KEY_SHARED else None
         self.copied: set[Place] = set()
         """Messages of which there is a dead letter for sure."""
         self.cumulative: Place = BEFORE_ALL

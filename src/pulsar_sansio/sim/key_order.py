@@ -1,0 +1,63 @@
+"""The order of keys on a Key_Shared subscription (INV-C12).
+
+Owns, for one subscription, the messages of each key that nobody was given yet. The first of a key that is
+given to anybody is the first there is; what comes again because it was refused or lost may come later.
+"""
+
+from collections import deque
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .records import Place, Position, SubscriptionRecord
+
+
+class KeyOrder:
+    """Of one subscription."""
+
+    def __init__(self, subscription: "SubscriptionRecord") -> None:
+        self._subscription = subscription
+        self._waiting: dict[str, deque[Place]] = {}
+        self._uniform: set[Position] = set()
+        """Entries of one key: a batch of several goes where the key of its first message says."""
+        self._known = 0
+        """Entries of the topic's order that were looked at."""
+        self._late = 0
+
+    def overtaken(self, key: str, place: "Place") -> "Place | None":
+        """What of that key lies before the place and was not given to anybody; None where nothing does."""
+        self._look()
+        waiting = self._waiting.get(key) if place[:2] in self._uniform else None
+        while waiting:
+            first = waiting[0]
+            if first >= place:
+                return None
+            if not self._is_done(first):
+                return first
+            waiting.popleft()
+        return None
+
+    def _is_done(self, place: "Place") -> bool:
+        subscription = self._subscription
+        return (
+            place in subscription.delivered
+            or subscription.is_acknowledged(place)
+            or place[:2] in subscription.let_go
+            or place[0] <= subscription.topic.gone
+        )
+
+    def _look(self) -> None:
+        topic = self._subscription.topic
+        if self._late != topic.late:
+            self._waiting.clear()
+            self._known, self._late = 0, topic.late
+        while self._known < len(topic.order):
+            position = topic.order[self._known]
+            self._known += 1
+            entry = topic.log[position]
+            keys = {sent.key for sent in entry.messages}
+            if entry.chunk is not None or len(keys) != 1 or entry.source.deliver_at is not None:
+                continue
+            self._uniform.add(position)
+            for index, sent in enumerate(entry.messages):
+                if sent.key is not None:
+                    self._waiting.setdefault(sent.key, deque()).append((*position, index))
