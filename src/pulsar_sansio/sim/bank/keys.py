@@ -13,15 +13,15 @@ from .mutation import Patches, bug
 def newest_first(patches: Patches) -> None:
     """On a Key_Shared subscription, what has arrived last is handed out first."""
 
-    shared: dict[int, DeliveryQueue] = {}
+    shared: list[DeliveryQueue] = []
 
     def init(original: Any, self: Any, *arguments: Any, **options: Any) -> None:
         original(self, *arguments, **options)
         if self.spec.subscription_type is SubscriptionType.KEY_SHARED:
-            shared[id(self._queue)] = self._queue
+            shared.append(self._queue)
 
     def begin(original: Any, self: Any) -> None:
-        if shared.get(id(self)) is self:
+        if any(queue is self for queue in shared):
             self._items.reverse()
         original(self)
 
