@@ -1,0 +1,211 @@
+"""`ConsumerRequests`: what an application asks of a consumer of one topic, and which of its parts does it.
+
+Requests are answered under their ids, once, unless nobody wants the answer any more (`forget_request`). What
+they mean for the life of the consumer is its own business.
+"""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+from ..model.config import ConsumerSpec
+from ..model.config.checks import text_mapping
+from ..model.errors import ConnectionLost, LocalProtocolError, PulsarError
+from ..model.message import Message, Source
+from ..model.message_id import MessageId, TopicMessageId
+from ..model.processing import Judge
+from ..wire import encode_command, proto
+from .acknowledger import Acknowledger
+from .acks import AckTracker
+from .collecting import Collecting, CollectingQueue
+from .connection import Connection
+from .delivery import DeliveryQueue
+from .letters import Letters, checked_delay
+from .outputs import Output, RequestDone, RequestFailed
+from .permits import Permits
+from .positions import Positions
+from .redelivery import Redelivery
+from .scaling import ScaledQueue
+from .seeking import SeekTarget, Target
+from .services import Services
+from .verdicts import Acknowledgeable, Verdicts
+
+_Command = proto.BaseCommand
+
+
+class ConsumerRequests:
+    """The parts are `Consumer`'s, which sets all of this."""
+
+    wire_id: int
+    spec: ConsumerSpec
+    permits: Permits
+    acknowledge: Callable[[Acknowledgeable], bool]
+    negative_acknowledge: Callable[[Acknowledgeable], None]
+    _emit: Callable[[Output], None]
+    _services: Services
+    _source: Source
+    _tracker: AckTracker
+    _collecting: Collecting | None
+    _queue: DeliveryQueue
+    _acknowledger: Acknowledger
+    _letters: Letters | None
+    _positions: Positions
+    _redelivery: Redelivery
+    _verdicts: Verdicts
+    _connection: Connection | None
+    """The connection that messages are taken from: while attached, until the close begins."""
+    _unsubscribing: set[int]
+    """Requests that wait for the answer to an UNSUBSCRIBE."""
+
+    def _unsubscribed(self) -> None:
+        """The subscription is gone."""
+        raise NotImplementedError
+
+    def check_collecting(self) -> None:
+        """Raise where nothing says what is enough."""
+        self._verdicts.check_open()
+        if self._collecting is None:
+            raise LocalProtocolError(f"the consumer on {self._source.topic} has no batch_receive policy")
+
+    def collect(self, request: int) -> None:
+        """`RequestDone(request)` when `take` would give as much as the policy asks for (CONS-41)."""
+        assert self._collecting is not None
+        self._collecting.ask(request)
+
+    def count_for(self, whole: Collecting) -> None:
+        """What arrives here is part of what is collected of several topics."""
+        assert isinstance(self._queue, CollectingQueue)
+        self._queue.count_for(whole)
+
+    def give_way(self) -> list[int]:
+        """A consumer of the topic's partitions takes its place: the requests of those who collect."""
+        if isinstance(self._queue, ScaledQueue):
+            self._queue.forget()
+        return [] if self._collecting is None else self._collecting.waiting()
+
+    def let_judge(self, judge: Judge) -> None:
+        """`Message.processing` of what is received here gives its verdicts there."""
+        self._tracker.judge = judge
+
+    def pause(self) -> None:
+        """Ask the broker for nothing more until `resume`; what it was asked for may still come (FLOW-06)."""
+        self._verdicts.check_open()
+        self.permits.pause()
+
+    def resume(self) -> None:
+        """Ask again, for what has left the queue meanwhile, too (FLOW-07)."""
+        self._verdicts.check_open()
+        self.permits.resume()
+
+    def redeliver_unacknowledged(self) -> None:
+        """Ask for everything again that is not acknowledged (REDEL-01). Raises only when closed."""
+        self._verdicts.check_open()
+        self._redelivery.redeliver_all()
+
+    def flush_acknowledgements(self, request: int) -> None:
+        """`RequestDone(request)` when the broker has confirmed all acknowledgements so far."""
+        self._verdicts.check_open()
+        self._acknowledger.flush_confirmed(request)
+
+    def reconsume_later(
+        self, request: int, message: Message, delay: float, publish_time: int, properties: Mapping[str, str]
+    ) -> None:
+        """See `Client.reconsume_later`."""
+        self._verdicts.check_open()
+        letters = self._letters
+        if letters is None or not self.spec.retry:
+            raise LocalProtocolError("reconsume_later: only a consumer subscribed with retry=True can")
+        self._verdicts.check_message(message)
+        milliseconds = checked_delay(delay)
+        text_mapping("properties", properties)
+        if message.batch_index < 0:
+            self._redelivery.acknowledged(message.entry.place)  # it is judged
+        judge = partial(self._put_off, message)
+        letters.reconsume_later(request, message, milliseconds, publish_time, properties, judge)
+
+    def _put_off(self, message: Message, error: PulsarError | None) -> None:
+        """The copy is safe, or has failed."""
+        if error is None:
+            self.acknowledge(message)
+        else:
+            self.negative_acknowledge(message)
+
+    def unsubscribe(self, request: int, force: bool) -> None:
+        """Remove the subscription (rules CONS-45 to CONS-47); `force`: also from under other consumers.
+
+        `RequestFailed` where the broker refuses (the consumer goes on), or there is no connection.
+        """
+        self._verdicts.check_open()
+        connection = self._connection
+        if connection is None:
+            why = "unsubscribe needs a connection, and there is none at the moment"
+            self._emit(RequestFailed(request, ConnectionLost(why)))
+            return
+
+        self._unsubscribing.add(request)
+
+        def done(_reply: Any) -> None:
+            wanted = request in self._unsubscribing
+            self._unsubscribing.discard(request)
+            self._unsubscribed()
+            if wanted:
+                self._emit(RequestDone(request, None))
+
+        self._services.requests.send(
+            connection,
+            lambda request_id: encode_command(
+                _Command.UNSUBSCRIBE,
+                proto.CommandUnsubscribe(consumer_id=self.wire_id, request_id=request_id, force=force),
+            ),
+            done,
+            lambda error: self._not_unsubscribed(request, error),
+        )
+
+    def check_seek(self, target: SeekTarget | TopicMessageId) -> Target:
+        """What an application may say as a place in this topic. Raises `LocalProtocolError` for anything
+        else."""
+        self._verdicts.check_open()
+        if isinstance(target, TopicMessageId):
+            target = self._verdicts.own_id(target)
+        return self._positions.check(target)
+
+    def prepare_seek(self, target: SeekTarget | TopicMessageId, inclusive: bool) -> Callable[[int], None]:
+        """See `check_seek`; gives what begins it, to be called with the request's id."""
+        return partial(self.seek, target=self.check_seek(target), inclusive=inclusive)
+
+    def seek(self, request: int, target: Target, inclusive: bool) -> None:
+        """Go there: `RequestDone(request)` when nothing from before is handed out any more (SEEK-01)."""
+        self._positions.seek(request, target, inclusive)
+
+    def check_last_message(self) -> None:
+        """Raise where there is no such thing as a last message."""
+        self._verdicts.check_open()
+        self._positions.check_memory()
+
+    def last_message_id(self, request: int) -> None:
+        """`RequestDone(request, id)`; entry -1 where the topic holds none."""
+        self._positions.last_message_id(request)
+
+    def has_message_available(self, request: int) -> None:
+        """`RequestDone(request, bool)`: whether there is a message after those handed out."""
+        self._positions.has_message_available(request)
+
+    def checkpoint(self) -> dict[str, MessageId]:
+        """By the name of the topic, the message behind which the next one to be handed out comes."""
+        self._verdicts.check_open()
+        return {self._source.topic: self._positions.checkpoint()}
+
+    def forget_request(self, request: int) -> None:
+        """Nobody wants the outcome of this request any more; it happens all the same."""
+        self._acknowledger.forget(request)
+        self._positions.forget_request(request)
+        if self._letters is not None:
+            self._letters.forget(request)
+        if self._collecting is not None:
+            self._collecting.forget(request)
+        self._unsubscribing.discard(request)
+
+    def _not_unsubscribed(self, request: int, error: PulsarError) -> None:
+        if request in self._unsubscribing:
+            self._unsubscribing.discard(request)
+            self._emit(RequestFailed(request, error))
