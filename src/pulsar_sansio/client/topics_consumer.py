@@ -3,8 +3,8 @@ MULTI-35).
 
 It holds a `Consumer` for each plain topic and each partition, and is to the application what one of them is
 alone: one handle, one queue, one beginning and one end. Everything about one topic is that consumer's. Here
-is when the whole is open, what the failure of one means, how many partitions there are as time goes on, and
-how a request to all becomes one answer.
+is when the whole is open, and what the failure of one means; how topics become partitions, now and as time
+goes on, is in `topics_partitions`, and how a request to all becomes one answer in `topics_commands`.
 
     opening ──► ready ◄─► unsubscribing ──► closing ──► over
        │          └───────────┬───────────────────────────▲
@@ -15,10 +15,9 @@ are closed, and then the whole has failed. Once it is ready, a topic that ends f
 be made again) leaves alone: `TopicLeft` says so. When the last has left, the whole is closed with its error.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import Enum, auto
-from functools import partial
 
 from ..core.transitions import Transitions
 from ..model.config import ConsumerSpec, TopicsPattern, seconds_to_ns
@@ -57,6 +56,7 @@ from .services import ClientContext, Services
 from .statistics import ConsumerStatistics
 from .topics_commands import TopicsCommands
 from .topics_member import Member
+from .topics_partitions import Known, TopicsPartitions
 from .topics_requests import GatheredRequests, nothing
 from .topics_topic import GroupTopic
 from .topics_verdicts import TopicsVerdicts
@@ -130,18 +130,7 @@ TRANSITIONS = Transitions(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Known:
-    """What a consumer of one topic has found out about it, whose place this one takes."""
-
-    partitions: int
-    wire_id: int
-    """Nobody has heard of it yet: it is for the first partition's consumer."""
-    name: str
-    give_up_at: int | None
-
-
-class TopicsConsumer(TopicsCommands):
+class TopicsConsumer(TopicsCommands, TopicsPartitions):
     """Methods are called by the root with `context.now` set. `known`: where there is one topic, and its
     partitions are known."""
 
@@ -321,42 +310,6 @@ class TopicsConsumer(TopicsCommands):
 
     # --- opening ---
 
-    def _find_partitions(self, topic: GroupTopic) -> None:
-        """Open it as a plain topic; it says if it is none."""
-        member = self._new_member(topic, topic.name, self._member_spec, None)
-        topic.missing = {member}
-        member.consumer.attachment.on_partitioned = partial(self._partitioned, topic, member)
-        member.consumer.attachment.start()
-
-    def _partitioned(self, topic: GroupTopic, member: Member, partitions: int) -> None:
-        """It is none: its partitions' consumers take its place."""
-        self._forget(member)
-        consumer = member.consumer
-        self._open_partitions(topic, partitions, consumer.wire_id, consumer.attachment.gives_up_at)
-
-    def _open_partitions(
-        self, topic: GroupTopic, partitions: int, wire_id: int, give_up_at: int | None
-    ) -> None:
-        topic.partitions = partitions
-        members = self._new_partitions(topic, range(partitions), wire_id)
-        topic.missing = set(members)
-        for member in members:
-            member.consumer.attachment.start_as_partition(give_up_at)
-
-    def _new_partitions(
-        self, topic: GroupTopic, indexes: Iterable[int], wire_id: int | None = None
-    ) -> list[Member]:
-        """Each has its share of the receiver queue (rules FLOW-16, MULTI-15)."""
-        spec = self._member_spec
-        assert topic.partitions
-        share = spec.max_total_receiver_queue_size // topic.partitions
-        spec = replace(spec, receiver_queue_size=max(1, min(spec.receiver_queue_size, share)))
-        members = []
-        for index in indexes:
-            members.append(self._new_member(topic, topic.name.partition_name(index), spec, wire_id))
-            wire_id = None
-        return members
-
     def _new_member(
         self, topic: GroupTopic, name: TopicName, spec: ConsumerSpec, wire_id: int | None
     ) -> Member:
@@ -438,43 +391,11 @@ class TopicsConsumer(TopicsCommands):
             if self._collecting is not None:
                 self._collecting.end_of_topic()
 
-    # --- growth ---
-
     def _ask_for_partitions(self) -> None:
         """Again and again until it closes (rules MULTI-06, PART-07 to PART-09)."""
         self._update.set(self._context.now + self._interval)
         if isinstance(self.state, Ready):
-            for topic in self._topics.values():
-                if topic.may_grow:
-                    topic.query = self._services.lookup.partitions(
-                        topic.name, partial(self._partitions_known, topic), partial(self._not_known, topic)
-                    )
-
-    def _not_known(self, topic: GroupTopic, error: PulsarError) -> None:
-        """As many as before, until the next time."""
-        topic.query = None
-
-    def _partitions_known(self, topic: GroupTopic, partitions: int) -> None:
-        """More of them are opened; fewer are not believed (rules PART-10, PART-12)."""
-        topic.query = None
-        before = topic.partitions
-        assert before
-        if partitions <= before:
-            return
-        topic.partitions = partitions
-        topic.growth = self._new_partitions(topic, range(before, partitions))
-        topic.missing = set(topic.growth)
-        for member in topic.growth:
-            member.consumer.attachment.start_as_partition(None)
-
-    def _growth_failed(self, topic: GroupTopic) -> None:
-        """All new ones are closed, and the next time they are tried again (rule PART-11)."""
-        growth, topic.growth = topic.growth, []
-        topic.missing.clear()
-        assert topic.partitions
-        topic.partitions -= len(growth)
-        for member in growth:
-            member.leave()
+            self._look_for_growth()
 
     # --- ends ---
 

@@ -11,7 +11,8 @@ from ..model.config import ConsumerSpec
 from .consumer import Consumer
 from .reader import machine_for
 from .services import ClientContext, Services
-from .topics_consumer import Known, TopicsConsumer
+from .topics_consumer import TopicsConsumer
+from .topics_partitions import Known
 
 AnyConsumer: TypeAlias = Consumer | TopicsConsumer
 
