@@ -2,16 +2,19 @@
 PATTERN-10)."""
 
 from collections import Counter
+from collections.abc import Callable
 from random import Random
 from typing import Any
 
 import pytest
 
 from pulsar_sansio.client.outputs import (
+    Attached,
     Closed,
     ConsumerFailed,
     ConsumerReady,
     Deliverable,
+    Detached,
     RequestDone,
     RequestFailed,
     TopicJoined,
@@ -32,6 +35,7 @@ from pulsar_sansio.model.config import SubscriptionType, TopicDomain, TopicsPatt
 from pulsar_sansio.model.errors import ClosedError, InvalidTopicName, TimedOut, TopicNotFound
 from pulsar_sansio.wire import proto, topics_hash
 
+from ..work import check_in_proportion
 from .script import Command, Script
 from .topics_script import PREFIX, TopicsScript
 
@@ -186,6 +190,32 @@ def test_a_message_of_a_topic_that_has_left_can_be_acknowledged_without_effect()
     assert world.said() == []
 
 
+def test_while_a_topic_leaves_the_others_go_on() -> None:
+    """PATTERN-05. Its broker takes its time to confirm; nothing is asked of it, and nothing taken."""
+    world = found("w-a", "w-b")
+    world.deliver("w-a", b"1", b"2")
+    world.deliver("w-b", b"3")
+    world.answer_closes = False
+    world.update(deleted=["w-a"])
+    assert [message.data for message in world.receive_all()] == [b"3"]
+    client, now = world.script.client, world.script.now
+    client.redeliver_unacknowledged(now, world.handle)
+    client.pause(now, world.handle)
+    client.resume(now, world.handle)
+    assert list(client.checkpoint(world.handle)) == [PREFIX + "w-b"]
+    assert topics(world) == ["w-b"]
+
+
+def test_without_any_topic_it_is_attached_as_it_was_at_first() -> None:
+    world = found("w-a")
+    world.refuse["w-a"] = proto.TopicNotFound
+    world.close_by_broker("w-a")
+    world.pass_time(5.0)
+    told = [type(output) for output in world.outputs]
+    assert told.index(Detached) < told.index(Attached)
+    assert TopicLeft in told
+
+
 def test_a_topic_goes_only_with_its_last_partition() -> None:
     world = found("w-p-partition-0", "w-p-partition-1", partitions={"w-p": 2})
     world.update((), ["w-p-partition-0"])
@@ -244,6 +274,17 @@ def test_a_broker_that_names_too_many_loses_the_connection() -> None:
     world.pass_time(5.0)
     assert world.link != link
     assert topics(world) == ["w-a"]
+
+
+def test_the_work_of_an_update_is_in_proportion_to_it() -> None:
+    """A broker may say that a great many topics are gone."""
+
+    def prepare(size: int) -> Callable[[], object]:
+        world = found(*(f"w-{number}" for number in range(size)))
+        gone = [f"x-{number}" for number in range(4 * size)]
+        return lambda: world.update(deleted=gone)
+
+    check_in_proportion(prepare, 20)
 
 
 # --- asking again ------------------------------------------------------------------------------------

@@ -401,3 +401,12 @@ class TestWhereTheBrokerPutIt:
         s = started(durable=False, start_message_id=LATEST, start_message_id_inclusive=True)
         answer(s, asked(s), NOTHING, (7, -1))
         s.expect("FLOW")
+
+
+def test_a_batch_without_measure_makes_no_bits() -> None:
+    """What the broker says of the size of the last message's batch is only said."""
+    s = started(durable=False, start_message_id=LATEST, start_message_id_inclusive=True)
+    answer(s, asked(s), (5, 6, 2**31 - 2), (5, 6))
+    (seek,) = [command for name, command in s.frames() if name == "SEEK"]
+    assert (seek.message_id.ledgerId, seek.message_id.entryId) == (5, 6)
+    assert not seek.message_id.ack_set

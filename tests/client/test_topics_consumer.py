@@ -519,6 +519,19 @@ def test_the_end_of_all_topics_is_the_end() -> None:
     assert world.told() == [EndOfTopic(world.handle)]
 
 
+def test_the_end_has_come_when_the_one_that_was_missing_leaves() -> None:
+    """CONS-42: whoever waits for messages would wait for ever."""
+    world = ready()
+    end = proto.CommandReachedEndOfTopic(consumer_id=world.consumer_of["a"])
+    world.say(Command.REACHED_END_OF_TOPIC, end)
+    assert EndOfTopic(world.handle) not in world.outputs
+    world.refuse["b"] = proto.TopicNotFound
+    world.close_by_broker("b")
+    world.pass_time(5.0)
+    told = [type(output) for output in world.outputs]
+    assert told.index(TopicLeft) < told.index(EndOfTopic)
+
+
 def test_a_topic_that_is_gone_leaves_and_the_others_go_on() -> None:
     """INV-C16. What is said of its messages then is nobody's mistake."""
     world = ready()

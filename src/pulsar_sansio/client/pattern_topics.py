@@ -179,7 +179,8 @@ class PatternTopics:
 
     def on_watch_update(self, added: Sequence[str], deleted: Sequence[str]) -> None:
         """See `pattern_watch.Owner`."""
-        names = {text: name for text, name in self._names.items() if text not in set(deleted)}
+        gone = set(deleted)
+        names = {text: name for text, name in self._names.items() if text not in gone}
         self._change(names | self._wanted(added))
 
     def _change(self, names: dict[str, TopicName]) -> None:

@@ -43,6 +43,9 @@ SeekTarget = Target | Message | Callable[[str], Target | Message]
 SEEK_VERSION = 12
 """Protocol version from which a broker knows SEEK and GET_LAST_MESSAGE_ID."""
 
+LARGEST_BATCH = 65_536
+"""Messages: of a larger batch, which a peer may only say that there is, no bits are made."""
+
 _UINT64 = 2**64 - 1
 _SEEK = proto.BaseCommand.SEEK
 
@@ -281,7 +284,7 @@ def _command(wire_id: int, request_id: int, target: Target) -> proto.CommandSeek
     ledger_id, entry_id = target.first_chunk or target[:2]
     command.message_id.ledgerId = ledger_id & _UINT64
     command.message_id.entryId = entry_id & _UINT64
-    if 0 <= target.batch_index < target.batch_size:
+    if 0 <= target.batch_index < target.batch_size <= LARGEST_BATCH:
         bits = (1 << target.batch_size) - (1 << target.batch_index)
         command.message_id.ack_set.extend(words_from_bits(bits))
     return command

@@ -93,14 +93,14 @@ class TopicsCommands:
         """See `Consumer`; all topics, and those that join (MULTI-28)."""
         self.check_open()
         self._member_spec = replace(self._member_spec, start_paused=True)
-        for member in self._alive:
+        for member in self._members.values():
             member.consumer.pause()
 
     def resume(self) -> None:
         """See `Consumer`; all topics."""
         self.check_open()
         self._member_spec = replace(self._member_spec, start_paused=False)
-        for member in self._alive:
+        for member in self._members.values():
             member.consumer.resume()
 
     def redeliver_unacknowledged(self) -> None:

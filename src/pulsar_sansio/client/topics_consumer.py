@@ -306,7 +306,12 @@ class TopicsConsumer(TopicsCommands, TopicsPartitions):
         for member in list(topic.members):
             if member.ready:
                 self._context.emit(TopicLeft(self.handle, member.name, None))
-            member.leave()
+            self._let_go(member)
+
+    def _let_go(self, member: Member) -> None:
+        """It is closed, and the others go on: from now on nothing is asked of it, and nothing taken."""
+        self._strike(member)
+        member.leave()
 
     # --- opening ---
 
@@ -386,7 +391,11 @@ class TopicsConsumer(TopicsCommands, TopicsPartitions):
 
     def on_member_end_of_topic(self, member: Member) -> None:
         """The end of all is the end (CONS-42)."""
-        if self._pattern is None and all(each.end_of_topic for each in self._alive):
+        self._end_if_all_have()
+
+    def _end_if_all_have(self) -> None:
+        members = self._members.values()
+        if self._pattern is None and members and all(each.end_of_topic for each in members):
             self._context.emit(EndOfTopic(self.handle))
             if self._collecting is not None:
                 self._collecting.end_of_topic()
@@ -429,19 +438,25 @@ class TopicsConsumer(TopicsCommands, TopicsPartitions):
         self._alive.pop(member, None)
         self._former += member.consumer.statistics()
         member.topic.members.pop(member, None)
+        self._strike(member)
+        if member.detached is not None:
+            self._detached -= 1
+            some = self._alive or self._pattern is not None
+            if not self._detached and some and isinstance(self.state, Ready):
+                self._context.emit(Attached(self.handle))
+
+    def _strike(self, member: Member) -> None:
+        """It is none of those that are subscribed."""
         if self._members.get(member.name) is member:
             del self._members[member.name]
         self.queue.remove(member.consumer.queue)
-        if member.detached is not None:
-            self._detached -= 1
-            if not self._detached and self._alive and isinstance(self.state, Ready):
-                self._context.emit(Attached(self.handle))
 
     def _lost(self, member: Member, error: PulsarError | None) -> None:
         if self._pattern is not None and not member.topic.members:
             self._topics.pop(member.topic.name, None)
         if self._alive or self._pattern is not None:
             self._context.emit(TopicLeft(self.handle, member.name, error))
+            self._end_if_all_have()  # it may have been the one that all waited for
             return
         self._stop()
         self._over(error)

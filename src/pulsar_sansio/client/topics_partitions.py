@@ -45,6 +45,10 @@ class TopicsPartitions:
         """It is not one of the members any more."""
         raise NotImplementedError
 
+    def _let_go(self, member: Member) -> None:
+        """It is closed, and the others go on."""
+        raise NotImplementedError
+
     def _find_partitions(self, topic: GroupTopic) -> None:
         """Open it as a plain topic; it says if it is none."""
         member = self._new_member(topic, topic.name, self._member_spec, None)
@@ -113,4 +117,4 @@ class TopicsPartitions:
         assert topic.partitions
         topic.partitions -= len(growth)
         for member in growth:
-            member.leave()
+            self._let_go(member)
