@@ -7,6 +7,7 @@ without noticing. Nothing here knows how it came about.
 from bisect import bisect_left
 from typing import TYPE_CHECKING
 
+from ..model.errors import FrameError
 from ..wire import split_batch
 from .entry import entry_metadata
 from .messages import batch_payload
@@ -78,5 +79,8 @@ def _last_index(entry: EntryAdded) -> int:
     payload = batch_payload(entry.data)
     if payload is None:
         return count - 1
-    batch = split_batch(payload, count)
-    return max(index for index in range(count) if not batch.single(index).compacted_out)
+    try:
+        batch = split_batch(payload, count)
+    except FrameError:  # what cannot be read stays as it is
+        return count - 1
+    return max((index for index in range(count) if not batch.single(index).compacted_out), default=count - 1)

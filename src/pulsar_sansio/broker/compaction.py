@@ -120,14 +120,18 @@ class Compaction:
         self._finish(horizon, kept, removed)
 
     def _entries(self, horizon: int) -> Iterator[tuple[int, EntryAdded]]:
-        """What there is to compact, with its offsets: what the last compaction has left, and all after it."""
+        """What there is to compact, with its offsets: what the last compaction has left, and all after it.
+
+        What has gone meanwhile is not: an administrator may move its subscription on, or delete it.
+        """
         view, log = self.view, self._topic.log
         first = log.first
         if view is not None:
             yield from zip(view.offsets, view.entries, strict=True)
             first = max(first, view.horizon + 1)
         for offset in range(first, horizon + 1):
-            yield offset, log.entry(offset)
+            if offset >= log.first:
+                yield offset, log.entry(offset)
 
     def _finish(self, horizon: int, kept: list[tuple[int, EntryAdded]], removed: int) -> None:
         topic = self._topic
