@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from pulsar_sansio.client.outputs import ConsumerReady, RequestDone
+from pulsar_sansio.client.outputs import ConsumerFailed, ConsumerReady, RequestDone, RequestFailed
 from pulsar_sansio.model.checkpoint import decode_checkpoint, encode_checkpoint
 from pulsar_sansio.model.config import ReaderSpec
-from pulsar_sansio.model.errors import InvalidConfiguration
+from pulsar_sansio.model.errors import InvalidConfiguration, MetadataError
 from pulsar_sansio.model.message_id import EARLIEST, LATEST, MessageId
 from pulsar_sansio.wire import proto
 
@@ -83,6 +83,32 @@ class TestSubscribe:
 
     def test_at_a_time(self) -> None:
         s = ReaderScript(1_000)
+        s.accept()
+        (seek,) = [command for name, command in s.frames() if name in ("SEEK", "FLOW")]
+        assert seek.message_publish_time == 1_000
+
+    def test_at_a_time_to_which_the_broker_does_not_go(self) -> None:
+        """It does not read from somewhere else then. What waits for it is told."""
+        s = ReaderScript(1_000)
+        s.accept()
+        (seek,) = [command for name, command in s.frames() if name == "SEEK"]
+        request = s.client.seek(s.now, s.consumer, EARLIEST)
+        refusal = proto.CommandError(request_id=seek.request_id, error=proto.MetadataError, message="no")
+        s.say("ERROR", refusal)
+        failed, over = s.outputs()
+        assert isinstance(failed, RequestFailed)
+        assert failed.request == request
+        assert isinstance(over, ConsumerFailed)
+        assert isinstance(over.error, MetadataError)
+        assert [name for name, _ in s.frames()] == ["CLOSE_CONSUMER"]
+
+    def test_at_a_time_however_long_it_takes_to_be_connected(self) -> None:
+        s = ReaderScript(1_000)
+        s.accept()
+        s.frames()
+        s.pass_time(20 * SECOND)
+        s.lose()
+        s.pass_time(15 * SECOND)
         s.accept()
         (seek,) = [command for name, command in s.frames() if name in ("SEEK", "FLOW")]
         assert seek.message_publish_time == 1_000

@@ -274,6 +274,12 @@ class Attachment:
         if TRANSITIONS.allows(self.state, Input.GIVE_UP):
             self._give_up(error)
 
+    def give_up(self, error: PulsarError) -> None:
+        """The same for what came of a request: the broker, which may have it open, is told."""
+        if isinstance(self.state, Attached):
+            self._close_without_waiting(self.state.connection)
+        self.fail(error)
+
     # --- the way there ---
 
     def _check_partitions(self, event: Input) -> None:

@@ -158,6 +158,7 @@ class Consumer(ConsumerRequests):
             self._queue,
             self._forget,
             self._grant,
+            self.attachment.give_up,
         )
         self._redelivery = Redelivery(
             context,

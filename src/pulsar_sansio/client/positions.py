@@ -31,7 +31,8 @@ _UINT64 = 2**64 - 1
 
 
 class Positions:
-    """Of one consumer. `forget()`: what is here is from before a seek. `go_on()`: permits may be granted."""
+    """Of one consumer. `forget()`: what is here is from before a seek. `go_on()`: permits may be granted.
+    `lost(error)`: it cannot get to where it has to be, and would hand out what it was not asked for."""
 
     __slots__ = (
         "_arrival",
@@ -68,6 +69,7 @@ class Positions:
         queue: DeliveryQueue,
         forget: Callable[[], None],
         go_on: Callable[[], None],
+        lost: Callable[[PulsarError], None],
     ) -> None:
         self._context = context
         self._emit = emit
@@ -88,7 +90,7 @@ class Positions:
         self._durable = spec.durable or not persistent
         """Whether the broker keeps the place, or there is none."""
         self._seeking = Seeking(
-            context, services, wire_id, self._durable, emit, self._moved, self._arrived, self._idle
+            context, services, wire_id, self._durable, emit, self._moved, self._arrived, self._idle, lost
         )
         self._rollback = 0
         """Nanoseconds before it was attached first, where it begins so; it still matters."""
@@ -114,9 +116,17 @@ class Positions:
         """See `check_target`."""
         return check_target(target, self._source)
 
-    def seek(self, request: int | None, target: Target, inclusive: bool) -> None:
+    def seek(self, request: int, target: Target, inclusive: bool) -> None:
         """See `Seeking.seek`."""
         self._seeking.seek(request, target, inclusive)
+        self._ask_later()
+
+    def require(self, target: Target, inclusive: bool) -> None:
+        """See `Seeking.require`."""
+        self._seeking.require(target, inclusive)
+        self._ask_later()
+
+    def _ask_later(self) -> None:
         if self._seeking.current is not None:
             self._last.detach()
 
@@ -207,7 +217,7 @@ class Positions:
         sought = self._sought_time
         if sought is not None and self._seeking.current is None:
             # What the SEEK has moved is gone with the connection, or with the topic's broker.
-            self._seeking.seek(None, sought, False)
+            self._seeking.require(sought, False)
         self._seeking.attach(connection)
 
     def detach(self) -> None:
@@ -291,7 +301,7 @@ class Positions:
         to_last = self._to_last and answer.last.entry_id >= 0 and answer.mark_delete >= answer.last[:2]
         self._known()
         if to_last:
-            self.seek(None, answer.last, True)
+            self.require(answer.last, True)
         else:
             self._arrival.resume_after(MessageId(*answer.mark_delete, self._source.partition))
             self._release()

@@ -48,7 +48,7 @@ class Reader(Consumer):
         self._acknowledged: tuple[tuple[int, int], int] | None = None
         """The last message that was acknowledged: its place, and its index in a batch."""
         if spec.start_time is not None and self.topic.persistent:
-            self._positions.seek(None, spec.start_time, False)
+            self._positions.require(spec.start_time, False)
 
     def _hear(self, output: Output) -> None:
         if type(output) is Deliverable and self._read.when is None:

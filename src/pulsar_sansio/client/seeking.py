@@ -77,12 +77,14 @@ def check_target(target: SeekTarget, source: Source) -> Target:
 
 @dataclass(slots=True)
 class Seek:
-    """One that was asked for. `request`: None where the client itself wants it."""
+    """One that was asked for. `request`: None where nobody waits for it. `required`: the client itself has to
+    get there, or it would hand out what it was not asked for."""
 
     request: int | None
     target: Target
     inclusive: bool
-    deadline: int
+    deadline: int | None
+    required: bool = False
 
 
 class Seeking:
@@ -90,7 +92,8 @@ class Seeking:
 
     `durable`: whether the place outlives the connection. `moved(target, inclusive)`: the broker has moved the
     cursor; what is here is from before. `arrived()`: attached there; `finish` is to be called, now or when
-    that is sure to last. `idle()`: attached, and nothing is to be sought (any more).
+    that is sure to last. `idle()`: attached, and nothing is to be sought (any more). `lost(error)`: the
+    consumer cannot get to where it has to be.
     """
 
     __slots__ = (
@@ -102,6 +105,7 @@ class Seeking:
         "_emit",
         "_idle",
         "_last_error",
+        "_lost",
         "_moved",
         "_pending",
         "_services",
@@ -122,6 +126,7 @@ class Seeking:
         moved: Callable[[Target, bool], None],
         arrived: Callable[[], None],
         idle: Callable[[], None],
+        lost: Callable[[PulsarError], None],
     ) -> None:
         self._context = context
         self._services = services
@@ -131,6 +136,7 @@ class Seeking:
         self._moved = moved
         self._arrived = arrived
         self._idle = idle
+        self._lost = lost
         self._slot = context.deadlines.slot(self._timed_out)
         self.current: Seek | None = None
         self.waiting: deque[Seek] = deque()
@@ -144,10 +150,18 @@ class Seeking:
         """The broker has done it."""
         self._last_error: PulsarError | None = None
 
-    def seek(self, request: int | None, target: Target, inclusive: bool) -> None:
+    def seek(self, request: int, target: Target, inclusive: bool) -> None:
         """Go there, after the seeks that are under way. `RequestDone` or `RequestFailed` follows."""
         deadline = self._context.now + self._services.durations.operation_timeout
-        self.waiting.append(Seek(request, target, inclusive, deadline))
+        self._add(Seek(request, target, inclusive, deadline))
+
+    def require(self, target: Target, inclusive: bool) -> None:
+        """Go there, after the seeks that are under way, or the consumer is `lost`. How long to be attached
+        may take is not decided here."""
+        self._add(Seek(None, target, inclusive, None, required=True))
+
+    def _add(self, seek: Seek) -> None:
+        self.waiting.append(seek)
         if self.current is None:
             self._begin()
 
@@ -186,9 +200,12 @@ class Seeking:
         self._connection = None
         self._cancel()
         self._slot.clear()
-        while self.current is not None:
-            self._settle(self.current, error)
-            self.current = self.waiting.popleft() if self.waiting else None
+        seeks = [self.current, *self.waiting]
+        self.current = None
+        self.waiting.clear()
+        for seek in seeks:
+            if seek is not None:
+                self._settle(seek, error)
 
     # --- inside ----------------------------------------------------------------------------------
 
@@ -197,7 +214,8 @@ class Seeking:
         self.current = seek = self.waiting.popleft()
         self._answered = False
         self._last_error = None
-        self._slot.set(seek.deadline)
+        if seek.deadline is not None:
+            self._slot.set(seek.deadline)
         if self._connection is not None:
             self._send(self._connection)
 
@@ -257,6 +275,9 @@ class Seeking:
         self._slot.clear()
         self.current = None
         self._settle(seek, error)
+        if error is not None and seek.required:
+            self._lost(error)
+            return
         if self.waiting:
             self._begin()
         elif self._connection is not None:
