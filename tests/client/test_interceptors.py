@@ -345,6 +345,28 @@ def test_a_message_for_a_partition_that_has_ended_is_an_outcome() -> None:
     assert [error for _, _, error in book.outcomes] == [TopicTerminated, TopicTerminated, MessageTooLarge]
 
 
+def test_what_waited_for_room_in_a_partition_is_an_outcome_before_the_end() -> None:
+    class Strict(Book):
+        def on_send_acknowledgement(self, *news: Any) -> None:
+            assert not self.closed
+            super().on_send_acknowledgement(*news)
+
+    book = Strict()
+    world = PartitionedScript(
+        2, interceptors=(book,), max_pending_messages=1, routing=lambda message, partitions: 1
+    )
+    world.answer()
+    world.send(b"1")
+    with pytest.raises(ProducerQueueIsFull):
+        world.send(b"2")
+    world.script.client.close(world.script.now, world.handle)
+    told = world.told()
+    assert Closed(world.handle, None) in told
+    assert not [output for output in told if isinstance(output, InterceptorFailed)]
+    assert {payload for payload, _, _ in book.outcomes} == {b"1", b"2"}
+    assert book.closed == 1
+
+
 @pytest.mark.parametrize("wrong", [[Book()], (Book,), ("no",), Book()])
 def test_the_option_is_a_tuple_of_interceptors(wrong: Any) -> None:
     with pytest.raises(InvalidConfiguration, match="interceptors"):

@@ -17,7 +17,7 @@ from ..model.interceptors import ProducerInterceptor
 from ..model.message_id import MessageId
 from ..model.topic_name import TopicName
 from .intake import Intake
-from .outputs import InterceptorFailed, Output, Receipts, SendFailed
+from .outputs import Closed, InterceptorFailed, Output, ProducerFailed, Receipts, SendFailed
 from .receipts import Place, ReceiptIds
 from .services import ClientContext
 from .window import Listener
@@ -122,10 +122,11 @@ class Interception:
                     message = self._messages.pop(number, None)
                     if message is not None:
                         self.settled(message, None, error)
+            case ProducerFailed() | Closed():
+                self.give_up()  # at the end of the last partition that of the whole follows at once
         self._emit(output)
 
     def ended(self, handle: int, error: PulsarError | None) -> None:
-        self.give_up()
         self._ended(handle, error)
 
     def _confirmed(self, ticket: int, message_ids: Sequence[MessageId]) -> None:
