@@ -113,6 +113,16 @@ class TestWhen:
             s.pass_time(1)
             assert asked(s) == [(1, count)]
 
+    def test_who_waits_long_holds_up_nobody_else(self) -> None:
+        s = started(acknowledgement_timeout_backoff=RedeliveryBackoff(1.0, 100.0, 100.0))
+        s.message(0, redelivery_count=10)
+        s.receive()
+        s.pass_time(20 * SECOND)
+        s.message(1)
+        s.receive()
+        s.pass_time(12 * SECOND)
+        assert asked(s) == [(1, 1)]
+
     def test_on_a_topic_without_memory_nothing_is_tracked(self) -> None:
         s = started(topic="non-persistent://public/default/t")
         s.message(0)

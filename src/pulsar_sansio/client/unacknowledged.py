@@ -50,8 +50,9 @@ class AcknowledgementTimeout:
     def expect(self) -> None:
         """Messages have arrived. From now on a timer runs, so that nothing need be set when they are handed
         out: that is only taking them from an iterator."""
-        if self._slot.when is None:
-            self._slot.set(self._expiry(0))
+        when, expiry = self._slot.when, self._expiry(0)
+        if when is None or when > expiry:  # with a backoff, what runs may be a longer time
+            self._slot.set(expiry)
 
     def handed_out(self, place: Place, redelivery_count: int) -> None:
         """A message of that entry is the application's from now on; the last one counts (UNACK-03)."""
