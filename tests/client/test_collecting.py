@@ -7,6 +7,7 @@ import pytest
 from pulsar_sansio.client.outputs import RequestDone, RequestFailed
 from pulsar_sansio.model.config import BatchReceivePolicy, SubscriptionType
 from pulsar_sansio.model.errors import ClosedError, LocalProtocolError
+from pulsar_sansio.model.message_id import EARLIEST
 from pulsar_sansio.wire import proto
 
 from .broker_script import SECOND, ConsumerScript
@@ -209,3 +210,24 @@ def test_a_queue_that_scales_has_room_for_what_is_collected() -> None:
         s.message(entry)
     assert told(s) == [request]
     assert len(s.take()) == 5
+
+
+@pytest.mark.parametrize("why", ["seek", "cut"])
+def test_the_end_of_the_topic_counts_as_long_as_it_is_reached(why: str) -> None:
+    """Else whoever asks afterwards is told again and again that nothing is enough."""
+    s = started(2, timeout=0.0)
+    s.say("REACHED_END_OF_TOPIC", proto.CommandReachedEndOfTopic(consumer_id=0))
+    if why == "cut":
+        s.reconnect()
+    else:
+        s.client.seek(s.now, s.consumer, EARLIEST)
+        s.pump()
+        (command,) = [command for name, command in s.frames() if name == "SEEK"]
+        s.say("SUCCESS", proto.CommandSuccess(request_id=command.request_id))
+    s.outputs()
+    request = ask(s)
+    assert told(s) == []
+    s.message(0)
+    assert told(s) == []
+    s.message(1)
+    assert told(s) == [request]

@@ -7,6 +7,7 @@ import pytest
 from pulsar_sansio.client.outputs import RequestDone, RequestFailed
 from pulsar_sansio.model.config import BatchReceivePolicy
 from pulsar_sansio.model.errors import ClosedError, LocalProtocolError
+from pulsar_sansio.model.message_id import EARLIEST
 from pulsar_sansio.wire import proto
 
 from .script import Command
@@ -161,3 +162,21 @@ def test_queues_that_scale_belong_to_the_partitions() -> None:
     world.script.client.close(world.script.now, world.handle)
     world.answer()
     assert not world.script.client._services.received_memory.queues
+
+
+@pytest.mark.parametrize("why", ["seek", "closed"])
+def test_the_end_counts_as_long_as_all_have_reached_it(why: str) -> None:
+    world = ready(max_messages=2, timeout=0.0)
+    for name in ("a", "b"):
+        command = proto.CommandReachedEndOfTopic(consumer_id=world.consumer_of[name])
+        world.say(Command.REACHED_END_OF_TOPIC, command)
+    if why == "seek":
+        world.script.client.seek(world.script.now, world.handle, EARLIEST)
+    else:
+        world.close_by_broker("a")
+    world.told()
+    request = ask(world)
+    assert told(world) == []
+    world.pass_time(1.0)
+    world.deliver("a", b"1", b"2")
+    assert told(world) == [request]

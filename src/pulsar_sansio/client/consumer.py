@@ -307,7 +307,7 @@ class Consumer(ConsumerRequests):
     def on_detached(self, cause: PulsarError) -> None:
         """The queue stays for now: until the next connection is open, the application may go on with it."""
         self._connection = None
-        self._end_of_topic = False  # where it still is, the broker says so again
+        self._more_may_come()  # where the topic has ended, the broker says so again
         if self.spec.durable:  # else what lies before the place to go on at does not come again
             self._chunks.clear()
         self._active = None
@@ -364,6 +364,12 @@ class Consumer(ConsumerRequests):
             if self._collecting is not None:
                 self._collecting.end_of_topic()
 
+    def _more_may_come(self) -> None:
+        """It is not known to be at the end of the topic any more."""
+        self._end_of_topic = False
+        if self._collecting is not None:
+            self._collecting.over = False
+
     # --- positions ---------------------------------------------------------------------------------
 
     def _grant(self) -> None:
@@ -385,7 +391,7 @@ class Consumer(ConsumerRequests):
         self._chunks.clear()
         if self._letters is not None:
             self._letters.drop()
-        self._end_of_topic = False
+        self._more_may_come()
 
     # --- inside ------------------------------------------------------------------------------------
 

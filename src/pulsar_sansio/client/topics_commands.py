@@ -152,6 +152,8 @@ class TopicsCommands:
 
         def begin(request: int) -> None:
             def ask() -> None:
+                if self._collecting is not None:
+                    self._collecting.over = False
                 for name, (consumer, place) in places.items():
                     self._members[name].end_of_topic = False
                     consumer.seek(request, place, inclusive)

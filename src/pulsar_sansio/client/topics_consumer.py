@@ -380,6 +380,8 @@ class TopicsConsumer(TopicsCommands, TopicsPartitions):
 
     def on_member_detached(self, member: Member, cause: PulsarError) -> None:
         """The whole is attached when all are."""
+        if self._collecting is not None:
+            self._collecting.over = False
         self._detached += 1
         if self._detached == 1 and isinstance(self.state, Ready):
             self._context.emit(Detached(self.handle, cause))
