@@ -32,7 +32,13 @@ from pulsar_sansio.client.pattern_watch import (
 from pulsar_sansio.client.topics_consumer import TopicsConsumer
 from pulsar_sansio.core.transitions import IllegalMove
 from pulsar_sansio.model.config import SubscriptionType, TopicDomain, TopicsPattern
-from pulsar_sansio.model.errors import ClosedError, InvalidTopicName, TimedOut, TopicNotFound
+from pulsar_sansio.model.errors import (
+    ClosedError,
+    InvalidTopicName,
+    TimedOut,
+    TooManyPartitions,
+    TopicNotFound,
+)
 from pulsar_sansio.wire import proto, topics_hash
 
 from ..work import check_in_proportion
@@ -164,6 +170,26 @@ def test_more_topics_than_are_believed() -> None:
     (failed,) = world.told()
     assert isinstance(failed, ConsumerFailed)
     assert "matches 3 topics and partitions, allowed are 2" in str(failed.error)
+
+
+def test_topics_with_more_partitions_than_are_believed() -> None:
+    """Each is within the limit, and all of them are not."""
+    partitions = {f"w-{number}": 10 for number in range(10)}
+    world = TopicsScript(PATTERN, partitions, script=Script(max_partitions=25))
+    world.there = set(partitions)
+    world.answer()
+    assert isinstance(world.outputs[-1], ConsumerFailed)
+    assert isinstance(world.outputs[-1].error, TooManyPartitions)
+    assert len(world.asked) <= 25
+
+
+def test_a_topic_that_comes_with_more_partitions_than_are_believed_is_left_out() -> None:
+    world = found("w-a", partitions={"w-a": 2, "w-b": 4, "w-c": 3}, script=Script(max_partitions=5))
+    world.update(["w-b", "w-c"])
+    assert [name.split("-partition")[0] for name in topics(world)] == ["w-a", "w-a", "w-c", "w-c", "w-c"]
+    world.partitions["w-c"] = 4
+    world.pass_time(61.0)
+    assert len(topics(world)) == 5
 
 
 # --- being told --------------------------------------------------------------------------------------

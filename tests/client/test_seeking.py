@@ -332,6 +332,13 @@ class TestWithoutAConnection:
 
 
 class TestNotDone:
+    def test_however_many_that_an_old_broker_does_not_know(self) -> None:
+        s = ConsumerScript(protocol_version=11)
+        requests = [s.client.seek(s.now, s.consumer, EARLIEST) for _ in range(2000)]
+        s.accept()
+        failed = [each for each in s.outputs() if isinstance(each, RequestFailed)]
+        assert [each.request for each in failed] == requests
+
     def test_refused(self) -> None:
         s = started()
         s.message(1)

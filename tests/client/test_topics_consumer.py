@@ -475,6 +475,17 @@ def test_a_topic_that_refuses_goes_on_and_may_be_asked_again() -> None:
     assert RequestDone(request, None) in world.told()
 
 
+def test_unsubscribing_that_nobody_waits_for_any_more_when_it_is_closed() -> None:
+    world = ready()
+    client, now = world.script.client, world.script.now
+    request = client.unsubscribe(now, world.handle)
+    client.abandon(now, request)
+    client.close(now, world.handle)
+    world.answer()
+    assert not any(getattr(output, "request", None) == request for output in world.outputs)
+    assert Closed in map(type, world.outputs)
+
+
 def test_unsubscribing_needs_all_topics_to_be_connected() -> None:
     world = ready()
     world.ignore = {"a"}

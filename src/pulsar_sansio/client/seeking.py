@@ -225,9 +225,11 @@ class Seeking:
         self._cancel()
         self.sent_on = connection
         if connection.protocol_version < SEEK_VERSION:
-            self._finish(
-                UnsupportedVersion(f"seek: the broker speaks protocol {connection.protocol_version}")
-            )
+            error = UnsupportedVersion(f"seek: the broker speaks protocol {connection.protocol_version}")
+            others, self.waiting = self.waiting, deque()
+            self._finish(error)
+            for each in others:
+                self._settle(each, error)
             return
         request_id = self._services.requests.send(
             connection,

@@ -27,6 +27,7 @@ from ..model.errors import (
     ConnectionLost,
     InvalidConfiguration,
     PulsarError,
+    TooManyPartitions,
     TopicNotFound,
 )
 from ..model.message import Message
@@ -81,9 +82,9 @@ class Failing:
 
 @dataclass(slots=True)
 class Unsubscribing:
-    """All have been asked to; none has refused yet. `request`: None when nobody waits for it any more."""
+    """All have been asked to; none has refused yet."""
 
-    request: int | None
+    request: int
 
 
 @dataclass(slots=True)
@@ -165,6 +166,8 @@ class TopicsConsumer(TopicsCommands, TopicsPartitions):
         self._former = ConsumerStatistics()
         """Of those that have ended."""
         self._requests = GatheredRequests()
+        self._unwanted: int | None = None
+        """The unsubscription whose outcome nobody wants to know."""
         self.topics = names_of(spec.topic)
         """What was asked for by name."""
         self._pattern: PatternTopics | None = None
@@ -231,21 +234,19 @@ class TopicsConsumer(TopicsCommands, TopicsPartitions):
 
     def _unsubscribed(self, outcome: RequestDone | RequestFailed) -> None:
         """All have answered."""
-        wanted = True
         if isinstance(self.state, Unsubscribing):
-            wanted = self.state.request is not None
             if isinstance(outcome, RequestDone):
                 self._stop()
                 self._over(None)
             else:
                 self._move(Input.REFUSED, Ready())
-        if wanted:
+        if outcome.request != self._unwanted:
             self._context.emit(outcome)
 
     def forget_request(self, request: int) -> None:
         """Nobody wants the outcome any more; it happens all the same."""
         if isinstance(self.state, Unsubscribing) and self.state.request == request:
-            self.state.request = None
+            self._unwanted = request
             return
         if self._collecting is not None:
             self._collecting.forget(request)
@@ -307,6 +308,18 @@ class TopicsConsumer(TopicsCommands, TopicsPartitions):
             if member.ready:
                 self._context.emit(TopicLeft(self.handle, member.name, None))
             self._let_go(member)
+
+    def _has_room(self, partitions: int) -> bool:
+        """Of a pattern, a broker says both how many topics and how many partitions there are."""
+        return self._pattern is None or len(self._alive) + partitions <= self._services.config.max_partitions
+
+    def _too_many(self, topic: GroupTopic) -> None:
+        if isinstance(self.state, Opening):
+            most = self._services.config.max_partitions
+            text = f"pattern {self._describe()} matches more topics and partitions than {most}"
+            self._topics_not_known(TooManyPartitions(f"{text} (max_partitions)"))
+        else:  # the others go on; it is tried again when the topics are listed again
+            self._leave(topic)
 
     def _let_go(self, member: Member) -> None:
         """It is closed, and the others go on: from now on nothing is asked of it, and nothing taken."""

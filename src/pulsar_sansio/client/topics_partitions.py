@@ -45,6 +45,14 @@ class TopicsPartitions:
         """It is not one of the members any more."""
         raise NotImplementedError
 
+    def _has_room(self, partitions: int) -> bool:
+        """Whether there may be so many members more."""
+        raise NotImplementedError
+
+    def _too_many(self, topic: GroupTopic) -> None:
+        """It has more partitions than there is room for."""
+        raise NotImplementedError
+
     def _let_go(self, member: Member) -> None:
         """It is closed, and the others go on."""
         raise NotImplementedError
@@ -59,6 +67,9 @@ class TopicsPartitions:
     def _partitioned(self, topic: GroupTopic, member: Member, partitions: int) -> None:
         """It is none: its partitions' consumers take its place."""
         self._forget(member)
+        if not self._has_room(partitions):
+            self._too_many(topic)
+            return
         consumer = member.consumer
         self._open_partitions(topic, partitions, consumer.wire_id, consumer.attachment.gives_up_at)
 
@@ -102,7 +113,7 @@ class TopicsPartitions:
         topic.query = None
         before = topic.partitions
         assert before
-        if partitions <= before:
+        if partitions <= before or not self._has_room(partitions - before):
             return
         topic.partitions = partitions
         topic.growth = self._new_partitions(topic, range(before, partitions))
