@@ -63,10 +63,9 @@ class Roamed(Visited):
         return furthest is not None and place <= furthest
 
     def open_bits(self, position: Position) -> int:
-        """What lies before the place that was sought is let go."""
-        limit = max(base.place for base in self.where.bases)
+        """What lies before the place that was sought is let go: wherever that was, if it was the end."""
         size = len(self.topic.log[position].messages)
-        return sum(1 << index for index in range(size) if (*position, index) >= limit)
+        return sum(1 << index for index in range(size) if not self.where.may_let_go((*position, index)))
 
     def check_order(self, consumer: ConsumerRecord, place: Place) -> None:
         """INV-C7, INV-C3."""

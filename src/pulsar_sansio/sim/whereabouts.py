@@ -102,6 +102,10 @@ class Whereabouts:
             return self.topic.log[place[:2]].messages[place[2]].sent_at <= base.since
         return base.time is not None and (not self._in_order or self.published(place[:2]) < base.time)
 
+    def may_let_go(self, place: Place) -> bool:
+        """Whether a message lies before where it is, for one of the places where it may be."""
+        return any(place < base.place or self._may_be_passed(base, place) for base in self.bases)
+
     def has_more(self, until: Place) -> bool:
         """Whether a message that lies before `until` must still come for the first time, wherever it is."""
         bases = self.bases if self.furthest is None else [Base(after(self.furthest))]

@@ -146,7 +146,7 @@ def buffer_of_a_pending_message_reused(patches: Patches) -> None:
     patches.around(Producer, "_send_again", send_again)
 
 
-@bug("BUG-091", caught_by=("INV-P6", "INV-N5", "INV-P1"), needs=[needs.detaches])
+@bug("BUG-091", caught_by=("INV-P6", "INV-N5", "INV-P1", "INV-N9"), needs=[needs.detaches])
 def oldest_not_sent_again(patches: Patches) -> None:
     """All that is pending is sent again after a reconnect, except the oldest."""
 
