@@ -359,6 +359,36 @@ class TestFailure:
         s.message(0, redelivery_count=4)
         s.expect("PRODUCER")
 
+    @pytest.mark.parametrize("when", ["under way", "failed"])
+    @pytest.mark.parametrize("how", ["message", "id", "together", "cumulative"])
+    def test_acknowledged_before_it_is_asked_for_it_is_not(self, when: str, how: str) -> None:
+        """It had been delivered before, with a lower count."""
+        s = LettersScript(EXCLUSIVE if how == "cumulative" else SHARED)
+        s.message(0)
+        if how == "together":
+            given: Any = s.take_together()
+        else:
+            given = s.receive()
+        s.message(0, redelivery_count=3)
+        if when == "failed":
+            s.refuse_producer()
+        (s.acknowledge_cumulative if how == "cumulative" else s.acknowledge)(
+            given.message_id if how == "id" else given
+        )
+        if when == "under way":
+            producer, acknowledgement = s.frames()
+            assert (producer[0], acknowledgement[0]) == ("PRODUCER", "ACK")
+            request = producer[1].request_id
+            s.say("ERROR", proto.CommandError(request_id=request, error=proto.NotAllowedError, message="no"))
+        else:
+            s.expect("ACK")
+        s.pass_time(3 * SECOND)
+        s.expect()
+        assert s.permits() == 10
+        s.message(1)
+        s.acknowledge(s.receive())
+        s.expect("ACK")
+
     def test_a_topic_without_memory_delivers_nothing_twice(self) -> None:
         s = LettersScript(topic="non-persistent://public/default/t")
         s.message(0, redelivery_count=3)

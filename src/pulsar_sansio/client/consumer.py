@@ -170,6 +170,9 @@ class Consumer(ConsumerRequests):
             timeout,
             wanted=has_memory,
         )
+        if letters is not None:
+            self._redelivery.on_acknowledged = letters.acknowledged
+            self._redelivery.on_acknowledged_through = letters.acknowledged_through
         self._verdicts = Verdicts(
             spec.subscription_type, self._source, tracker, self._acknowledger, self._redelivery
         )
@@ -424,6 +427,7 @@ class Consumer(ConsumerRequests):
             counters,
             lambda place: self._verdicts.buried(place),
             lambda places: self._redelivery.ask_for(places),
+            lambda wanted: self._verdicts.watch(wanted),
         )
 
     def _done_with(self, places: Iterable[Place]) -> None:

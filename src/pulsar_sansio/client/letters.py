@@ -116,7 +116,7 @@ def checked_delay(delay: float) -> int:
 class Burial:
     """An entry on its way to the dead-letter topic."""
 
-    __slots__ = ("error", "left", "permits")
+    __slots__ = ("acknowledged", "error", "left", "permits")
 
     def __init__(self, messages: int) -> None:
         self.left = messages
@@ -124,6 +124,8 @@ class Burial:
         self.permits = messages
         """To be given back when it is over: what it has cost on the present connection."""
         self.error: PulsarError | None = None
+        self.acknowledged = False
+        """The application has acknowledged the entry meanwhile: it had it before, with a lower count."""
 
 
 class Letters:
@@ -147,6 +149,7 @@ class Letters:
         "_subscription",
         "_topic",
         "_again",
+        "_watch",
         "policy",
     )
 
@@ -163,8 +166,10 @@ class Letters:
         counters: ArrivalCounters,
         safe: Callable[[Place], None],
         again: Callable[[Sequence[Place]], None],
+        watch: Callable[[bool], None],
     ) -> None:
-        """`safe(place)`: acknowledge that entry; `again(places)`: ask for them."""
+        """`safe(place)`: acknowledge that entry; `again(places)`: ask for them; `watch(wanted)`: whether
+        `acknowledged` is to be called for every entry."""
         assert isinstance(spec.topic, str)
         self._topic = TopicName.parse(spec.topic)
         self._subscription = spec.subscription
@@ -176,6 +181,7 @@ class Letters:
         self._counters = counters
         self._safe = safe
         self._again = again
+        self._watch = watch
         self._context = context
         self._failed = NegativeAcknowledgements(spec)
         """Entries to ask for again."""
@@ -210,6 +216,7 @@ class Letters:
             burial.permits += len(messages)
             return
         self._burials[entry.place] = burial = Burial(len(messages))
+        self._watch(True)
         publish_time = self._services.wall_time()
         settled = partial(self._copied, burial, messages[0])
         for message in messages:
@@ -225,9 +232,10 @@ class Letters:
         burial.error = burial.error or error
         if burial.left or self._burials.get(entry.place) is not burial:
             return
-        if burial.error is None:
-            del self._burials[entry.place]
-            self._safe(entry.place)
+        if burial.error is None or burial.acknowledged:
+            self._forget(entry.place)
+            if not burial.acknowledged:
+                self._safe(entry.place)
             self._permits.give_back(burial.permits)
             return
         assert self.policy.topic is not None
@@ -237,7 +245,30 @@ class Letters:
             self._failed.add_after_delay(entry.place, entry.redelivery_count, now, LEAST_WAIT)
             self._schedule()
         else:  # it was delivered over an earlier connection, and comes by itself
-            del self._burials[entry.place]
+            self._forget(entry.place)
+
+    def _forget(self, place: Place) -> int:
+        """The entry is none of its business any more; the permits it holds."""
+        permits = self._burials.pop(place).permits
+        self._watch(bool(self._burials))
+        return permits
+
+    def acknowledged(self, place: Place) -> None:
+        """By the application: there is no need to ask for it."""
+        burial = self._burials.get(place)
+        if burial is None:
+            return
+        if burial.left:
+            burial.acknowledged = True
+            return
+        self._failed.discard(place)
+        self._schedule()
+        self._permits.give_back(self._forget(place))
+
+    def acknowledged_through(self, last: Place) -> None:
+        """So are this entry and all before it."""
+        for place in [place for place in self._burials if place <= last]:
+            self.acknowledged(place)
 
     def _schedule(self) -> None:
         when = self._failed.next()
@@ -248,7 +279,7 @@ class Letters:
 
     def _ask_again(self) -> None:
         places = self._failed.take(self._context.now)
-        permits = sum(self._burials.pop(place).permits for place in places)
+        permits = sum(map(self._forget, places))
         self._again(places)
         self._permits.give_back(permits)
         self._schedule()
@@ -304,13 +335,14 @@ class Letters:
         """Everything comes again by itself."""
         self._slot.clear()
         for place in self._failed.places:
-            del self._burials[place]
+            self._forget(place)
         self._failed.clear()
 
     def drop(self) -> None:
         """The subscription was moved: what is on its way is copied, and no original is judged by it."""
         self._forget_failed()
         self._burials.clear()
+        self._watch(False)
 
     def close(self) -> None:
         """The originals of copies on their way stay unacknowledged."""

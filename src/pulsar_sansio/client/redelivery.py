@@ -83,6 +83,8 @@ class Redelivery:
         "_wire_id",
         "epoch",
         "negative",
+        "on_acknowledged",
+        "on_acknowledged_through",
         "on_negative",
         "on_timeout",
     )
@@ -117,6 +119,9 @@ class Redelivery:
         self.on_negative: Callable[[Sequence[Place]], None] = _nobody
         self.on_timeout: Callable[[Sequence[Place]], None] = _nobody
         """Who is told, for either reason, what is going to be asked for again."""
+        self.on_acknowledged: Callable[[Place], None] | None = None
+        self.on_acknowledged_through: Callable[[Place], None] | None = None
+        """Who else asks for entries, and has to know."""
         self._slot = context.deadlines.slot(self._negative_due)
         self._connection: Connection | None = None
         self._active = True
@@ -165,6 +170,8 @@ class Redelivery:
             self.negative.discard(place)
         if self._timeout is not None:
             self._timeout.discard(place)
+        if self.on_acknowledged is not None:
+            self.on_acknowledged(place)
 
     def acknowledged_through(self, place: Place) -> None:
         """So are this entry and all before it."""
@@ -172,6 +179,8 @@ class Redelivery:
             self.negative.discard_through(place)
         if self._timeout is not None:
             self._timeout.discard_through(place)
+        if self.on_acknowledged_through is not None:
+            self.on_acknowledged_through(place)
 
     def redeliver_all(self) -> None:
         """Everything not acknowledged again, the queue included (rule REDEL-01).

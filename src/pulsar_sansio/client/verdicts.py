@@ -60,6 +60,11 @@ class Verdicts:
         self._single: EntryAcknowledgement | None = None if redelivery.tracks else tracker.single
         """Likewise, the record of all entries of one message, where counting is all there is to do."""
 
+    def watch(self, wanted: bool) -> None:
+        """Whether redelivery is to be told of every entry that is acknowledged, of one message too."""
+        if self._owner is not None:
+            self._single = None if wanted or self._redelivery.tracks else self._tracker.single
+
     def close(self) -> None:
         """From now on every verdict raises."""
         self._owner = None
