@@ -364,6 +364,21 @@ def test_sticky_ranges_and_keys_nobody_wants() -> None:
     assert {key_of(message) for message in peer.messages()} == set(KEYS) - below
 
 
+def test_what_is_skipped_is_not_held_back_any_more() -> None:
+    """Nobody wants the first keys, and they fill the look-ahead."""
+    world, producing, peer = world_with(BrokerConfig(key_shared_look_ahead=5))
+    ranges = {"keySharedMode": "STICKY", "hashRanges": [{"start": 0, "end": 20000}]}
+    wanted = [key for key in KEYS if slot_of(key.encode()) <= 20000]
+    unwanted = next(key for key in KEYS if key not in wanted)
+    peer.subscribe(SubType.Key_Shared, 0, keySharedMeta=ranges)
+    keyed(producing, unwanted * 8)
+    assert peer.messages() == []
+    world.broker.skip_messages(0, TOPIC, "s")
+    world.pump()
+    keyed(producing, wanted[0] * 3, 10)
+    assert len(peer.messages()) == 3
+
+
 def test_out_of_order_delivery_does_not_wait() -> None:
     _, producing, peer = world_with()
     relaxed = {"keySharedMode": "AUTO_SPLIT", "allowOutOfOrderDelivery": True}

@@ -494,6 +494,22 @@ class KeyShared(Shared):
         if slot in self._held:
             self._unblocked = True
 
+    def settled_up_to(self, offset: int) -> None:
+        """What is held back of these must not fill the look-ahead: its keys may be nobody's."""
+        super().settled_up_to(offset)
+        for slot, heap in list(self._held.items()):
+            left = [each for each in heap if each > offset]
+            for each in heap:
+                if each <= offset:
+                    self._replaying.discard(each)
+                    self._slots.pop(each, None)
+            self._held_count -= len(heap) - len(left)
+            if left:
+                heapify(left)
+                self._held[slot] = left
+            else:
+                del self._held[slot]
+
     def reset(self) -> None:
         super().reset()
         self._slots.clear()
