@@ -1,7 +1,7 @@
 """Places in a topic, as an application says them: for seeks and readers."""
 
 from collections.abc import Callable
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import TypeAlias
 
 from pulsar_sansio import EARLIEST, LATEST, LocalProtocolError, Message, MessageId, TopicMessageId
@@ -14,6 +14,7 @@ later."""
 Position: TypeAlias = Place | Callable[[str], Place]
 """A place, or a function that gives one for the full name of a topic."""
 
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _WORDS = {"earliest": EARLIEST, "latest": LATEST}
 
 CorePlace: TypeAlias = Message | MessageId | TopicMessageId | int
@@ -38,5 +39,5 @@ def core_place(place: Place) -> CorePlace:
     if isinstance(place, datetime):
         if place.utcoffset() is None:
             raise LocalProtocolError(f"position: a datetime with a time zone, not {place!r}")
-        return int(place.timestamp() * 1000)
+        return (place - _EPOCH) // timedelta(milliseconds=1)
     return place
