@@ -261,3 +261,24 @@ def test_time_alone_changes_nothing() -> None:
     s.outputs()
     s.pass_time(10 * SECOND)
     assert s.outputs() == []
+
+
+def test_a_last_message_of_no_use_keeps_nobody_waiting() -> None:
+    """It comes alone, when the broker has said that there is more, and is reported: nothing is told of it."""
+    s = TableScript()
+    s.accept()
+    last = (1, 1, -1)
+    answer(s, asked(s), last)
+    answer(s, asked(s), last)
+    s.put(0, "a", b"1")
+    stored = bytearray(entry_bytes(b"2", sequence_id=1, partition_key="b"))
+    stored[-1] ^= 1
+    s.deliver(1, bytes(stored))
+    assert s.outputs() == []
+    s.pass_time(SECOND)
+    answer(s, asked(s), last)
+    assert s.outputs() == [TableViewReady(s.view, TOPIC)]
+    assert s.table == {"a": b"1"}
+    before = s.client.next_deadline()
+    s.pass_time(2 * SECOND)
+    assert s.client.next_deadline() == before  # no timer when nobody waits

@@ -36,6 +36,8 @@ from .services import ClientContext, Services
 from .topics_opening import AnyConsumer, open_consumer
 
 MESSAGES_AT_A_TIME = 1000
+ASKING_INTERVAL = 1_000_000_000
+"""Nanoseconds between two questions whether there is more, where nothing comes."""
 
 
 @dataclass(slots=True, eq=False)
@@ -72,6 +74,7 @@ class TableView:
         self._loading = True
         self._over = False
         self._catching_up: list[CatchingUp] = []
+        self._look_again = context.deadlines.slot(self._look_at_all)
         self._answers: dict[int, Callable[[Any], None]] = {}
         """What to do with the answers to questions of our own."""
         self._inner: InnerContext[Output] = InnerContext(context, self._hear)
@@ -114,6 +117,7 @@ class TableView:
         if self._over:
             return
         self._over = True
+        self._look_again.clear()
         reason = error or ClosedError(f"the table view of {self._topic} is closed")
         for each in self._catching_up:
             if each.request is not None:
@@ -148,6 +152,9 @@ class TableView:
             return
         if changes and not self._loading:
             self._context.emit(TableChanged(self.handle, changes))
+        self._look_at_all()
+
+    def _look_at_all(self) -> None:
         for each in list(self._catching_up):
             self._look(each)
 
@@ -219,6 +226,8 @@ class TableView:
             what.asked = False
             if not more:
                 self._done(what)
+            elif self._look_again.when is None:  # what there is may be of no use, or go; nobody says so
+                self._look_again.set(self._context.now + ASKING_INTERVAL)
 
         what.asked = True
         self._ask(what, self._reader.has_message_available, answered)
