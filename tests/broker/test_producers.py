@@ -222,6 +222,41 @@ def test_fencing_out() -> None:
     assert mode(again, FENCING, 0, name="b", topic_epoch=1).topic_epoch == 1
 
 
+@pytest.mark.parametrize(
+    ("access", "error"),
+    [(proto.Shared, "ProducerBusy"), (EXCLUSIVE, "ProducerFenced"), (FENCING, "ProducerFenced")],
+)
+def test_who_is_fenced_out_before_it_is_told_that_it_was_let_in_is_refused(access: int, error: str) -> None:
+    """BROKER-36: it would never send, so it would wait for its answer for ever."""
+    world = World()
+    peer, other = world.connect(), world.connect()
+    world.hold_writes = True
+    peer.ask_producer(name="a", producer_access_mode=access)
+    peer.nothing()
+    other.ask_producer(name="b", producer_access_mode=FENCING)
+    peer.expect_error(error)
+    world.sync()
+    assert other.expect(Type.PRODUCER_SUCCESS).producer_ready
+    peer.nothing()
+    assert peer.closed is None
+
+
+def test_whose_turn_has_come_and_who_is_fenced_out_before_it_is_told_is_refused() -> None:
+    """BROKER-36: the request is the first one's; once an answer says so it is over."""
+    world = World()
+    first, waiter, other = world.connect(), world.connect(), world.connect()
+    mode(first, EXCLUSIVE, 0, name="a")
+    assert not mode(waiter, WAIT, 0, name="b").producer_ready
+    world.hold_writes = True
+    first.drop()
+    waiter.nothing()
+    other.ask_producer(name="c", producer_access_mode=FENCING)
+    waiter.expect_error("ProducerFenced")
+    world.sync()
+    assert other.expect(Type.PRODUCER_SUCCESS).producer_ready
+    waiter.nothing()
+
+
 @pytest.mark.parametrize("then", ["close", "send", "nothing"])
 def test_who_is_fenced_out_gets_the_receipts_of_what_it_sent(then: str) -> None:
     """BROKER-36, WIRE-08: what was taken is stored, and confirmed before the answer to a close."""

@@ -14,7 +14,14 @@ from typing import TYPE_CHECKING, Any
 from google.protobuf.message import Message
 
 from ..core.buffers import ReceiveBuffer
-from ..model.errors import BrokerError, RemoteProtocolError, ServerError, ServiceNotReady
+from ..model.errors import (
+    BrokerError,
+    ProducerBusy,
+    ProducerFenced,
+    RemoteProtocolError,
+    ServerError,
+    ServiceNotReady,
+)
 from ..wire import (
     decode_frame,
     encode_command,
@@ -328,9 +335,15 @@ class Connection:
     def fence_producer(self, producer: Producer) -> None:
         """Removed by ExclusiveWithFencing: without a frame, once the receipts of what it sent have left.
 
-        Its next SEND finds no producer and costs the connection.
+        Its next SEND finds no producer and costs the connection. Who was let in and not told so yet would
+        never send, so never learn of it: its request is refused, as if it had come after the other one.
         """
         producer.fenced = True
+        if not producer.ready:
+            self.forget_producer(producer)
+            refusal = ProducerBusy if producer.mode == proto.Shared else ProducerFenced
+            self.refuse(producer.request_id, refusal("Fenced out by another producer"))
+            return
 
         def drained() -> None:
             if self.producers.get(producer.id) is producer:
