@@ -320,6 +320,8 @@ class ConsumerApp:
         record.rewinds += 1
         record.redeliver_all += 1
         record.requests_to_rewind += 1
+        if record.subscription.keys is not None:
+            record.subscription.keys.asked_for_everything()
         node = self.host.node
         self.world.trace.add(self.world.clock.now, node.name, f"redeliver {self.handle}")
         node.client.redeliver_unacknowledged(self.world.clock.now, self.handle)

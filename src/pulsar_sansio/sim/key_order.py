@@ -1,7 +1,9 @@
 """The order of keys on a Key_Shared subscription (INV-C12).
 
 Owns, for one subscription, the messages of each key that nobody was given yet. The first of a key that is
-given to anybody is the first there is; what comes again because it was refused or lost may come later.
+given to anybody is the first there is; what comes again because it was refused or lost may come later. So may
+what a consumer drops out of its queue when it asks for everything again: what was on its way then is handed
+out first, as no epoch tells old from new on a shared subscription.
 """
 
 from collections import deque
@@ -19,6 +21,8 @@ class KeyOrder:
         self._waiting: dict[str, deque[Place]] = {}
         self._uniform: set[Position] = set()
         """Entries of one key: a batch of several goes where the key of its first message says."""
+        self._dropped: set[Place] = set()
+        """What may have been in the queue of a consumer that asked for everything again."""
         self._known = 0
         """Entries of the topic's order that were looked at."""
         self._late = 0
@@ -36,10 +40,18 @@ class KeyOrder:
             waiting.popleft()
         return None
 
+    def asked_for_everything(self) -> None:
+        """A consumer of the subscription drops its queue: what is stored by now may come later."""
+        self._look()
+        for waiting in self._waiting.values():
+            self._dropped.update(waiting)
+            waiting.clear()
+
     def _is_done(self, place: "Place") -> bool:
         subscription = self._subscription
         return (
             place in subscription.delivered
+            or place in self._dropped
             or subscription.is_acknowledged(place)
             or place[:2] in subscription.let_go
             or place[0] <= subscription.topic.gone
