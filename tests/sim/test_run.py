@@ -20,10 +20,20 @@ from pulsar_sansio.sim import (
     run_seeds,
 )
 from pulsar_sansio.sim.campaign import ENOUGH_SEEDS
+from pulsar_sansio.sim.clock import MILLISECOND
+from pulsar_sansio.sim.scenarios import quiet_profile
 
 SOURCES = str(Path(__file__).parents[2] / "src")
 
 FIXED_SEEDS = range(80)
+
+
+def test_one_message_at_a_time_and_a_slow_store_are_slow_and_not_stuck() -> None:
+    """INV-N5: each message fills the client's memory until its receipt, and waits for the store alone."""
+    profile = quiet_profile(messages=250)
+    profile.memory_limit, profile.store_delay = 100, 300 * MILLISECOND
+    profile.producers[0].largest = 200
+    assert str(World(1, profile).run()) == "seed 1 passed"
 
 
 @pytest.mark.slow

@@ -298,6 +298,7 @@ class Profile:
         work = sum(plan.messages for plan in self.producers) * 50 * MILLISECOND
         if self.memory_limit is not None:  # one batch of one message may fill it, until its time is over
             work += sum(plan.messages * plan.longest_batch for plan in self.producers)
+            work += self.messages * 3 * self.store_delay  # until it is durable, after the write before it
         return round(2 * slowest * SECOND) + work
 
 
