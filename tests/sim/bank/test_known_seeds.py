@@ -27,6 +27,7 @@ def test_every_bug_has_a_known_seed() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.no_cover  # it would take three times as long, and shows nothing that other tests do not
 @pytest.mark.parametrize("name", list(BANK))
 def test_the_bug_is_noticed(name: str) -> None:
     recalled = unknown(name)
