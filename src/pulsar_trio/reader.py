@@ -24,6 +24,9 @@ from pulsar_sansio import (
 from .consumer import Consumer, ConsumerStatistics
 from .position import Place, Position, core_place
 
+ASKING_INTERVAL = 1.0
+"""Seconds between two questions whether there is more, where nothing comes."""
+
 Start: TypeAlias = Place | timedelta | bytes | Mapping[str, MessageId]
 """Where a reader begins: a `Place`; so long ago (whole seconds, by the broker's clock); a checkpoint of a
 reader, `Reader.checkpoint()`; or for each topic by its full name the message behind which it begins."""
@@ -88,10 +91,19 @@ class Reader(trio.abc.ReceiveChannel[Message]):
         """
         last = dict(await self.last_message_ids())
         while last and await self.has_message_available():
-            message = await self.receive()
+            message = await self._receive_soon()
+            if message is None:
+                continue
             yield message
             if message.topic in last and message.message_id >= last[message.topic]:
                 del last[message.topic]
+
+    async def _receive_soon(self) -> Message | None:
+        """None where nothing comes for a while: what there was is of no use, or was compacted away, and
+        nobody says so."""
+        with trio.move_on_after(ASKING_INTERVAL):
+            return await self.receive()
+        return None
 
     # --- positions --------------------------------------------------------------------------------------
 
