@@ -282,3 +282,17 @@ def test_a_last_message_of_no_use_keeps_nobody_waiting() -> None:
     before = s.client.next_deadline()
     s.pass_time(2 * SECOND)
     assert s.client.next_deadline() == before  # no timer when nobody waits
+
+
+def test_the_size_is_in_bytes() -> None:
+    """Also that of keys."""
+    s = loaded(max_size=12)
+    s.put(0, "größe", b"1234")
+    assert s.table == {"größe": b"1234"}
+    s.put(1, "größe", b"12345")
+    s.outputs()
+    s.put(2, "größe", b"123456")
+    (closed,) = s.outputs()
+    assert isinstance(closed, Closed)
+    assert isinstance(closed.error, TableViewTooLarge)
+    assert "13 bytes" in str(closed.error)

@@ -169,10 +169,10 @@ class TableView:
             return
         before = self._table.pop(key, None) if not message.data else self._table.get(key)
         if before is not None:
-            self.size -= len(key) + len(before)
+            self.size -= _bytes_of(key) + len(before)
         if message.data:
             self._table[key] = message.data
-            self.size += len(key) + len(message.data)
+            self.size += _bytes_of(key) + len(message.data)
         if message.data or before is not None:
             changes.append((key, message.data or None))
 
@@ -239,3 +239,7 @@ class TableView:
         else:
             self._loading = False
             self._context.emit(TableViewReady(self.handle, self._topic))
+
+
+def _bytes_of(key: str) -> int:
+    return len(key) if key.isascii() else len(key.encode(errors="surrogatepass"))
