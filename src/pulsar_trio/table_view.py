@@ -4,7 +4,7 @@ Reading it is reading a dictionary: it never waits. It changes between two check
 moment; `snapshot` is a copy that does not change any more.
 """
 
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import trio
@@ -19,15 +19,29 @@ if TYPE_CHECKING:
 
 
 class Changes:
-    """What has changed since somebody looked: of each key the last value, so no more than the table."""
+    """What has changed since somebody looked: of each key the last value. A key that came and went meanwhile
+    is not told of; so these are keys of the table, and keys that were in it when it was last looked at."""
 
-    def __init__(self) -> None:
+    def __init__(self, known: Iterable[str]) -> None:
         self.pending: dict[str, bytes | None] = {}
         self.something = trio.lowlevel.ParkingLot()
+        self._known = set(known)
+        """Keys of the table as whoever looks knows it."""
 
     def note(self, key: str, value: bytes | None) -> None:
         self.pending.pop(key, None)
-        self.pending[key] = value
+        if value is not None or key in self._known:
+            self.pending[key] = value
+
+    def take(self) -> tuple[str, bytes | None]:
+        """The one that waits longest; there is one."""
+        key = next(iter(self.pending))
+        value = self.pending.pop(key)
+        if value is None:
+            self._known.discard(key)
+        else:
+            self._known.add(key)
+        return key, value
 
 
 class TableView(Endpoint, Mapping[str, bytes]):
@@ -74,15 +88,14 @@ class TableView(Endpoint, Mapping[str, bytes]):
 
     async def changes(self) -> AsyncIterator[tuple[str, bytes | None]]:
         """Keys that change from now on, with their new values, None for one that is gone. Who is slow misses
-        values that were replaced meanwhile, never the last one. Raises `ResourceClosed` or `ResourceBroken`
-        when the view ends."""
-        changes = Changes()
+        values that were replaced meanwhile, never the last one, and keys that came and went. Raises
+        `ResourceClosed` or `ResourceBroken` when the view ends."""
+        changes = Changes(self._table)
         self._listeners.add(changes)
         try:
             while True:
                 while changes.pending:
-                    key = next(iter(changes.pending))
-                    yield key, changes.pending.pop(key)
+                    yield changes.take()
                 if self._ended is not None:
                     self._refuse()
                 await changes.something.park()
