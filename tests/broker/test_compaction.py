@@ -449,3 +449,17 @@ class TestRunning:
         ledger = world.broker.internal_stats(TOPIC)["compactedLedger"]
         assert ledger["entries"] == 1
         assert ledger["size"] > 0
+
+
+def test_what_expires_is_compacted_all_the_same() -> None:
+    """STORE-32 is not for the subscription that keeps what is to be compacted."""
+    world, producing = world_with()
+    other = world.connect()
+    other.subscribe(SubType.Shared, permits=0)
+    publish(producing, "a", b"1")
+    compact(world)
+    publish(producing, "b", b"2")
+    world.broker.set_policy(world.now, TOPIC, "message_ttl", 1.0)
+    world.advance(70)
+    backlogs = {name: stats["backlog"] for name, stats in world.broker.stats(TOPIC)["subscriptions"].items()}
+    assert backlogs == {"s": 0, compaction_module.SUBSCRIPTION: 1}

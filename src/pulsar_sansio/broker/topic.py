@@ -12,6 +12,7 @@ from ..model.topic_name import TopicName
 from ..wire import MessageMetadata, Send
 from ..wire.fields import signed_64
 from . import quotas
+from .compaction import SUBSCRIPTION as COMPACTION
 from .compaction import Compaction
 from .consumer import Consumer
 from .cursor import Cursor
@@ -278,16 +279,21 @@ class Topic:
         self.trim_mark = ledgers[0].end - 1 if len(ledgers) > 1 else 2**63
 
     def expire(self) -> None:
-        """Message TTL: entries older than it count as acknowledged (rule STORE-32)."""
+        """Message TTL: entries older than it count as acknowledged (rule STORE-32); compaction, which nobody
+        has to be in time for, still gets to them."""
         ttl = self.policies.message_ttl
         if ttl:
-            self.expire_before(self.broker.wall_time - round(ttl * 1000))
+            self._expire_before(self.broker.wall_time - round(ttl * 1000), but=COMPACTION)
 
     def expire_before(self, oldest: int) -> None:
         """Entries published before that (ms) count as acknowledged by every subscription."""
+        self._expire_before(oldest)
+
+    def _expire_before(self, oldest: int, but: str | None = None) -> None:
         last = self.log.find_publish_time(oldest) - 1
-        for subscription in list(self.subscriptions.values()):
-            subscription.expire_up_to(last)
+        for name, subscription in list(self.subscriptions.items()):
+            if name != but:
+                subscription.expire_up_to(last)
 
     def skip_everywhere(self, mark_delete: int) -> None:
         """Entries up to that offset count as acknowledged by every subscription."""
