@@ -42,7 +42,7 @@ from pulsar_sansio.model.errors import (
 from pulsar_sansio.wire import proto, topics_hash
 
 from ..work import check_in_proportion
-from .script import Command, Script
+from .script import Command, Script, frame_partitions
 from .topics_script import PREFIX, TopicsScript
 
 PATTERN = TopicsPattern("w-.*")
@@ -60,6 +60,21 @@ def found(*there: str, pattern: TopicsPattern = PATTERN, **spec: Any) -> TopicsS
 
 def topics(world: TopicsScript) -> list[str]:
     return [name.removeprefix(PREFIX) for name in world.machine.subscribed]
+
+
+def hold_partitions(world: TopicsScript) -> list[Any]:
+    """Questions how many partitions there are, which nobody answers from now on."""
+    held: list[Any] = []
+    answer = world._answer
+
+    def hold(link: int, kind: int, command: Any) -> None:
+        if kind == Command.PARTITIONED_METADATA:
+            held.append(command)
+        else:
+            answer(link, kind, command)
+
+    world._answer = hold  # type: ignore[method-assign]
+    return held
 
 
 # --- at first ----------------------------------------------------------------------------------------
@@ -392,6 +407,41 @@ def test_a_topic_that_ended_comes_back_when_it_is_there_again() -> None:
     assert isinstance(left.error, TopicNotFound)
     world.refuse = {}
     world.pass_time(10.0)
+    assert topics(world) == ["w-a"]
+
+
+def test_a_topic_that_is_gone_has_no_partitions_more() -> None:
+    """Its broker is asked how many there are when it ends."""
+    world = found("w-p-partition-0", partitions={"w-p": 1}, pattern=TopicsPattern("w-.*"))
+    held = hold_partitions(world)
+    world.pass_time(61.0)
+    (question,) = held
+    world.refuse = {"w-p-partition-0": proto.TopicNotFound}
+    world.close_by_broker("w-p-partition-0")
+    world.pass_time(2.0)
+    assert [type(each) for each in world.told()][-1] is TopicLeft
+    world.asked.clear()
+    world.feed(frame_partitions(question.request_id, 3))
+    assert world.asked == []
+    assert topics(world) == []
+
+
+def test_nothing_leaves_before_the_whole_is_ready() -> None:
+    """One partition was subscribed, another one was not there any more."""
+    world = TopicsScript(PATTERN, {"w-p": 2})
+    world.there = {"w-a", "w-p-partition-0", "w-p-partition-1"}
+    world.refuse = {"w-p-partition-1": proto.TopicNotFound}
+    world.answer()
+    assert world.told() == [ConsumerReady(world.handle, PATTERN.text)]
+    assert topics(world) == ["w-a"]
+
+
+def test_what_has_not_joined_does_not_leave() -> None:
+    world = found("w-a", partitions={"w-p": 2})
+    world.ignore = {"w-p-partition-1"}
+    world.update(["w-p-partition-0", "w-p-partition-1"])
+    world.update((), ["w-p-partition-0", "w-p-partition-1"])
+    assert world.told() == []
     assert topics(world) == ["w-a"]
 
 

@@ -304,8 +304,9 @@ class TopicsConsumer(TopicsCommands, TopicsPartitions):
         """Nothing is left of it; its subscription is not removed, as nobody asked for that."""
         del self._topics[topic.name]
         topic.stop_asking()
+        told = isinstance(self.state, Ready) and topic.opened
         for member in list(topic.members):
-            if member.ready:
+            if told and member not in topic.growth:
                 self._context.emit(TopicLeft(self.handle, member.name, None))
             self._let_go(member)
 
@@ -469,6 +470,7 @@ class TopicsConsumer(TopicsCommands, TopicsPartitions):
     def _lost(self, member: Member, error: PulsarError | None) -> None:
         if self._pattern is not None and not member.topic.members:
             self._topics.pop(member.topic.name, None)
+            member.topic.stop_asking()
         if self._alive or self._pattern is not None:
             self._context.emit(TopicLeft(self.handle, member.name, error))
             self._end_if_all_have()  # it may have been the one that all waited for
