@@ -71,6 +71,8 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message]):
         self._find_ways()
         self._arrived = trio.lowlevel.ParkingLot()
         self._collects = spec.batch_receive is not None
+        self._collectors = 0
+        """Tasks that wait until the policy calls it enough."""
         self._listening = False
         """Whether `run` gets all messages."""
         self._end_of_topic = False
@@ -172,6 +174,7 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message]):
             requests.append(self._machine.collect(now, handle))
             return requests[0]
 
+        self._collectors += 1
         try:
             await self._request(ask)
         except PulsarError:
@@ -181,6 +184,8 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message]):
         except BaseException:
             self._abandon(*requests)
             raise
+        finally:
+            self._collectors -= 1
 
     def _next(self) -> Message | None:
         """The next message where a run of them may have ended; see `pulsar_sansio`'s `Client.receiver`."""
@@ -248,7 +253,7 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message]):
         if isinstance(concurrency, bool) or not isinstance(concurrency, int) or concurrency < 1:
             raise InvalidConfiguration(f"concurrency: a whole number, 1 and more, not {concurrency!r}")
         self._check_not_listening()
-        if self._arrived:
+        if self._arrived or self._collectors:
             raise InvalidConfiguration("run is not possible while somebody waits in receive")
         self._listening = True
         self._at_hand = iter(())
@@ -428,7 +433,7 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message]):
             counted = Counted()
         return ConsumerStatistics(
             0 if self._ended else counted.available,
-            len(self._arrived),
+            len(self._arrived) + self._collectors,
             replace(self._arrivals),
             counted.messages_received,
             counted.bytes_received,

@@ -4,12 +4,14 @@ import pytest
 import trio
 import trio.testing
 
+from pulsar_sansio import InvalidConfiguration
 from pulsar_trio import (
     BatchingPolicy,
     BatchReceivePolicy,
     Client,
     Consumer,
     EmbeddedBroker,
+    Message,
     ResourceClosed,
 )
 
@@ -197,3 +199,22 @@ async def test_the_end_of_the_topic_wakes_who_collects(broker: EmbeddedBroker, c
             nursery.start_soon(receive)
             await trio.testing.wait_all_tasks_blocked()
             broker.terminate("t")
+
+
+async def test_run_is_refused_while_somebody_waits_for_as_many_as_the_policy_says(client: Client) -> None:
+    """CONS-19."""
+
+    async def handle(message: Message) -> None:
+        raise AssertionError
+
+    policy = BatchReceivePolicy(max_messages=5, timeout=10.0)
+    async with (
+        client.subscribe("t", "s", "exclusive", batch_receive=policy) as consumer,
+        trio.open_nursery() as nursery,
+    ):
+        nursery.start_soon(consumer.receive_many)
+        await trio.testing.wait_all_tasks_blocked()
+        assert consumer.statistics().waiting == 1
+        with pytest.raises(InvalidConfiguration, match="somebody waits"):
+            await consumer.run(handle)
+        nursery.cancel_scope.cancel()
