@@ -276,3 +276,16 @@ def test_a_consumer_with_everything() -> None:
     s.pass_time(3 * SECOND)
     assert ("timeout", [0]) in notes.take()
     assert s.take() == []
+
+
+@pytest.mark.parametrize("timeout", [0.0, 1.0])
+def test_a_message_that_is_empty_is_a_mistake(timeout: float) -> None:
+    class Empty(ConsumerInterceptor):
+        def before_consume(self, topic: TopicName, message: Message) -> Message:
+            return Message()
+
+    s = started(Empty(), subscription_type=SHARED, acknowledgement_timeout=timeout)
+    s.message(0)
+    assert s.receive().data == b"m"
+    (failed,) = failures(s)
+    assert isinstance(failed.error, TypeError)

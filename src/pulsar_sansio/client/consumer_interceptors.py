@@ -92,11 +92,15 @@ class Interception:
 
 
 def _checked(interceptor: ConsumerInterceptor, message: object) -> Message:
-    if isinstance(message, Message):
-        return message
-    raise TypeError(
-        f"{type(interceptor).__name__}.before_consume gives a Message, not {type(message).__name__}"
-    )
+    if not isinstance(message, Message):
+        raise TypeError(
+            f"{type(interceptor).__name__}.before_consume gives a Message, not {type(message).__name__}"
+        )
+    if not (hasattr(message, "data") and hasattr(message, "entry") and hasattr(message, "batch_index")):
+        raise TypeError(
+            f"{type(interceptor).__name__}.before_consume gives a Message without data, entry or batch_index"
+        )
+    return message
 
 
 class InterceptedQueue(DeliveryQueue):
