@@ -33,9 +33,11 @@ class ProducerInterceptor:
     def before_send(self, topic: TopicName, message: "OutgoingMessage") -> "OutgoingMessage":
         """The message to be sent: the same, or another one in its place, which the next interceptor is given.
 
-        It is called when the message has been routed and before it is checked (rule PROD-29): once, also
-        where the producer has to wait for room. Of messages that are sent before it is known whether the
-        topic is partitioned the topic itself is told.
+        It is called when the message has been routed and before it is checked (rule PROD-29). Where the
+        producer has to wait for room it is not called again when the same message comes again, unless that
+        is routed to another partition then, or another message came meanwhile: the first attempt is settled
+        as failed, and this one is a message of its own. Of messages that are sent before it is known whether
+        the topic is partitioned the topic itself is told.
         """
         return message
 
