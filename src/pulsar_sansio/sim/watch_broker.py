@@ -51,7 +51,7 @@ class ProducerSeat:
 class ConsumerSeat:
     """A consumer as the broker has it."""
 
-    __slots__ = ("floor", "largest", "loose", "name", "pending", "permits", "rewinds", "state")
+    __slots__ = ("floor", "largest", "loose", "name", "pending", "permits", "rewinds", "state", "unsubscribing")
 
     def __init__(self, name: str, state: "SubscriptionState") -> None:
         self.name = name
@@ -65,6 +65,9 @@ class ConsumerSeat:
         self.pending: dict[Position, None] = {}
         self.loose = False
         """In the input being handled it gives back what it has, at a moment that is not known."""
+        self.unsubscribing = False
+        """It has sent UNSUBSCRIBE: what it acknowledges from then on is of no interest to a later subscription
+        of that name."""
 
 
 class SubscriptionState:
@@ -442,7 +445,7 @@ class BrokerWatch:
 
     def _acknowledged(self, wire: Wire, end: BrokerEnd, command: Ack) -> None:
         consumer = end.consumers.get(command.consumer_id)
-        if consumer is None:
+        if consumer is None or consumer.unsubscribing:
             return
         apply = self._upto if command.ack_type == proto.CommandAck.Cumulative else self._individual
         for ledger, entry_id, bits in command.message_ids:
@@ -457,6 +460,9 @@ class BrokerWatch:
         if command.HasField("error"):
             return
         state, acknowledgement = waiting
+        consumer = end.consumers.get(acknowledgement.consumer_id)
+        if consumer is not None and consumer.unsubscribing:
+            return
         cumulative = acknowledgement.ack_type == proto.CommandAck.Cumulative
         for ledger, entry_id, bits in acknowledgement.message_ids:
             if cumulative:
@@ -539,6 +545,7 @@ class BrokerWatch:
         """The subscription is gone, or will be; one of the same name begins anew."""
         consumer = end.consumers.get(command.consumer_id)
         if consumer is not None:
+            consumer.unsubscribing = True
             consumer.state.forget()
             consumer.state.holders.clear()
 
