@@ -51,7 +51,17 @@ class ProducerSeat:
 class ConsumerSeat:
     """A consumer as the broker has it."""
 
-    __slots__ = ("floor", "largest", "loose", "name", "pending", "permits", "rewinds", "state", "unsubscribing")
+    __slots__ = (
+        "floor",
+        "largest",
+        "loose",
+        "name",
+        "pending",
+        "permits",
+        "rewinds",
+        "state",
+        "unsubscribing",
+    )
 
     def __init__(self, name: str, state: "SubscriptionState") -> None:
         self.name = name
@@ -66,8 +76,8 @@ class ConsumerSeat:
         self.loose = False
         """In the input being handled it gives back what it has, at a moment that is not known."""
         self.unsubscribing = False
-        """It has sent UNSUBSCRIBE: what it acknowledges from then on is of no interest to a later subscription
-        of that name."""
+        """It has sent UNSUBSCRIBE: what it acknowledges from then on is nothing to a later subscription of
+        that name."""
 
 
 class SubscriptionState:
