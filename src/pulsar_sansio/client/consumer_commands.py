@@ -1,6 +1,7 @@
 """`ConsumerCommands`: the commands of `Client` to consumers, but for those about positions
 (`PositionCommands`)."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from operator import setitem
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     Acknowledgeable = Message | MessageId | TopicMessageId
 
 
-class ConsumerCommands:
+class ConsumerCommands(ABC):
     """Subscribe, and what a consumer is told and asked. What is between here and the machines is
     `Client`'s."""
 
@@ -35,11 +36,11 @@ class ConsumerCommands:
     _consumers: dict[int, AnyConsumer]
     _ends: Ends
 
-    def _check_open(self) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def _check_open(self) -> None: ...
 
-    def _unknown(self, kind: str, handle: int) -> LocalProtocolError:
-        raise NotImplementedError
+    @abstractmethod
+    def _unknown(self, kind: str, handle: int) -> LocalProtocolError: ...
 
     def subscribe(self, now: int, spec: ConsumerSpec) -> int:
         """Returns the consumer's handle; `ConsumerReady` or `ConsumerFailed` follows. Raises `ClosedError`

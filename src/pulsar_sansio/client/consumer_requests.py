@@ -4,6 +4,7 @@ Requests are answered under their ids, once, unless nobody wants the answer any 
 they mean for the life of the consumer is its own business.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
@@ -33,7 +34,7 @@ from .verdicts import Acknowledgeable, Verdicts
 _Command = proto.BaseCommand
 
 
-class ConsumerRequests:
+class ConsumerRequests(ABC):
     """The parts are `Consumer`'s, which sets all of this."""
 
     wire_id: int
@@ -57,9 +58,9 @@ class ConsumerRequests:
     _unsubscribing: set[int]
     """Requests that wait for the answer to an UNSUBSCRIBE."""
 
+    @abstractmethod
     def _unsubscribed(self) -> None:
         """The subscription is gone."""
-        raise NotImplementedError
 
     def check_collecting(self) -> None:
         """Raise where nothing says what is enough."""

@@ -1,5 +1,6 @@
 """`PositionCommands`: the commands of `Client` about where in its topic a consumer is, and readers."""
 
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
 from ..model.config import ConsumerSpec, ReaderSpec
@@ -13,16 +14,16 @@ if TYPE_CHECKING:
     from .topics_opening import AnyConsumer
 
 
-class PositionCommands:
+class PositionCommands(ABC):
     """What is between here and the machines is `Client`'s."""
 
     _context: ClientContext
 
-    def _consumer(self, now: int, consumer: int) -> "AnyConsumer":
-        raise NotImplementedError
+    @abstractmethod
+    def _consumer(self, now: int, consumer: int) -> "AnyConsumer": ...
 
-    def subscribe(self, now: int, spec: ConsumerSpec) -> int:
-        raise NotImplementedError
+    @abstractmethod
+    def subscribe(self, now: int, spec: ConsumerSpec) -> int: ...
 
     def open_reader(self, now: int, spec: ReaderSpec) -> int:
         """Returns the handle of a consumer that reads; `ConsumerReady` or `ConsumerFailed` follows. All there

@@ -1,5 +1,6 @@
 """`ProducerCommands`: the commands of `Client` to producers."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from functools import partial
 
@@ -13,7 +14,7 @@ from .services import ClientContext, Services
 from .statistics import ProducerStatistics
 
 
-class ProducerCommands:
+class ProducerCommands(ABC):
     """Open one, and what it is told and asked. What is between here and the machines is `Client`'s."""
 
     _context: ClientContext
@@ -21,11 +22,11 @@ class ProducerCommands:
     _producers: dict[int, Producer | PartitionedProducer]
     _ends: Ends
 
-    def _check_open(self) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def _check_open(self) -> None: ...
 
-    def _unknown(self, kind: str, handle: int) -> LocalProtocolError:
-        raise NotImplementedError
+    @abstractmethod
+    def _unknown(self, kind: str, handle: int) -> LocalProtocolError: ...
 
     def open_producer(self, now: int, spec: ProducerSpec) -> int:
         """Returns the producer's handle; `ProducerReady` or `ProducerFailed` follows.

@@ -4,6 +4,7 @@ A table view stands in the root as the consumer it reads with, under the same ha
 counted, and ended with the client.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from functools import partial
 from operator import setitem
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from .topics_opening import AnyConsumer
 
 
-class TableCommands:
+class TableCommands(ABC):
     """What is between here and the machines is `Client`'s."""
 
     _context: ClientContext
@@ -26,11 +27,11 @@ class TableCommands:
     _consumers: "dict[int, AnyConsumer]"
     _views: dict[int, TableView]
 
-    def _check_open(self) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def _check_open(self) -> None: ...
 
-    def _unknown(self, kind: str, handle: int) -> LocalProtocolError:
-        raise NotImplementedError
+    @abstractmethod
+    def _unknown(self, kind: str, handle: int) -> LocalProtocolError: ...
 
     def open_table_view(self, now: int, spec: TableViewSpec) -> int:
         """Returns the view's handle; `TableViewReady` or `TableViewFailed` follows. Raises `ClosedError` when

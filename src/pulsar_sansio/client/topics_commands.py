@@ -4,6 +4,7 @@ Everything is the same for all topics: asked of every consumer, and put together
 and when the whole is open, is the group's business.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -26,7 +27,7 @@ from .topics_requests import GatheredRequests, nothing
 from .topics_verdicts import TopicsVerdicts
 
 
-class TopicsCommands:
+class TopicsCommands(ABC):
     """What is between here and the members is the group's, which sets all of this."""
 
     queue: MergedQueue
@@ -44,13 +45,13 @@ class TopicsCommands:
     """Of those that have ended."""
     _requests: GatheredRequests
 
+    @abstractmethod
     def check_open(self) -> None:
         """Raise `ClosedError` once it is closing."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _describe(self) -> str:
         """The topics, in words."""
-        raise NotImplementedError
 
     def available(self) -> int:
         """Messages that `take` would give now."""

@@ -5,6 +5,7 @@ From time to time the broker is asked whether there are more of them. It knows n
 is in: it begins what the group asks for, and the group hears from the members what became of it.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -28,7 +29,7 @@ class Known:
     give_up_at: int | None
 
 
-class TopicsPartitions:
+class TopicsPartitions(ABC):
     """What is between here and the members is the group's, which sets all of this."""
 
     _services: Services
@@ -36,26 +37,26 @@ class TopicsPartitions:
     """What members that join are opened with."""
     _topics: dict[TopicName, GroupTopic]
 
+    @abstractmethod
     def _new_member(
         self, topic: GroupTopic, name: TopicName, spec: ConsumerSpec, wire_id: int | None
-    ) -> Member:
-        raise NotImplementedError
+    ) -> Member: ...
 
+    @abstractmethod
     def _forget(self, member: Member) -> None:
         """It is not one of the members any more."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _has_room(self, partitions: int) -> bool:
         """Whether there may be so many members more."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _too_many(self, topic: GroupTopic) -> None:
         """It has more partitions than there is room for."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _let_go(self, member: Member) -> None:
         """It is closed, and the others go on."""
-        raise NotImplementedError
 
     def _find_partitions(self, topic: GroupTopic) -> None:
         """Open it as a plain topic; it says if it is none."""
