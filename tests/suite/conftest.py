@@ -93,5 +93,6 @@ def local_name(request: pytest.FixtureRequest) -> str:
 
 
 def own_name(request: pytest.FixtureRequest) -> str:
+    """From the test's name; without "-partition-", which makes a partition of a topic's name."""
     letters = "".join(letter if letter.isalnum() else "-" for letter in request.node.name)
-    return f"{letters}-{next(_numbers)}"
+    return f"{letters.replace('-partition-', '-part-')}-{next(_numbers)}"
