@@ -361,16 +361,31 @@ def test_a_failed_list_leaves_everything_as_it_is() -> None:
     assert topics(world) == ["w-a", "w-b"]
 
 
-def test_a_topic_that_could_not_be_subscribed_is_tried_again_with_the_next_list() -> None:
-    """PATTERN-05, INV-C16: also when the list has not changed."""
-    world = found("w-a")
+def test_a_topic_that_could_not_be_subscribed_is_tried_again_soon_and_then_later_each_time() -> None:
+    """PATTERN-05, INV-C16: also when the list has not changed, and when nobody asks at an interval."""
+    world = found("w-a", pattern=TopicsPattern("w-.*", discovery_interval=None))
     world.refuse = {"w-b": proto.ConsumerBusy}
     world.update(["w-b"])
     assert topics(world) == ["w-a"]
     assert world.told() == []
+    before = len(world.questions)
+    world.pass_time(60.0)
+    assert 8 <= world.questions[before:].count("w-b") <= 12
     world.refuse = {}
-    world.pass_time(121.0)
+    world.pass_time(70.0)
     assert topics(world) == ["w-a", "w-b"]
+    assert [type(told) for told in world.told()] == [TopicJoined]
+
+
+def test_a_broker_that_tells_of_a_topic_before_it_has_all_partitions() -> None:
+    """A real one makes the last while this subscribes the first: nobody waits for the next interval."""
+    world = found("w-a", partitions={"w-b": 2})
+    world.refuse = {"w-b-partition-1": proto.TopicNotFound}
+    world.update(["w-b-partition-0", "w-b-partition-1"])
+    assert topics(world) == ["w-a"]
+    world.refuse = {}
+    world.pass_time(1.0)
+    assert topics(world) == ["w-a", "w-b-partition-0", "w-b-partition-1"]
 
 
 def test_a_list_from_before_a_change_is_asked_for_anew() -> None:
@@ -417,6 +432,7 @@ def test_a_topic_that_is_gone_has_no_partitions_more() -> None:
     world.pass_time(61.0)
     (question,) = held
     world.refuse = {"w-p-partition-0": proto.TopicNotFound}
+    world.there = set()
     world.close_by_broker("w-p-partition-0")
     world.pass_time(2.0)
     assert [type(each) for each in world.told()][-1] is TopicLeft

@@ -3,7 +3,8 @@
 It asks for the topics of the namespace, at first and then at an interval, and lets a broker that can tell
 changes at once. Whatever it hears makes one list of names, filtered here too; partitions are folded to their
 topic, and the whole set is told each time (`on_topics`): who hears it takes the difference to what it has, so
-that a topic that could not be subscribed is tried again the next time.
+that a topic that could not be subscribed is tried again the next time. Who could not subscribe one says so
+(`look_again`), and the next time comes sooner: a broker tells of the first partition before it has the last.
 
 An answer to a question that was asked before the broker told of a change may be older than that, and is asked
 for anew.
@@ -12,6 +13,7 @@ for anew.
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
+from ..core.backoff import Backoff
 from ..model.config import TopicDomain, TopicsPattern, seconds_to_ns
 from ..model.errors import PulsarError, RemoteProtocolError, TooManyPartitions
 from ..model.topic_name import TopicName
@@ -51,6 +53,9 @@ class PatternTopics:
         interval = pattern.discovery_interval
         self._interval = 0 if interval is None else seconds_to_ns(interval)
         self._poll = context.deadlines.slot(self._ask_again)
+        durations = services.durations
+        self._backoff = Backoff(durations.initial_backoff, durations.max_backoff, context.rng)
+        self._sooner = context.deadlines.slot(self._ask_sooner)
         self._first: RepeatedQuery | None = None
         self._query: Query | None = None
         watched = pattern.topics_of is not TopicDomain.NON_PERSISTENT
@@ -85,9 +90,17 @@ class PatternTopics:
         if self._watch is not None:
             self._watch.ensure()
 
+    def look_again(self) -> None:
+        """A topic could not be subscribed: the topics are told once more, after a wait that grows until
+        others come or go."""
+        if self._sooner.when is None:
+            now = self._context.now
+            self._sooner.set(now + self._backoff.next(now))
+
     def close(self) -> None:
         """Nobody wants to know any more."""
         self._poll.clear()
+        self._sooner.clear()
         if self._first is not None:
             self._first.cancel()
         if self._query is not None:
@@ -122,6 +135,9 @@ class PatternTopics:
         self._poll.set(self._context.now + self._interval)
         if self._watch is not None:
             self._watch.ensure()
+        self._ask_sooner()
+
+    def _ask_sooner(self) -> None:
         if self._query is None:
             self._ask()
 
@@ -157,6 +173,7 @@ class PatternTopics:
             )
         self._names = names
         self._hash = listed.hash
+        self._backoff.reset()
 
     def _wanted(self, names: Iterable[str]) -> dict[str, TopicName]:
         found = ((name, parsed(name)) for name in names)
@@ -190,5 +207,6 @@ class PatternTopics:
             )
         self._names = names
         self._hash = None
+        self._backoff.reset()
         self._changes += 1
         self._tell()

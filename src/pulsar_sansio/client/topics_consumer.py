@@ -319,8 +319,14 @@ class TopicsConsumer(TopicsCommands, TopicsPartitions):
             most = self._services.config.max_partitions
             text = f"pattern {self._describe()} matches more topics and partitions than {most}"
             self._topics_not_known(TooManyPartitions(f"{text} (max_partitions)"))
-        else:  # the others go on; it is tried again when the topics are listed again
-            self._leave(topic)
+        else:
+            self._leave_for_now(topic)
+
+    def _leave_for_now(self, topic: GroupTopic) -> None:
+        """The others go on, and it is tried again."""
+        self._leave(topic)
+        if self._pattern is not None:
+            self._pattern.look_again()
 
     def _let_go(self, member: Member) -> None:
         """It is closed, and the others go on: from now on nothing is asked of it, and nothing taken."""
@@ -443,8 +449,8 @@ class TopicsConsumer(TopicsCommands, TopicsPartitions):
                     self._growth_failed(topic)
                 elif topic.opened:
                     self._lost(member, error)
-                else:  # it is tried again when the topics are listed again
-                    self._leave(topic)
+                else:
+                    self._leave_for_now(topic)
             case Unsubscribing():
                 pass  # its answer follows
             case _:
@@ -471,6 +477,7 @@ class TopicsConsumer(TopicsCommands, TopicsPartitions):
         if self._pattern is not None and not member.topic.members:
             self._topics.pop(member.topic.name, None)
             member.topic.stop_asking()
+            self._pattern.look_again()
         if self._alive or self._pattern is not None:
             self._context.emit(TopicLeft(self.handle, member.name, error))
             self._end_if_all_have()  # it may have been the one that all waited for
