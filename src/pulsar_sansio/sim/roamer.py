@@ -8,24 +8,14 @@ told that there is nothing more has seen everything, and who is told that there 
 
 from typing import TYPE_CHECKING
 
-from ..client.outputs import (
-    Attached,
-    Closed,
-    ConsumerFailed,
-    ConsumerReady,
-    Deliverable,
-    Detached,
-    EndOfTopic,
-    Output,
-    RequestDone,
-    RequestFailed,
-)
+from ..client.outputs import Deliverable, EndOfTopic, Output, RequestDone, RequestFailed
 from ..model.config import ConsumerSpec, InitialPosition, ReaderSpec
-from ..model.errors import ClosedError, TimedOut
+from ..model.errors import TimedOut
 from ..model.message import Message
 from ..model.message_id import EARLIEST, LATEST, MessageId
 from .clock import SECOND
-from .hosts import HURRY, REOPEN_DELAY, Host
+from .guest import Guest
+from .hosts import HURRY, REOPEN_DELAY
 from .profile import RoamerPlan
 from .records import BEFORE_ALL, ConsumerRecord, Place, Position, TopicRecord
 from .violations import ViolationError
@@ -77,23 +67,14 @@ class Roamed(Visited):
         consumer.floor = place
 
 
-class Roamer:
+class Roamer(Guest):
     """One roamer, through as many consumers as it takes."""
 
     def __init__(self, world: "World", index: int, plan: RoamerPlan) -> None:
-        self.world = world
-        self.index = index
+        super().__init__(world, "roamer", index, plan.client)
         self.plan = plan
-        self.stream = world.streams.stream(f"roamer {index}")
-        self.incarnation = 0
-        self.handle = 0
-        self.state = "idle"
-        """"idle", "opening", "open" or "closing"."""
-        self.attached = False
         self.topic = world.model.topics[world.topics[plan.topic]]
         self.subscription = self._new_subscription()
-        self.record: ConsumerRecord | None = None
-        self.last: Message | None = None
         self._seen: list[MessageId] = []
         """Messages that came, as places to go to."""
         self._seeks: dict[int, tuple[Base, bool]] = {}
@@ -113,10 +94,6 @@ class Roamer:
         """In good weather it has sought a place for the last time."""
         self._sought_at = -1
         """When a seek was done the last time: it brings the consumer back at that moment."""
-
-    @property
-    def host(self) -> Host:
-        return self.world.hosts[self.plan.client]
 
     @property
     def where(self) -> Whereabouts:
@@ -147,7 +124,7 @@ class Roamer:
 
     def open(self) -> None:
         world, plan = self.world, self.plan
-        if self.state != "idle" or world.closing or self.host.closing is not None:
+        if not self._may_open():
             return
         self.incarnation += 1
         name = f"r{self.index}.{self.incarnation}"
@@ -161,21 +138,14 @@ class Roamer:
                 initial_position=InitialPosition.EARLIEST,
                 acknowledgement_group_time=plan.group_time,
             )
-            self._register(name, spec)
-            self.handle = client.subscribe(world.clock.now, spec)
+            self._register(name, self.subscription, spec)
+            handle = client.subscribe(world.clock.now, spec)
         else:
             self.subscription = self._new_subscription()
             reading = self._reading(name)
-            self._register(name, reading.reading("unused"))
-            self.handle = client.open_reader(world.clock.now, reading)
-        self.state = "opening"
-        self.host.routes[self.handle] = self
-        world.client_watch.handles[name] = self.handle
-        world.trace.add(world.clock.now, self.host.node.name, f"subscribe {name} is {self.handle}")
-        self.host.node.pump()
-
-    def _register(self, name: str, spec: ConsumerSpec) -> None:
-        self.record = self.world.model.consumers[name] = ConsumerRecord(name, self.subscription, spec)
+            self._register(name, self.subscription, reading.reading("unused"))
+            handle = client.open_reader(world.clock.now, reading)
+        self._opened(handle)
 
     def _reading(self, name: str) -> ReaderSpec:
         """A reader that begins at either end, at a message, or at a time."""
@@ -311,26 +281,8 @@ class Roamer:
             rule = "INV-C7" if request in self._seeks else "INV-C15"
             raise ViolationError(rule, f"request {request} of {self.handle} is not answered in time")
 
-    def close_and_reopen(self) -> bool:
-        if self.state != "open" or self.host.closing is not None:
-            return False
-        self.state = "closing"
-        node = self.host.node
-        request = node.client.close(self.world.clock.now, self.handle)
-        self.host.routes[request] = self
-        self.world.trace.add(self.world.clock.now, node.name, f"close {self.handle}")
-        self.host.expect_end(self)
-        try:
-            messages = node.client.take(self.world.clock.now, self.handle, 1)
-        except ClosedError:
-            node.pump()
-            return True
-        raise ViolationError("INV-C14", f"{self.handle} is being closed and gives {messages}")
-
     def lose(self) -> None:
-        """The consumer or its process is gone, with whatever it was asked."""
-        if self.record is not None:
-            self.record.closed = True
+        super().lose()
         for base, to_end in self._seeks.values():
             self._failed.append(Base(base.place, since=2**63) if to_end else base)
         for request in [*self._seeks, *self._asked, *self._last_asked]:
@@ -339,48 +291,27 @@ class Roamer:
         self._asked.clear()
         self._last_asked.clear()
         self._came_home = False
-        self.state = "idle"
-        self.attached = False
         self._begins_again()
 
     # --- news -----------------------------------------------------------------------------------------------
 
-    def on_output(self, output: Output) -> None:
-        record = self.record
-        assert record is not None
-        kind = type(output)
-        if kind is Deliverable:
-            self._later()
-        elif kind is ConsumerReady:
-            if self.state != "opening":
-                raise ViolationError("INV-N1", f"{record.name} is ready in state {self.state}")
-            self.state = "open"
-            self._is_attached()
-            self._later()
-        elif isinstance(output, (Closed, ConsumerFailed)):
-            if isinstance(output, Closed) and output.error is not None:
-                raise ViolationError("INV-N9", f"{record.name} ends by itself: {output.error}")
-            self.host.routes.pop(self.handle, None)
-            self._check_nobody_waits()
-            self.lose()
-            if self.incarnation < MOST_OPENINGS or self.world.healed:
-                self.world.clock.after(REOPEN_DELAY + self.stream.below(SECOND), self.open)
-        elif kind is Detached:
-            self.attached = False
-        elif kind is Attached:
-            self._is_attached()
-            if self.world.healed:
-                self._later()
-        elif isinstance(output, RequestDone):
-            self._answered(output)
-        elif isinstance(output, RequestFailed):
-            self._not_answered(output)
-        elif kind is not EndOfTopic:
-            raise ViolationError("INV-N2", f"{record.name} is told {kind.__name__}")
-
-    def _is_attached(self) -> None:
-        self.attached = True
+    def _is_ready(self) -> None:
         self._begins_again()
+        self._later()
+
+    def _has_ended(self) -> None:
+        if self.incarnation < MOST_OPENINGS or self.world.healed:
+            self.world.clock.after(REOPEN_DELAY + self.stream.below(SECOND), self.open)
+
+    def _is_attached_again(self) -> None:
+        self._begins_again()
+        if self.world.healed:
+            self._later()
+
+    def _heard(self, output: Output) -> bool:
+        if isinstance(output, Deliverable):
+            self._later()
+        return isinstance(output, (Deliverable, EndOfTopic))
 
     def _begins_again(self) -> None:
         """Who has a durable subscription begins again where that is. Who has none goes on behind what came
@@ -404,7 +335,6 @@ class Roamer:
             ]
 
     def _check_nobody_waits(self) -> None:
-        """INV-C14: whoever waits is told before the end."""
         waiting = [*self._seeks, *self._asked, *self._last_asked]
         if waiting:
             raise ViolationError("INV-C14", f"{self.handle} has ended; {waiting} were never answered")

@@ -8,24 +8,14 @@ or be left out in the life of one consumer.
 
 from typing import TYPE_CHECKING
 
-from ..client.outputs import (
-    Attached,
-    Closed,
-    ConsumerFailed,
-    ConsumerReady,
-    Deliverable,
-    Detached,
-    EndOfTopic,
-    Output,
-    RequestDone,
-    RequestFailed,
-)
+from ..client.outputs import Deliverable, EndOfTopic, Output, RequestDone, RequestFailed
 from ..model.config import ConsumerSpec, InitialPosition, SubscriptionType
 from ..model.errors import ClosedError
 from .clock import MILLISECOND
-from .hosts import REOPEN_DELAY, Host
+from .guest import Guest
+from .hosts import REOPEN_DELAY
 from .profile import VisitorPlan
-from .records import BEFORE_ALL, ConsumerRecord, Place, SubscriptionRecord, TopicRecord
+from .records import BEFORE_ALL, Place, SubscriptionRecord, TopicRecord
 from .violations import ViolationError
 
 if TYPE_CHECKING:
@@ -46,33 +36,21 @@ class Visited(SubscriptionRecord):
         return []
 
 
-class Visitor:
+class Visitor(Guest):
     """One visitor, through as many consumers as it takes."""
 
     def __init__(self, world: "World", index: int, plan: VisitorPlan) -> None:
-        self.world = world
-        self.index = index
+        super().__init__(world, "visitor", index, plan.client)
         self.plan = plan
-        self.stream = world.streams.stream(f"visitor {index}")
-        self.incarnation = 0
-        self.handle = 0
-        self.state = "idle"
-        """"idle", "opening", "open" or "closing"."""
-        self.attached = False
         topic = world.model.topics[world.topics[plan.topic]]
         self.subscription = Visited(topic, f"visit-{index}", plan.durable)
         topic.subscriptions[self.subscription.name] = self.subscription
-        self.record: ConsumerRecord | None = None
         self._waiting: int | None = None
         """The request that ends the visit."""
         self._refused = False
         """UNSUBSCRIBE failed."""
         self._leaves_something = False
         """There may be a durable subscription."""
-
-    @property
-    def host(self) -> Host:
-        return self.world.hosts[self.plan.client]
 
     @property
     def done(self) -> bool:
@@ -96,7 +74,7 @@ class Visitor:
 
     def open(self) -> None:
         world, plan = self.world, self.plan
-        if self.state != "idle" or world.closing or self.host.closing is not None:
+        if not self._may_open():
             return
         if world.healed and plan.durable and not self._leaves_something:
             return
@@ -114,14 +92,8 @@ class Visitor:
             max_pending_chunked_messages=1000,
             incomplete_chunked_message_timeout=world.profile.chunk_patience,
         )
-        self.record = world.model.consumers[name] = ConsumerRecord(name, self.subscription, spec)
-        self.state = "opening"
-        node = self.host.node
-        self.handle = node.client.subscribe(world.clock.now, spec)
-        self.host.routes[self.handle] = self
-        world.client_watch.handles[name] = self.handle
-        world.trace.add(world.clock.now, node.name, f"subscribe {name} is {self.handle}")
-        node.pump()
+        self._register(name, self.subscription, spec)
+        self._opened(self.host.node.client.subscribe(world.clock.now, spec))
 
     def leave(self, incarnation: int) -> None:
         """End the visit: by UNSUBSCRIBE, or without it where closing is enough."""
@@ -162,11 +134,7 @@ class Visitor:
         self._leave_later()
 
     def lose(self) -> None:
-        """The process is gone."""
-        if self.record is not None:
-            self.record.closed = True
-        self.state = "idle"
-        self.attached = False
+        super().lose()
         self._waiting = None
 
     def _take(self) -> None:
@@ -178,42 +146,37 @@ class Visitor:
         except ClosedError:
             return
 
-    def on_output(self, output: Output) -> None:
-        record = self.record
-        assert record is not None
-        kind = type(output)
-        if kind is Deliverable:
+    # --- news -----------------------------------------------------------------------------------------------
+
+    def _is_ready(self) -> None:
+        self._leave_later()
+
+    def _has_ended(self) -> None:
+        """Each visit reads the log from its beginning: who was here often comes less often."""
+        away = REOPEN_DELAY + 4 * REOPEN_DELAY * self.incarnation + self.stream.below(self.plan.stay)
+        self.world.clock.after(away, self.open)
+
+    def _is_detached(self) -> None:
+        if self.plan.durable:
+            assert self.record is not None
+            self.record.rewinds += 1  # nothing is acknowledged: all of it comes again
+
+    def _answered(self, output: RequestDone) -> None:
+        self._leaves_something = self.plan.durable and self._refused
+
+    def _not_answered(self, output: RequestFailed) -> None:
+        self._waiting = None
+        self._refused = True
+        self._leave_later()
+
+    def _heard(self, output: Output) -> bool:
+        if isinstance(output, Deliverable):
             self._take()
-        elif kind is ConsumerReady:
-            if self.state != "opening":
-                raise ViolationError("INV-N1", f"{record.name} is ready in state {self.state}")
-            self.state = "open"
-            self.attached = True
-            self._leave_later()
-        elif isinstance(output, RequestFailed):
-            self._waiting = None
-            self._refused = True
-            self._leave_later()
-        elif isinstance(output, (Closed, ConsumerFailed)):
-            if isinstance(output, Closed) and output.error is not None:
-                raise ViolationError("INV-N9", f"{record.name} ends by itself: {output.error}")
-            self.host.routes.pop(self.handle, None)
-            self.lose()
-            # Each visit reads the log from its beginning: who was here often comes less often.
-            away = REOPEN_DELAY + 4 * REOPEN_DELAY * self.incarnation + self.stream.below(self.plan.stay)
-            self.world.clock.after(away, self.open)
-        elif kind is Detached:
-            self.attached = False
-            if self.plan.durable:
-                record.rewinds += 1  # nothing is acknowledged: all of it comes again
-        elif kind is Attached:
-            self.attached = True
-        elif kind is EndOfTopic:
+        elif isinstance(output, EndOfTopic):
             self._check_end()
-        elif isinstance(output, RequestDone):
-            self._leaves_something = self.plan.durable and self._refused
         else:
-            raise ViolationError("INV-N2", f"{record.name} is told {kind.__name__}")
+            return False
+        return True
 
     def _check_end(self) -> None:
         topic = self.subscription.topic

@@ -1,0 +1,166 @@
+"""Guests: who uses a topic for a while, and leaves nothing behind in a subscription.
+
+Owns what they have in common: one handle after the other, each opened, attached, lost and closed, and what
+may be told of it at which moment. What a guest does with it, and what it must be told, is its own business.
+"""
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING
+
+from ..client.outputs import (
+    Attached,
+    Closed,
+    ConsumerFailed,
+    ConsumerReady,
+    Detached,
+    Output,
+    RequestDone,
+    RequestFailed,
+    TableViewFailed,
+    TableViewReady,
+)
+from ..model.config import ConsumerSpec
+from ..model.errors import ClosedError
+from .hosts import Host
+from .records import ConsumerRecord, SubscriptionRecord
+from .violations import ViolationError
+
+if TYPE_CHECKING:
+    from .world import World
+
+
+class Guest(ABC):
+    """One of them, through as many handles as it takes."""
+
+    def __init__(self, world: "World", kind: str, index: int, client: int) -> None:
+        self.world = world
+        self.index = index
+        self.stream = world.streams.stream(f"{kind} {index}")
+        self.incarnation = 0
+        self.handle = 0
+        self.state = "idle"
+        """"idle", "opening", "open" or "closing"."""
+        self.attached = False
+        self.record: ConsumerRecord | None = None
+        self._client = client
+
+    @property
+    def host(self) -> Host:
+        return self.world.hosts[self._client]
+
+    @property
+    @abstractmethod
+    def done(self) -> bool:
+        """In good weather: there is nothing left to do."""
+
+    @abstractmethod
+    def start(self) -> None:
+        """Begin, in a client that runs."""
+
+    @abstractmethod
+    def open(self) -> None: ...
+
+    @abstractmethod
+    def wake(self) -> None:
+        """The weather is good: finish soon."""
+
+    # --- one handle -----------------------------------------------------------------------------------------
+
+    def _may_open(self) -> bool:
+        return self.state == "idle" and not self.world.closing and self.host.closing is None
+
+    def _register(self, name: str, subscription: SubscriptionRecord, spec: ConsumerSpec) -> ConsumerRecord:
+        """Who subscribes, before it does."""
+        self.record = self.world.model.consumers[name] = ConsumerRecord(name, subscription, spec)
+        return self.record
+
+    def _opened(self, handle: int) -> None:
+        """What was registered has been asked for."""
+        world = self.world
+        assert self.record is not None
+        name = self.record.name
+        self.handle = handle
+        self.state = "opening"
+        self.host.routes[handle] = self
+        world.client_watch.handles[name] = handle
+        world.trace.add(world.clock.now, self.host.node.name, f"subscribe {name} is {handle}")
+        self.host.node.pump()
+
+    def close_and_reopen(self) -> bool:
+        if self.state != "open" or self.host.closing is not None:
+            return False
+        self.state = "closing"
+        node = self.host.node
+        request = node.client.close(self.world.clock.now, self.handle)
+        self.host.routes[request] = self
+        self.world.trace.add(self.world.clock.now, node.name, f"close {self.handle}")
+        self.host.expect_end(self)
+        try:
+            messages = node.client.take(self.world.clock.now, self.handle, 1)
+        except ClosedError:
+            node.pump()
+            return True
+        raise ViolationError("INV-C14", f"{self.handle} is being closed and gives {messages}")
+
+    def lose(self) -> None:
+        """The process is gone, or the handle."""
+        if self.record is not None:
+            self.record.closed = True
+        self.state = "idle"
+        self.attached = False
+
+    # --- news -----------------------------------------------------------------------------------------------
+
+    def on_output(self, output: Output) -> None:
+        record = self.record
+        assert record is not None
+        if isinstance(output, (ConsumerReady, TableViewReady)):
+            if self.state != "opening":
+                raise ViolationError("INV-N1", f"{record.name} is ready in state {self.state}")
+            self.state = "open"
+            self.attached = True
+            self._is_ready()
+        elif isinstance(output, (Closed, ConsumerFailed, TableViewFailed)):
+            if isinstance(output, Closed) and output.error is not None:
+                raise ViolationError("INV-N9", f"{record.name} ends by itself: {output.error}")
+            self.host.routes.pop(self.handle, None)
+            self._check_nobody_waits()
+            self.lose()
+            self._has_ended()
+        elif isinstance(output, Detached):
+            self.attached = False
+            self._is_detached()
+        elif isinstance(output, Attached):
+            self.attached = True
+            self._is_attached_again()
+        elif isinstance(output, RequestDone):
+            self._answered(output)
+        elif isinstance(output, RequestFailed):
+            self._not_answered(output)
+        elif not self._heard(output):
+            raise ViolationError("INV-N2", f"{record.name} is told {type(output).__name__}")
+
+    @abstractmethod
+    def _is_ready(self) -> None: ...
+
+    def _check_nobody_waits(self) -> None:  # noqa: B027  who asks nothing waits for nothing
+        """INV-C14: whoever waits is told before the end."""
+
+    @abstractmethod
+    def _has_ended(self) -> None: ...
+
+    def _is_detached(self) -> None:  # noqa: B027  to most it is all the same
+        """The connection is lost."""
+
+    def _is_attached_again(self) -> None:  # noqa: B027
+        """There is a connection again."""
+
+    @abstractmethod
+    def _answered(self, output: RequestDone) -> None: ...
+
+    @abstractmethod
+    def _not_answered(self, output: RequestFailed) -> None: ...
+
+    @abstractmethod
+    def _heard(self, output: Output) -> bool:
+        """Whether this is news for it."""
