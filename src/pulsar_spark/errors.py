@@ -1,0 +1,106 @@
+"""What goes wrong in Spark, each kind with a name of its own.
+
+Spark shows the text of an exception behind traces of its own, so the first line says it all: the option or
+topic, what was given, what is allowed. Secrets are never part of it.
+"""
+
+
+class PulsarSparkError(Exception):
+    """Base of every error of this package."""
+
+
+# --- options ----------------------------------------------------------------------------------------
+
+
+class OptionError(PulsarSparkError, ValueError):
+    """The options of a query contradict themselves, or the table of options."""
+
+
+class MissingOption(OptionError):
+    """A required option is not given."""
+
+
+class UnknownOption(OptionError):
+    """There is no such option, or it has no meaning here; the text names the one that was probably meant."""
+
+
+class InvalidOption(OptionError):
+    """The value of an option is none of those allowed."""
+
+
+class ConflictingOptions(OptionError):
+    """Two options that exclude each other are both given."""
+
+
+class OptionNotImplemented(OptionError, NotImplementedError):
+    """What is asked for exists in Pulsar and not here: TLS and authentication."""
+
+
+class UnsupportedSparkVersion(PulsarSparkError):
+    """This version of PySpark cannot do what is asked for; the text names the first that can."""
+
+
+# --- offsets ----------------------------------------------------------------------------------------
+
+
+class OffsetParseError(OptionError):
+    """Offsets are not what `docs/spark.md` describes; the text says where."""
+
+
+class OffsetVersionError(PulsarSparkError):
+    """A checkpoint was written in a version of the offsets that this package does not know."""
+
+
+# --- reading ----------------------------------------------------------------------------------------
+
+
+class TopicNotFound(PulsarSparkError):
+    """A topic that was named, or was there when the query began, does not exist."""
+
+
+class UnsupportedTopic(OptionError):
+    """Topics that are not persistent have no positions to come back to."""
+
+
+class SubscriptionBusy(PulsarSparkError):
+    """Somebody else, most likely another run of this query, holds the subscription."""
+
+
+class DataLoss(PulsarSparkError):
+    """Messages that the query should read are not in the topic any more (option `failOnDataLoss`)."""
+
+    def __init__(self, topic: str, expected: str, found: str, reason: str) -> None:
+        super().__init__(
+            f"data loss in {topic}: {reason}; expected to go on {expected}, found {found}. "
+            "Set failOnDataLoss=false to go on with what is there."
+        )
+        self.topic = topic
+        self.expected = expected
+        self.found = found
+        self.reason = reason
+
+    def __reduce__(self) -> tuple[type["DataLoss"], tuple[str, str, str, str]]:
+        return DataLoss, (self.topic, self.expected, self.found, self.reason)
+
+
+class RangeReadTimeout(PulsarSparkError):
+    """Nothing of a range came for `pollTimeoutMs`; nothing of it was skipped."""
+
+
+class LinkTimeout(PulsarSparkError):
+    """The broker did not answer in time; the text names it and what was asked."""
+
+
+# --- writing ----------------------------------------------------------------------------------------
+
+
+class ProducerBusy(PulsarSparkError):
+    """Another producer of this name is connected to the topic, and stayed."""
+
+
+class DeduplicationOff(PulsarSparkError):
+    """Exactly once was asked for on a topic whose deduplication is off."""
+
+
+class InvalidRows(PulsarSparkError, ValueError):
+    """Rows to write lack a topic, or have a column of a wrong type."""
