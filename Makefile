@@ -1,11 +1,11 @@
 # The commands of this project. `make demo` and `make test` need Python 3.11+ and nothing else;
-# `make test-real` also needs Java 17 and Maven.
+# `make test-real` and `make test-spark` also need Java 17 and Maven, `make demo-spark` Java 17.
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint test-real bench proto docs clean
+.PHONY: demo test lint test-real test-spark demo-spark bench bench-spark proto clean
 
 demo: $(VENV)/installed
 	$(BIN)/pulsar-trio demo
@@ -23,9 +23,26 @@ test-real: $(VENV)/installed-test
 	$(BIN)/python -m tests.real_pulsar fetch
 	$(BIN)/python -m pytest -m real
 
+# All of tests/spark: against our broker and a real Pulsar, with the branches that ran in Spark's workers too.
+test-spark: java-for-test-spark $(VENV)/installed-spark
+	$(BIN)/python -m tests.real_pulsar fetch
+	$(BIN)/python -m pytest tests/spark -m 'spark or not spark' \
+	    --cov --cov-config=tests/spark/coverage.ini --cov-report=term
+
+demo-spark: java-for-demo-spark $(VENV)/installed-spark
+	$(BIN)/python examples/spark-orders/demo.py
+
+# Before anything is installed: in one line where there is no Java that Spark can run on.
+java-for-%:
+	@$(PYTHON) src/pulsar_spark/java.py 'make $*'
+
 # URL=pulsar://host:port measures against that broker instead of the embedded one.
 bench: $(VENV)/installed-test
 	$(BIN)/python -m bench $(if $(URL),--url $(URL))
+
+bench-spark: java-for-bench-spark $(VENV)/installed-spark
+	$(BIN)/python -m tests.real_pulsar fetch
+	$(BIN)/python -m bench.spark
 
 proto: $(VENV)/installed-test
 	$(BIN)/python tools/generate_proto.py
@@ -41,6 +58,10 @@ $(VENV)/installed: pyproject.toml | $(VENV)/bin/python
 $(VENV)/installed-test: pyproject.toml | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test]'
 	touch $@ $(VENV)/installed
+
+$(VENV)/installed-spark: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test,spark]'
+	touch $@ $(VENV)/installed $(VENV)/installed-test
 
 clean:
 	rm -rf $(VENV) build dist

@@ -1,24 +1,47 @@
 """Which sets of tests run, and what the run says about those that did not."""
 
+import re
+from pathlib import Path
+
 import pytest
 
 from tests.sim.checker import everywhere
 
 _not_run = pytest.StashKey[int]()
+_not_imported = pytest.StashKey[int]()
+
+_NEEDS_SPARK = re.compile(r"^pytestmark = .*\bmark\.spark\b", re.MULTILINE)
+"""A module that says this imports PySpark, which only `make test-spark` installs."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(everywhere)
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Modules that need Spark are imported only when they are asked for by `-m spark`."""
+    if "spark" in config.option.markexpr or collection_path.suffix != ".py":
+        return None
+    if not _NEEDS_SPARK.search(collection_path.read_text(encoding="utf-8")):
+        return None
+    config.stash[_not_imported] = config.stash.get(_not_imported, 0) + 1
+    return True
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Tests that need a real Pulsar run only when they are asked for by `-m real`."""
+    """Tests that need a real Pulsar run only by `-m real`; those that need Spark too, by `-m spark`."""
     if "real" in config.option.markexpr:
         return
-    real = [item for item in items if item.get_closest_marker("real")]
+    with_spark = "spark" in config.option.markexpr
+    real = [
+        item
+        for item in items
+        if item.get_closest_marker("real") and not (with_spark and item.get_closest_marker("spark"))
+    ]
     config.stash[_not_run] = len(real)
     if real:
-        items[:] = [item for item in items if not item.get_closest_marker("real")]
+        left_out = set(real)
+        items[:] = [item for item in items if item not in left_out]
         config.hook.pytest_deselected(items=real)
 
 
@@ -27,5 +50,11 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     if count:
         terminalreporter.write_line(
             f"not run: {count} tests against a real Apache Pulsar; `make test-real` runs them "
+            "(needs Java 17 and Maven)"
+        )
+    modules = terminalreporter.config.stash.get(_not_imported, 0)
+    if modules:
+        terminalreporter.write_line(
+            f"not run: {modules} modules of tests with Apache Spark; `make test-spark` runs them "
             "(needs Java 17 and Maven)"
         )

@@ -133,3 +133,11 @@ def test_no_test_looks_at_a_stopwatch() -> None:
     for path in sorted((ROOT / "tests").rglob("*.py")):
         if path.name != "__main__.py" and path != Path(__file__):
             assert not stopwatches & set(re.findall(r"\w+", path.read_text())), path
+
+
+def test_a_test_module_that_needs_spark_says_so() -> None:
+    """tests/conftest.py goes by that line, and leaves such modules out of `make test`."""
+    for path in sorted((ROOT / "tests" / "spark").glob("test_*.py")):
+        text = path.read_text()
+        needed = {"pyspark", "py4j", "pyarrow", "numpy"} & imported_modules(ast.parse(text))
+        assert not needed or re.search(r"^pytestmark = .*\bmark\.spark\b", text, re.MULTILINE), path

@@ -1,0 +1,83 @@
+"""The two brokers as tests with Spark see them: a process that listens, a URL, an administrator.
+
+Spark's workers are processes, so nothing can be handed over in memory: ours runs as `pulsar-trio broker`.
+"""
+
+import json
+import subprocess
+import sys
+from abc import ABC, abstractmethod
+
+from tests.real_pulsar import Admin, RealPulsar
+
+DEDUPLICATION = "public/deduplication"
+"""A namespace whose topics drop what they have already."""
+
+STOP_TIMEOUT = 10.0
+"""Seconds between SIGTERM and SIGKILL."""
+
+
+class SparkBroker(ABC):
+    """A running broker with the namespace above; `admin` creates, unloads, terminates, deletes topics."""
+
+    name: str
+    url: str
+    admin: Admin
+
+    @abstractmethod
+    def stop(self) -> None: ...
+
+    def prepare(self) -> None:
+        """Make the namespaces."""
+        self.admin.create_namespace(DEDUPLICATION)
+        self.admin.set_namespace_policy(DEDUPLICATION, "deduplication", True)
+
+
+class OurBroker(SparkBroker):
+    """The embedded broker in a process of its own; what it holds ends with it."""
+
+    name = "ours"
+
+    def __init__(self) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "pulsar_trio", "broker", "--port", "0", "--http-port", "0", "--json"],
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert self._process.stdout is not None
+        ready = json.loads(self._process.stdout.readline())
+        self.url = ready["url"]
+        self.admin = Admin("127.0.0.1", ready["http_port"])
+
+    def stop(self) -> None:
+        self._process.terminate()
+        try:
+            self._process.wait(STOP_TIMEOUT)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        assert self._process.stdout is not None
+        self._process.stdout.close()
+
+
+class RealBroker(SparkBroker):
+    """A standalone Apache Pulsar, which can be killed and started again over what it stored."""
+
+    name = "real"
+
+    def __init__(self) -> None:
+        self._pulsar = RealPulsar()
+        self._pulsar.start()
+        self.url = self._pulsar.url
+        self.admin = self._pulsar.admin
+
+    def kill(self) -> None:
+        """SIGKILL, and gone when this returns."""
+        self._pulsar.kill()
+
+    def start(self) -> None:
+        """Again, on the same ports, over what was stored."""
+        self._pulsar.start()
+
+    def stop(self) -> None:
+        self._pulsar.stop()
