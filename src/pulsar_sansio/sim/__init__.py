@@ -8,8 +8,9 @@ no code with either machine checks every step. The same seed gives the same trac
 from .campaign import Campaign, observe_seed, run_seed, run_seeds
 from .case import Case
 from .coverage import Coverage, Recorder
+from .draws import draw
 from .faults import FAULTS
-from .profile import Profile, draw
+from .profile import Profile
 from .scenarios import SCENARIOS
 from .shrink import Shrunk, shrink
 from .streams import Streams

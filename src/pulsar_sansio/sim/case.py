@@ -11,8 +11,9 @@ from enum import Enum
 from types import UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
+from .draws import draw
 from .faults import FAULTS, Injector
-from .profile import Profile, draw
+from .profile import Profile
 from .streams import Stream, Streams
 from .world import SeedReport, World
 

@@ -393,7 +393,8 @@ def redeliver_all(world: "World", stream: Stream) -> bool:
 
 @fault
 def nack_everything(world: "World", stream: Stream) -> bool:
-    return stream.choice(world.consumers).nack_everything()
+    keeping = [consumer for consumer in world.consumers if consumer.kept]
+    return bool(keeping) and stream.choice(keeping).nack_everything()
 
 
 @fault
@@ -440,11 +441,6 @@ for _name in (
     "receipt_lost",
     "opened_too_late",
     "pong_lost",
-):
-    _armed(_name)
-
-
-LATER_FAULTS = (
     "partitions_refused",
     "partitions_out_of_date",
     "message_not_allowed",
@@ -452,15 +448,12 @@ LATER_FAULTS = (
     "cut_between_chunks",
     "seek_refused",
     "last_message_refused",
-)
-"""Drawn from a stream of their own, so that they did not change what seeds drew before there were any."""
-
-for _name in LATER_FAULTS:
+):
     _armed(_name)
 
 
 RARE_FAULTS = ("closed_while_unsubscribing", "cut_at_migration")
-"""Of worlds that are about nothing else (`rarities`)."""
+"""Of worlds that are about nothing else (`draws.rarities`)."""
 
 for _name in RARE_FAULTS:
     _armed(_name)

@@ -13,6 +13,7 @@ from typing import Any
 from ..model.config import BatchingPolicy, CompressionType, SubscriptionType
 from ..wire import proto
 from .clock import MILLISECOND, SECOND
+from .draws import draw
 from .network import Wire
 from .profile import (
     BrokerPlan,
@@ -23,7 +24,6 @@ from .profile import (
     Profile,
     SubscriptionPlan,
     VisitorPlan,
-    draw,
 )
 from .streams import Streams
 from .world import World

@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from .world import World
 
 
+MOST_VISITS = 4
+"""Of one visitor while there are faults: each reads the log from its beginning."""
+
+
 class Visited(SubscriptionRecord):
     """A subscription that goes away: nothing has to be left in order when it does."""
 
@@ -129,8 +133,14 @@ class Visitor(Guest):
             stay = min(stay, 100 * MILLISECOND)
         self.world.clock.after(1 + stay, self.leave, self.incarnation)
 
+    def _away(self) -> int:
+        """Nanoseconds until the next visit: who was here often comes less often."""
+        return REOPEN_DELAY + 4 * REOPEN_DELAY * self.incarnation + self.stream.below(self.plan.stay)
+
     def wake(self) -> None:
-        """The weather is good: go soon."""
+        """The weather is good: go soon, or come for the last time."""
+        if self.state == "idle":
+            self.world.clock.after(self._away(), self.open)
         self._leave_later()
 
     def lose(self) -> None:
@@ -152,9 +162,8 @@ class Visitor(Guest):
         self._leave_later()
 
     def _has_ended(self) -> None:
-        """Each visit reads the log from its beginning: who was here often comes less often."""
-        away = REOPEN_DELAY + 4 * REOPEN_DELAY * self.incarnation + self.stream.below(self.plan.stay)
-        self.world.clock.after(away, self.open)
+        if self.incarnation < MOST_VISITS or self.world.healed:
+            self.world.clock.after(self._away(), self.open)
 
     def _is_detached(self) -> None:
         if self.plan.durable:

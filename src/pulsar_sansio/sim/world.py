@@ -23,6 +23,7 @@ from .checker import Side
 from .clock import MILLISECOND, SECOND, Clock
 from .cluster import Cluster, FarCluster
 from .consumer_app import ConsumerApp, dead_letters
+from .draws import draw
 from .ends import BrokerEnds, ClientEnds, broker_process, client_process
 from .faults import Injector, Weather
 from .hosts import CLOSED, Host, User, check_quiet
@@ -32,7 +33,7 @@ from .network import Conditions, Network, Pipe, Wire
 from .nodes import LivelockError
 from .partitioned import PartitionedTopic
 from .producer_app import ProducerApp
-from .profile import Profile, draw
+from .profile import Profile
 from .records import AUDIT, SubscriptionRecord, TopicRecord
 from .rest import (
     all_sent,

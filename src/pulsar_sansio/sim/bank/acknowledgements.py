@@ -89,7 +89,7 @@ def set_of_what_is_left_upside_down(patches: Patches) -> None:
     patches.replace(BatchAcknowledgement, "open_bits", property(open_bits))
 
 
-@bug("BUG-039", caught_by=("INV-N5", "CHECK-73"), needs=[needs.index_acknowledgement_of_batches])
+@bug("BUG-039", caught_by=("INV-N5", "CHECK-73", "INV-C6"), needs=[needs.index_acknowledgement_of_batches])
 def parts_of_a_batch_lost_when_it_comes_again(patches: Patches) -> None:
     """Of a batch that is delivered again, what was left out counts as not acknowledged."""
 

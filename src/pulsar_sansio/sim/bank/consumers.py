@@ -309,7 +309,7 @@ def epoch_ahead_of_the_broker(patches: Patches) -> None:
     patches.around(Redelivery, "_request_all", request_all)
 
 
-@bug("BUG-053", caught_by=("INV-N5", "INV-C6"), needs=[needs.failover])
+@bug("BUG-053", caught_by=("INV-N5", "INV-C6"), needs=[needs.failover, needs.redeliver_all])
 def epoch_of_a_consumer_that_is_not_active(patches: Patches) -> None:
     """A Failover consumer whose turn it is not raises its epoch with a request that the broker ignores."""
 
@@ -364,7 +364,7 @@ def one_too_many_asked_for(patches: Patches) -> None:
 
 @bug("BUG-045", caught_by=("INV-C9",), needs=[needs.nacks])
 def asked_for_again_and_again(patches: Patches) -> None:
-    """An entry that was asked for stays in the list, and is asked for again after every delay."""
+    """An entry that was asked for stays in the list, and is asked for again and again."""
 
     def due(original: Any, self: Any) -> None:
         now = self._context.now

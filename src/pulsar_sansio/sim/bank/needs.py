@@ -8,8 +8,9 @@ from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from ...model.config import CompressionType, ProducerAccessMode, SubscriptionType
+from ..draws import draw
 from ..faults import FAULTS
-from ..profile import ConsumerPlan, ProducerPlan, Profile, draw
+from ..profile import ConsumerPlan, ProducerPlan, Profile
 from ..streams import Streams
 
 Need: TypeAlias = Callable[[Profile], bool]
@@ -123,6 +124,11 @@ def slow_batches(profile: Profile) -> bool:
 
 def send_timeouts(profile: Profile) -> bool:
     return any(plan.send_timeout for plan in profile.producers)
+
+
+def short_send_timeouts(profile: Profile) -> bool:
+    """So short that they are over before the faults are."""
+    return any(0 < plan.send_timeout <= 3.0 and plan.messages > 16 for plan in profile.producers)
 
 
 def producers_close(profile: Profile) -> bool:

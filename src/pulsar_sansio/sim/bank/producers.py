@@ -333,7 +333,7 @@ def only_the_oldest_times_out(patches: Patches) -> None:
     patches.replace(Producer, "_timed_out", timed_out)
 
 
-@bug("BUG-092", caught_by=("INV-N5", "INV-P1"), needs=[needs.send_timeouts, needs.reconnects])
+@bug("BUG-092", caught_by=("INV-N5", "INV-P1"), needs=[needs.short_send_timeouts, needs.reconnects])
 def a_timeout_poisons_the_producer(patches: Patches) -> None:
     """After messages timed out, nothing that the producer takes is sent any more."""
 

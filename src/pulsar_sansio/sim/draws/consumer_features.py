@@ -3,16 +3,12 @@
 Each function draws one of them, perhaps, from a stream of its own, and leaves everything else as it was.
 """
 
-from typing import TYPE_CHECKING
-
-from .clock import MILLISECOND, SECOND
-from .streams import Stream
-
-if TYPE_CHECKING:
-    from .profile import Profile
+from ..clock import MILLISECOND, SECOND
+from ..profile import Profile, RoamerPlan
+from ..streams import Stream
 
 
-def draw_timeouts(draw: Stream, profile: "Profile") -> None:
+def draw_timeouts(draw: Stream, profile: Profile) -> None:
     """Consumers with an acknowledgement timeout, and delays that grow."""
     if not draw.chance(150):
         return
@@ -26,7 +22,7 @@ def draw_timeouts(draw: Stream, profile: "Profile") -> None:
         plan.growing = draw.chance(400)
 
 
-def draw_flow(draw: Stream, profile: "Profile") -> None:
+def draw_flow(draw: Stream, profile: Profile) -> None:
     """Consumers that prefetch nothing, or ever more, and such as want nothing for a while."""
     if not draw.chance(150):
         return
@@ -38,7 +34,7 @@ def draw_flow(draw: Stream, profile: "Profile") -> None:
             plan.queue = 0
 
 
-def draw_dead_letters(draw: Stream, profile: "Profile") -> None:
+def draw_dead_letters(draw: Stream, profile: Profile) -> None:
     """Subscriptions whose consumers refuse messages so often that these go to another topic."""
     if not draw.chance(150):
         return
@@ -55,10 +51,8 @@ def draw_dead_letters(draw: Stream, profile: "Profile") -> None:
                 plan.nack_permille = draw.choice([300, 600])
 
 
-def draw_roamers(draw: Stream, profile: "Profile") -> None:
+def draw_roamers(draw: Stream, profile: Profile) -> None:
     """One or two who read a topic, and seek: one that stays where it is, without chunks."""
-    from .profile import RoamerPlan
-
     if not draw.chance(150):
         return
     gone = {plan.topic for plan in profile.ends if plan.deleted} | {plan.topic for plan in profile.migrations}

@@ -8,10 +8,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TypeAlias
 
-from ..model.config import ProducerAccessMode, SubscriptionType
-from .clock import MILLISECOND, SECOND
-from .profile import BrokerPlan, EndPlan, MigrationPlan, PartitionedPlan, Profile, VisitorPlan
-from .streams import Stream, Streams
+from ...model.config import ProducerAccessMode, SubscriptionType
+from ..clock import MILLISECOND, SECOND
+from ..profile import BrokerPlan, EndPlan, MigrationPlan, PartitionedPlan, Profile, VisitorPlan
+from ..streams import Stream, Streams
 
 MIGRATION_VERSION = 20
 """Protocol version from which a broker can send clients to another cluster."""
@@ -28,7 +28,7 @@ def draw_special(streams: Streams, profile: Profile, faults: bool) -> None:
 def draw_interceptors(draw: Stream, profile: Profile) -> None:
     """Some producers have interceptors, in any order."""
     for plan in profile.producers:
-        if draw.chance(120) and plan.partitioned is None:
+        if draw.chance(120):
             kinds = [kind for kind in ("watches", "changes", "raises") if draw.chance(600)]
             draw.shuffle(kinds)
             plan.interceptors = kinds
@@ -41,7 +41,7 @@ def draw_migrations(draw: Stream, profile: Profile, always: bool = False) -> Non
     part, epochs of exclusive access, sequence ids to drop duplicates by. Nobody who needs those is on such a
     topic, nor who would leave a subscription behind, or seeks.
     """
-    if not (always or draw.chance(80)):
+    if not (always or draw.chance(100)):
         return
     found = [topic for topic in range(profile.topics) if _can_migrate(profile, topic)]
     if not found:
@@ -54,7 +54,6 @@ def draw_migrations(draw: Stream, profile: Profile, always: bool = False) -> Non
         if draw.chance(500):
             after += draw.spread(MILLISECOND, SECOND)
     profile.visitors = [plan for plan in profile.visitors if plan.topic not in found]
-    profile.roamers = [plan for plan in profile.roamers if plan.topic not in found]
     for broker in profile.brokers:
         broker.protocol_version = max(broker.protocol_version, MIGRATION_VERSION)
 
@@ -88,7 +87,6 @@ def rarity(function: Rarity) -> Rarity:
 def draw_rarity(draw: Stream, profile: Profile) -> None:
     """One world in so many is about one rare thing."""
     if draw.chance(180):
-        profile.roamers.clear()  # they are drawn for the world as it was
         RARITIES[draw.choice(sorted(RARITIES))](draw, profile)
 
 
@@ -120,7 +118,6 @@ def _in_chunks(draw: Stream, profile: Profile) -> None:
         plan.access = ProducerAccessMode.SHARED
         plan.window = max(plan.window, 50)
     profile.migrations.clear()
-    profile.roamers.clear()
     profile.memory_limit = None
 
 

@@ -1,0 +1,91 @@
+"""Who receives: subscriptions, the consumers of each, and visitors."""
+
+from ...model.config import SubscriptionType
+from ..clock import MILLISECOND, SECOND
+from ..profile import ConsumerPlan, ProducerPlan, Profile, SubscriptionPlan, VisitorPlan
+from ..streams import Stream
+from .producers import usual_batch
+
+_SUBSCRIPTIONS = {1: [(1, 2), (2, 3), (3, 2)], 2: [(1, 3), (2, 3)], 3: [(1, 4), (2, 1)]}
+"""By the number of topics to which somebody sends: how many subscriptions each has, with weights."""
+
+
+def draw_subscriptions(draw: Stream, profile: Profile) -> None:
+    """Those of every topic to which somebody sends, and of most partitions that there are from the start.
+
+    One to which nobody sends shows little; a few of them have a subscription all the same.
+    """
+    used = {plan.topic for plan in profile.producers if plan.partitioned is None}
+    for topic in range(profile.topics):
+        if topic in used:
+            _subscribe(draw, profile, topic, draw.weighted(_SUBSCRIPTIONS[len(used)]))
+        elif draw.chance(200):
+            _subscribe(draw, profile, topic, 1)
+    for index in range(sum(plan.partitions for plan in profile.partitioned)):
+        if draw.chance(800):
+            _subscribe(draw, profile, profile.topics + index, draw.weighted([(1, 3), (2, 2)]))
+    if not profile.subscriptions:
+        _subscribe(draw, profile, 0, 1)
+
+
+def _subscribe(draw: Stream, profile: Profile, topic: int, count: int) -> None:
+    for _ in range(count):
+        profile.subscriptions.append(SubscriptionPlan(topic, draw.choice(list(SubscriptionType))))
+
+
+def draw_consumers(draw: Stream, profile: Profile) -> None:
+    """Those of each subscription."""
+    for index, plan in enumerate(profile.subscriptions):
+        several = plan.kind is not SubscriptionType.EXCLUSIVE
+        for _ in range(draw.weighted([(1, 4), (2, 2), (3, 1)] if several else [(1, 6), (2, 1)])):
+            profile.consumers.append(_consumer(draw, profile, index))
+
+
+def _consumer(draw: Stream, profile: Profile, subscription: int) -> ConsumerPlan:
+    topic = profile.subscriptions[subscription].topic
+    failover = profile.subscriptions[subscription].kind is SubscriptionType.FAILOVER
+    batch = max((usual_batch(plan) for plan in profile.producers if _reaches(plan, topic)), default=1)
+    queue = draw.choice([1, 2, 5, 10, 10, 100, 100, 1000])
+    # In entries, mostly: a queue that is smaller than one asks for more after every few messages.
+    queue = queue * batch if draw.chance(800) else max(queue, batch // 4)
+    # What is done for each message of a batch is done for small ones: large ones would show no more.
+    large = batch > 10
+    return ConsumerPlan(
+        client=draw.below(profile.clients),
+        topic=topic,
+        subscription=subscription,
+        queue=queue,
+        receipts=draw.chance(400),
+        batch_index=draw.chance(500),
+        group_time=draw.choice([0.01 if large else 0.0, 0.01, 0.01, 0.1, 0.1, 0.1, 1.0]),
+        group_size=draw.choice([20 if large else 2, 20, 1000]),
+        nack_delay=draw.choice([0.0, 0.1, 1.0]),
+        nack_permille=draw.choice([0, 0, 20, 50, 200]),
+        keep_permille=draw.choice([0, 0, 100, 500]),
+        cumulative_permille=draw.choice([0, 100, 1000]),
+        redeliver_permille=draw.choice([0, 20, 100] if failover else [0, 0, 20]),
+        close_permille=draw.choice([0, 0, 10, 50]),
+        confirm_permille=draw.choice([0, 50, 200]),
+        pause=draw.spread(MILLISECOND, SECOND),
+        take=draw.choice([1, 5, 100, 100]),
+        priority=draw.choice([0, 0, 0, 1]),
+    )
+
+
+def _reaches(plan: ProducerPlan, topic: int) -> bool:
+    """Whether messages of this producer may be on the topic, as far as its plan says."""
+    return plan.partitioned is not None or plan.topic == topic
+
+
+def draw_visitors(draw: Stream, profile: Profile) -> None:
+    """Those who leave nothing behind."""
+    for _ in range(draw.weighted([(0, 7), (1, 2), (2, 1)])):
+        profile.visitors.append(
+            VisitorPlan(
+                client=draw.below(profile.clients),
+                topic=draw.below(profile.topics),
+                durable=draw.chance(500),
+                stay=draw.spread(20 * MILLISECOND, 3 * SECOND),
+                queue=draw.choice([1, 10, 100, 1000]),
+            )
+        )
