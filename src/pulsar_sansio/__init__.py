@@ -65,6 +65,7 @@ from .client.outputs import (
     Writable,
 )
 from .client.partition import PartitionStatistics
+from .client.routing import hash_key
 from .client.statistics import ConsumerStatistics, ProducerStatistics, SendLatency
 from .model.checkpoint import decode_checkpoint, encode_checkpoint
 from .model.config import (
@@ -222,6 +223,7 @@ __all__ = [
     "TableViewTooLarge",
     "TopicDomain",
     "TopicsPattern",
+    "hash_key",
     "seconds_to_ns",
     # what people hold
     "EARLIEST",

@@ -646,8 +646,9 @@ def test_what_is_unconfirmed_goes_again_in_order_byte_for_byte_before_anything_n
     sender.link = sender.script.ready_link()
     sender.script.find_topic(sender.link)
     asked = sender.script.sent(sender.link, Command.PRODUCER)
-    sender.script.feed(sender.link, frame_producer_success(asked.request_id))
-    sender.script.expect(Attached(sender.handle))
+    sender.script.feed(sender.link, frame_producer_success(asked.request_id, last_sequence_id=2))
+    attached = sender.script.expect_one(Attached)
+    assert (attached.id, attached.last_sequence_id) == (sender.handle, 2)
     sender.send(b"new")
     again = sender.sent()
     assert [send.sequence_id for send in again] == [1, 2, 3, 4, 5]

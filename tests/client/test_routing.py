@@ -8,6 +8,7 @@ from pulsar_sansio.client.routing import (
     REMEMBERED_KEYS,
     Router,
     boost_hash,
+    hash_key,
     java_string_hash,
     murmur3_32_hash,
 )
@@ -81,7 +82,7 @@ java-partitioned-murmur3, cpp-partitioned."""
 @pytest.mark.parametrize(("key", "murmur3", "java"), MURMUR3_AND_JAVA)
 def test_the_hashes_of_the_java_client(key: str, murmur3: int, java: int) -> None:
     assert murmur3_32_hash(key) == murmur3
-    assert java_string_hash(key) == java
+    assert java_string_hash(key) == java == hash_key(HashingScheme.JAVA_STRING, key)
 
 
 @pytest.mark.parametrize(("key", "expected"), BOOST)

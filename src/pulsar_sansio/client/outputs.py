@@ -5,7 +5,7 @@ decisions are pushed. One `Receipts` may complete a thousand sends.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from ..model.errors import PulsarError
@@ -231,9 +231,15 @@ class Detached:
 
 @dataclass(slots=True)
 class Attached:
-    """A producer or consumer is connected again."""
+    """A producer or consumer is connected again.
+
+    `last_sequence_id`: what a producer of one topic or partition was told, as in `ProducerReady`. A broker
+    that deduplicates drops a batch as a whole whose lowest id is not above it, so an unconfirmed batch with
+    ids on both sides of it, which can only come of another producer of the same name, is lost in part.
+    """
 
     id: int
+    last_sequence_id: int | None = field(default=None, compare=False)
 
 
 @dataclass(slots=True)

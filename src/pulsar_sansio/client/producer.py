@@ -313,7 +313,7 @@ class Producer:
         if self._was_ready:
             self._intake.attached(connection, name, self.wire_id, last_sequence_id)
             self._send_again(connection)
-            self._emit(Attached(self.handle))
+            self._emit(Attached(self.handle, last_sequence_id))
         else:
             self._was_ready = True
             self._emit(ProducerReady(self.handle, name, last_sequence_id, str(self.topic)))

@@ -123,6 +123,14 @@ HASHES: dict[HashingScheme, Callable[[str], int]] = {
 }
 
 
+def hash_key(scheme: HashingScheme, key: str) -> int:
+    """The hash of a key, 0 to 2^31 - 1; modulo the number of partitions it is the partition.
+
+    Raises `UnicodeEncodeError` for text that has no UTF-8 form, where the scheme needs it.
+    """
+    return HASHES[scheme](key)
+
+
 class Router:
     """One producer's. `start` of a round, or the single partition, is drawn here."""
 
