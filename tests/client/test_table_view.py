@@ -6,6 +6,7 @@ import pytest
 
 from pulsar_sansio.client.outputs import (
     Closed,
+    Disconnect,
     RequestDone,
     RequestFailed,
     TableChanged,
@@ -296,3 +297,46 @@ def test_the_size_is_in_bytes() -> None:
     assert isinstance(closed, Closed)
     assert isinstance(closed.error, TableViewTooLarge)
     assert "13 bytes" in str(closed.error)
+
+
+def test_the_end_is_told_before_the_close_is_done() -> None:
+    """Nothing is left to be said, or to be done later, when the client says that it is closed."""
+    s = loaded()
+    waiting = s.client.refresh(s.now, s.view)
+    request = s.client.close(s.now, None)
+    s.pump()
+    (close,) = [command for name, command in s.frames() if name == "CLOSE_CONSUMER"]
+    s.say("SUCCESS", proto.CommandSuccess(request_id=close.request_id))
+    failed, closed, done = [each for each in s.outputs() if not isinstance(each, Disconnect)]
+    assert isinstance(failed, RequestFailed)
+    assert (failed.request, closed, done) == (waiting, Closed(s.view, None), RequestDone(request, None))
+    assert s.client.next_deadline() is None
+
+
+def test_closed_before_it_was_ready() -> None:
+    s = TableScript()
+    s.accept()
+    asked(s)
+    s.client.close(s.now, s.view)
+    s.pump()
+    (close,) = [command for name, command in s.frames() if name == "CLOSE_CONSUMER"]
+    s.say("SUCCESS", proto.CommandSuccess(request_id=close.request_id))
+    failed, done = s.outputs()
+    assert isinstance(failed, TableViewFailed)
+    assert isinstance(failed.error, ClosedError)
+    assert isinstance(done, RequestDone)
+
+
+def test_an_answer_that_comes_while_it_is_closed() -> None:
+    """The answer and the application's close cross each other."""
+    s = TableScript()
+    s.accept()
+    question = asked(s)
+    response = proto.CommandGetLastMessageIdResponse(request_id=question)
+    response.last_message_id.ledgerId, response.last_message_id.entryId = 1, 7
+    s.reply("GET_LAST_MESSAGE_ID_RESPONSE", response)
+    s.client.close(s.now, s.view)
+    with pytest.raises(ClosedError):
+        s.client.refresh(s.now, s.view)
+    s.pump()
+    assert s.outputs() == []

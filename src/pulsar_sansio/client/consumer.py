@@ -253,6 +253,15 @@ class Consumer(ConsumerRequests):
         self._stop()
         self.attachment.close()
 
+    @property
+    def is_closing(self) -> bool:
+        """Nothing is handed out any more; it has ended, or will."""
+        return self._verdicts.closed
+
+    def check_open(self) -> None:
+        """Raise `ClosedError` once it is closing."""
+        self._verdicts.check_open()
+
     def statistics(self) -> ConsumerStatistics:
         """What has been counted so far."""
         return ConsumerStatistics(

@@ -22,7 +22,6 @@ from ..model.message import Message
 from ..model.message_id import EARLIEST, MessageId, TopicMessageId
 from .outputs import (
     Closed,
-    ConsumerFailed,
     ConsumerReady,
     Deliverable,
     Output,
@@ -85,10 +84,13 @@ class TableView:
             register(machine)
 
         reading = spec.reader().reading(f"{context.rng.getrandbits(40):010x}")
-        open_consumer(self._inner, services.within(self._inner, services.ended), handle, reading, became)
+        self._root_ended = services.ended
+        open_consumer(self._inner, services.within(self._inner, self._reader_ended), handle, reading, became)
 
     def refresh(self, request: int) -> None:
-        """`RequestDone(request)` when everything that is in the topic now is in the table."""
+        """`RequestDone(request)` when everything that is in the topic now is in the table. Raises only when
+        closed."""
+        self._reader.check_open()
         self._catch_up(CatchingUp(request))
 
     def forget_request(self, request: int) -> None:
@@ -98,6 +100,8 @@ class TableView:
     # --- what the reader says --------------------------------------------------------------------
 
     def _hear(self, output: Output) -> None:
+        if self._reader.is_closing:  # it says no more than that it has ended, and that is told by itself
+            return
         match output:
             case Deliverable():
                 self._read()
@@ -106,12 +110,14 @@ class TableView:
             case ConsumerReady(_, topic):
                 self._topic = topic
                 self._catch_up(CatchingUp(None))
-            case ConsumerFailed(_, error):
-                self._end(error)
-            case Closed(_, error):
-                self._end(error)
             case _:
                 self._context.emit(output)
+
+    def _reader_ended(self, handle: int, error: PulsarError | None) -> None:
+        """The end of the view is told before the root has done with it, and says so to who waits for that."""
+        self._inner.close()
+        self._end(error)
+        self._root_ended(handle, error)
 
     def _end(self, error: PulsarError | None) -> None:
         if self._over:
@@ -123,8 +129,8 @@ class TableView:
             if each.request is not None:
                 self._context.emit(RequestFailed(each.request, reason))
         self._catching_up.clear()
-        if self._loading and error is not None:
-            self._context.emit(TableViewFailed(self.handle, error))
+        if self._loading:
+            self._context.emit(TableViewFailed(self.handle, reason))
         else:
             self._context.emit(Closed(self.handle, error))
 
@@ -155,6 +161,8 @@ class TableView:
         self._look_at_all()
 
     def _look_at_all(self) -> None:
+        if self._reader.is_closing:
+            return
         for each in list(self._catching_up):
             self._look(each)
 

@@ -260,9 +260,14 @@ class TopicsConsumer(TopicsCommands, TopicsPartitions):
             self._move(Input.CLOSE, Closing(not isinstance(self.state, Opening)))
             self._close_all()
 
+    @property
+    def is_closing(self) -> bool:
+        """See `Consumer`."""
+        return not isinstance(self.state, Opening | Ready | Unsubscribing)
+
     def check_open(self) -> None:
         """Raise `ClosedError` once it is closing."""
-        if not isinstance(self.state, Opening | Ready | Unsubscribing):
+        if self.is_closing:
             error = ClosedError(f"consumer {self.handle} on {self._describe()} is closed")
             if isinstance(self.state, Failing):
                 error.__cause__ = self.state.error

@@ -1,0 +1,279 @@
+"""Applications with a table view: the last value of every key of a topic, and what has changed.
+
+Owns what such an application does and what it may be told (INV-C18). When the view is ready, and when it was
+refreshed, no value is older than what the topic held when that was asked for. A change is heard once, in the
+order of the topic, and none of a key is left out but what compaction takes away; whoever adds up the changes
+has the table. In the end the table is what the topic says.
+
+One thing cannot be helped: that a key is gone is itself compacted away. A view that had not come that far may
+keep the value until there is another.
+"""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from ..client.outputs import EndOfTopic, Output, RequestDone, RequestFailed, TableChanged
+from ..model.config import TableViewSpec
+from .clock import SECOND
+from .guest import Guest
+from .hosts import HURRY, REOPEN_DELAY
+from .profile import TablePlan
+from .records import BEFORE_ALL, Place, Position, TopicRecord
+from .violations import ViolationError
+from .visitor import Visited
+
+if TYPE_CHECKING:
+    from .world import World
+
+MOST_OPENINGS = 4
+"""While there are faults: each reads the whole topic."""
+
+ANY_NUMBER = 1 << 60
+"""Of questions for the last message: a view asks as often as it has read something."""
+
+
+class Viewed(Visited):
+    """The subscription of a table view. The client makes its name up."""
+
+    made_up = True
+    reads_compacted = True
+
+    def __init__(self, topic: TopicRecord, name: str) -> None:
+        super().__init__(topic, name, durable=False)
+        self.read: Position = BEFORE_ALL[:2]
+        """The last entry that has arrived at the client: a view reads at once."""
+
+    def is_called(self, name: str) -> None:
+        if self.topic.subscriptions.setdefault(name, self) is not self:
+            raise ViolationError("INV-C18", f"{self.name} calls itself {name} as another one does")
+
+    def arrived(self, position: Position) -> None:
+        self.read = max(self.read, position)
+
+    def all_up_to(self, place: Place) -> bool:
+        return place[:2] <= self.read
+
+
+class TableApp(Guest):
+    """One application, through as many table views as it takes."""
+
+    def __init__(self, world: "World", index: int, plan: TablePlan) -> None:
+        super().__init__(world, "table", index, plan.client)
+        self.plan = plan
+        self.topic = world.model.topics[world.topics[plan.topic]]
+        self.compacted = self.topic.compacted
+        self.subscription = self._new_subscription()
+        self.table: dict[str, bytes] = {}
+        """The sum of all that was heard."""
+        self._heard: dict[str, Place] = {}
+        """By key, the message that was heard of last."""
+        self._stale: dict[str, Place] = {}
+        """By key, a message that says that it is gone, and that may not come."""
+        self._refreshing: dict[int, dict[str, Place]] = {}
+        """Requests -> by key, the last message when it was asked for."""
+        self._opened_at: dict[str, Place] = {}
+        """Likewise, when the view was opened."""
+        self._listens = False
+        """It knows what the table was when it was ready, and adds up what it hears from then on."""
+        self._turn = 0
+        self._up_to_date = False
+        """In good weather it was refreshed when everything had been sent."""
+
+    @property
+    def done(self) -> bool:
+        return self.state == "open" and self.attached and not self._refreshing and self._up_to_date
+
+    def _new_subscription(self) -> Viewed:
+        return Viewed(self.topic, f"table-{self.index}.{self.incarnation}")
+
+    # --- what it does ---------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        self.world.clock.after(self.stream.below(self.plan.pause), self.open)
+
+    def open(self) -> None:
+        if not self._may_open():
+            return
+        self.incarnation += 1
+        name = f"t{self.index}.{self.incarnation}"
+        self.subscription = self._new_subscription()
+        self._up_to_date = False
+        self._stale.clear()
+        self._opened_at = self._last_of_keys()
+        spec = TableViewSpec(self.topic.name, name=name, receiver_queue_size=self.plan.queue)
+        self._register(name, self.subscription, spec.reader().reading("unused")).questions = ANY_NUMBER
+        self._opened(self.host.node.client.open_table_view(self.world.clock.now, spec))
+
+    def wake(self) -> None:
+        if self.state == "idle":
+            self.world.clock.after(REOPEN_DELAY, self.open)
+        elif self.stream.chance(500):  # what is left of the topic is read once more
+            self.close_and_reopen()
+        self._later()
+
+    def _later(self) -> None:
+        pause = 1 + self.stream.below(self.plan.pause)
+        if self.world.healed:
+            pause = min(pause, HURRY)
+        self._turn += 1
+        self.world.clock.after(pause, self._step, self._turn)
+
+    def _step(self, turn: int) -> None:
+        if turn != self._turn or self.state != "open" or self.host.closing is not None:
+            return
+        stream, plan = self.stream, self.plan
+        if self._listens:
+            self._check_sum()
+        if self.world.healed:
+            if not self._up_to_date and not self._refreshing and self._everything_is_sent():
+                self._refresh()
+        elif stream.chance(plan.close_permille):
+            self.close_and_reopen()
+        elif stream.chance(plan.refresh_permille):
+            self._refresh()
+        if not self._up_to_date:
+            self._later()
+
+    def _everything_is_sent(self) -> bool:
+        return all(app.done for app in self.world.producers)
+
+    def _refresh(self) -> None:
+        world, node = self.world, self.host.node
+        request = node.client.refresh(world.clock.now, self.handle)
+        self._refreshing[request] = self._last_of_keys()
+        self.host.routes[request] = self
+        world.trace.add(world.clock.now, node.name, f"refresh {self.handle}: {request}")
+        node.pump()
+
+    def lose(self) -> None:
+        super().lose()
+        for request in self._refreshing:
+            self.host.routes[request] = self.world
+        self._refreshing.clear()
+        self.table.clear()
+        self._heard.clear()
+        self._listens = False
+        self._up_to_date = False
+
+    # --- what it knows --------------------------------------------------------------------------------------
+
+    def compaction_begins(self) -> None:
+        """Up to the horizon of the topic: that a key is gone may not come to a view that is behind it."""
+        horizon = self.compacted.horizon
+        last: dict[str, tuple[Place, bytes | None]] = {}
+        for key, place, value in self.compacted.messages_of_keys():
+            if place[:2] <= horizon:
+                last[key] = place, value
+        for key, (place, value) in last.items():
+            if value is None and place[:2] > self.subscription.read:
+                self._stale[key] = place
+
+    def _last_of_keys(self) -> dict[str, Place]:
+        return {key: place for key, place, _ in self.compacted.messages_of_keys()}
+
+    def _places(self) -> dict[str, list[tuple[Place, bytes | None]]]:
+        """Of every key all messages."""
+        found: dict[str, list[tuple[Place, bytes | None]]] = {}
+        for key, place, value in self.compacted.messages_of_keys():
+            found.setdefault(key, []).append((place, value))
+        return found
+
+    def _check_as_new_as(self, last: dict[str, Place], what: str) -> dict[str, Place]:
+        """INV-C18: of every key the table has what that message says, or a later one. Where each is from."""
+        table = self._in_client()
+        found: dict[str, Place] = {}
+        places = self._places()
+        for key in {**places, **dict.fromkeys(table)}:
+            least, value = last.get(key, BEFORE_ALL), table.get(key)
+            said = [place for place, each in places.get(key, ()) if each == value]
+            fresh = [place for place in said if place >= least]
+            if fresh:
+                found[key] = fresh[0]
+            elif key in self._stale and self._stale[key] >= least and said:
+                found[key] = said[0]
+            elif value is not None or key in last:
+                raise ViolationError(
+                    "INV-C18",
+                    f"{self._name} has {key!r} = {value!r} {what}, from {said or 'nowhere'}; it was {least}",
+                )
+        return found
+
+    @property
+    def _name(self) -> str:
+        assert self.record is not None
+        return self.record.name
+
+    def _in_client(self) -> Mapping[str, bytes]:
+        return self.host.node.client.table(self.handle)
+
+    def _check_sum(self) -> None:
+        """INV-C18: whoever adds up what he hears has the table."""
+        table = self._in_client()
+        if self.table != table:
+            wrong = sorted(key for key in {**self.table, **table} if self.table.get(key) != table.get(key))
+            raise ViolationError("INV-C18", f"{self._name}: the changes do not add up to the table: {wrong}")
+
+    # --- what it is told ------------------------------------------------------------------------------------
+
+    def _is_ready(self) -> None:
+        """The table may be ahead of the news: the same input may have brought changes, too."""
+        self.world.clock.after(0, self._begin, self.incarnation)
+
+    def _begin(self, incarnation: int) -> None:
+        if self.state != "open" or incarnation != self.incarnation:
+            return
+        self._heard = self._check_as_new_as(self._opened_at, "when it is ready")
+        self.table = dict(self._in_client())
+        self._listens = True
+        self._later()
+
+    def _has_ended(self) -> None:
+        if self.incarnation < MOST_OPENINGS or self.world.healed:
+            self.world.clock.after(REOPEN_DELAY + self.stream.below(SECOND), self.open)
+
+    def _is_attached_again(self) -> None:
+        if self.world.healed:
+            self._later()
+
+    def _check_nobody_waits(self) -> None:
+        if self._refreshing:
+            raise ViolationError("INV-C14", f"{self._name} has ended; {[*self._refreshing]} never answered")
+
+    def _answered(self, output: RequestDone) -> None:
+        last = self._refreshing.pop(output.request, None)
+        if last is not None:
+            self._check_as_new_as(last, "when it is refreshed")
+            if self.world.healed and self._everything_is_sent():
+                self._up_to_date = True
+
+    def _not_answered(self, output: RequestFailed) -> None:
+        self._refreshing.pop(output.request, None)
+        self._later()
+
+    def _heard_of(self, key: str, value: bytes | None, places: list[tuple[Place, bytes | None]]) -> None:
+        """INV-C18: it is the next message of the key, or the next one that has to come."""
+        before = self._heard.get(key, BEFORE_ALL)
+        known = self.table.get(key)
+        for place, said in places:
+            if place <= before:
+                continue
+            if said == value:
+                self._heard[key] = place
+                break
+            if (said is not None or known is not None) and not self.compacted.may_lack(place):
+                raise ViolationError("INV-C18", f"{self._name} hears of {key!r} = {value!r}, not of {place}")
+        else:
+            raise ViolationError(
+                "INV-C18", f"{self._name} hears of {key!r} = {value!r}, which does not come after {before}"
+            )
+        if value is None:
+            self.table.pop(key, None)
+        else:
+            self.table[key] = value
+
+    def _hears(self, output: Output) -> bool:
+        if isinstance(output, TableChanged) and self._listens:
+            places = self._places()
+            for key, value in output.changes:
+                self._heard_of(key, value, places.get(key, []))
+        return isinstance(output, (TableChanged, EndOfTopic))
