@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
+from . import offsets
 from . import option_values as values
 
 
@@ -126,8 +127,8 @@ OPTIONS: tuple[Option, ...] = (
     Option(
         "startingOffsets",
         READS,
-        "starting_offsets",
-        values.text,
+        "starting",
+        offsets.parse_start,
         "earliest, latest, subscription:NAME, or JSON of positions",
         None,
         "where reading begins; JSON as under Offsets. A topic that is not named there begins at its earliest",
@@ -145,11 +146,12 @@ OPTIONS: tuple[Option, ...] = (
     Option(
         "endingOffsets",
         BATCH,
-        "ending_offsets",
-        values.text,
+        "ending",
+        offsets.parse_end,
         "latest, or JSON of positions",
-        "latest",
+        None,
         "the last position to read; `latest` is what is there when the DataFrame is made",
+        default_text="`latest`",
     ),
     Option(
         "endingTimestamp",
@@ -385,8 +387,15 @@ OPTIONS: tuple[Option, ...] = (
         "the order in which exactly-once rows are numbered",
         default_text="topic, key, value, properties",
     ),
+    _flag(
+        "canonicalOrder",
+        WRITES,
+        "canonical_order",
+        True,
+        "sort the rows of each task before they are numbered for exactly once",
+    ),
     _duration(
-        "sendTimeoutMs", WRITES, "send_timeout_s", 100, 30000, "how long a message may stay unconfirmed"
+        "sendTimeoutMs", WRITES, "send_timeout_s", 100, 120000, "how long a message may stay unconfirmed"
     ),
     _count(
         "maxInFlight",
@@ -394,7 +403,7 @@ OPTIONS: tuple[Option, ...] = (
         "max_in_flight",
         1,
         1_000_000,
-        10_000,
+        50_000,
         "messages of a task that may be unconfirmed at once",
     ),
     _count(

@@ -8,7 +8,14 @@ import re
 from collections.abc import Callable
 from datetime import datetime, timezone
 
-from pulsar_sansio import InvalidServiceUrl, InvalidTopicName, ServiceUrl, TopicName
+from pulsar_sansio import (
+    InvalidConfiguration,
+    InvalidServiceUrl,
+    InvalidTopicName,
+    ServiceUrl,
+    TopicName,
+    TopicsPattern,
+)
 
 from .errors import InvalidOption, OptionNotImplemented, UnsupportedTopic
 
@@ -94,22 +101,16 @@ def topics(value: str) -> tuple[str, ...]:
 
 
 def pattern(value: str) -> str:
-    """`tenant/namespace/expression`, with or without `persistent://`, as Pulsar's clients have it."""
-    text = value.strip()
-    domain, separator, rest = text.rpartition("://")
-    if separator and domain != "persistent":
-        raise Refused
-    parts = rest.split("/", 2)
-    if len(parts) == 1:
-        parts = ["public", "default", rest]
-    if len(parts) != 3 or not all(parts):
-        raise Refused
+    """A pattern as the core has it (RE2 syntax), for persistent topics."""
     try:
-        TopicName.parse(f"persistent://{parts[0]}/{parts[1]}/x")
-        re.compile(parts[2])
-    except (InvalidTopicName, re.error):
-        raise Refused from None
-    return f"persistent://{'/'.join(parts)}"
+        parsed = TopicsPattern(value.strip())
+    except InvalidConfiguration as error:
+        raise InvalidOption(f"option topicsPattern: {error}") from None
+    if parsed.pattern.startswith("non-persistent://"):
+        raise UnsupportedTopic(
+            "option topicsPattern: non-persistent topics have no positions to come back to"
+        )
+    return parsed.pattern
 
 
 def timestamp(value: str) -> int:

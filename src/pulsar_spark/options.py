@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Final
 
 from .errors import ConflictingOptions, InvalidOption, MissingOption, OptionNotImplemented, UnknownOption
+from .offsets import Wanted
 from .option_table import ALL, OPTIONS, READS, REQUIRED, STREAM, WRITES, Option, Use
 from .option_values import Refused
 
@@ -29,9 +30,10 @@ class ReadOptions:
     topics: tuple[str, ...]
     """Full names; empty where a pattern says which."""
     topics_pattern: str | None
-    starting_offsets: str | None
+    starting: Wanted | None
+    """None: what is usual for a stream, or a batch."""
     starting_timestamp: int | None
-    ending_offsets: str = "latest"
+    ending: Wanted | None = None
     ending_timestamp: int | None = None
     columns: tuple[str, ...] | None = None
     value_type: str = "bytes"
@@ -67,8 +69,9 @@ class WriteOptions:
     producer_prefix: str = "spark"
     producer_busy_timeout_s: float = 60.0
     order_by: tuple[str, ...] | None = None
-    send_timeout_s: float = 30.0
-    max_in_flight: int = 10_000
+    canonical_order: bool = True
+    send_timeout_s: float = 120.0
+    max_in_flight: int = 50_000
     batch_max_messages: int = 1000
     batch_max_bytes: int = 128 * 2**10
     compression: str = "none"
@@ -103,8 +106,8 @@ def parse_read(given: Mapping[str, str], use: Use) -> ReadOptions:
     found.exclude("topics", "several_topics")
     found.exclude("topics", "topics_pattern")
     found.exclude("several_topics", "topics_pattern")
-    found.exclude("starting_offsets", "starting_timestamp")
-    found.exclude("ending_offsets", "ending_timestamp")
+    found.exclude("starting", "starting_timestamp")
+    found.exclude("ending", "ending_timestamp")
     found.exclude("max_messages", "max_bytes")
     values = found.values
     values["topics"] = values["topics"] or values.pop("several_topics") or ()

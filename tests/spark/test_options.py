@@ -22,7 +22,7 @@ def test_the_defaults_of_a_stream() -> None:
     options = parse_read(TOPIC, Use.STREAM_READ)
     assert options.service_url == "pulsar://localhost:6650"
     assert options.topics == ("persistent://public/default/orders",)
-    assert options.starting_offsets is None
+    assert options.starting is None
     assert options.fail_on_data_loss
     assert (options.idle_ack_s, options.offset_poll_s, options.poll_timeout_s) == (5.0, 0.1, 120.0)
     assert (options.min_partitions, options.max_partitions) == (None, 16)
@@ -93,7 +93,7 @@ def test_names_of_other_connectors() -> None:
         ),
         ({**TOPIC, "valueType": "avro"}, InvalidOption, "valueType: 'avro' .* bytes or text"),
         ({**URL, "topicsPattern": "public/default/("}, InvalidOption, "topicsPattern"),
-        ({**URL, "topicsPattern": "non-persistent://a/b/c"}, InvalidOption, "topicsPattern"),
+        ({**URL, "topicsPattern": "non-persistent://a/b/c"}, UnsupportedTopic, "topicsPattern"),
         ({**URL, "topics": " , "}, InvalidOption, "topics"),
         ({**URL, "topic": "a/b"}, InvalidOption, "option topic: .* a short name is"),
         ({**URL, "topic": "non-persistent://public/default/a"}, UnsupportedTopic, "non-persistent"),
