@@ -21,13 +21,15 @@ from pulsar_sansio.model.errors import (
     LocalProtocolError,
     TableViewTooLarge,
 )
-from pulsar_sansio.wire import proto
+from pulsar_sansio.wire import MessageCommand, SingleMessageMetadata, encode_single, proto
 
+from ..work import work_of
 from .broker_script import SECOND, ConsumerScript, Script, entry_bytes
 from .test_positions import answer, asked
 
 TOPIC = "persistent://public/default/t"
 NOTHING = (-1, -1, -1)
+PLAIN = SingleMessageMetadata(sequence_id=1)
 
 
 class TableScript(ConsumerScript):
@@ -340,3 +342,84 @@ def test_an_answer_that_comes_while_it_is_closed() -> None:
         s.client.refresh(s.now, s.view)
     s.pump()
     assert s.outputs() == []
+
+
+def member(key: str | None, value: bytes, **fields: Any) -> bytes:
+    return encode_single(SingleMessageMetadata(partition_key=key, sequence_id=1, **fields), value)
+
+
+def put_batch(s: TableScript, entry: int, *members: bytes, **fields: Any) -> None:
+    s.deliver(entry, entry_bytes(b"".join(members), num_messages_in_batch=len(members)), **fields)
+
+
+def changes_of(s: TableScript) -> list[tuple[str, bytes | None]]:
+    return [change for each in s.outputs() if isinstance(each, TableChanged) for change in each.changes]
+
+
+def test_of_a_batch_the_last_of_each_key_counts() -> None:
+    s = loaded(max_size=8)
+    put_batch(s, 0, member("a", b"1"), member("b", b"22"), member("a", b"333"), encode_single(PLAIN, b"none"))
+    assert s.table == {"a": b"333", "b": b"22"}
+    assert changes_of(s) == [("a", b"333"), ("b", b"22")]
+    put_batch(
+        s, 1, member("b", b"", null_value=True), member("c", b"4"), member("c", b""), member("a", b"55")
+    )
+    assert s.table == {"a": b"55"}
+    assert changes_of(s) == [("b", None), ("a", b"55")]
+    put_batch(s, 2, member("a", b"", null_value=True), member("a", b"1234567"))
+    assert s.table == {"a": b"1234567"}
+    assert changes_of(s) == [("a", b"1234567")]
+    put_batch(s, 3, member("a", b"12345678"), member("a", b"1"))  # more than 8 bytes, for a moment
+    assert s.table == {"a": b"1"}
+
+
+def test_of_a_batch_only_what_is_still_there_counts() -> None:
+    s = loaded()
+    members = (member("a", b"1"), member("b", b"2"), member("c", b"3"))
+    put_batch(s, 0, *members, ack_set=0b101)
+    assert s.table == {"a": b"1", "c": b"3"}
+
+
+def test_the_last_message_may_be_inside_a_batch() -> None:
+    s = TableScript()
+    s.accept()
+    answer(s, asked(s), (1, 1, 1))
+    s.put(0, "a", b"1")
+    assert s.outputs() == []
+    put_batch(s, 1, member("a", b"2"), member("b", b"2"), member("c", b"3"))
+    assert s.outputs() == [TableViewReady(s.view, TOPIC)]
+    assert s.table == {"a": b"2", "b": b"2", "c": b"3"}
+
+
+def test_messages_of_all_kinds_together() -> None:
+    """Plain entries that look alike, a batch, and others, in one read."""
+    s = loaded()
+    entries = [
+        entry_bytes(b"%d" % entry, sequence_id=entry, partition_key=f"k{entry % 3}") for entry in range(5)
+    ]
+    entries.append(entry_bytes(member("k0", b"batch") + member("k9", b"9"), num_messages_in_batch=2))
+    entries.append(entry_bytes(b"last", sequence_id=9, partition_key="k1", event_time=5))
+    entries.append(entry_bytes(b"", sequence_id=10, partition_key="k2", null_value=True))
+    frames = [MessageCommand(0, 1, entry, payload=stored).encode() for entry, stored in enumerate(entries)]
+    s.bytes(b"".join(frames))
+    s.pump()
+    assert s.table == {"k0": b"batch", "k1": b"last", "k9": b"9"}
+
+
+def test_a_value_costs_no_more_than_its_batch() -> None:
+    """Nothing is made for each message; a value that is replaced at once is as good as not there."""
+
+    def prepare(count: int) -> Any:
+        s = loaded()
+        stored = entry_bytes(member("a", b"1") * count, num_messages_in_batch=count)
+        frame = MessageCommand(0, 1, 0, payload=stored).encode()
+
+        def read() -> None:
+            s.bytes(frame)
+            s.pump()
+
+        return read
+
+    prepare(1)()
+    few, many = work_of(prepare(100)), work_of(prepare(200))
+    assert (many.lines - few.lines) / 100 < 22

@@ -58,6 +58,8 @@ def check_batch(data: bytes, count: int) -> None:
         check(batch.single(index), single)
         names = {field.name for field, _ in single.ListFields()}
         plain &= names <= {"payload_size", "sequence_id"}
+    singles = [batch.single(index) for index in range(count)]
+    assert batch.keys() == [single.partition_key for single in singles]
     # Plain may be denied without need, never claimed without right.
     assert plain or not batch.plain
 
@@ -73,7 +75,7 @@ def arbitrary_batch(random: Random) -> tuple[bytes, int]:
     parts = []
     sequence_id = random.choice([0, 100, 127, 16380, 2**21 - 20, 2**28 - 20, 2**35, 2**63])
     for _ in range(random.randrange(1, 5)):
-        kind = random.choice(["alike", "sizes", "ids", "keys", "any", "other order"])
+        kind = random.choice(["alike", "sizes", "ids", "keys", "keyed", "any", "other order"])
         size = random.choice([0, 1, 5, 126, 127, 128, 300, 16383, 16384])
         for _ in range(random.choice([1, 2, 3, 20, 40, 70])):
             header = proto.SingleMessageMetadata()
@@ -82,6 +84,8 @@ def arbitrary_batch(random: Random) -> tuple[bytes, int]:
             if kind == "keys":
                 header.partition_key = random.choice(["", "k", "key-1"])
                 header.partition_key_b64_encoded = False
+            if kind == "keyed":
+                header.partition_key = random.choice(["", "k", "ключ", "k" * 127, "k" * 128, f"{size}"])
             if kind == "ids":
                 sequence_id = random.choice([0, 1, sequence_id, random.randrange(2**64)])
             if kind != "any" or random.random() < 0.7:
@@ -222,6 +226,54 @@ def test_single_is_for_members_of_the_batch_only() -> None:
     for index in (-1, 2):
         with pytest.raises(IndexError):
             batch.single(index)
+
+
+def keyed(size: int, *keys: str) -> bytes:
+    return b"".join(
+        encode_single(SingleMessageMetadata(partition_key=key, sequence_id=7 + 100 * number), b"v" * size)
+        for number, key in enumerate(keys)
+    )
+
+
+@pytest.mark.parametrize("size", [0, 1, 127, 128, 16_383, 16_384])
+def test_keys(size: int) -> None:
+    keys = [f"key-{number % 7}" for number in range(300)]
+    batch = split_batch(keyed(size, *keys), 300)
+    assert batch.payloads == [b"v" * size] * 300
+    assert batch.keys() == keys
+    assert batch.single(299).sequence_id == 7 + 29_900
+    assert not batch.plain
+
+
+def test_keys_of_some_members() -> None:
+    plain = encode_batch_payloads([b"plain"] * 40, 0)
+    one = encode_single(SingleMessageMetadata(partition_key="of bytes", partition_key_b64_encoded=True), b"1")
+    batch = split_batch(plain + keyed(3, "a", "b") + one + plain + keyed(3, "c"), 84)
+    assert batch.keys() == [None] * 40 + ["a", "b", "of bytes"] + [None] * 40 + ["c"]
+    assert split_batch(plain, 40).keys() == [None] * 40
+
+
+def test_a_key_that_is_no_text() -> None:
+    batch = split_batch(keyed(1, "k", "\udcff"), 2)
+    assert batch.keys() == ["k", "\udcff"]
+    assert batch.single(1).partition_key == "\udcff"
+
+
+def test_keyed_members_that_look_simpler_than_they_are() -> None:
+    simple = keyed(3, "a")
+    for header in (
+        b"\x12\x01a\x18\x03\x40\x07\x12\x01b",  # another key: the last counts
+        b"\x12\x01a\x12\x01b\x18\x03\x40\x07",
+        b"\x12\x01a\x18\x83\x00\x40\x07",  # a size in more bytes than it needs
+        b"\x12\x01a\x18\x03\x40\x87\x80\x00",
+        b"\x12\x81\x00a\x18\x03\x40\x07",
+        b"\x12\x01a\x18\x03",
+        b"\x12\x01a\x18\x03\x48\x01",  # a null value
+        b"\x12\x03\x18\x03\x40\x18\x03",
+        b"\x12\x05\x18\x03\x40\x18\x03",  # the key goes beyond the header
+        b"\x12\x01a\x40\x07",
+    ):
+        check_batch(simple + len(header).to_bytes(4, "big") + header + b"abc" + simple, 3)
 
 
 # --- what is refused -------------------------------------------------------------------------------

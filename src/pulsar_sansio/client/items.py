@@ -12,7 +12,7 @@ from itertools import chain
 from typing import Any, NamedTuple, overload
 
 from ..model.message import Entry, Message, Source
-from ..wire import MessageMetadata, decode_message_metadata
+from ..wire import Batch, MessageMetadata, decode_message_metadata
 from .acks import EntryAcknowledgement, Place
 
 
@@ -118,6 +118,27 @@ def _single_messages(item: SinglesItem, payloads: Iterator[bytes]) -> Iterator[M
         message.entry = entry_of(item, place, header)
         message.batch_index = -1
         yield message
+
+
+def keys_of(item: Item) -> Sequence[str | None]:
+    """The messages' keys, without making the messages."""
+    if isinstance(item, BatchItem):
+        batch = item.entry.batch
+        assert isinstance(batch, Batch)
+        keys = batch.keys()
+        return keys if len(item.indexes) == len(keys) else [keys[index] for index in item.indexes]
+    if isinstance(item, SinglesItem):
+        headers = item.headers
+        return [
+            (decode_message_metadata(header) if isinstance(header, bytes) else header).partition_key
+            for header in headers
+        ]
+    return [message.key for message in item]
+
+
+def payloads_of(item: Item) -> Sequence[bytes]:
+    """The messages' payloads, without making the messages."""
+    return [message.data for message in item] if isinstance(item, list) else item.payloads
 
 
 def message_at(item: Item, position: int) -> tuple[Entry, int]:

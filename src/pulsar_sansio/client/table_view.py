@@ -9,7 +9,7 @@ reader's affair; so is everything between broker and reader.
         └──────────────────▲
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
@@ -20,6 +20,7 @@ from ..model.config import TableViewSpec
 from ..model.errors import ClosedError, PulsarError, TableViewTooLarge
 from ..model.message import Message
 from ..model.message_id import EARLIEST, MessageId, TopicMessageId
+from .items import Item, keys_of, message_at, payloads_of, size_of
 from .outputs import (
     Closed,
     ConsumerReady,
@@ -34,7 +35,9 @@ from .outputs import (
 from .services import ClientContext, Services
 from .topics_opening import AnyConsumer, open_consumer
 
-MESSAGES_AT_A_TIME = 1000
+EVERYTHING = 1 << 62
+"""Messages: more than can wait."""
+
 ASKING_INTERVAL = 1_000_000_000
 """Nanoseconds between two questions whether there is more, where nothing comes."""
 
@@ -143,10 +146,10 @@ class TableView:
 
     def _read(self) -> None:
         changes: list[tuple[str, bytes | None]] = []
-        reader = self._reader
-        while not self._over and (messages := reader.take(MESSAGES_AT_A_TIME)):
-            for message in messages:
-                self._take(message, changes)
+        while not self._over and (messages := self._reader.take(EVERYTHING)):
+            for item in messages.items:
+                self._pass(item)
+            self._put(messages.items, changes)
             if self.size > self.spec.max_size:
                 self._fail(
                     TableViewTooLarge(
@@ -156,7 +159,7 @@ class TableView:
                 )
         if self._over:
             return
-        if changes and not self._loading:
+        if changes:
             self._context.emit(TableChanged(self.handle, changes))
         self._look_at_all()
 
@@ -166,23 +169,39 @@ class TableView:
         for each in list(self._catching_up):
             self._look(each)
 
-    def _take(self, message: Message, changes: list[tuple[str, bytes | None]]) -> None:
+    def _pass(self, item: Item) -> None:
+        """All of it is read: whoever waits for its last message, or for one before that, does no more."""
         for each in self._catching_up:
-            waits_for = each.waits_for or {}
-            last = waits_for.get(message.topic)
-            if last is not None and message.entry.place >= last[:2] and message.message_id >= last:
-                del waits_for[message.topic]
-        key = message.key
-        if key is None:
-            return
-        before = self._table.pop(key, None) if not message.data else self._table.get(key)
-        if before is not None:
-            self.size -= _bytes_of(key) + len(before)
-        if message.data:
-            self._table[key] = message.data
-            self.size += _bytes_of(key) + len(message.data)
-        if message.data or before is not None:
-            changes.append((key, message.data or None))
+            if each.waits_for:
+                entry, index = message_at(item, size_of(item) - 1)
+                last = each.waits_for.get(entry.source.topic)
+                if (
+                    last is not None
+                    and entry.place >= last[:2]
+                    and Message.of(b"", entry, index).message_id >= last
+                ):
+                    del each.waits_for[entry.source.topic]
+
+    def _put(self, items: Sequence[Item], changes: list[tuple[str, bytes | None]]) -> None:
+        """Of messages that came together only the last of each key matters."""
+        news: dict[str | None, bytes] = {}
+        for item in items:
+            news.update(zip(keys_of(item), payloads_of(item), strict=True))
+        news.pop(None, None)
+        table = self._table
+        for key, value in news.items():
+            assert key is not None
+            before = table.get(key)
+            if value:
+                table[key] = value
+                self.size += len(value) + (_bytes_of(key) if before is None else -len(before))
+            elif before is not None:
+                del table[key]
+                self.size -= _bytes_of(key) + len(before)
+            else:
+                continue
+            if not self._loading:
+                changes.append((key, value or None))
 
     # --- catching up -----------------------------------------------------------------------------
 

@@ -29,6 +29,7 @@ MESSAGE_TAG = command_tag(MESSAGE)
 
 _CHECKSUM_MAGIC = b"\x0e\x01"
 _NOT_CONTINUED = {b"": 0}
+_BATCH_TAG = 0x58
 _VIEW_FROM = 4096
 """Bytes from which a view is cheaper for the checksum than a copy."""
 
@@ -201,7 +202,7 @@ def _layout_of(data: bytes, position: int) -> _Layout | None:
     except IndexError:
         return None
     sequence_size = sequence_end + 1 - sequence_start
-    if sequence_size > 4:
+    if sequence_size > 4 or _is_batch(data, sequence_end + 1 + PUBLISH_TIME_SIZE):
         return None
     reader = _reader(8 + front_size, entry_size, back_size + 2, name_size, sequence_size)
     return _Layout(
@@ -215,3 +216,19 @@ def _layout_of(data: bytes, position: int) -> _Layout | None:
         VALUE_OF_CONTINUED if sequence_size > 2 else _NOT_CONTINUED,
         likeness.facts,
     )
+
+
+def _is_batch(data: bytes, position: int) -> bool:
+    """Whether the entry is a batch, as far as that is easily seen in what stands behind publish_time: fields
+    come in order mostly. Such an entry need not be looked at any further here."""
+    try:
+        while (tag := data[position]) < _BATCH_TAG:
+            if tag & 7:
+                position += 2 + data[position + 1]
+            else:
+                position += 2
+                while data[position - 1] > 0x7F:
+                    position += 1
+        return tag == _BATCH_TAG
+    except IndexError:
+        return False

@@ -17,6 +17,7 @@ from struct import Struct
 from typing import Any
 
 from ..model.errors import FrameError
+from .keyed_members import KEY_TAG, KeyedMembers, keys_of, take_keyed
 from .metadata import SingleMessageMetadata, decode_single_metadata
 from .varint import CONTINUED_VARINTS, SMALL_VARINTS, VALUE_OF_SMALL, encode_varint, read_varint
 
@@ -68,6 +69,22 @@ class Batch:
         else:
             start, stride = segment
             position = start + offset * stride
+        return self._single_at(position)
+
+    def keys(self) -> list[str | None]:
+        """The members' keys, in order, None where there is none; cheaper than their headers one by one."""
+        keys: list[str | None] = []
+        ends = [*self._firsts[1:], len(self.payloads)]
+        for segment, first, end in zip(self._segments, self._firsts, ends, strict=True):
+            if isinstance(segment, KeyedMembers):
+                keys += keys_of(self._data, segment)
+            elif isinstance(segment, list) and not self.plain:
+                keys += [self._single_at(position).partition_key for position in segment]
+            else:
+                keys += [None] * (end - first)
+        return keys
+
+    def _single_at(self, position: int) -> SingleMessageMetadata:
         header = position + 4
         size = int.from_bytes(self._data[position:header], "big")
         return decode_single_metadata(self._data[header : header + size])
@@ -93,6 +110,12 @@ def split_batch(payload: bytes, count: int, start: int = 0) -> Batch:
     stretch = _FIRST_STRETCH
     try:
         while left:
+            if payload[position + 4] == KEY_TAG and (keyed := take_keyed(payload, position, left)):
+                members, payloads, position = keyed
+                batch.plain = False
+                batch._add(members, payloads)
+                left -= len(members)
+                continue
             run, stride = _take_run(batch, position, min(left, window))
             if run:
                 position += run * stride
