@@ -33,7 +33,8 @@ from .broker import outputs as broker_outputs
 from .client import outputs as client_outputs
 from .client.client import Client
 from .client.counters import ArrivalCounters
-from .client.items import Messages
+from .client.items import BatchItem, Messages, SinglesItem
+from .client.last_message import LastPosition
 from .client.outputs import (
     ActiveChanged,
     Attached,
@@ -146,6 +147,7 @@ from .model.message_id import EARLIEST, LATEST, MessageId, TopicMessageId
 from .model.service_url import Address, ServiceUrl
 from .model.topic_name import TopicName
 from .wire.message_ids import decode_message_id, encode_message_id
+from .wire.undivided import UndividedBatch
 
 __all__ = [
     # outputs by side: both have Transmit and Disconnect
@@ -229,6 +231,8 @@ __all__ = [
     "EARLIEST",
     "LATEST",
     "Address",
+    "BatchItem",
+    "LastPosition",
     "Message",
     "Messages",
     "MessageId",
@@ -236,8 +240,10 @@ __all__ = [
     "ProducerStatistics",
     "SendLatency",
     "ServiceUrl",
+    "SinglesItem",
     "TopicMessageId",
     "TopicName",
+    "UndividedBatch",
     "decode_checkpoint",
     "decode_message_id",
     "encode_checkpoint",

@@ -87,6 +87,10 @@ class RangeReadTimeout(PulsarSparkError):
     """Nothing of a range came for `pollTimeoutMs`; nothing of it was skipped."""
 
 
+class UnreadableMessages(PulsarSparkError):
+    """Messages that are there and cannot be handed out: damaged, encrypted, or too large."""
+
+
 class LinkTimeout(PulsarSparkError):
     """The broker did not answer in time; the text names it and what was asked."""
 

@@ -41,6 +41,9 @@ class Range:
     start: Position
     end: Position
 
+    def __str__(self) -> str:
+        return f"{self.topic} ({self.start[0]}:{self.start[1]}, {self.end[0]}:{self.end[1]}]"
+
 
 # --- the offsets that Spark keeps -------------------------------------------------------------------
 

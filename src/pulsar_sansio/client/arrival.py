@@ -22,6 +22,7 @@ from ..wire import (
     Batch,
     MessageCommand,
     MessageMetadata,
+    UndividedBatch,
     decompress,
     open_payload,
     peek_metadata,
@@ -62,6 +63,7 @@ class Arrival:
         "_permits",
         "_queue",
         "_source",
+        "_split",
         "_tracker",
         "bytes_arrived",
         "counters",
@@ -83,8 +85,11 @@ class Arrival:
         counters: ArrivalCounters,
         *,
         durable: bool,
+        split: Callable[[bytes, int, int], Batch | UndividedBatch] = split_batch,
     ) -> None:
-        """`on_undecryptable(message_id, names of the keys)`: called for the first encrypted entry."""
+        """`on_undecryptable(message_id, names of the keys)`: called for the first encrypted entry. `split`:
+        what makes a batch of a payload, given how many messages are in it and where it begins."""
+        self._split = split
         self.counters = counters
         self.bytes_arrived = 0
         """Of entries that could be read: payloads as stored: compressed, with the headers of batches."""
@@ -179,7 +184,9 @@ class Arrival:
             self._single(place, metadata, payload[start:], redelivery_count)
             return
         try:
-            batch = split_batch(payload, size, start)
+            # What of it is wanted may be a part only: then it has to be divided.
+            split = self._split if bits is None and not self._filtering else split_batch
+            batch = split(payload, size, start)
         except FrameError:
             self._discard(place, cost, _Validation.BatchDeSerializeError)
             return
@@ -303,7 +310,7 @@ class Arrival:
         self,
         place: Place,
         metadata: MessageMetadata,
-        batch: Batch,
+        batch: Batch | UndividedBatch,
         redelivery_count: int,
         size: int,
         bits: int | None,
@@ -325,7 +332,7 @@ class Arrival:
             self._finished(place)
         self._permits.give_back(cost - len(indexes))
 
-    def _without_skipped(self, batch: Batch, place: Place, size: int, bits: int) -> int:
+    def _without_skipped(self, batch: Batch | UndividedBatch, place: Place, size: int, bits: int) -> int:
         """`bits` without the messages that are not for the application (CONS-33)."""
         start = self.start
         if start is None or not self._filtering:

@@ -104,6 +104,7 @@ class Chunks:
             message.broken = True
             message.payloads.clear()
             self._counters.chunk_orphans += 1
+            self._counters.last_orphan = place
             return None
         message.received += len(payload)
         message.payloads.append(payload)

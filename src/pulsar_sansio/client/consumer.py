@@ -15,7 +15,7 @@ acknowledged, when it is sent), `redelivery`, `unacknowledged` (what is asked fo
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ClassVar, Literal, Protocol
 
-from ..model.config import ConsumerSpec
+from ..model.config import ConsumerSpec, ReadingSpec
 from ..model.errors import (
     ClosedError,
     PulsarError,
@@ -25,7 +25,15 @@ from ..model.message import Message, Source
 from ..model.message_id import MessageId
 from ..model.service_url import Address
 from ..model.topic_name import TopicName
-from ..wire import AlikeEntries, MessageCommand, encode_command, encode_flow, proto
+from ..wire import (
+    AlikeEntries,
+    MessageCommand,
+    UndividedBatch,
+    encode_command,
+    encode_flow,
+    proto,
+    split_batch,
+)
 from .acknowledger import Acknowledger
 from .acks import AckTracker, Place
 from .arrival import Arrival
@@ -111,7 +119,7 @@ class Consumer(ConsumerRequests):
         self.attachment = Attachment(context, services, self.topic, self, ended=ended)
         self._context = context
         self._services = services
-        self._create_topic = create_topic
+        self._create_topic = create_topic and services.config.create_topics
         self._source = Source(str(self.topic), self.topic.partition)
         tracker = self._tracker = AckTracker(spec.batch_index_acknowledgement)
         # A topic without memory never delivers anything again.
@@ -146,6 +154,7 @@ class Consumer(ConsumerRequests):
             self._chunks,
             counters,
             durable=spec.durable,
+            split=UndividedBatch if isinstance(spec, ReadingSpec) and spec.undivided else split_batch,
         )
         self._positions = Positions(
             context,

@@ -187,6 +187,10 @@ class ConsumerRequests(ABC):
         """`RequestDone(request, id)`; entry -1 where the topic holds none."""
         self._positions.last_message_id(request)
 
+    def last_position(self, request: int) -> None:
+        """`RequestDone(request, LastPosition)`: where the topic ends, and how far this subscription is."""
+        self._positions.last_position(request)
+
     def has_message_available(self, request: int) -> None:
         """`RequestDone(request, bool)`: whether there is a message after those handed out."""
         self._positions.has_message_available(request)

@@ -29,6 +29,8 @@ class ArrivalCounters:
     """Chunks that came a second time, in another entry: the producer sent them again after a reconnect."""
     chunk_orphans: int = 0
     """Chunks of which one before them is missing, or that do not fit to the others."""
+    last_orphan: tuple[int, int] | None = None
+    """Ledger and entry of the last of these."""
     chunks_dropped: int = 0
     """Chunks held when too many messages were incomplete at a time, of the one that began first."""
     chunks_expired: int = 0

@@ -245,7 +245,9 @@ class Lookup:
     def _count(self, question: _Question) -> None:
         def encode(request_id: int) -> bytes:
             command = proto.CommandPartitionedTopicMetadata(
-                topic=str(question.topic), request_id=request_id, metadata_auto_creation_enabled=True
+                topic=str(question.topic),
+                request_id=request_id,
+                metadata_auto_creation_enabled=self._services.config.create_topics,
             )
             return encode_command(Command.PARTITIONED_METADATA, command)
 

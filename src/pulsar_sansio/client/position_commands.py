@@ -72,6 +72,16 @@ class PositionCommands(ABC):
         machine.last_message_id(request)
         return request
 
+    def last_position(self, now: int, consumer: int) -> int:
+        """Ask where the topic ends and how far the subscription is: the `result` of `RequestDone` is a
+        `LastPosition`; of several topics a dict of them, by the topics' names. Raises `LocalProtocolError`
+        for a topic that is not persistent."""
+        machine = self._consumer(now, consumer)
+        machine.check_last_message()
+        request = self._context.new_id()
+        machine.last_position(request)
+        return request
+
     def has_message_available(self, now: int, consumer: int) -> int:
         """Ask whether there is a message after those that were handed out: the `result` of `RequestDone` is
         True or False. What was given back to be redelivered does not count. Raises `LocalProtocolError` for

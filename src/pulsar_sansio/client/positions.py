@@ -143,6 +143,14 @@ class Positions:
             lambda error: self._settle(RequestFailed(request, error)),
         )
 
+    def last_position(self, request: int) -> None:
+        """`RequestDone(request, LastPosition)`."""
+        self._requests.add(request)
+        self._last.ask(
+            lambda answer: self._settle(RequestDone(request, answer)),
+            lambda error: self._settle(RequestFailed(request, error)),
+        )
+
     def has_message_available(self, request: int) -> None:
         """`RequestDone(request, whether there is a message that was not handed out)`."""
         reached = self._reached()

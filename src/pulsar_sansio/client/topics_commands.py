@@ -173,6 +173,10 @@ class TopicsCommands(ABC):
         """`RequestDone` with a list of `TopicMessageId`, by the names of the topics."""
         self.ask_all(request, lambda consumer: consumer.last_message_id(request), last_ids)
 
+    def last_position(self, request: int) -> None:
+        """`RequestDone` with a `LastPosition` for each topic, by their names."""
+        self.ask_all(request, lambda consumer: consumer.last_position(request), dict)
+
     def has_message_available(self, request: int) -> None:
         """`RequestDone` with whether any topic has a message after those handed out."""
         self.ask_all(request, lambda consumer: consumer.has_message_available(request), anything)

@@ -62,6 +62,7 @@ from .plain_send import (
     plain_time,
 )
 from .topics_hash import topics_hash
+from .undivided import UndividedBatch
 from .varint import encode_varint
 
 __all__ = [
@@ -85,6 +86,7 @@ __all__ = [
     "Send",
     "SendReceipt",
     "SingleMessageMetadata",
+    "UndividedBatch",
     "UnpackedPayload",
     "bits_from_words",
     "compress",

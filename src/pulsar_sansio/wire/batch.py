@@ -100,9 +100,7 @@ def split_batch(payload: bytes, count: int, start: int = 0) -> Batch:
 
     Raises `FrameError` when there are not exactly that many, or one of them is malformed.
     """
-    size = len(payload) - start
-    if count < 1 or count * _MIN_MEMBER > size:
-        raise FrameError(f"a payload of {size} bytes cannot hold a batch of {count} messages")
+    check_count(payload, count, start)
     batch = Batch(payload)
     position = start
     left = count
@@ -132,6 +130,13 @@ def split_batch(payload: bytes, count: int, start: int = 0) -> Batch:
     if position != len(payload):
         raise FrameError(f"a batch of {count} messages is followed by {len(payload) - position} bytes")
     return batch
+
+
+def check_count(payload: bytes, count: int, start: int) -> None:
+    """Raises `FrameError` where the payload is too short for that many members."""
+    size = len(payload) - start
+    if count < 1 or count * _MIN_MEMBER > size:
+        raise FrameError(f"a payload of {size} bytes cannot hold a batch of {count} messages")
 
 
 def _take_run(batch: Batch, position: int, most: int) -> tuple[int, int]:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from ..service_url import ServiceUrl
-from .checks import MAX_UINT63, duration, host_names, integer, optional_text
+from .checks import MAX_UINT63, duration, host_names, instance, integer, optional_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +31,8 @@ class ClientConfig:
     so, an IP address itself. The hosts of the service URL are always among them. None allows every host, as
     other Pulsar clients do: whoever can answer a lookup then chooses who is connected to and told the
     credentials.
+    `create_topics`: whether asking for a topic's partitions, or subscribing to it, may make the broker create
+    a topic that does not exist, where it is set up so. Producers always may.
     """
 
     service_url: str
@@ -49,6 +51,7 @@ class ClientConfig:
     memory_limit: int | None = 64 * 1024 * 1024
     max_partitions: int = 10_000
     broker_hosts: tuple[str, ...] | None = None
+    create_topics: bool = True
 
     def __post_init__(self) -> None:
         ServiceUrl.parse(self.service_url)
@@ -69,3 +72,4 @@ class ClientConfig:
         integer("max_partitions", self.max_partitions, 1, 2**31 - 1)
         if self.broker_hosts is not None:
             host_names("broker_hosts", self.broker_hosts)
+        instance("create_topics", self.create_topics, bool, "True or False")

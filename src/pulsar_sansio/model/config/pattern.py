@@ -6,7 +6,7 @@ from enum import Enum
 
 from ..errors import InvalidConfiguration
 from ..topic_name import TopicName
-from ..topics_pattern import BadPattern, matcher, without_domain
+from ..topics_pattern import BadPattern, matcher, matches_topic, without_domain
 from .checks import duration
 
 _FLAGS = {re.IGNORECASE: "i", re.MULTILINE: "m", re.DOTALL: "s"}
@@ -110,6 +110,15 @@ class TopicsPattern:
         """The pattern in full, as brokers are told it."""
         domain = "non-persistent" if self.topics_of is TopicDomain.NON_PERSISTENT else "persistent"
         return f"{domain}://{self.expression}"
+
+    def matches(self, name: TopicName) -> bool:
+        """Whether it means that topic, or the one it is a partition of."""
+        return (
+            name.namespace_name == self.namespace
+            and self.topics_of.has(name)
+            and not name.local.startswith("__")
+            and matches_topic(matcher(self.expression), name)
+        )
 
     def __str__(self) -> str:
         return self.text

@@ -19,10 +19,12 @@ named."""
 class ReadingSpec(ConsumerSpec):
     """A consumer that reads: its subscription is gone with it, and what is handed out is acknowledged by
     itself. `positions`: for each topic by its full name the message behind which it begins; `start_time`:
-    instead, the first message published then (milliseconds since 1970) or later."""
+    instead, the first message published then (milliseconds since 1970) or later; `undivided`: see
+    `ReaderSpec`."""
 
     positions: Mapping[str, MessageId] = field(default_factory=dict)
     start_time: int | None = None
+    undivided: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +37,10 @@ class ReaderSpec:
     `name`: of the reader, shown by the broker; None makes a random one.
     `subscription`: its name; None makes one up that begins with `subscription_prefix`.
     `read_compacted`: of what is compacted, only the last message of each key.
+    `undivided`: batches are handed out as they came, in one piece, for who takes them apart better, or does
+    not need all of it: the items of `Messages` are `BatchItem`s whose `entry.batch` is an `UndividedBatch`.
+    What the compactor has taken out of a batch is still in it, and a batch that is malformed is found out by
+    who looks at its messages (`FrameError`).
 
     The others are those of `ConsumerSpec`.
     """
@@ -52,8 +58,10 @@ class ReaderSpec:
     max_pending_chunked_messages: int = 10
     max_chunked_message_size: int = 128 * 1024 * 1024
     incomplete_chunked_message_timeout: float = 60.0
+    undivided: bool = False
 
     def __post_init__(self) -> None:
+        instance("undivided", self.undivided, bool, "True or False")
         instance("subscription_prefix", self.subscription_prefix, str, "text")
         start = self.start
         duration("start_rollback", self.start_rollback)
@@ -102,4 +110,5 @@ class ReaderSpec:
             incomplete_chunked_message_timeout=self.incomplete_chunked_message_timeout,
             positions=dict(start) if isinstance(start, Mapping) else {},
             start_time=start if isinstance(start, int) else None,
+            undivided=self.undivided,
         )

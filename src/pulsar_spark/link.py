@@ -1,0 +1,487 @@
+"""`Link`: the protocol core driven by blocking calls, in whatever process it is used: a Spark worker, the
+driver.
+
+There is no thread and no event loop. Whoever wants something calls, and the sockets are served until it is
+there or a deadline has passed; between two calls nothing is read, so a broker that sends faster than its data
+is used is held up by TCP. A `Link` belongs to one process and one thread: `open_link` keeps one for each
+service URL and process, and makes a new one where the old one was left alone for too long for its
+connections to be alive still.
+
+It owns sockets and the clock. What is asked through it, and what messages become, is decided elsewhere.
+"""
+
+import os
+import selectors
+import socket
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
+from typing import Any, TypeVar
+
+from pulsar_sansio import (
+    EARLIEST,
+    LATEST,
+    Client,
+    ClientConfig,
+    ClosedError,
+    ConsumerSpec,
+    InitialPosition,
+    LastPosition,
+    MessageId,
+    PulsarError,
+    ReaderSpec,
+    ServiceUrl,
+    TopicName,
+    TopicsPattern,
+)
+from pulsar_sansio import client_outputs as outputs
+
+from .errors import LinkTimeout, OptionNotImplemented
+from .offsets import NOTHING, Position
+
+T = TypeVar("T")
+
+Answer = outputs.RequestDone | outputs.RequestFailed
+
+READ_SIZE = 1 << 18
+"""Bytes taken from a socket at once."""
+
+MAX_IDLE = 20.0
+"""Seconds. A link that nobody served for longer is not used again: it has not answered the broker's probes,
+and finding out whether the broker minds takes longer than connecting anew."""
+
+OPENING_TIMEOUT = 60.0
+"""Seconds in which a consumer or reader has to be subscribed, reconnects included."""
+
+
+class Link:
+    """One client and its sockets.
+
+    `client_config`: options of `ClientConfig`. Raises `InvalidServiceUrl` and `InvalidConfiguration`, and
+    `OptionNotImplemented` for `pulsar+ssl://`.
+    """
+
+    def __init__(self, service_url: str, **client_config: Any) -> None:
+        if ServiceUrl.parse(service_url).tls:
+            raise OptionNotImplemented(
+                "service.url: pulsar+ssl:// (TLS) is not implemented yet, use pulsar://"
+            )
+        client_config.setdefault("create_topics", False)
+        config = ClientConfig(service_url, **client_config)
+        self.service_url = service_url
+        self.closed = False
+        self.served = time.monotonic()
+        """When it was served last."""
+        self._connect_timeout = config.connect_timeout
+        self.client = Client(
+            time.monotonic_ns(), config, seed=int.from_bytes(os.urandom(8), "big"), wall_time=wall_time()
+        )
+        self._selector = selectors.DefaultSelector()
+        self._sockets: dict[int, socket.socket] = {}
+        self._unwritten: dict[int, deque[memoryview]] = {}
+        self._listeners: dict[int, Callable[[outputs.Output], None]] = {}
+        """By the id of a producer or consumer: who hears what is said of it."""
+        self._answers: dict[int, Answer] = {}
+        self._watched: dict[str, Reading] = {}
+        """By topic: who is asked for its positions."""
+
+    # --- serving ---------------------------------------------------------------------------------
+
+    def listen(self, identifier: int, listener: Callable[[outputs.Output], None] | None) -> None:
+        """From now on `listener` hears what the machine says of this producer or consumer; None: nobody."""
+        if listener is None:
+            self._listeners.pop(identifier, None)
+        else:
+            self._listeners[identifier] = listener
+
+    def wait(self, condition: Callable[[], T | None], timeout: float, what: str) -> T:
+        """Serve the sockets until `condition()` gives something, and give that. Raises `LinkTimeout` after
+        `timeout` seconds, with `what` was waited for."""
+        deadline = time.monotonic_ns() + int(timeout * 1e9)
+        while True:
+            self._drain()
+            result = condition()
+            if result is not None:
+                self.served = time.monotonic()
+                return result
+            now = time.monotonic_ns()
+            if now >= deadline:
+                raise LinkTimeout(f"{what}: not within {timeout:g} s ({self.service_url})")
+            self._serve(now, deadline)
+
+    def serve(self, timeout: float = 0.0) -> None:
+        """Serve the sockets once, waiting for something to happen for at most `timeout` seconds."""
+        self._drain()
+        now = time.monotonic_ns()
+        self._serve(now, now + int(timeout * 1e9))
+        self._drain()
+        self.served = time.monotonic()
+
+    def call(self, start: Callable[[int], int], timeout: float, what: str) -> Any:
+        """Ask the machine for something: `start(now)` gives the id of a request. Gives its result, or raises
+        its error, and `LinkTimeout`."""
+        request = start(time.monotonic_ns())
+        answer: Any
+        try:
+            answer = self.wait(partial(self._answer, request), timeout, what)
+        except LinkTimeout:
+            self.client.abandon(time.monotonic_ns(), request)
+            raise
+        if isinstance(answer, outputs.RequestFailed):
+            raise answer.error
+        return answer.result
+
+    def _answer(self, request: int) -> Answer | None:
+        return self._answers.pop(request, None)
+
+    def _serve(self, now: int, until: int) -> None:
+        """Wait until a socket has something, the machine wants to be called, or it is `until`."""
+        due = self.client.next_deadline()
+        until = until if due is None else min(until, due)
+        for key, events in self._selector.select(max(0, until - now) / 1e9):
+            if events & selectors.EVENT_WRITE:
+                self._write(key.data)
+            if events & selectors.EVENT_READ:
+                self._read(key.data)
+        self.client.handle_deadline(time.monotonic_ns())
+
+    def _drain(self) -> None:
+        """Do what the machine says."""
+        client = self.client
+        while (output := client.next_output()) is not None:
+            match output:
+                case outputs.Transmit(link):
+                    self._transmit(link)
+                case outputs.Connect(link, address, _):
+                    self._connect(link, address)
+                case outputs.Disconnect(link, _):
+                    self._transmit(link)
+                    self._forget(link)
+                case outputs.RequestDone() | outputs.RequestFailed():
+                    self._answers[output.request] = output
+                case outputs.Detached(identifier) | outputs.Attached(identifier) | outputs.Closed(identifier):
+                    self._tell(identifier, output)
+                case _:  # a producer's or a consumer's own
+                    owner: int = getattr(output, "consumer", -1)
+                    self._tell(getattr(output, "producer", owner), output)
+
+    def _tell(self, identifier: int, output: outputs.Output) -> None:
+        listener = self._listeners.get(identifier)
+        if listener is not None:
+            listener(output)
+
+    def _connect(self, link: int, address: tuple[str, int]) -> None:
+        try:
+            sock = socket.create_connection(address, timeout=self._connect_timeout)
+        except OSError as error:
+            self.client.disconnected(time.monotonic_ns(), link, str(error))
+            return
+        sock.setblocking(False)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._sockets[link] = sock
+        self._selector.register(sock, selectors.EVENT_READ, link)
+        self.client.connected(time.monotonic_ns(), link)
+
+    def _read(self, link: int) -> None:
+        sock = self._sockets.get(link)
+        if sock is None:
+            return
+        try:
+            data = sock.recv(READ_SIZE)
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError as error:
+            self._forget(link)
+            self.client.disconnected(time.monotonic_ns(), link, str(error))
+            return
+        if data:
+            self.client.receive_data(time.monotonic_ns(), link, data)
+        else:
+            self.client.receive_eof(time.monotonic_ns(), link)
+
+    def _transmit(self, link: int) -> None:
+        chunks = self.client.data_to_send(link)
+        if not chunks or link not in self._sockets:
+            return
+        waiting = self._unwritten.get(link)
+        if waiting is None:
+            self._unwritten[link] = waiting = deque()
+        waiting.extend(memoryview(chunk) for chunk in chunks if chunk)
+        self._write(link)
+
+    def _write(self, link: int) -> None:
+        """As much as the socket takes; the rest when it takes more."""
+        sock = self._sockets.get(link)
+        waiting = self._unwritten.get(link)
+        if sock is None or waiting is None:
+            return
+        try:
+            while waiting:
+                some = [waiting[position] for position in range(min(len(waiting), 64))]
+                written = sock.sendmsg(some)
+                while waiting and written >= len(waiting[0]):
+                    written -= len(waiting.popleft())
+                if written:
+                    waiting[0] = waiting[0][written:]
+        except (BlockingIOError, InterruptedError):
+            self._selector.modify(sock, selectors.EVENT_READ | selectors.EVENT_WRITE, link)
+            return
+        except OSError:
+            pass  # the next read meets it too, and reports it
+        del self._unwritten[link]
+        self._selector.modify(sock, selectors.EVENT_READ, link)
+
+    def _forget(self, link: int) -> None:
+        self._unwritten.pop(link, None)
+        sock = self._sockets.pop(link, None)
+        if sock is not None:
+            self._selector.unregister(sock)
+            sock.close()
+
+    # --- ends ------------------------------------------------------------------------------------
+
+    def close(self, timeout: float = 5.0) -> None:
+        """Close everything in good order, for at most `timeout` seconds; then without. Twice is harmless."""
+        if self.closed:
+            return
+        self.closed = True
+        with suppress(PulsarError, LinkTimeout):  # the sockets go all the same, and the broker notices
+            self.call(self.client.close, timeout, "closing the client")
+        self.drop()
+
+    def drop(self) -> None:
+        """Close the sockets, say nothing."""
+        self.closed = True
+        for link in list(self._sockets):
+            self._forget(link)
+        self._selector.close()
+
+    # --- topics ----------------------------------------------------------------------------------
+
+    def partitions(self, topic: str, timeout: float = 30.0) -> int:
+        """How many partitions the topic has, 0 where it is not partitioned; it may as well not exist."""
+        result: int = self.call(
+            lambda now: self.client.partitions(now, topic), timeout, f"the partitions of {topic}"
+        )
+        return result
+
+    def topics(self, namespace: str, pattern: str | None = None, timeout: float = 30.0) -> list[str]:
+        """Full names of the persistent topics of a namespace (`tenant/namespace`), sorted; partitioned ones
+        by their own name. `pattern`: only those whose names match in full; see `TopicsPattern`."""
+        names: list[str] = self.call(
+            lambda now: self.client.topics(now, namespace), timeout, f"the topics of {namespace}"
+        )
+        if pattern is None:
+            return names
+        matching = TopicsPattern(pattern)
+        return [name for name in names if matching.matches(TopicName.parse(name))]
+
+    # --- positions -------------------------------------------------------------------------------
+
+    def last_position(self, topic_partition: str, timeout: float = 30.0) -> Position:
+        """The last entry of a topic without partitions or of one partition, `NOTHING` where it is empty. A
+        reader that is asked for no messages stays open for the next time. Raises `TopicNotFound`."""
+        return last_of(self._ask(topic_partition, timeout))
+
+    def first_position(self, topic_partition: str, timeout: float = 30.0) -> Position:
+        """The place before the first entry that is still there: what was stored before is gone, or never was.
+        `NOTHING` where the broker does not say."""
+        with self.reading(topic_partition, EARLIEST, paused=True, timeout=timeout) as reader:
+            return reader.where(timeout).mark_delete or NOTHING
+
+    def position_at(self, topic_partition: str, publish_time: int, timeout: float = 30.0) -> Position:
+        """The place before the first message published at that time (milliseconds since 1970) or later. The
+        broker takes publish times for growing; where clocks of producers differ it is near that place."""
+        with self.reading(topic_partition, publish_time, paused=True, timeout=timeout) as reader:
+            place = self.client.checkpoint(reader.handle)[topic_partition]
+        return place[:2] if place not in (EARLIEST, LATEST) else NOTHING
+
+    def _ask(self, topic_partition: str, timeout: float) -> LastPosition:
+        watched = self._watched.get(topic_partition)
+        if watched is None or watched.over is not None:
+            watched = self._watched[topic_partition] = Reading(self, topic_partition, LATEST, paused=True)
+            try:
+                watched.ready(timeout)
+            except (PulsarError, LinkTimeout):
+                del self._watched[topic_partition]
+                raise
+        return watched.where(timeout)
+
+    def forget(self, topic_partition: str) -> None:
+        """Nobody asks for the positions of this topic any more."""
+        watched = self._watched.pop(topic_partition, None)
+        if watched is not None:
+            watched.close()
+
+    # --- consumers -------------------------------------------------------------------------------
+
+    @contextmanager
+    def reading(
+        self, topic_partition: str, start: "MessageId | int", *, timeout: float = 30.0, **options: Any
+    ) -> "Iterator[Reading]":
+        """A reader while the block lasts; see `Reading`."""
+        reader = Reading(self, topic_partition, start, **options)
+        try:
+            reader.ready(timeout)
+            yield reader
+        finally:
+            reader.close()
+
+    def hold(
+        self,
+        topic_partition: str,
+        subscription: str,
+        *,
+        initial: InitialPosition = InitialPosition.EARLIEST,
+        timeout: float = 60.0,
+    ) -> "Hold":
+        """Hold a durable, exclusive subscription without getting anything of it. `initial`: where it begins
+        if there is none yet. Raises `ConsumerBusy` where another has it, after `timeout` seconds at most, and
+        `TopicNotFound`."""
+        spec = ConsumerSpec(
+            topic_partition,
+            subscription,
+            initial_position=initial,
+            start_paused=True,
+            receiver_queue_size=1,
+            acknowledgement_group_time=0.0,
+            acknowledgement_receipts=True,
+        )
+        held = Hold(self, topic_partition, self.client.subscribe(time.monotonic_ns(), spec))
+        held.ready(timeout)
+        return held
+
+
+class Subscribed:
+    """A consumer of one topic or partition that is driven by a link.
+
+    `over`: why it is no more, None while it is.
+    """
+
+    def __init__(self, link: Link, topic_partition: str, handle: int) -> None:
+        self.link = link
+        self.topic = topic_partition
+        self.handle = handle
+        self.over: PulsarError | None = None
+        self._subscribed = False
+        link.listen(handle, self._hear)
+
+    def _hear(self, output: outputs.Output) -> None:
+        match output:
+            case outputs.ConsumerReady():
+                self._subscribed = True
+            case outputs.ConsumerFailed(_, error):
+                self.over = error
+            case outputs.Closed(_, error):
+                self.over = error or ClosedError(f"the consumer on {self.topic} was closed")
+
+    def ready(self, timeout: float) -> None:
+        """Wait until it is subscribed. Raises what it failed with, and `LinkTimeout`; then it is closed."""
+        try:
+            self.link.wait(self._begun, timeout, f"subscribing to {self.topic}")
+        except (PulsarError, LinkTimeout):
+            self.close()
+            raise
+
+    def _begun(self) -> bool | None:
+        if self.over is not None:
+            raise self.over
+        return self._subscribed or None
+
+    def where(self, timeout: float = 30.0) -> LastPosition:
+        """Where the topic ends, and how far the subscription is."""
+        if self.over is not None:
+            raise self.over
+        answer: LastPosition = self.link.call(
+            lambda now: self.link.client.last_position(now, self.handle),
+            timeout,
+            f"the last position of {self.topic}",
+        )
+        return answer
+
+    def close(self) -> None:
+        """Leave the topic; nobody waits for the broker to confirm that."""
+        self.link.listen(self.handle, None)
+        if self.link.closed:
+            return
+        self.link.client.abandon(time.monotonic_ns(), self.handle)
+        self.link._drain()
+
+
+class Reading(Subscribed):
+    """A reader of one topic or partition. `start`: the id behind which it begins, as a whole entry;
+    `EARLIEST`, `LATEST`, or milliseconds since 1970. `paused`: it gets nothing."""
+
+    def __init__(
+        self,
+        link: Link,
+        topic_partition: str,
+        start: "MessageId | int",
+        *,
+        paused: bool = False,
+        **options: Any,
+    ) -> None:
+        placed = start if isinstance(start, int) or start == LATEST else {full_name(topic_partition): start}
+        spec = ReaderSpec(topic_partition, placed, **{"subscription_prefix": "spark-reader", **options})
+        now = time.monotonic_ns()
+        super().__init__(link, full_name(topic_partition), link.client.open_reader(now, spec))
+        if paused:
+            link.client.pause(now, self.handle)
+
+
+class Hold(Subscribed):
+    """A durable subscription that is held, so that what is behind it stays, and moved on."""
+
+    def mark_delete(self, timeout: float = 30.0) -> Position | None:
+        """Up to where everything is acknowledged; None where the broker does not say."""
+        return self.where(timeout).mark_delete
+
+    def acknowledge_up_to(self, position: Position, timeout: float = 30.0) -> None:
+        """Everything up to and including this entry is done with, and that is confirmed."""
+        client = self.link.client
+        client.acknowledge_cumulative(time.monotonic_ns(), self.handle, MessageId(*position))
+        self.link.call(
+            lambda now: client.flush_acknowledgements(now, self.handle),
+            timeout,
+            f"acknowledging {self.topic} up to {position}",
+        )
+
+
+def full_name(topic: str) -> str:
+    """With domain, tenant and namespace. Raises `InvalidTopicName`."""
+    return str(TopicName.parse(topic))
+
+
+def last_of(answer: LastPosition) -> Position:
+    """The position of the topic's last entry."""
+    last = answer.last
+    return last[:2] if last.entry_id >= 0 else NOTHING
+
+
+def wall_time() -> int:
+    """Milliseconds since 1970."""
+    return time.time_ns() // 1_000_000
+
+
+# --- one for each process --------------------------------------------------------------------------
+
+_links: dict[tuple[int, str, tuple[tuple[str, Any], ...]], Link] = {}
+"""By process, URL and configuration. A fork has the sockets of its parent, and must not use them."""
+
+
+def open_link(service_url: str, **client_config: Any) -> Link:
+    """The link of this process to that URL, with that configuration: the one used before where it was served
+    within the last `MAX_IDLE` seconds, else a new one. It stays open."""
+    key = (os.getpid(), service_url, tuple(sorted(client_config.items())))
+    link = _links.get(key)
+    if link is not None and not link.closed and time.monotonic() - link.served <= MAX_IDLE:
+        link.serve()
+        return link
+    if link is not None:
+        link.drop()
+    for stale in [each for each in _links if each[0] != key[0]]:
+        del _links[stale]  # of the process that this one was forked from
+    _links[key] = link = Link(service_url, **client_config)
+    return link

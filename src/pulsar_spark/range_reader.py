@@ -1,0 +1,281 @@
+"""Reading a range: the messages of one topic or partition from behind one entry up to another, as record
+batches.
+
+The end is decided by position. Positions of messages that never come (markers of transactions, what
+compaction or retention has removed, an empty ledger) cannot be waited for, so one of these ends it:
+
+* an entry at the end or behind it has come; what is behind it is dropped;
+* the broker says that the topic has no message behind what has come, or that everything up to the end is
+  acknowledged: the reader acknowledges what it has handed out, and the broker what it does not deliver. It is
+  asked when nothing came for a while.
+
+Otherwise it fails when nothing happens for too long: it never ends early. A message that came in chunks
+belongs to the range that its last chunk is in. Where the first ones lie before the range, the reader begins
+again, further back, and passes over what is none of its business.
+
+Connections that are lost are the core's affair: it goes on behind the last message that was handed out.
+Nothing is read while nobody asks for the next batch. It refuses to know what becomes of the batches, and how
+ranges are made.
+"""
+
+import logging
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from pulsar_sansio import (
+    EARLIEST,
+    ArrivalCounters,
+    BatchItem,
+    LastPosition,
+    MessageId,
+    Messages,
+    PulsarError,
+    SinglesItem,
+)
+
+from .columns import Builder, builder
+from .errors import LinkTimeout, RangeReadTimeout, UnreadableMessages
+from .link import Link, Reading, full_name, last_of
+from .offsets import NOTHING, Position, Range
+
+_log = logging.getLogger("pulsar_spark")
+
+BATCH_ROWS = 8192
+BATCH_BYTES = 8 * 1024 * 1024
+
+QUEUE = 20_000
+"""Messages that the broker may send before the first of them is taken. It only sends as fast as the socket is
+read, so this bounds no memory; it is large so that it never waits for permits."""
+
+FIRST_PROBE, LONGEST_PROBE = 0.1, 5.0
+"""Seconds of silence until the broker is asked whether there is more; each further pause is twice as long."""
+
+PENDING_CHUNKED = 100
+"""Messages that may be incomplete at the same time."""
+
+_LOOK_BACK = (1_000, 8_000)
+"""Entries to go back for the beginning of a message in chunks; then to the beginning of the ledger, then to
+that of the topic."""
+
+_EVERYTHING = 1 << 31
+
+
+def read_range(
+    link: Link,
+    wanted: Range,
+    schema: Any,
+    *,
+    batch_rows: int = BATCH_ROWS,
+    batch_bytes: int = BATCH_BYTES,
+    timeout_s: float = 120.0,
+    read_compacted: bool = False,
+    receiver_queue: int = QUEUE,
+    subscription_prefix: str = "spark-reader",
+) -> Iterator[Any]:
+    """Record batches of exactly `schema`, of at least `batch_rows` rows or `batch_bytes` bytes but for the
+    last, in the topic's order.
+
+    `timeout_s`: seconds without any progress. `receiver_queue`: messages that the broker may send ahead.
+
+    Raises `RangeReadTimeout`, `UnreadableMessages` for what is damaged, encrypted or too large, `BadColumn`,
+    and the `PulsarError`s of a topic that cannot be read.
+    """
+    if wanted.start >= wanted.end:
+        return
+    options = {
+        "undivided": True,
+        "read_compacted": read_compacted,
+        "receiver_queue_size": receiver_queue,
+        "subscription_prefix": subscription_prefix,
+        "max_pending_chunked_messages": PENDING_CHUNKED,
+        "incomplete_chunked_message_timeout": 0.0,
+    }
+    reader = _RangeReader(link, wanted, builder(schema), timeout_s, options)
+    try:
+        yield from reader.batches(batch_rows, batch_bytes)
+    finally:
+        reader.close()
+
+
+class _RangeReader:
+    """One range on its way."""
+
+    def __init__(
+        self, link: Link, wanted: Range, rows: Builder, timeout: float, options: dict[str, Any]
+    ) -> None:
+        self._link = link
+        self._range = replace(wanted, topic=full_name(wanted.topic))
+        self._builder = rows
+        self._timeout = timeout
+        self._options = options
+        self._reached = wanted.start
+        """Everything up to this entry is done."""
+        self._over = False
+        self._steps_back = 0
+        self._reading: Reading
+        self._counters: ArrivalCounters
+
+    def batches(self, batch_rows: int, batch_bytes: int) -> Iterator[Any]:
+        """The record batches."""
+        rows = self._builder
+        self._open()
+        while not self._over:
+            self._take(self._next())
+            if rows.rows >= batch_rows or rows.size >= batch_bytes:
+                yield rows.finish()
+        if rows.rows:
+            yield rows.finish()
+
+    def close(self) -> None:
+        """The reader goes; the link stays."""
+        if hasattr(self, "_reading"):
+            self._reading.close()
+
+    # --- inside ----------------------------------------------------------------------------------
+
+    def _open(self, first_chunk: Position | None = None) -> None:
+        """Begin behind what is done. `first_chunk`: to go that far back for chunks."""
+        self.close()
+        start: MessageId = EARLIEST
+        if self._reached != NOTHING:
+            start = MessageId(*self._reached, first_chunk=first_chunk)
+        link = self._link
+        self._reading = Reading(link, self._range.topic, start, **self._options)
+        self._reading.ready(self._timeout)
+        self._counters = link.client.arrivals(self._reading.handle)
+
+    def _next(self) -> Messages | None:
+        """What has come; None where it is known that nothing will."""
+        link, reading = self._link, self._reading
+        client, handle = link.client, reading.handle
+        deadline = time.monotonic() + self._timeout
+        pause = FIRST_PROBE
+
+        def arrived() -> bool | None:
+            if reading.over is not None:
+                raise reading.over
+            self._check_counters()
+            return True if client.available(handle) or self._is_cut() else None
+
+        while True:
+            try:
+                link.wait(arrived, pause, str(self._range))
+            except LinkTimeout:
+                if self._nothing_left():
+                    return None
+                if time.monotonic() >= deadline:
+                    raise self._timed_out() from None
+                pause = min(2 * pause, LONGEST_PROBE)
+                continue
+            if self._is_cut():
+                self._look_back()
+                reading, handle = self._reading, self._reading.handle
+                continue
+            return client.take(time.monotonic_ns(), handle, _EVERYTHING)
+
+    def _take(self, messages: Messages | None) -> None:
+        """Make rows of them, as far as they are in the range."""
+        if messages is None:
+            self._over = True
+            return
+        end = self._range.end
+        for item in messages.items:
+            first, last = _extent(item)
+            if last >= end:
+                self._over = True
+                item = _up_to(item, end) if last > end else item
+            if item is not None:
+                self._add(item, first)
+            if self._over:
+                return
+            self._reached = max(self._reached, last)
+
+    def _add(self, item: Any, first: Position) -> None:
+        try:
+            self._builder.add(item)
+        except PulsarError as error:
+            raise UnreadableMessages(
+                f"{self._range}: entry {first[0]}:{first[1]} is damaged: {error}"
+            ) from error
+
+    def _nothing_left(self) -> bool:
+        """Whether the broker says that nothing of the range is still to come. It cannot while it is not
+        connected."""
+        try:
+            answer: LastPosition = self._reading.where(min(self._timeout, 30.0))
+        except LinkTimeout:
+            return False
+        if self._link.client.available(self._reading.handle) or self._is_cut():
+            return False
+        if answer.mark_delete is not None and answer.mark_delete >= self._range.end:
+            return True
+        return last_of(answer) <= self._reached
+
+    def _timed_out(self) -> RangeReadTimeout:
+        return RangeReadTimeout(
+            f"{self._range}: nothing came for {self._timeout:g} s (pollTimeoutMs) behind "
+            f"{self._reached[0]}:{self._reached[1]}"
+        )
+
+    def _check_counters(self) -> None:
+        """What did not become a message, and was none of the broker's own entries, is not passed over."""
+        counters = self._counters
+        for name, what in _UNREADABLE.items():
+            count = getattr(counters, name)
+            if count:
+                raise UnreadableMessages(
+                    f"{self._range}: {count} messages behind {self._reached[0]}:{self._reached[1]} {what}"
+                )
+
+    # --- chunks ----------------------------------------------------------------------------------
+
+    def _is_cut(self) -> bool:
+        """Whether a chunk of this range has come whose message began before what was read."""
+        orphan = self._counters.last_orphan
+        return orphan is not None and orphan > self._reached and self._steps_back <= len(_LOOK_BACK) + 1
+
+    def _look_back(self) -> None:
+        """Begin again, further back. What has come and was not taken comes again."""
+        step = self._steps_back
+        self._steps_back += 1
+        ledger, entry = self._reached
+        if self._reached == NOTHING or step > len(_LOOK_BACK):
+            _log.warning("%s: chunks without a beginning, of messages that are gone", self._range)
+            self._steps_back = len(_LOOK_BACK) + 2
+            return
+        back = max(entry - _LOOK_BACK[step], -1) if step < len(_LOOK_BACK) else -1
+        self._open((ledger, back) if step < len(_LOOK_BACK) else (-1, -1))
+
+
+_UNREADABLE = {
+    "discarded": "are damaged (checksum, compression or batch)",
+    "undecryptable": "are encrypted, which is not implemented",
+    "chunks_oversized": "are chunks of a message that is too large",
+    "chunks_dropped": f"are chunks, of more than {PENDING_CHUNKED} messages at the same time",
+}
+
+
+def _extent(item: Any) -> tuple[Position, Position]:
+    """Its first and its last entry."""
+    if isinstance(item, BatchItem):
+        return item.entry.place, item.entry.place
+    if isinstance(item, SinglesItem):
+        return item.places[0], item.places[-1]
+    return item[0].entry.place, item[-1].entry.place
+
+
+def _up_to(item: Any, end: Position) -> Any:
+    """Of an item that goes beyond the end, what is not; None where nothing is."""
+    if isinstance(item, BatchItem):
+        return None
+    if isinstance(item, SinglesItem):
+        kept = sum(place <= end for place in item.places)
+        if not kept:
+            return None
+        return item._replace(
+            places=item.places[:kept], headers=item.headers[:kept], payloads=item.payloads[:kept]
+        )
+    messages: Sequence[Any] = [message for message in item if message.entry.place <= end]
+    return messages or None
