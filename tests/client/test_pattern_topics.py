@@ -276,6 +276,20 @@ def test_a_watch_that_is_lost_begins_anew_and_what_happened_meanwhile_is_not_mis
     assert topics(world) == ["w-a", "w-b"]
 
 
+@pytest.mark.parametrize("lost", [False, True], ids=["first", "again"])
+def test_a_topic_that_came_before_the_broker_listened_is_asked_for(lost: bool) -> None:
+    """A real broker lists the topics, then begins to listen: what comes in between it never tells."""
+    world = found("w-a", pattern=TopicsPattern("w-.*", discovery_interval=None))
+    if lost:
+        world.pass_time(10.0)
+        world.script.lose(world.link)
+        while len(world.watches) == 1:
+            world.pass_time(0.05)
+    world.there = {"w-a", "w-b"}
+    world.pass_time(2.0)
+    assert topics(world) == ["w-a", "w-b"]
+
+
 def test_a_connection_that_only_a_watch_uses_is_not_idle() -> None:
     """BUG-105."""
     world = found(pattern=TopicsPattern("w-.*", discovery_interval=None))
@@ -391,6 +405,7 @@ def test_a_broker_that_tells_of_a_topic_before_it_has_all_partitions() -> None:
 def test_a_list_from_before_a_change_is_asked_for_anew() -> None:
     """What the broker told of meanwhile is newer."""
     world = found("w-a")
+    world.pass_time(2.0)
     answer = world.frame_list
     held: list[Any] = []
 

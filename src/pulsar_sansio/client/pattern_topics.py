@@ -25,6 +25,9 @@ from .repeated_query import RepeatedQuery
 from .services import ClientContext, Services
 from .topic_list import TopicList, TopicListing, parsed
 
+_LISTENS_AFTER = 10**9
+"""Nanoseconds after its answer: by then a broker that answered surely listens."""
+
 
 class PatternTopics:
     """`on_topics(names)`: all there are now, said for the first time and whenever it was asked.
@@ -188,7 +191,12 @@ class PatternTopics:
         """See `pattern_watch.Owner`: only persistent topics are watched."""
         return topics_hash([text for text, name in self._names.items() if name.persistent])
 
-    def on_watched(self, names: Sequence[str]) -> None:
+    def on_watched(self) -> None:
+        """See `pattern_watch.Owner`. A real broker lists the topics first and listens for changes
+        then: one that came in between is in neither, so it is asked once more."""
+        self._sooner.set(self._context.now + _LISTENS_AFTER)
+
+    def on_watched_list(self, names: Sequence[str]) -> None:
         """See `pattern_watch.Owner`."""
         persistent = {text: name for text, name in self._wanted(names).items() if name.persistent}
         others = {text: name for text, name in self._names.items() if not name.persistent}

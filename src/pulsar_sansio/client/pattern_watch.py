@@ -97,7 +97,11 @@ class Owner(Protocol):
         """Of the list it has."""
         ...
 
-    def on_watched(self, names: Sequence[str]) -> None:
+    def on_watched(self) -> None:
+        """It will be told from now on."""
+        ...
+
+    def on_watched_list(self, names: Sequence[str]) -> None:
         """The whole list; it differs from the one whose hash was told."""
         ...
 
@@ -173,7 +177,8 @@ class PatternWatch:
         def accepted(answer: Any) -> None:
             self._move(Input.ACCEPTED, Watching(connection))
             if answer.topics_hash != known:
-                self._owner.on_watched(answer.topic)
+                self._owner.on_watched_list(answer.topic)
+            self._owner.on_watched()
             self._backoff.reset()
 
         state.request_id = self._services.requests.send(
