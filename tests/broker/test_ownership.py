@@ -198,6 +198,32 @@ def test_a_topic_is_adopted_once_and_released_where_it_is() -> None:
             command(node.now, "persistent://public/default/other")
 
 
+def test_which_topics_there_are_is_told_whoever_serves_them() -> None:
+    """GET_TOPICS_OF_NAMESPACE and WATCH_TOPIC_LIST are about the cluster's topics (PATTERN-02)."""
+    node = Node()
+    peer = node.connect()
+    watch = proto.CommandWatchTopicList(
+        request_id=1, watcher_id=3, namespace="public/default", topics_pattern="public/default/.*"
+    )
+    peer.send(Type.WATCH_TOPIC_LIST, watch)
+    assert list(peer.expect(Type.WATCH_TOPIC_LIST_SUCCESS).topic) == []
+    node.broker.topic_made(node.now, TOPIC)
+    node.advance(0.0)
+    assert list(peer.expect(Type.WATCH_TOPIC_UPDATE).new_topics) == [TOPIC]
+    peer.producer()
+    node.broker.release(node.now, TOPIC)
+    node.pump()
+    peer.expect(Type.CLOSE_PRODUCER)
+    node.advance(0.0)
+    peer.nothing()
+    assert node.broker.topic_names("public/default") == [TOPIC]
+    node.broker.topic_gone(node.now, TOPIC)
+    node.broker.topic_gone(node.now, TOPIC)
+    node.advance(0.0)
+    assert list(peer.expect(Type.WATCH_TOPIC_UPDATE).deleted_topics) == [TOPIC]
+    peer.nothing()
+
+
 def fenced(node: Node) -> list[Persist]:
     """The store refuses whatever is on its way to it, and the broker is told."""
     refused = list(node.held)

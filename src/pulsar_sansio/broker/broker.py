@@ -28,7 +28,7 @@ from .rates import Rates
 from .schemas import Schemas
 from .store import BrokerStarted, PoliciesSaved, StoredState, TenantSaved
 from .topic import Topic
-from .topic_watch import Topics, Watchers
+from .topic_watch import TopicNames, Topics, Watchers
 
 AnyTopic = Topic | VolatileTopic
 
@@ -47,7 +47,8 @@ FIRST_NAMESPACES = ("public/default", "pulsar/system")
 class Broker(Administration, OwnedTopics):
     """One node. `state` is what `Store.load()` gave, `wall_time` the milliseconds since 1970 at `now`.
 
-    `owner`: for one node of several; `state` then holds only the topics that this one serves.
+    `owner`: for one node of several; `state` then holds only the topics that this one serves, and which
+    topics there are is told by `topic_made` and `topic_gone`.
     """
 
     def __init__(
@@ -88,7 +89,9 @@ class Broker(Administration, OwnedTopics):
         self.properties = dict(state.properties)
         self.rates = Rates(now)
         self.watchers = Watchers(self)
-        self.all_topics: Topics[AnyTopic] = Topics(self.watchers.changed)
+        self.names = TopicNames(self.watchers.changed)
+        """Of all topics that there are; of one node of several, whoever serves them."""
+        self.all_topics: Topics[AnyTopic] = Topics(self.names if owner is None else None)
         self.schemas = Schemas(self.journal, state.schemas)
         self.journal.records.append(BrokerStarted(self._incarnation))
         for namespace in FIRST_NAMESPACES:
@@ -296,7 +299,7 @@ class Broker(Administration, OwnedTopics):
 
     def topic_names(self, namespace: str) -> list[str]:
         """Full names, sorted, system topics left out (WIRE-04)."""
-        return self.all_topics.listed(namespace)
+        return self.names.listed(namespace)
 
     def _keep_house(self) -> None:
         """What happens by time alone: rates, expiry, retention, forgetting."""

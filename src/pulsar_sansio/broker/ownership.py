@@ -1,10 +1,11 @@
 """Several brokers over one store: which topics this one serves, and how they come and go.
 
 One `Broker` is one node and knows of no other. Who runs several (a simulator, an embedder with a cluster of
-their own) decides which topic is served where, and owes each broker three things: the answer to `owner`, the
-topics that it is to serve (`adopt`), and the news when it is to stop, in good order (`release`) or because
-somebody else serves the topic already and the store takes no more of its records (`lose`). A broker that was
-given no `owner` serves whatever it is asked for.
+their own) decides which topic is served where, and owes each broker four things: the answer to `owner`, the
+topics that it is to serve (`adopt`), the news when it is to stop, in good order (`release`) or because
+somebody else serves the topic already and the store takes no more of its records (`lose`), and which topics
+there are, whoever serves them (`topic_made`, `topic_gone`), as clients ask any broker for the topics of a
+namespace. A broker that was given no `owner` serves whatever it is asked for.
 
 Policies, partitions and schemas are not owned by anybody; to keep the brokers' copies of them alike is the
 embedder's business, too. Ledger ids are unique within a topic, not over the brokers.
@@ -22,6 +23,7 @@ from .policies import Policies
 from .store import StoredTopic
 from .subscription import Subscription
 from .topic import Topic
+from .topic_watch import TopicNames
 
 if TYPE_CHECKING:
     from .broker import AnyTopic
@@ -61,6 +63,7 @@ class OwnedTopics:
     journal: Journal
     all_topics: "dict[str, AnyTopic]"
     owner: Owner | None
+    names: TopicNames
     _next_ledger_id: int
     _leaving: set[str]
     """Being released: not served any more, and not all durable yet."""
@@ -130,6 +133,19 @@ class OwnedTopics:
         if isinstance(found, Topic):
             found.forget_pending()
             self.journal.forget_topic(found)
+        self._settle()
+
+    def topic_made(self, now: int, topic: str) -> None:
+        """A topic, or a partition, is there now, wherever it is served: it is in lists from now on, and who
+        watches them is told."""
+        self.context.now = now
+        self.names.add(str(TopicName.parse(topic)))
+        self._settle()
+
+    def topic_gone(self, now: int, topic: str) -> None:
+        """It was deleted."""
+        self.context.now = now
+        self.names.remove(str(TopicName.parse(topic)))
         self._settle()
 
     @staticmethod

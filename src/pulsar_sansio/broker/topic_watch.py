@@ -34,27 +34,32 @@ NOT_KNOWN_TO_RE2 = ("(?=", "(?!", "(?<=", "(?<!", "(?>", *(f"\\{digit}" for digi
 """What other matchers know, so that a pattern with it may be right: the client applies it."""
 
 
-class Topics(dict[str, TopicT]):
-    """All topics of a broker, by their names; tells the watchers which come and go."""
+class TopicNames:
+    """The names of all topics that there are, as lists of topics give them; `changed(name, there)` hears
+    which come and go."""
 
     def __init__(self, changed: Callable[[str, bool], None]) -> None:
-        super().__init__()
         self._changed = changed
+        self._all: set[str] = set()
         self._listed: dict[str, dict[str, str]] = {}
         """Namespace -> the names in lists, each with what of it is matched with patterns."""
 
-    def __setitem__(self, name: str, topic: TopicT) -> None:
-        is_new = name not in self
-        super().__setitem__(name, topic)
-        if is_new:
-            parts = TopicName.parse(name)
-            if not is_system(parts):
-                names = self._listed.setdefault(parts.namespace_name, {})
-                names[name] = without_domain(str(parts.base))
-            self._changed(name, True)
+    def add(self, name: str) -> None:
+        """One that is there already is there once."""
+        if name in self._all:
+            return
+        self._all.add(name)
+        parts = TopicName.parse(name)
+        if not is_system(parts):
+            names = self._listed.setdefault(parts.namespace_name, {})
+            names[name] = without_domain(str(parts.base))
+        self._changed(name, True)
 
-    def __delitem__(self, name: str) -> None:
-        super().__delitem__(name)
+    def remove(self, name: str) -> None:
+        """One that is not there is not there afterwards either."""
+        if name not in self._all:
+            return
+        self._all.remove(name)
         namespace = TopicName.parse(name).namespace_name
         names = self._listed.get(namespace, {})
         names.pop(name, None)
@@ -71,6 +76,25 @@ class Topics(dict[str, TopicT]):
         suffix."""
         texts = self._listed.get(namespace, {})
         return [name for name in names if matches(texts[name])]
+
+
+class Topics(dict[str, TopicT]):
+    """The topics that a broker serves, by their names. `names` follows them; None where somebody else says
+    which topics there are."""
+
+    def __init__(self, names: TopicNames | None) -> None:
+        super().__init__()
+        self._names = names
+
+    def __setitem__(self, name: str, topic: TopicT) -> None:
+        super().__setitem__(name, topic)
+        if self._names is not None:
+            self._names.add(name)
+
+    def __delitem__(self, name: str) -> None:
+        super().__delitem__(name)
+        if self._names is not None:
+            self._names.remove(name)
 
 
 class Watcher:
@@ -129,12 +153,11 @@ class Watchers:
                     self._tell_one(connection, watcher, names[watcher.namespace])
 
     def _tell_one(self, connection: "Connection", watcher: Watcher, names: list[str]) -> None:
-        topics = self._broker.all_topics
         update = proto.CommandWatchTopicUpdate(
             watcher_id=watcher.id,
             new_topics=sorted(watcher.added),
             deleted_topics=sorted(watcher.deleted),
-            topics_hash=topics_hash(topics.matching(watcher.namespace, names, watcher.matches)),
+            topics_hash=topics_hash(self._matching(watcher, names)),
         )
         watcher.added.clear()
         watcher.deleted.clear()
@@ -143,7 +166,10 @@ class Watchers:
     def watched(self, watcher: Watcher) -> list[str]:
         """The topics there are, of those it watches."""
         names = self._names_of(watcher.namespace)
-        return self._broker.all_topics.matching(watcher.namespace, names, watcher.matches)
+        return self._matching(watcher, names)
+
+    def _matching(self, watcher: Watcher, names: list[str]) -> list[str]:
+        return self._broker.names.matching(watcher.namespace, names, watcher.matches)
 
     def _names_of(self, namespace: str) -> list[str]:
         return persistent(self._broker.topic_names(namespace))
@@ -197,7 +223,7 @@ def on_topics_of_namespace(connection: "Connection", command: proto.CommandGetTo
             names = [name for name in names if name.startswith("non-persistent://")]
         answer = proto.CommandGetTopicsOfNamespaceResponse(request_id=command.request_id)
         if command.topics_pattern and (matches := _filter(command.topics_pattern)) is not None:
-            names = connection.broker.all_topics.matching(command.namespace, names, matches)
+            names = connection.broker.names.matching(command.namespace, names, matches)
             answer.filtered = True
         answer.topics_hash = topics_hash(names)
         answer.changed = not command.HasField("topics_hash") or command.topics_hash != answer.topics_hash

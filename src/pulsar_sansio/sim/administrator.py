@@ -29,6 +29,11 @@ class Administrator:
         self.migrated: dict[str, None] = {}
         """Topics that have been told to go on in the other cluster."""
         self._asked: set[str] = set()
+        self.vanished: dict[str, None] = {}
+        """Topics that were deleted, and are not to come into being again."""
+        self._expected = len(world.profile.appearances)
+        """Topics that are still to come."""
+        self._to_vanish = sum(plan.gone_after > 0 for plan in world.profile.appearances)
         self.ends: dict[str, Position] = {}
         """Topics that have ended and stay so: the last entry's position."""
 
@@ -41,11 +46,15 @@ class Administrator:
         for name, partitioned in zip(self.world.partitioned, self.world.profile.partitioned, strict=True):
             for growth in partitioned.growth:
                 self.world.clock.after(growth.after, self._grow, name, growth.partitions)
+        for index, appearance in enumerate(self.world.profile.appearances):
+            self.world.clock.after(appearance.after, self._appear, index)
 
     def booted(self, node: "BrokerNode") -> None:
         """Where topics are deleted, so is the subscription that keeps a log whole, new partitions have none,
         nor have topics in the cluster to which they migrate: everything is retained."""
-        if any(plan.deleted for plan in self._plans) or self.world.partitioned or node.cluster.far:
+        profile = self.world.profile
+        deleted = any(plan.deleted for plan in self._plans)
+        if deleted or self.world.partitioned or profile.appearances or node.cluster.far:
             assert node.broker is not None
             node.command(node.broker.set_policy, "public/default", "retention_time", -1.0)
         for topic in self.migrated:
@@ -69,7 +78,10 @@ class Administrator:
         for topic in sorted(self._asked):
             self.world.clock.after(0, self._end_for_good, topic)
         for topic in self.world.topics[self.world.profile.topics :]:
-            self.world.clock.after(0, self._create, topic)
+            if topic not in self.vanished:
+                self.world.clock.after(0, self._create, topic)
+        for topic in self.vanished:
+            self.world.clock.after(0, self._keep_gone, topic)
 
     def has_ended(self, topic: str) -> bool:
         """Whether anybody may be told that it has."""
@@ -83,7 +95,7 @@ class Administrator:
 
     @property
     def done(self) -> bool:
-        return self._asked == set(self.ends)
+        return self._asked == set(self.ends) and not self._expected and not self._to_vanish
 
     def _migrate(self, topic: str) -> None:
         cluster = self.world.cluster
@@ -106,8 +118,56 @@ class Administrator:
         self.world.add_partitions(name, partitions)
         self.world.cluster.set_partitions(name, partitions)
 
+    def _appear(self, index: int) -> None:
+        """A topic comes into being: by this command, or by whoever uses it first."""
+        world, plan = self.world, self.world.profile.appearances[index]
+        name = world.appearing(index)
+        self._expected -= 1
+        world.count_fault("topic_appeared")
+        world.trace.add(world.clock.now, "administrator", f"{name} comes into being")
+        world.add_topic(name)
+        if plan.made or world.healed:
+            self._create(name)
+        for app in world.producers:
+            if app.plan.appearing == index:
+                app.start()
+        if plan.gone_after:
+            world.clock.after(plan.gone_after, self._vanish, name, index)
+
+    def _vanish(self, topic: str, index: int) -> None:
+        """It is deleted for good, and nobody uses it any more."""
+        world = self.world
+        for app in world.producers:
+            if app.plan.appearing == index:
+                app.retire()
+        node, broker = world.cluster.node_of(topic), world.cluster.serving(topic)
+        if broker is None or not node.up:
+            world.clock.after(100 * MILLISECOND, self._vanish, topic, index)
+            return
+        world.count_fault("topic_vanished")
+        self._to_vanish -= 1
+        self.vanished[topic] = None
+        self._keep_gone(topic)
+
+    def _keep_gone(self, topic: str) -> None:
+        """Delete it whenever it is there: a broker that died has forgotten that it did, or what was under way
+        from before has made it anew."""
+        world = self.world
+        cluster = world.cluster
+        broker, node = cluster.serving(topic), cluster.node_of(topic)
+        if world.closing:
+            return
+        if broker is not None and node.up:
+            world.model.topics[topic].gone = broker.internal_stats(topic)["ledgers"][-1]["ledgerId"]
+            world.trace.add(world.clock.now, node.name, f"delete {topic}")
+            node.command(broker.delete_topic, topic, True)
+        if world.healed:
+            world.clock.after(100 * MILLISECOND, self._keep_gone, topic)
+
     def _create(self, topic: str) -> None:
         """A partition that nobody has used is there all the same."""
+        if topic in self.vanished:
+            return
         cluster = self.world.cluster
         node = cluster.node_of(topic)
         if cluster.serving(topic) is not None:

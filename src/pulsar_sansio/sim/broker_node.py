@@ -78,6 +78,8 @@ class BrokerNode:
             owner=partial(cluster.who_serves, self) if cluster.several else None,
         )
         self._timer = Timer(world, self.name, self.broker.next_deadline, self.wake)
+        for name in cluster.names():
+            self.broker.topic_made(now, name)
         world.trace.add(now, self.name, f"boots {self.incarnation}")
         self.pump()
         world.administrator.booted(self)
@@ -186,6 +188,14 @@ class BrokerNode:
             self._frozen.append(lambda: self._released(incarnation, topic))
         else:
             self.cluster.released(self, topic)
+
+    def hears(self, topic: str, there: bool) -> None:
+        """A topic was made or deleted, by whichever broker."""
+        self._soon(lambda: self._hear(topic, there))
+
+    def _hear(self, topic: str, there: bool) -> None:
+        if self.broker is not None:
+            self.command(self.broker.topic_made if there else self.broker.topic_gone, topic)
 
     def purge(self, topic: str) -> None:
         """What is on its way to the disk of a topic that is served elsewhere does not arrive."""

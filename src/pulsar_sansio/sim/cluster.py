@@ -13,7 +13,15 @@ from typing import TYPE_CHECKING, Any
 
 from ..broker.broker import Broker
 from ..broker.ownership import Elsewhere
-from ..broker.store import OF_ITS_OWNER, MemoryStore, PartitionsSaved, Record, StoredState
+from ..broker.store import (
+    OF_ITS_OWNER,
+    MemoryStore,
+    PartitionsSaved,
+    Record,
+    StoredState,
+    TopicDeleted,
+    TopicSaved,
+)
 from ..model.errors import ServiceNotReady
 from .broker_node import BrokerNode
 from .profile import BrokerPlan
@@ -54,6 +62,8 @@ class Cluster:
         self._moving: dict[str, str] = {}
         """Topic that is being released -> who is to have it."""
         self._incarnations = 0
+        self._names: dict[str, None] = {}
+        """Of all topics in the store."""
 
     def _own_stream(self) -> Stream:
         return self.world.streams.stream("cluster")
@@ -106,6 +116,10 @@ class Cluster:
             if node.broker is not None:
                 node.broker.partitions[name] = count
 
+    def own(self, topic: str) -> None:
+        """There may be such a topic: somebody is to serve it."""
+        self.owners[topic] = self._stream.choice(self.nodes).name
+
     def boot(self) -> None:
         """Start those that are not running."""
         for name, topic in self.world.model.partitioned.items():
@@ -129,6 +143,7 @@ class Cluster:
         """What a broker begins with: of the topics, those that it serves."""
         state = self.store.load()
         if self.several:
+            self._names = dict.fromkeys(state.topics)
             state.incarnation = self._incarnations
             self._incarnations += 1
             state.topics = {
@@ -143,8 +158,27 @@ class Cluster:
             for record in records
             if isinstance(record, OF_ITS_OWNER) and self.owners[record.topic] != node.name
         }
-        self.store.write(without(records, refused) if refused else records)
+        written = without(records, refused) if refused else records
+        self.store.write(written)
+        if self.several and self.world.profile.groups:
+            self._tell_names(written)
         return refused
+
+    def names(self) -> list[str]:
+        """The topics that there are, where nobody serves all of them."""
+        return list(self._names) if self.several and self.world.profile.groups else []
+
+    def _tell_names(self, records: Sequence[Record]) -> None:
+        """Which topics there are is known to every broker at once, as far as it runs."""
+        for record in records:
+            if isinstance(record, TopicSaved) and record.topic not in self._names:
+                self._names[record.topic] = None
+            elif isinstance(record, TopicDeleted) and record.topic in self._names:
+                del self._names[record.topic]
+            else:
+                continue
+            for node in self.nodes:
+                self.world.clock.after(0, node.hears, record.topic, record.topic in self._names)
 
     def who_serves(self, node: BrokerNode, topic: str, authoritative: bool) -> Elsewhere | None:
         """The answer to a broker that does not hold the topic."""

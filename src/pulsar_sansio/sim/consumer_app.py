@@ -5,7 +5,7 @@ of a `Client`, tells the reference model what it asked for and what it was told,
 consumer is closed, refused or lost. It never looks inside a machine.
 """
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from ..client.outputs import (
     ActiveChanged,
@@ -21,10 +21,19 @@ from ..client.outputs import (
     RequestDone,
     RequestFailed,
 )
-from ..model.config import ConsumerSpec, DeadLetterPolicy, InitialPosition, RedeliveryBackoff
+from ..model.config import (
+    ConsumerSpec,
+    DeadLetterPolicy,
+    InitialPosition,
+    RedeliveryBackoff,
+    SubscriptionType,
+    TopicsPattern,
+)
 from ..model.errors import ClosedError
 from ..model.message import Message
+from ..model.message_id import MessageId, TopicMessageId
 from .clock import MILLISECOND, SECOND
+from .groups import GroupRecord
 from .hosts import HURRY, REOPEN_DELAY, Host
 from .profile import GROWN, ConsumerPlan
 from .records import ConsumerRecord, Place
@@ -47,6 +56,10 @@ def dead_letters(subscription: int) -> str:
     return f"persistent://public/default/dead-{subscription}"
 
 
+Taken: TypeAlias = tuple[ConsumerRecord, Place]
+"""A message that an application has: of which topic's consumer, and where it lies there."""
+
+
 class ConsumerApp:
     """Takes messages and acknowledges them in its own manner, through as many consumers as it takes."""
 
@@ -56,19 +69,19 @@ class ConsumerApp:
         self.plan = plan
         self.stream = world.streams.stream(f"consumer {index}")
         self.incarnation = 0
-        self.record: ConsumerRecord | None = None
+        self.record: ConsumerRecord | GroupRecord | None = None
         self.handle = 0
         self.state = "idle"
         self.attached = False
         self.told_end = False
         """That the topic has ended and everything is acknowledged."""
-        self.kept: dict[Place, Message] = {}
+        self.kept: dict[Taken, Message] = {}
         """Taken, neither acknowledged nor refused yet."""
-        self.confirmations: dict[int, list[Place]] = {}
+        self.confirmations: dict[int, list[Taken]] = {}
         """Requests to confirm, and what was acknowledged since the one before."""
-        self._acknowledged: list[Place] = []
+        self._acknowledged: list[Taken] = []
         """By this consumer, not yet named in a request to confirm."""
-        self._on_this_connection: list[Place] = []
+        self._on_this_connection: list[Taken] = []
         """Acknowledged since it was attached."""
         self._paused_until = 0
         self._scheduled = False
@@ -85,16 +98,49 @@ class ConsumerApp:
     def open(self) -> None:
         if self.state != "idle" or self.world.closing or self.host.closing is not None:
             return
-        world, plan = self.world, self.plan
+        world = self.world
         self.incarnation += 1
+        record = self.record = self._new_record()
+        spec = record.spec
+        record.halted = spec.start_paused
+        if spec.auto_scaled_receiver_queue_size:  # that its queue has grown no frame says
+            world.rules.excused.add("INV-C6")
+        self.state = "opening"
+        self.told_end = False
+        self.kept.clear()
+        self._acknowledged = []
+        node = self.host.node
+        self.handle = node.client.subscribe(world.clock.now, spec)
+        self.host.routes[self.handle] = self
+        world.client_watch.handles[record.name] = self.handle
+        world.trace.add(world.clock.now, node.name, f"subscribe {record.name} is {self.handle}")
+        node.pump()
+        world.injector.opened(self)
+
+    def _new_record(self) -> ConsumerRecord | GroupRecord:
+        """Of the next consumer."""
+        world, plan = self.world, self.plan
         name = f"c{self.index}.{self.incarnation}"
-        subscription_plan = world.profile.subscriptions[plan.subscription]
         topic = world.model.topics[world.topics[plan.topic]]
         subscription = topic.subscriptions[f"sub-{plan.subscription}"]
-        spec = ConsumerSpec(
-            topic=topic.name,
-            subscription=subscription.name,
-            subscription_type=subscription_plan.kind,
+        kind = world.profile.subscriptions[plan.subscription].kind
+        spec = self._spec(topic.name, subscription.name, kind, name)
+        record = world.model.consumers[name] = ConsumerRecord(name, subscription, spec)
+        return record
+
+    def _spec(
+        self,
+        topic: str | tuple[str, ...] | TopicsPattern,
+        subscription: str,
+        kind: SubscriptionType,
+        name: str,
+    ) -> ConsumerSpec:
+        """Of a consumer in the manner of the plan."""
+        world, plan = self.world, self.plan
+        return ConsumerSpec(
+            topic=topic,
+            subscription=subscription,
+            subscription_type=kind,
             consumer_name=name,
             receiver_queue_size=plan.queue,
             acknowledgement_group_time=plan.group_time,
@@ -118,21 +164,21 @@ class ConsumerApp:
             acknowledgement_timeout_backoff=GROWING if plan.growing and plan.timeout else None,
             negative_acknowledgement_backoff=GROWING if plan.growing else None,
         )
-        self.record = world.model.consumers[name] = ConsumerRecord(name, subscription, spec)
-        self.record.halted = spec.start_paused
-        if spec.auto_scaled_receiver_queue_size:  # that its queue has grown no frame says
-            world.rules.excused.add("INV-C6")
-        self.state = "opening"
-        self.told_end = False
-        self.kept.clear()
-        self._acknowledged = []
-        node = self.host.node
-        self.handle = node.client.subscribe(world.clock.now, spec)
-        self.host.routes[self.handle] = self
-        world.client_watch.handles[name] = self.handle
-        world.trace.add(world.clock.now, node.name, f"subscribe {name} is {self.handle}")
-        node.pump()
-        world.injector.opened(self)
+
+    # --- whose message it is: of a consumer of one topic, its own ---
+
+    @property
+    def records(self) -> list[ConsumerRecord]:
+        """Of each topic that it is subscribed to."""
+        return [self.record] if isinstance(self.record, ConsumerRecord) else []
+
+    def _record_of(self, message: Message) -> ConsumerRecord:
+        assert isinstance(self.record, ConsumerRecord)
+        return self.record
+
+    def _id_of(self, message: Message) -> MessageId | TopicMessageId:
+        """By which the message is known to the consumer."""
+        return message.message_id
 
     def wake(self) -> None:
         """Look after what there is, paused or not."""
@@ -229,61 +275,62 @@ class ConsumerApp:
         record = self.record
         assert record is not None
         client, now = self.host.node.client, self.world.clock.now
-        cumulative = record.subscription.kind.cumulative
+        cumulative = record.kind.cumulative
         rash = self.world.rash
         wall_time = self.world.wall_time()
-        places = [model.deliver(record, message, wall_time) for message in messages]
+        everything: list[Taken] = []
+        for message in messages:
+            of_topic = self._record_of(message)
+            everything.append((of_topic, model.deliver(of_topic, message, wall_time)))
         if plan.timeout:
-            self._note(places, messages)
-        for place, message in zip(places, messages, strict=True):
-            self.kept.pop(place, None)
+            self._note(everything, messages)
+        for taken, message in zip(everything, messages, strict=True):
+            self.kept.pop(taken, None)
             if rash and self._refusals_left and stream.chance(plan.nack_permille):
                 self._refusals_left -= 1
                 by_message = stream.chance(500)
-                model.negative_acknowledge(record, place, message.redelivery_count if by_message else 0, now)
-                client.negative_acknowledge(now, self.handle, message if by_message else message.message_id)
+                model.negative_acknowledge(*taken, message.redelivery_count if by_message else 0, now)
+                client.negative_acknowledge(now, self.handle, message if by_message else self._id_of(message))
                 self.host.node.pump()  # what is asked for because of it is seen before the next verdict
                 if stream.chance(200):
-                    self.kept[place] = message  # to be acknowledged after all
+                    self.kept[taken] = message  # to be acknowledged after all
             elif rash and stream.chance(plan.keep_permille):
-                self.kept[place] = message
+                self.kept[taken] = message
             elif (
                 rash and plan.forget_permille and self._refusals_left and stream.chance(plan.forget_permille)
             ):
                 self._refusals_left -= 1
             elif cumulative and stream.chance(plan.cumulative_permille):
-                self._acknowledge_cumulative(place, message)
+                self._acknowledge_cumulative(taken, message)
             elif stream.chance(800):
-                self._acknowledge(place)
+                self._acknowledge(taken)
                 client.acknowledge(now, self.handle, message)
             else:
-                self._acknowledge(place)
-                client.acknowledge(now, self.handle, message.message_id)
+                self._acknowledge(taken)
+                client.acknowledge(now, self.handle, self._id_of(message))
 
-    def _note(self, places: list[Place], messages: list[Message]) -> None:
+    def _note(self, everything: list[Taken], messages: list[Message]) -> None:
         """From now on there is a time within which these have to be judged."""
-        record = self.record
-        assert record is not None
-        topic = record.subscription.topic
-        for place, message in zip(places, messages, strict=True):
-            position = place[:2]
+        for (record, place), message in zip(everything, messages, strict=True):
+            topic, position = record.subscription.topic, place[:2]
             size = len(topic.log[position].messages)
             count, now = message.redelivery_count, self.world.clock.now
             record.unjudged.handed_out(topic.chunks_of(position), size, place[2], count, now)
 
-    def _acknowledge(self, place: Place) -> None:
-        assert self.record is not None
-        self.world.model.acknowledge(self.record, place)
-        self._acknowledged.append(place)
+    def _acknowledge(self, taken: Taken) -> None:
+        if taken[0].closed:  # its topic has left: what is said of it has no effect
+            return
+        self.world.model.acknowledge(*taken)
+        self._acknowledged.append(taken)
         if self.attached:
-            self._on_this_connection.append(place)
+            self._on_this_connection.append(taken)
 
-    def _acknowledge_cumulative(self, place: Place, message: Message) -> None:
-        record = self.record
-        assert record is not None
-        self.world.model.acknowledge_cumulative(record, place)
-        self._acknowledged.append(place)
-        for kept in [each for each in self.kept if each <= place]:
+    def _acknowledge_cumulative(self, taken: Taken, message: Message) -> None:
+        record, place = taken
+        if not record.closed:
+            self.world.model.acknowledge_cumulative(record, place)
+            self._acknowledged.append(taken)
+        for kept in [each for each in self.kept if each[0] is record and each[1] <= place]:
             del self.kept[kept]
         self.host.node.client.acknowledge_cumulative(self.world.clock.now, self.handle, message)
 
@@ -296,8 +343,8 @@ class ConsumerApp:
         kept = list(self.kept.items())
         self.kept.clear()
         self.stream.shuffle(kept)
-        for place, _ in kept:
-            self._acknowledge(place)
+        for taken, _ in kept:
+            self._acknowledge(taken)
         self.host.node.client.acknowledge(self.world.clock.now, self.handle, [message for _, message in kept])
 
     def confirm(self) -> bool:
@@ -315,13 +362,12 @@ class ConsumerApp:
     def redeliver(self) -> bool:
         if self.state != "open" or self.host.closing is not None:
             return False
-        record = self.record
-        assert record is not None
-        record.rewinds += 1
-        record.redeliver_all += 1
-        record.requests_to_rewind += 1
-        if record.subscription.keys is not None:
-            record.subscription.keys.asked_for_everything()
+        for record in self.records:
+            record.rewinds += 1
+            record.redeliver_all += 1
+            record.requests_to_rewind += 1
+            if record.subscription.keys is not None:
+                record.subscription.keys.asked_for_everything()
         node = self.host.node
         self.world.trace.add(self.world.clock.now, node.name, f"redeliver {self.handle}")
         node.client.redeliver_unacknowledged(self.world.clock.now, self.handle)
@@ -332,12 +378,10 @@ class ConsumerApp:
         """Refuse all that was kept."""
         if self.state != "open" or self.host.closing is not None or not self.kept:
             return False
-        record = self.record
-        assert record is not None
         node = self.host.node
-        for place, message in self.kept.items():
+        for taken, message in self.kept.items():
             now = self.world.clock.now
-            self.world.model.negative_acknowledge(record, place, message.redelivery_count, now)
+            self.world.model.negative_acknowledge(*taken, message.redelivery_count, now)
         messages = list(self.kept.values())
         self.kept.clear()
         node.client.negative_acknowledge(self.world.clock.now, self.handle, messages)
@@ -418,35 +462,57 @@ class ConsumerApp:
                 raise ViolationError("INV-N1", f"{record.name} is closed and was never ready")
             if output.error is not None:
                 raise ViolationError("INV-N9", f"{record.name} ends by itself: {output.error}")
-            if record.farewell and "acknowledgement_refused" not in self.world.faults:
-                self.world.broker_watch.check_acknowledged(record, self._on_this_connection)
+            if "acknowledgement_refused" not in self.world.faults:
+                self._check_acknowledged([each for each in self._on_this_connection if each[0].farewell])
             self._gone()
         elif kind is Detached:
             self.attached = False
             self._on_this_connection.clear()
-            record.rewinds += 1
-            record.unjudged.clear()
+            self._begins_again(1)
         elif kind is Attached:
             self.attached = True
-            record.unjudged.clear()
-        elif kind is ActiveChanged:
-            record.rewinds += 1
+            self._begins_again(0)
+        elif isinstance(output, ActiveChanged):
+            self._active_changed(output)
         elif isinstance(output, (RequestDone, RequestFailed)):
-            places = self.confirmations.pop(output.request, None)
+            confirmed = self.confirmations.pop(output.request, None)
             # Without receipts nothing is known of what was sent over a connection that was lost since.
-            if kind is RequestDone and places and self.plan.receipts and self.world.cluster.confirms:
-                self.world.broker_watch.check_acknowledged(record, places)
+            if kind is RequestDone and confirmed and self.plan.receipts and self.world.cluster.confirms:
+                self._check_acknowledged(confirmed)
         elif kind is EndOfTopic:
             self._check_end()
         elif isinstance(output, LetterFailed):  # it is asked for, and tried anew
-            record.uncopied.add(output.message_id[:2])
+            for each in self.records:
+                each.uncopied.add(output.message_id[:2])
         else:
-            raise ViolationError("INV-N2", f"{record.name} is told {kind.__name__}")
+            self._heard(output)
+
+    def _heard(self, output: Output) -> None:
+        """What nobody here is told, as a rule."""
+        assert self.record is not None
+        raise ViolationError("INV-N2", f"{self.record.name} is told {type(output).__name__}")
+
+    def _begins_again(self, steps_back: int) -> None:
+        """The connection is lost, or there again."""
+        for record in self.records:
+            record.rewinds += steps_back
+            record.unjudged.clear()
+
+    def _active_changed(self, output: ActiveChanged) -> None:
+        for record in self.records:
+            record.rewinds += 1
+
+    def _check_acknowledged(self, everything: list[Taken]) -> None:
+        by_topic: dict[ConsumerRecord, list[Place]] = {}
+        for record, place in everything:
+            by_topic.setdefault(record, []).append(place)
+        for record, places in by_topic.items():
+            self.world.broker_watch.check_acknowledged(record, places)
 
     def _check_end(self) -> None:
         """BROKER-43: the topic has ended, and the subscription has acknowledged all of it."""
         record = self.record
-        assert record is not None
+        assert isinstance(record, ConsumerRecord)
         topic = record.subscription.topic
         if not topic.ended:
             raise ViolationError(

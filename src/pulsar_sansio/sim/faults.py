@@ -354,19 +354,19 @@ def slow_store(world: "World", stream: Stream) -> bool:
 @fault
 def consumer_pauses(world: "World", stream: Stream) -> bool:
     """An application stops taking messages for a while."""
-    stream.choice(world.consumers).pause(stream.spread(10 * MILLISECOND, 10 * SECOND))
+    stream.choice(world.receivers).pause(stream.spread(10 * MILLISECOND, 10 * SECOND))
     return True
 
 
 @fault
 def consumer_closed(world: "World", stream: Stream) -> bool:
-    return stream.choice(world.consumers).close_and_reopen()
+    return stream.choice(world.receivers).close_and_reopen()
 
 
 @fault
 def consumer_abandoned(world: "World", stream: Stream) -> bool:
     """Nobody waits for it any more, in whatever state it is."""
-    return stream.choice(world.consumers).abandon_and_reopen()
+    return stream.choice(world.receivers).abandon_and_reopen()
 
 
 @fault
@@ -388,12 +388,12 @@ def opening_abandoned(world: "World", stream: Stream) -> bool:
 
 @fault
 def redeliver_all(world: "World", stream: Stream) -> bool:
-    return stream.choice(world.consumers).redeliver()
+    return stream.choice(world.receivers).redeliver()
 
 
 @fault
 def nack_everything(world: "World", stream: Stream) -> bool:
-    keeping = [consumer for consumer in world.consumers if consumer.kept]
+    keeping = [consumer for consumer in world.receivers if consumer.kept]
     return bool(keeping) and stream.choice(keeping).nack_everything()
 
 
@@ -456,6 +456,13 @@ RARE_FAULTS = ("closed_while_unsubscribing", "cut_at_migration")
 """Of worlds that are about nothing else (`draws.rarities`)."""
 
 for _name in RARE_FAULTS:
+    _armed(_name)
+
+
+GROUP_FAULTS = ("topics_refused", "watch_refused", "watch_update_lost")
+"""Of worlds with consumers of several topics."""
+
+for _name in GROUP_FAULTS:
     _armed(_name)
 
 

@@ -21,6 +21,8 @@ from ..client.outputs import (
     RequestDone,
     RequestFailed,
     SendFailed,
+    TopicJoined,
+    TopicLeft,
     Undecryptable,
     Writable,
 )
@@ -189,6 +191,8 @@ def _subject(output: Any) -> int:
         EndOfTopic,
         Undecryptable,
         LetterFailed,
+        TopicJoined,
+        TopicLeft,
     ):
         subject = output.consumer
     else:

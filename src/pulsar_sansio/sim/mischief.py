@@ -124,6 +124,14 @@ class Mischief:
             if "seek_refused" in armed and self._take("seek_refused"):
                 self._refuse(wire, command.request_id)
                 return b""
+        elif kind == T.GET_TOPICS_OF_NAMESPACE:
+            if "topics_refused" in armed and self._take("topics_refused"):
+                self._refuse(wire, command.request_id)
+                return b""
+        elif kind == T.WATCH_TOPIC_LIST:
+            if "watch_refused" in armed and self._take("watch_refused"):
+                self._refuse(wire, command.request_id)
+                return b""
         elif kind == T.GET_LAST_MESSAGE_ID:
             if "last_message_refused" in armed and self._take("last_message_refused"):
                 self._refuse(wire, command.request_id)
@@ -259,6 +267,8 @@ class Mischief:
             if "cut_at_migration" in armed and self._take("cut_at_migration"):
                 self._world.clock.after(self._stream.below(2 * MILLISECOND), wire.reset)
             return None
+        if kind == T.WATCH_TOPIC_UPDATE:
+            return b"" if "watch_update_lost" in armed and self._take("watch_update_lost") else None
         if kind == T.PONG:
             return b"" if "pong_lost" in armed and self._take("pong_lost") else None
         if (

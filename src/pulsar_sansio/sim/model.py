@@ -24,6 +24,7 @@ from ..model.errors import (
 )
 from ..model.message import Message
 from ..model.message_id import MessageId
+from .groups import GroupRecord
 from .partitioned import PartitionedTopic, hash_of
 from .records import (
     AUDIT,
@@ -64,6 +65,8 @@ class ReferenceModel:
         self.by_identity: dict[bytes | str, Sent] = {}
         self.producers: dict[str, ProducerRecord] = {}
         self.consumers: dict[str, ConsumerRecord] = {}
+        self.groups: dict[str, GroupRecord] = {}
+        """Consumers of several topics, by name."""
         self.letters: set[str] = set()
         """Topics of dead letters."""
         self.confirmed = 0
@@ -240,6 +243,10 @@ class ReferenceModel:
                     raise ViolationError("INV-P1", f"{oldest} is pending for longer than the send timeout")
 
     # --- consumers ---
+
+    def whole_of(self, partition: str) -> PartitionedTopic | None:
+        """What a topic is a partition of, if anything."""
+        return self.partitioned.get(partition.partition("-partition-")[0])
 
     def deliver(self, consumer: ConsumerRecord, message: Message, wall_time: int) -> Place:
         """The application takes a message, at `wall_time` in milliseconds (INV-C2, INV-C3, INV-C14)."""

@@ -59,7 +59,9 @@ _CONSUMER: dict[str, Any] = {
     "pause": MILLISECOND,
 }
 
-_ELSEWHERE = frozenset(("brokers", "faults", "visitors", "roamers", "ends", "migrations", "partitioned"))
+_ELSEWHERE = frozenset(
+    ("brokers", "faults", "visitors", "roamers", "ends", "migrations", "partitioned", "groups", "appearances")
+)
 """Fields of the profile that are left out item by item."""
 
 

@@ -119,11 +119,16 @@ class ProducerApp:
     @property
     def topic(self) -> TopicRecord | PartitionedTopic:
         world, plan = self.world, self.plan
+        if plan.appearing is not None:
+            return world.model.topics[world.appearing(plan.appearing)]
         if plan.partitioned is None:
             return world.model.topics[world.topics[plan.topic]]
         return world.model.partitioned[world.partitioned[plan.partitioned]]
 
     def start(self) -> None:
+        appearing = self.plan.appearing
+        if appearing is not None and self.world.appearing(appearing) not in self.world.model.topics:
+            return  # it begins when the topic is there
         self.world.clock.after(self.stream.below(self.plan.pause), self.open)
 
     def open(self) -> None:
@@ -360,6 +365,12 @@ class ProducerApp:
         node.pump()
         self._reopen_later()
         return True
+
+    def retire(self) -> None:
+        """Its topic will be gone: it sends nothing more."""
+        self.left = 0
+        self.left_for_good = True
+        self.abandon_and_reopen()
 
     def lose(self) -> None:
         """The process is gone, and everything that was pending with it."""

@@ -48,6 +48,8 @@ class ProducerPlan:
     flush_permille: int
     partitioned: int | None = None
     """Sends to this partitioned topic, and not to `topic`."""
+    appearing: int | None = None
+    """Sends to this one of `Profile.appearances`, once it is there."""
     routing: str = "round_robin"
     """Or "single_partition", or "by_size", a function of the application."""
     hashing: HashingScheme = HashingScheme.JAVA_STRING
@@ -183,6 +185,39 @@ class RoamerPlan:
 
 
 @dataclass(slots=True)
+class AppearancePlan:
+    """A topic that comes into being so many nanoseconds after applications begin, in whatever weather."""
+
+    after: int
+    made: bool = True
+    """By an administrator, before anybody uses it."""
+    gone_after: int = 0
+    """Nanoseconds from then on until it is deleted for good; 0 for never."""
+
+
+@dataclass(slots=True)
+class GroupPlan:
+    """A subscription over several topics, and the applications that receive from it."""
+
+    kind: SubscriptionType
+    consumers: list[ConsumerPlan]
+    """Their `topic` and `subscription` mean nothing."""
+    topics: list[int] = field(default_factory=list)
+    """Those without partitions, by number."""
+    partitioned: list[int] = field(default_factory=list)
+    pattern: str = ""
+    """In place of both: all topics whose own names match."""
+    twice: int = 0
+    """So many of the list are named a second time, in short."""
+    update_interval: float = 1.0
+    """Seconds between two questions for the number of partitions."""
+    discovery_interval: float | None = 1.0
+    """Seconds between two questions for the topics that there are; None never asks again."""
+    total_queue: int = 50_000
+    """Messages prefetched over all partitions of a topic, at most."""
+
+
+@dataclass(slots=True)
 class EndPlan:
     """A topic that is terminated, or deleted by force, so many nanoseconds after applications begin."""
 
@@ -258,6 +293,8 @@ class Profile:
     ends: list[EndPlan] = field(default_factory=list)
     migrations: list[MigrationPlan] = field(default_factory=list)
     partitioned: list[PartitionedPlan] = field(default_factory=list)
+    appearances: list[AppearancePlan] = field(default_factory=list)
+    groups: list[GroupPlan] = field(default_factory=list)
     memory_limit: int | None = None
     """Bytes of payload that the producers of a client hold together, at most."""
     max_rejected_requests: int = 50
@@ -270,6 +307,11 @@ class Profile:
         return sum(plan.messages for plan in self.producers)
 
     @property
+    def receivers(self) -> list[ConsumerPlan]:
+        """Of one topic or of several."""
+        return [*self.consumers, *(plan for group in self.groups for plan in group.consumers)]
+
+    @property
     def patience(self) -> int:
         """Nanoseconds of virtual time within which everything is done after healing, or liveness is violated.
 
@@ -279,14 +321,17 @@ class Profile:
         """
         slowest = 2 * self.keepalive + self.max_backoff + 2 * self.operation_timeout + 5.0
         slowest += max((plan.send_timeout for plan in self.producers), default=0.0)
-        slowest += max((plan.nack_delay for plan in self.consumers), default=0.0)
-        slowest += max((plan.longest_timeout for plan in self.consumers), default=0.0)
+        slowest += max((plan.nack_delay for plan in self.receivers), default=0.0)
+        slowest += max((plan.longest_timeout for plan in self.receivers), default=0.0)
+        for group in self.groups:
+            slowest += group.update_interval + (group.discovery_interval or 0.0)
         if any(plan.chunk_size for plan in self.producers):
             slowest += self.chunk_patience
         if self.partitioned:
-            slowest += max(plan.update_interval or 0.0 for plan in self.producers)
+            slowest += max((plan.update_interval or 0.0 for plan in self.producers), default=0.0)
         work = sum(plan.messages for plan in self.producers) * 50 * MILLISECOND
         if self.memory_limit is not None:  # one batch of one message may fill it, until its time is over
             work += sum(plan.messages * plan.longest_batch for plan in self.producers)
             work += self.messages * 3 * self.store_delay  # until it is durable, after the write before it
-        return round(2 * slowest * SECOND) + work
+        late = max((plan.after + plan.gone_after for plan in self.appearances), default=0)
+        return round(2 * slowest * SECOND) + work + late

@@ -487,3 +487,7 @@ class ConsumerRecord:
 
     def __post_init__(self) -> None:
         self.unjudged = Unjudged(self.spec)
+
+    @property
+    def kind(self) -> SubscriptionType:
+        return self.subscription.kind

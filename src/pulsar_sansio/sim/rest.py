@@ -7,8 +7,9 @@ broker's public statistics and at the accounts of both watches, never at the ins
 from typing import TYPE_CHECKING, Any
 
 from ..model.config import SubscriptionType
+from .groups import GroupRecord
 from .nodes import ClientNode
-from .records import AUDIT, TopicRecord
+from .records import AUDIT, ConsumerRecord, TopicRecord
 from .violations import ViolationError
 from .visitor import Visited
 from .watch_receives import held_back
@@ -16,6 +17,9 @@ from .watch_receives import held_back
 if TYPE_CHECKING:
     from .world import World
 
+
+SMALL_TOTAL = 1000
+"""Below it partitions share a queue."""
 
 END_OF_TOPIC_VERSION = 21
 """Protocol version from which our broker says that a topic has ended: a client of 20 drops its connection."""
@@ -41,6 +45,10 @@ def drained(world: "World") -> bool:
     # Statistics are dear: last of all.
     for name, topic in world.model.topics.items():
         if name in world.model.letters:  # perhaps nobody has come back to it
+            continue
+        if name in world.administrator.vanished:
+            if world.cluster.serving(name) is not None:
+                return False
             continue
         if world.cluster.serving(name) is None:
             return False
@@ -111,11 +119,19 @@ def all_attached(world: "World") -> bool:
     for consumer in world.consumers:
         record = consumer.record
         attached = consumer.state == "open" and consumer.attached
-        if record is None or (attached and consumer.confirmations):
+        if not isinstance(record, ConsumerRecord) or (attached and consumer.confirmations):
             return False
         if record.subscription.kind is SubscriptionType.EXCLUSIVE:
             name = record.subscription.name
             exclusive[name] = exclusive.get(name, False) or attached
+        elif not attached:
+            return False
+    for group in world.groups:
+        attached = group.state == "open" and group.attached
+        if group.record is None or (attached and (group.confirmations or not group.has_all_topics)):
+            return False
+        if group.topics.kind is SubscriptionType.EXCLUSIVE:
+            exclusive[group.topics.name] = exclusive.get(group.topics.name, False) or attached
         elif not attached:
             return False
     return all(exclusive.values())
@@ -147,6 +163,11 @@ def what_is_left(world: "World") -> str:
             if subscription != AUDIT and found["backlog"]
         ]
     left += [f"{app.handle} is {app.state} and not attached" for app in world.apps if not app.attached]
+    left += [
+        f"{each.handle} is not subscribed to all topics"
+        for each in world.groups
+        if each.state == "open" and not each.has_all_topics
+    ]
     left += [f"guest {each.handle} is {each.state}" for each in world.guests if not each.done]
     left += [f"{name} holds memory of producers that were abandoned" for name in holding(world)]
     if not all_told(world):
@@ -188,7 +209,11 @@ def check_permits(world: "World") -> None:
                 )
             node = wire.client
             assert isinstance(node, ClientNode)
-            held = held_back(consumer, node.client.available(consumer.handle))
+            waiting = node.client.available(consumer.handle)
+            group = world.model.groups.get(name)
+            if group is not None and (waiting or group.spec.max_total_receiver_queue_size < SMALL_TOTAL):
+                continue  # which topic's they are, and how large its share of the queue is, nobody says
+            held = held_back(consumer, waiting)
             if not consumer.queue or (consumer.record.spec.auto_scaled_receiver_queue_size and held >= 0):
                 continue
             if not 0 <= held < max(1, consumer.queue // 2):
@@ -207,7 +232,8 @@ def check_memory(world: "World") -> None:
 def check_attachments(world: "World") -> None:
     """INV-N4: the broker has nobody on a sound wire whom no application has."""
     tags = {app.record.tag for app in world.producers if app.record is not None}
-    records = [app.record for app in world.consumers] + [guest.record for guest in world.guests]
+    records: list[ConsumerRecord | GroupRecord | None] = [app.record for app in world.receivers]
+    records += [guest.record for guest in world.guests]
     names = {record.name for record in records if record is not None}
     sound = {
         f"{wire.client.name}:{wire.number}"

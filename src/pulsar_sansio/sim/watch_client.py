@@ -50,6 +50,15 @@ class Farewell:
         self.consumer = consumer
 
 
+class Watching:
+    """A request to be told of topics that come and go."""
+
+    __slots__ = ("watcher",)
+
+    def __init__(self, watcher: int) -> None:
+        self.watcher = watcher
+
+
 class Looking:
     """A lookup, and how many redirects it follows."""
 
@@ -77,6 +86,7 @@ class ClientEnd:
         "refused",
         "requests",
         "used_at",
+        "watchers",
     )
 
     def __init__(self) -> None:
@@ -98,6 +108,8 @@ class ClientEnd:
         self.consumers: dict[int, ConsumerEnd] = {}
         self.requests: dict[int, Any] = {}
         """Requests without an answer yet: id -> what waits for it."""
+        self.watchers: set[int] = set()
+        """Who is told of topics that come and go."""
         self.pings = 0
         """PINGs without an answer."""
         self.pongs = 0
@@ -107,7 +119,7 @@ class ClientEnd:
     def is_empty(self) -> bool:
         """Nobody is open on it; what strangers send changes nothing in that."""
         ends: list[ProducerEnd | ConsumerEnd] = [*self.producers.values(), *self.consumers.values()]
-        return all(each.closed or each.record.closed or not each.ready for each in ends)
+        return not self.watchers and all(each.closed or each.record.closed or not each.ready for each in ends)
 
 
 _SIGNS_OF_LIFE = (T.PING, T.PONG)
@@ -149,6 +161,9 @@ class ClientWatch:
             T.PARTITIONED_METADATA: self._wrote_question,
             T.GET_LAST_MESSAGE_ID: self._wrote_last_message_id,
             T.SEEK: self._wrote_request,
+            T.GET_TOPICS_OF_NAMESPACE: self._wrote_question,
+            T.WATCH_TOPIC_LIST: self._wrote_watch,
+            T.WATCH_TOPIC_LIST_CLOSE: self._wrote_watch_close,
             T.PING: self._wrote_nothing_special,
             T.PONG: self._wrote_pong,
         }
@@ -159,6 +174,8 @@ class ClientWatch:
             T.ERROR: self._got_answer,
             T.LOOKUP_RESPONSE: self._got_lookup_response,
             T.PARTITIONED_METADATA_RESPONSE: self._got_partitions,
+            T.GET_TOPICS_OF_NAMESPACE_RESPONSE: self._got_answer,
+            T.WATCH_TOPIC_LIST_SUCCESS: self._got_answer,
             T.ACK_RESPONSE: self._got_answer,
             T.GET_LAST_MESSAGE_ID_RESPONSE: self._got_answer,
             T.MESSAGE: self._got_message,
@@ -271,6 +288,17 @@ class ClientWatch:
         end.lookups += 1
         self._request(wire, end, command.request_id, None)
 
+    def _wrote_watch(self, wire: Wire, end: ClientEnd, command: Any) -> None:
+        if command.watcher_id in end.watchers:
+            raise ViolationError(
+                "INV-N4", f"wire {wire.number}: watcher {command.watcher_id} is opened twice"
+            )
+        self._request(wire, end, command.request_id, Watching(command.watcher_id))
+
+    def _wrote_watch_close(self, wire: Wire, end: ClientEnd, command: Any) -> None:
+        end.watchers.discard(command.watcher_id)
+        self._request(wire, end, command.request_id, None)
+
     def _wrote_lookup(self, wire: Wire, end: ClientEnd, command: Any) -> None:
         """INV-N8: a lookup that follows a redirect says what the redirect said, and there is an end to it."""
         redirected = self._redirected.pop((wire.client.name, command.topic), None)
@@ -316,7 +344,7 @@ class ClientWatch:
         self._request(wire, end, command.request_id, producer)
 
     def _wrote_subscribe(self, wire: Wire, end: ClientEnd, command: Any) -> None:
-        record = self.model.consumers.get(command.consumer_name)
+        record = self._subscriber(command)
         if record is None:
             raise ViolationError("INV-N4", f"wire {wire.number}: SUBSCRIBE by {command.consumer_name!r}")
         known = end.consumers.get(command.consumer_id)
@@ -327,6 +355,24 @@ class ClientWatch:
         record.farewell = False
         end.consumers[command.consumer_id] = consumer
         self._request(wire, end, command.request_id, consumer)
+
+    def _subscriber(self, command: Any) -> ConsumerRecord | None:
+        """Who subscribes: of a consumer of several topics, its part."""
+        name, topic = command.consumer_name, command.topic
+        group = self.model.groups.get(name)
+        if group is None:
+            return self.model.consumers.get(name)
+        found = self.model.topics.get(topic)
+        whole = self.model.whole_of(topic)
+        return group.subscribes(found, topic, command.consumer_id, self._is_open, whole)
+
+    def _is_open(self, record: ConsumerRecord) -> bool:
+        """Whether a consumer is open on some wire, as its client knows."""
+        return any(
+            each.record is record and each.ready and not each.closed and each not in self._closed
+            for end in self.ends.values()
+            for each in end.consumers.values()
+        )
 
     def _wrote_send(self, wire: Wire, end: ClientEnd, command: Send) -> None:
         producer = end.producers.get(command.producer_id)
@@ -348,6 +394,8 @@ class ClientWatch:
         node: ClientNode = wire.client  # type: ignore[assignment]
 
         def waiting() -> int:
+            if consumer.record.name in self.model.groups:  # how many of them are this topic's nobody says
+                return 0
             try:
                 return node.client.available(consumer.handle)
             except ClosedError:  # it has ended; its news has not been read yet
@@ -400,6 +448,8 @@ class ClientWatch:
                     f"wire {wire.number}: request {command.request_id} opens what nobody has any more, and "
                     f"the broker was not told",
                 )
+        elif isinstance(what, Watching):
+            end.watchers.add(what.watcher)
         elif isinstance(what, Farewell) and not what.consumer.dismissed:
             what.consumer.record.farewell = True
 

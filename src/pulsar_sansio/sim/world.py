@@ -26,6 +26,8 @@ from .consumer_app import ConsumerApp, dead_letters
 from .draws import draw
 from .ends import BrokerEnds, ClientEnds, broker_process, client_process
 from .faults import Injector, Weather
+from .group_app import GroupApp
+from .groups import BEFORE_THE_NAME, GroupTopics
 from .hosts import CLOSED, Host, User, check_quiet
 from .mischief import Mischief
 from .model import ReferenceModel
@@ -128,8 +130,9 @@ class World:
         )
         self.topics = [f"persistent://public/default/t{index}" for index in range(self.profile.topics)]
         """Those that exist, partitions last."""
+        self.groups_topics = [self._group_topics(index) for index in range(len(self.profile.groups))]
         for name in self.topics:
-            self.model.topics[name] = TopicRecord(name, self.profile.deduplication)
+            self._remember_topic(name)
         self.partitioned = [
             f"persistent://public/default/p{index}" for index in range(len(self.profile.partitioned))
         ]
@@ -151,16 +154,47 @@ class World:
         self.hosts: list[Host] = []
         self.producers: list[ProducerApp] = []
         self.consumers: list[ConsumerApp] = []
+        self.groups: list[GroupApp] = []
         self.visitors: list[Visitor] = []
         self.roamers: list[Roamer] = []
         self.administrator = Administrator(self)
+
+    def _group_topics(self, index: int) -> GroupTopics:
+        group = self.profile.groups[index]
+        listed = [f"{BEFORE_THE_NAME}t{topic}" for topic in group.topics]
+        listed += [f"{BEFORE_THE_NAME}p{topic}" for topic in group.partitioned]
+        return GroupTopics(f"group-{index}", group.kind, listed, group.pattern)
+
+    def _remember_topic(self, name: str) -> TopicRecord:
+        """A topic, or a partition, with what groups have on it."""
+        record = self.model.topics[name] = TopicRecord(name, self.profile.deduplication)
+        for group in self.groups_topics:
+            if group.means(name):
+                record.subscriptions[group.name] = SubscriptionRecord(record, group.name, group.kind)
+        return record
+
+    def topics_of(self, group: GroupTopics) -> list[str]:
+        """The topics and partitions that a group means, as far as there are any now."""
+        gone = self.administrator.vanished
+        return [name for name in self.topics if group.means(name) and name not in gone]
+
+    def appearing(self, index: int) -> str:
+        """The name of a topic that comes into being later."""
+        return f"{BEFORE_THE_NAME}n{index}"
+
+    def add_topic(self, name: str) -> None:
+        """There may be such a topic from now on."""
+        record = self._remember_topic(name)
+        record.subscriptions[AUDIT] = SubscriptionRecord(record, AUDIT, SubscriptionType.EXCLUSIVE)
+        self.topics.append(name)
+        self.cluster.own(name)
 
     def add_partitions(self, name: str, count: int) -> None:
         """A partitioned topic has `count` partitions from now on."""
         whole = self.model.partitioned[name]
         for index in range(len(whole.partitions), count):
             partition = f"{name}-partition-{index}"
-            record = self.model.topics[partition] = TopicRecord(partition, self.profile.deduplication)
+            record = self._remember_topic(partition)
             record.subscriptions[AUDIT] = SubscriptionRecord(record, AUDIT, SubscriptionType.EXCLUSIVE)
             whole.partitions.append(record)
             self.topics.append(partition)
@@ -179,7 +213,12 @@ class World:
 
     @property
     def apps(self) -> "list[ProducerApp | ConsumerApp]":
-        return [*self.producers, *self.consumers]
+        return [*self.producers, *self.receivers]
+
+    @property
+    def receivers(self) -> list[ConsumerApp]:
+        """Those who owe it to receive everything, of one topic or of several."""
+        return [*self.consumers, *self.groups]
 
     def _service_url(self) -> str:
         """One broker's address, or everybody's."""
@@ -194,7 +233,7 @@ class World:
     @property
     def users(self) -> list[User]:
         """Everybody who uses a client."""
-        return [*self.producers, *self.consumers, *self.guests]
+        return [*self.producers, *self.receivers, *self.guests]
 
     def wall_time(self) -> int:
         """Milliseconds since 1970, as the machines' hosts believe."""
@@ -297,6 +336,11 @@ class World:
         self.hosts = [Host(self, index) for index in range(profile.clients)]
         self.producers = [ProducerApp(self, index, plan) for index, plan in enumerate(profile.producers)]
         self.consumers = [ConsumerApp(self, index, plan) for index, plan in enumerate(profile.consumers)]
+        self.groups = [
+            GroupApp(self, group, index, plan)
+            for group, each in enumerate(profile.groups)
+            for index, plan in enumerate(each.consumers)
+        ]
         self.visitors = [Visitor(self, index, plan) for index, plan in enumerate(profile.visitors)]
         self.roamers = [Roamer(self, index, plan) for index, plan in enumerate(profile.roamers)]
         for user in self.users:
@@ -375,7 +419,7 @@ class World:
         self.healed = True
         for cluster in self.clusters:
             cluster.heal()
-        for consumer in self.consumers:
+        for consumer in self.receivers:
             consumer.wake()
         for guest in self.guests:
             guest.wake()
@@ -396,7 +440,7 @@ class World:
     def _ask_again(self) -> None:
         """Who uses receipts and does not ask for them finds out in its own way: it has everything delivered
         again."""
-        for app in self.consumers:
+        for app in self.receivers:
             app.redeliver()
 
     def _all_closed(self) -> bool:

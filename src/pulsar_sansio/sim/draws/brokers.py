@@ -19,7 +19,7 @@ def broker_config(draw: Stream, deduplication: bool) -> BrokerConfig:
         failover_delay=draw.choice([0.0, 0.05, 1.0]),
         entries_per_turn=draw.choice([1, 2, 20]),
         max_unacked_messages_per_consumer=draw.choice([50_000, 50_000, 100]),
-        topic_list_watcher=False,  # no world has consumers of patterns
+        topic_list_watcher=False,
     )
 
 

@@ -1,7 +1,7 @@
 """What goes wrong in a world, and how often."""
 
 from ..clock import MILLISECOND, SECOND
-from ..faults import FAULTS, RARE_FAULTS
+from ..faults import FAULTS, GROUP_FAULTS, RARE_FAULTS
 from ..profile import Profile
 from ..streams import Streams
 
@@ -24,6 +24,6 @@ def draw_faults(streams: Streams, profile: Profile) -> None:
     )
     # Each kind by its name: one more kind changes no other.
     share = draw.between(1, 1000)
-    every = [kind for kind in FAULTS if kind not in RARE_FAULTS]
+    every = [kind for kind in FAULTS if kind not in RARE_FAULTS + GROUP_FAULTS]
     kinds = [kind for kind in every if streams.seed_of(f"fault {kind}") % 1000 < share]
     profile.faults = sorted(kinds or [draw.choice(every)])

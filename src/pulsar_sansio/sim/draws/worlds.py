@@ -19,6 +19,7 @@ from .features import (
     draw_identities,
     draw_partitions,
 )
+from .groups import draw_groups
 from .producers import draw_producers
 from .rarities import draw_special
 from .trouble import draw_faults
@@ -54,6 +55,7 @@ def draw(streams: Streams, faults: bool = True, messages: int | None = None) -> 
     draw_flow(streams.stream("flow"), profile)
     draw_dead_letters(streams.stream("dead letters"), profile)
     draw_roamers(streams.stream("roamers"), profile)
+    draw_groups(streams.stream("groups"), profile)
     return profile
 
 

@@ -1,0 +1,136 @@
+"""An application that receives from several topics at once: from those of a list, from the partitions of one,
+or from all whose names match a pattern.
+
+Owns what is special about that: which topics it has to be subscribed to in the end (INV-C16), who comes and
+who leaves in between, and that no topic waits for the others (MULTI-19). What it does with the messages is
+what an application with one topic does.
+"""
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ..client.outputs import ActiveChanged, Output, TopicJoined, TopicLeft
+from ..model.config import TopicsPattern
+from ..model.errors import InvalidConfiguration
+from ..model.message import Message
+from ..model.message_id import MessageId, TopicMessageId
+from .consumer_app import ConsumerApp
+from .groups import GroupRecord, pattern_of
+from .profile import ConsumerPlan, GroupPlan
+from .records import ConsumerRecord
+from .violations import ViolationError
+
+if TYPE_CHECKING:
+    from .world import World
+
+
+class GroupApp(ConsumerApp):
+    """One consumer of a group, through as many as it takes."""
+
+    def __init__(self, world: "World", group: int, index: int, plan: ConsumerPlan) -> None:
+        super().__init__(world, index, plan)
+        self.stream = world.streams.stream(f"group {group} consumer {index}")
+        self.group: GroupPlan = world.profile.groups[group]
+        self.topics = world.groups_topics[group]
+        self._prefix = f"g{group}.{index}"
+
+    def _new_record(self) -> GroupRecord:
+        group, topics = self.group, self.topics
+        name = f"{self._prefix}.{self.incarnation}"
+        try:
+            spec = self._spec(self._asked_for(group.twice), topics.name, topics.kind, name)
+        except InvalidConfiguration:
+            if not group.twice:  # a topic that is named twice is refused
+                raise
+            spec = self._spec(self._asked_for(0), topics.name, topics.kind, name)
+        spec = replace(
+            spec,
+            partitions_update_interval=group.update_interval,
+            max_total_receiver_queue_size=group.total_queue,
+        )
+        record = self.world.model.groups[name] = GroupRecord(name, topics, spec)
+        return record
+
+    def _asked_for(self, twice: int) -> str | tuple[str, ...] | TopicsPattern:
+        group, listed = self.group, self.topics.listed
+        if group.pattern:
+            return pattern_of(group.pattern, group.discovery_interval)
+        if group.partitioned and len(listed) == 1 and not twice:
+            return listed[0]
+        return (*listed, *(name.rpartition("/")[2] for name in listed[:twice]))
+
+    # --- whose message it is ---
+
+    @property
+    def _group(self) -> GroupRecord:
+        assert isinstance(self.record, GroupRecord)
+        return self.record
+
+    @property
+    def records(self) -> list[ConsumerRecord]:
+        if not isinstance(self.record, GroupRecord):
+            return []
+        return [each for each in self.record.members.values() if not each.closed]
+
+    def _record_of(self, message: Message) -> ConsumerRecord:
+        return self._group.of(message.topic)
+
+    def _id_of(self, message: Message) -> MessageId | TopicMessageId:
+        return TopicMessageId(message.topic, message.message_id)
+
+    # --- news ---
+
+    def _heard(self, output: Output) -> None:
+        if isinstance(output, TopicJoined):
+            self._joined(output.topic)
+        elif isinstance(output, TopicLeft):
+            self._left(output)
+        else:
+            super()._heard(output)
+
+    def _joined(self, name: str) -> None:
+        if self.state != "open":
+            raise ViolationError("INV-C16", f"{self._group.name}: {name} joins in state {self.state}")
+        if self._group.of(name).closed:
+            raise ViolationError(
+                "INV-C16", f"{self._group.name}: {name} joins, and nobody is subscribed to it"
+            )
+        self._check_subscribed()
+
+    def _left(self, output: TopicLeft) -> None:
+        """A topic leaves only when it is gone; those that were asked for by name never do."""
+        if not self.topics.by_pattern or output.topic not in self.world.administrator.vanished:
+            raise ViolationError(
+                "INV-C16", f"{self._group.name}: {output.topic} leaves, and is there: {output.error}"
+            )
+        self._group.leaves(output.topic)
+
+    def _check_subscribed(self) -> list[str]:
+        """INV-C16: nothing is subscribed that is not meant, and nothing twice."""
+        found = self.host.node.client.subscribed_topics(self.handle)
+        wrong = [name for name in found if not self.topics.means(name)]
+        if wrong or len(set(found)) < len(found):
+            raise ViolationError("INV-C16", f"{self._group.name} is subscribed to {found}")
+        return found
+
+    @property
+    def has_all_topics(self) -> bool:
+        """INV-C16 at rest: exactly those that there are."""
+        return self._check_subscribed() == sorted(self.world.topics_of(self.topics))
+
+    def _begins_again(self, steps_back: int) -> None:
+        """What each topic's part makes of it shows when that subscribes again."""
+
+    def _active_changed(self, output: ActiveChanged) -> None:
+        assert output.topic is not None
+        self._group.of(output.topic).rewinds += 1
+
+    def _check_end(self) -> None:
+        """CONS-42: all topics have ended, and everything of them is acknowledged."""
+        for name in self.world.topics_of(self.topics):
+            topic = self.world.model.topics[name]
+            if not topic.ended:
+                raise ViolationError(
+                    "BROKER-43", f"{self._group.name} is told of the end, and {name} goes on"
+                )
+        self.told_end = True

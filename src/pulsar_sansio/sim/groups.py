@@ -1,0 +1,144 @@
+"""Groups: what is remembered of a subscription over several topics, and of a consumer of all of them.
+
+Owns which topics a group means, by a matcher of its own, and the record of each topic's part of a consumer:
+to the wires every topic has a consumer for itself, with a place, permits and verdicts of its own. No topic is
+subscribed twice by one consumer, and none that the group does not mean (INV-C16).
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from ..model.config import ConsumerSpec, SubscriptionType, TopicsPattern
+from .partitioned import PartitionedTopic
+from .records import ConsumerRecord, TopicRecord
+from .violations import ViolationError
+
+BEFORE_THE_NAME = "persistent://public/default/"
+
+
+class GroupTopics:
+    """Which topics a group means: those of a list, with all their partitions, or those whose names match."""
+
+    def __init__(self, name: str, kind: SubscriptionType, listed: Sequence[str], pattern: str) -> None:
+        self.name = name
+        """Of the subscription."""
+        self.kind = kind
+        self.listed = tuple(listed)
+        self._pattern = re.compile(pattern) if pattern else None
+
+    @property
+    def by_pattern(self) -> bool:
+        return self._pattern is not None
+
+    def means(self, topic: str) -> bool:
+        """Whether a topic, or a partition, is one of these."""
+        whole = topic.partition("-partition-")[0]
+        if self._pattern is not None:
+            own = whole.removeprefix(BEFORE_THE_NAME)
+            return own != whole and self._pattern.fullmatch(own) is not None
+        return topic in self.listed or whole in self.listed
+
+
+class GroupRecord:
+    """One consumer of a group, from subscribing to closing."""
+
+    def __init__(self, name: str, topics: GroupTopics, spec: ConsumerSpec) -> None:
+        self.name = name
+        self.topics = topics
+        self.spec = spec
+        self.wanting = False
+        self.members: dict[str, ConsumerRecord] = {}
+        """By the name of their topic: the latest of each, and those that have left."""
+        self.left: dict[str, None] = {}
+        """Topics that have left it for good, or until they join again."""
+        self._ids: dict[str, int] = {}
+        """Topic -> the consumer id that its part has on wires."""
+        self._halted = False
+        self._closed = False
+
+    @property
+    def kind(self) -> SubscriptionType:
+        return self.topics.kind
+
+    @property
+    def halted(self) -> bool:
+        return self._halted
+
+    @halted.setter
+    def halted(self, halted: bool) -> None:
+        self._halted = halted
+        for member in self.members.values():
+            member.halted = halted
+
+    @property
+    def closed(self) -> bool:
+        return self._closed
+
+    @closed.setter
+    def closed(self, closed: bool) -> None:
+        self._closed = closed
+        for member in self.members.values():
+            member.closed = closed
+
+    def subscribes(
+        self,
+        topic: TopicRecord | None,
+        name: str,
+        consumer_id: int,
+        is_open: Callable[[ConsumerRecord], bool],
+        whole: PartitionedTopic | None,
+    ) -> ConsumerRecord:
+        """A SUBSCRIBE to the topic is written under that id; the record of its part.
+
+        A new id is a new part: of a topic that has come back, or of a partition that could not be opened
+        before. `is_open` says whether a part is still open on some wire. `whole`: what the topic is a
+        partition of.
+        """
+        if topic is None or not self.topics.means(name):
+            raise ViolationError("INV-C16", f"{self.name} subscribes to {name}, which is none of its topics")
+        known = self.members.get(name)
+        if known is not None and self._ids[name] == consumer_id:
+            known.rewinds += 1  # it begins again where the subscription is
+            known.unjudged.clear()
+            return known
+        if known is not None and is_open(known):
+            raise ViolationError("INV-C16", f"{self.name} subscribes to {name} twice")
+        if known is not None:
+            known.closed = True
+        spec = replace(self.spec, topic=name, receiver_queue_size=self._queue(whole))
+        member = ConsumerRecord(self.name, topic.subscriptions[self.topics.name], spec)
+        member.halted = self._halted
+        member.closed = self._closed
+        self.members[name] = member
+        self._ids[name] = consumer_id
+        self.left.pop(name, None)
+        return member
+
+    def _queue(self, whole: PartitionedTopic | None) -> int:
+        """Messages that one part prefetches, at most: partitions share a total (rule FLOW-16)."""
+        most = self.spec.receiver_queue_size
+        if whole is None:
+            return most
+        total = self.spec.max_total_receiver_queue_size
+        return max(1, min(most, total // min(whole.believed)))
+
+    def leaves(self, name: str) -> None:
+        """The application was told that a topic has left."""
+        member = self.members.get(name)
+        if member is None or name in self.left:
+            raise ViolationError("INV-C16", f"{self.name}: {name} leaves, and was not there")
+        member.closed = True
+        self.left[name] = None
+
+    def of(self, topic: str) -> ConsumerRecord:
+        """The part that a message belongs to (INV-C16)."""
+        member = self.members.get(topic)
+        if member is None:
+            raise ViolationError("INV-C16", f"{self.name} gives a message of {topic}, where it is not")
+        return member
+
+
+def pattern_of(own: str, interval: float | None) -> TopicsPattern:
+    """All topics of the world whose own names match."""
+    return TopicsPattern(f"public/default/{own}", discovery_interval=interval)

@@ -1,0 +1,128 @@
+"""Consumers of several topics in worlds: they are drawn, and what the reference model says of them."""
+
+import pytest
+
+from pulsar_sansio.model.config import ConsumerSpec, SubscriptionType
+from pulsar_sansio.sim import Streams, World, draw
+from pulsar_sansio.sim.groups import GroupRecord, GroupTopics
+from pulsar_sansio.sim.partitioned import PartitionedTopic
+from pulsar_sansio.sim.profile import Profile
+from pulsar_sansio.sim.records import ConsumerRecord, SubscriptionRecord, TopicRecord
+from pulsar_sansio.sim.violations import Outcome, ViolationError
+
+BASE = "persistent://public/default/"
+SHARED = SubscriptionType.SHARED
+
+
+def with_groups(count: int) -> list[tuple[int, Profile]]:
+    profiles = ((seed, draw(Streams(seed))) for seed in range(1000))
+    return [(seed, profile) for seed, profile in profiles if profile.groups][:count]
+
+
+def test_every_kind_is_drawn() -> None:
+    profiles = [profile for _, profile in with_groups(60)]
+    groups = [group for profile in profiles for group in profile.groups]
+    for found in (
+        [group for group in groups if group.pattern],
+        [group for group in groups if group.pattern and group.discovery_interval is None],
+        [group for group in groups if group.partitioned],
+        [group for group in groups if group.topics],
+        [group for group in groups if group.twice],
+        [profile for profile in profiles if profile.broker.topic_list_watcher],
+        [profile for profile in profiles if any(plan.gone_after for plan in profile.appearances)],
+    ):
+        assert 0 < len(found) < len(groups)
+
+
+def test_worlds_with_groups() -> None:
+    delivered = 0
+    for seed, profile in with_groups(4):
+        world = World(seed, profile)
+        assert world.run().outcome is Outcome.PASSED
+        topics = world.model.topics.values()
+        delivered += sum(
+            len(topic.subscriptions[group.name].delivered)
+            for group in world.groups_topics
+            for topic in topics
+            if group.means(topic.name)
+        )
+    assert delivered
+
+
+@pytest.mark.parametrize(
+    ("listed", "pattern", "topic", "means"),
+    [
+        ((f"{BASE}t0",), "", f"{BASE}t0", True),
+        ((f"{BASE}t0",), "", f"{BASE}t1", False),
+        ((f"{BASE}p0",), "", f"{BASE}p0-partition-3", True),
+        ((), "[tn].*", f"{BASE}n3", True),
+        ((), "n", f"{BASE}n3", False),
+        ((), "p[0-9]", f"{BASE}p0-partition-3", True),
+        ((), ".*", "persistent://public/other/n3", False),
+    ],
+)
+def test_which_topics_a_group_means(listed: tuple[str, ...], pattern: str, topic: str, means: bool) -> None:
+    assert GroupTopics("group-0", SHARED, listed, pattern).means(topic) is means
+
+
+class Group:
+    """A consumer of all topics called n-something."""
+
+    def __init__(self) -> None:
+        self.topics = GroupTopics("group-0", SHARED, (), "n.*")
+        self.record = GroupRecord("g0", self.topics, ConsumerSpec(f"{BASE}n", "group-0", SHARED))
+        self.known = {name: TopicRecord(name, False) for name in (f"{BASE}n0", f"{BASE}n1", f"{BASE}t0")}
+        for topic in self.known.values():
+            topic.subscriptions["group-0"] = SubscriptionRecord(topic, "group-0", SHARED)
+        self.open: list[ConsumerRecord] = []
+
+    def subscribes(self, own: str, consumer_id: int, whole: PartitionedTopic | None = None) -> ConsumerRecord:
+        name = BASE + own
+        return self.record.subscribes(self.known.get(name), name, consumer_id, self.open.__contains__, whole)
+
+
+def test_every_topic_has_a_part_of_its_own() -> None:
+    group = Group()
+    first, second = group.subscribes("n0", 1), group.subscribes("n1", 2)
+    assert first is not second
+    assert group.record.of(f"{BASE}n0") is first
+    group.record.halted = True
+    assert (first.halted, second.halted) == (True, True)
+    assert first.rewinds == 0
+    assert group.subscribes("n0", 1) is first
+    assert first.rewinds == 1
+
+
+def test_a_topic_that_comes_back_has_a_new_part() -> None:
+    group = Group()
+    first = group.subscribes("n0", 1)
+    group.record.leaves(f"{BASE}n0")
+    assert first.closed
+    second = group.subscribes("n0", 2)
+    assert second is not first
+    assert not second.closed
+
+
+def test_no_topic_twice_and_none_that_is_not_meant() -> None:
+    """INV-C16."""
+    group = Group()
+    group.open.append(group.subscribes("n0", 1))
+    with pytest.raises(ViolationError, match="n0 twice"):
+        group.subscribes("n0", 2)
+    with pytest.raises(ViolationError, match="none of its topics"):
+        group.subscribes("t0", 3)
+    with pytest.raises(ViolationError, match="none of its topics"):
+        group.subscribes("n7", 3)
+    with pytest.raises(ViolationError, match="where it is not"):
+        group.record.of(f"{BASE}n1")
+    with pytest.raises(ViolationError, match="was not there"):
+        group.record.leaves(f"{BASE}n1")
+
+
+def test_partitions_share_a_queue() -> None:
+    """FLOW-16."""
+    group = Group()
+    group.record.spec = ConsumerSpec(f"{BASE}n", "group-0", SHARED, max_total_receiver_queue_size=1000)
+    whole = PartitionedTopic("n", False)
+    whole.counts.append(4)
+    assert group.subscribes("n0", 1, whole).spec.receiver_queue_size == 250
