@@ -1,4 +1,8 @@
-"""The `pulsar-trio` command: `demo`, `broker`, `produce`, `consume`, `simulate`.
+"""The `pulsar-trio` command: `demo`, `broker`, `produce`, `consume`, `simulate`, and those of other packages.
+
+A package adds a command by an entry point of the group `pulsar_trio.commands`: a function that is called with
+the subparsers and the class `Output`, adds its parser, and sets `handler`, which gets the arguments and gives
+the exit code. So this package need not know of it.
 
 Exit codes: 0 done, 1 failed, 2 used wrongly. An error is one line on standard error with a hint.
 """
@@ -7,6 +11,7 @@ import argparse
 import os
 import sys
 from collections.abc import Awaitable, Callable, Sequence
+from importlib.metadata import entry_points
 from typing import NoReturn
 
 import trio
@@ -17,6 +22,9 @@ from . import broker, consume, demo, produce, simulate
 from .console import Failed, Output
 
 Command = Callable[[argparse.Namespace, Output], Awaitable[None]]
+
+COMMANDS = "pulsar_trio.commands"
+"""The group of entry points."""
 
 DEFAULT_URL = "pulsar://localhost:6650"
 
@@ -114,6 +122,8 @@ def _parser() -> _Parser:
     command.add_argument("--count", type=_positive, help="stop after so many messages")
 
     simulate.add_parser(commands)
+    for entry in entry_points(group=COMMANDS):
+        entry.load()(commands, Output)
     return parser
 
 

@@ -19,6 +19,7 @@ from typing import Any, TypeAlias
 
 from pulsar_sansio.sim import Campaign, Coverage, Outcome, Recorder, SeedReport, World, observe_seed
 from pulsar_sansio.sim.report import files
+from pulsar_sansio.sim.summary import summary
 
 from .arguments import positive, seconds, whole
 from .recall import add_recall
@@ -182,7 +183,7 @@ def _run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print(json.dumps({**campaign.as_json(), "seconds": round(seconds, 3)}, sort_keys=True))
     else:
-        _print_summary(campaign, seconds)
+        print("\n".join(summary(campaign, seconds)))
     written = arguments.report is None or _write(files(campaign, seconds), arguments.report)
     return int(campaign.outcome) or (0 if written else UNWRITTEN)
 
@@ -197,32 +198,6 @@ def _write(files_by_name: dict[str, str], folder: Path) -> bool:
         print(f"pulsar-trio simulate: the report cannot be written: {error}", file=sys.stderr)
         return False
     return True
-
-
-def _print_summary(campaign: Campaign, seconds: float) -> None:
-    print(
-        f"{campaign.seeds} seeds in {seconds:.1f} s ({campaign.seeds / seconds:.1f}/s): "
-        f"{campaign.messages} messages delivered and acknowledged ({campaign.messages / seconds:,.0f}/s), "
-        f"{campaign.virtual_ns / 1e9:,.0f} virtual seconds, {campaign.events} events"
-    )
-    print(f"{sum(campaign.faults.values())} faults of {len(campaign.faults)} kinds:")
-    for name, number in sorted(campaign.faults.items(), key=lambda item: (-item[1], item[0])):
-        print(f"  {number:8} {name}")
-    found = campaign.as_json()["coverage"]
-    maps = [f"{each['reached']} of {each['legal']} in {name}" for name, each in found["maps"].items()]
-    print(f"reached: {', '.join(maps)}")
-    reached = len(found["marks"]) - len(found["marks_missing"])
-    pairs = found["fault_pairs"]
-    print(
-        f"reached: {reached} of {len(found['marks'])} marks, {pairs['seen']} of {pairs['possible']} pairs of "
-        "fault kinds in one world"
-    )
-    for gap in campaign.gaps:
-        print(f"  never: {gap}")
-    print(f"{len(campaign.failures)} violations")
-    for report in campaign.failures[:20]:
-        print(f"  {report}")
-    print(f"trace hash {campaign.as_json()['trace_hash']}")
 
 
 def _replay(arguments: argparse.Namespace) -> int:

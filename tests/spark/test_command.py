@@ -1,0 +1,121 @@
+"""`pulsar-trio spark …` without Spark: its arguments, and what it says where Spark cannot run."""
+
+import subprocess
+import sys
+import tomllib
+from importlib.metadata import EntryPoint
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+import pulsar_trio.cli
+from pulsar_spark import java, session
+from pulsar_spark.session import SparkUnavailable
+from pulsar_trio.cli import main
+
+PYPROJECT = Path(__file__).parent.parent.parent / "pyproject.toml"
+
+
+@pytest.fixture(autouse=True)
+def entry_point(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As pyproject.toml has it, whatever is installed."""
+    groups = tomllib.loads(PYPROJECT.read_text())["project"]["entry-points"]
+
+    def entry_points(group: str) -> list[EntryPoint]:
+        return [EntryPoint(name, value, group) for name, value in groups[group].items()]
+
+    monkeypatch.setattr(pulsar_trio.cli, "entry_points", entry_points)
+
+
+def run(*arguments: str) -> int:
+    try:
+        return main(["spark", *arguments])
+    except SystemExit as end:
+        return cast(int, end.code)
+
+
+def test_help_names_the_jobs_and_needs_no_spark(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("--help") == 0
+    assert "simulate" in capsys.readouterr().out
+
+
+def test_the_command_imports_no_spark() -> None:
+    code = "import sys, pulsar_spark.command; print({'pyspark', 'pyarrow', 'numpy'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "set()\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["simulate", "--seeds", "0"], "a whole number of at least 1, not '0'"),
+        (["simulate", "--seed", "-1"], "a whole number of at least 0, not '-1'"),
+        (["simulate", "--conf", "spark.ui.enabled"], "spark.NAME=VALUE, not 'spark.ui.enabled'"),
+    ],
+)
+def test_wrong_arguments(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(*arguments) == 2
+    error = capsys.readouterr().err
+    assert said in error
+    assert error.count("\n") == 1
+
+
+def test_no_pyspark_is_one_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("pyspark", "pyspark.sql"):
+        monkeypatch.setitem(sys.modules, name, None)
+    assert run("simulate") == 1
+    assert capsys.readouterr().err == (
+        "pulsar-trio: PySpark is not installed: pip install 'pulsar-trio[spark]'\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("version", "said"),
+    [
+        ('openjdk version "11.0.2" 2019', "java is version 11"),
+        ('java version "1.8.0_391"', "java is version 1"),
+        ("nothing", "does not say its version"),
+        ('openjdk version "17.0.15" 2025', None),
+        ('openjdk version "21"', None),
+    ],
+)
+def test_the_version_of_java(
+    version: str, said: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "bin").mkdir()
+    command = tmp_path / "bin" / "java"
+    command.write_text(f"#!/bin/sh\necho '{version}' >&2\n")
+    command.chmod(0o755)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    missing = java.missing_java()
+    assert missing is None if said is None else missing is not None and said in missing
+
+
+def test_no_java(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    assert java.missing_java() == f"JAVA_HOME is {tmp_path}, which has no bin/java"
+    monkeypatch.delenv("JAVA_HOME")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert java.missing_java() == "there is no java in PATH"
+
+
+def test_the_makefile_s_check_is_one_line_before_anything_is_installed(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-I", java.__file__, "make demo-spark"],
+        env={"JAVA_HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert done.stderr == (
+        f"make demo-spark needs Java 17 or later: JAVA_HOME is {tmp_path}, which has no bin/java\n"
+    )
+
+
+def test_a_session_without_java_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Where PySpark is installed; where it is not, that is what is said."""
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    with pytest.raises(SparkUnavailable, match=r"Java 17 or later|PySpark is not installed"):
+        session.open_session("test")
