@@ -1,0 +1,35 @@
+"""What is in a topic, read with the client of `pulsar_trio`: an eye that shares nothing with the package."""
+
+import trio
+
+from pulsar_sansio import EARLIEST, Message
+from pulsar_trio import open_client
+
+from .brokers import SparkBroker
+
+
+def messages_of(broker: SparkBroker, topic: str) -> list[Message]:
+    """All messages of a topic or of the partitions of one, in their order within a partition."""
+
+    async def read() -> list[Message]:
+        found: list[Message] = []
+        async with open_client(broker.url) as client:
+            async with client.create_reader(topic, start=EARLIEST) as reader:
+                async for message in reader.until_latest():
+                    found.append(message)
+        return found
+
+    return trio.run(read)
+
+
+def values_of(broker: SparkBroker, topic: str) -> list[bytes]:
+    return [message.data for message in messages_of(broker, topic)]
+
+
+def entries_of(broker: SparkBroker, topic: str) -> list[int]:
+    """How many messages each entry has."""
+    found: dict[tuple[int, int, int], int] = {}
+    for message in messages_of(broker, topic):
+        place = (message.message_id.partition, *message.message_id[:2])
+        found[place] = found.get(place, 0) + 1
+    return list(found.values())
