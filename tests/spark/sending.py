@@ -11,25 +11,36 @@ from pulsar_sansio import (
     ProducerSpec,
 )
 from pulsar_sansio import client_outputs as outputs
+from pulsar_sansio.wire import MessageMetadata, SendReceipt, encode_send, pack_payload, proto
 from pulsar_spark.link import Link, wall_time
+from pulsar_spark.offsets import Position
 
 
 class Sender:
-    """A producer that waits for every receipt. `options` are those of `ProducerSpec`."""
+    """A producer that waits for every receipt; it is opened when it is used first, in the test that the
+    checker listens to. `options` are those of `ProducerSpec`."""
 
     def __init__(self, url: str, topic: str, **options: Any) -> None:
         self._link = Link(url, create_topics=True)
-        options.setdefault("batching", BatchingPolicy(max_delay=60.0))
-        self._ready: list[outputs.Output] = []
+        self._topic = topic
+        self._options = {"batching": BatchingPolicy(max_delay=60.0), **options}
+        self._producer: int | None = None
+        self._ready = False
         self._ids: list[MessageId] = []
-        self._producer = self._link.client.open_producer(time.monotonic_ns(), ProducerSpec(topic, **options))
-        self._link.listen(self._producer, self._hear)
-        self._link.wait(lambda: self._ready or None, 30.0, "a producer")
+        self._sequence_id = 1_000_000
+
+    def _open(self) -> int:
+        if self._producer is None:
+            spec = ProducerSpec(self._topic, **self._options)
+            self._producer = self._link.client.open_producer(time.monotonic_ns(), spec)
+            self._link.listen(self._producer, self._hear)
+            self._link.wait(lambda: self._ready or None, 30.0, "a producer")
+        return self._producer
 
     def _hear(self, output: outputs.Output) -> None:
         match output:
             case outputs.ProducerReady():
-                self._ready.append(output)
+                self._ready = True
             case outputs.Receipts(_, _, message_ids):
                 self._ids += message_ids
             case outputs.SendFailed(_, _, _, error) | outputs.ProducerFailed(_, error):
@@ -38,8 +49,8 @@ class Sender:
     def send(
         self, messages: Sequence[bytes | OutgoingMessage], publish_time: int | None = None
     ) -> list[MessageId]:
-        """All of them, in batches as long as the producer makes them, the last one included; their ids."""
-        client, producer = self._link.client, self._producer
+        """All of them, in batches as the options say, none of which waits for more; their ids."""
+        client, producer = self._link.client, self._open()
         self._ids = []
         moment = wall_time() if publish_time is None else publish_time
         taken = 0
@@ -49,6 +60,26 @@ class Sender:
         client.push(time.monotonic_ns(), producer)
         self._link.wait(lambda: len(self._ids) >= len(messages) or None, 60.0, "receipts")
         return self._ids
+
+    def send_entry(self, payload: bytes, **fields: Any) -> Position:
+        """One entry that no producer of ours would write: these fields of its header, and this payload as it
+        is stored. Gives its place."""
+        machine: Any = self._link.client._producers[self._open()]
+        connection = machine.attachment.state.connection
+        header = MessageMetadata("by hand", self._sequence_id, wall_time(), **fields)
+        self._sequence_id += 1
+        packed = pack_payload(header.encode(), payload)
+        receipts: list[SendReceipt] = []
+        connection._handlers = {**connection._handlers, proto.BaseCommand.SEND_RECEIPT: receipts.append}
+        count = fields.get("num_messages_in_batch", 1)
+        sizes = sum(map(len, packed))
+        connection.write(encode_send(machine.wire_id, header.sequence_id, count, None, packed, sizes))
+        self._link.wait(lambda: receipts or None, 20.0, "a receipt")
+        connection._handlers = connection._handlers_of(type(connection.state))
+        ledger_id, entry_id = receipts[0].ledger_id, receipts[0].entry_id
+        assert ledger_id is not None
+        assert entry_id is not None
+        return ledger_id, entry_id
 
     def close(self) -> None:
         self._link.close()

@@ -1,15 +1,19 @@
 """Ranges of a topic as record batches: where they end, what they leave out, what they survive."""
 
+import time
 from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from pulsar_sansio import MessageId
+from pulsar_sansio import BatchingPolicy, ConsumerSpec, InitialPosition, MessageId, OutgoingMessage
+from pulsar_sansio.wire import EncryptionKey
+from pulsar_spark.errors import LinkTimeout, UnreadableMessages
 from pulsar_spark.link import Link
 from pulsar_spark.offsets import NOTHING, Position, Range
 from pulsar_spark.range_reader import read_range
+from tests.real_pulsar.admin import topic_path
 
 from .brokers import SparkBroker
 from .sending import Sender, send
@@ -17,6 +21,11 @@ from .sending import Sender, send
 pytestmark = pytest.mark.spark
 
 VALUES = pa.schema([("value", pa.binary())])
+
+BY_HAND = pytest.mark.unwatched(why="entries are sent that no producer of ours would send")
+
+MARKER = 20
+"""Marker type of a committed transaction: an entry that no consumer gets."""
 
 
 @pytest.fixture
@@ -26,44 +35,252 @@ def link(broker: SparkBroker) -> Iterator[Link]:
     link.close()
 
 
+@pytest.fixture
+def sender(broker: SparkBroker, topic: str) -> Iterator[Sender]:
+    sender = Sender(broker.url, topic)
+    yield sender
+    sender.close()
+
+
 def values(link: Link, topic: str, start: Position, end: Position, **options: Any) -> list[bytes]:
     options.setdefault("timeout_s", 20.0)
     batches = read_range(link, Range(topic, start, end), VALUES, **options)
     return [value for batch in batches for value in batch.column(0).to_pylist()]
 
 
+def numbers(first: int, end: int) -> list[bytes]:
+    return [b"%d" % number for number in range(first, end)]
+
+
 def places(ids: list[MessageId]) -> list[Position]:
     return sorted({each[:2] for each in ids})
 
 
-def test_ranges_cover_the_topic_without_overlap(broker: SparkBroker, link: Link, topic: str) -> None:
-    sender = Sender(broker.url, topic)
-    ids = [
-        each
-        for first in range(0, 50, 10)
-        for each in sender.send([b"%d" % n for n in range(first, first + 10)])
-    ]
-    sender.close()
+# --- where it begins and ends ------------------------------------------------------------------------
+
+
+def test_ranges_cover_the_topic_without_overlap(link: Link, topic: str, sender: Sender) -> None:
+    ids = [each for first in range(0, 50, 10) for each in sender.send(numbers(first, first + 10))]
     entries = places(ids)
     assert len(entries) == 5
     assert link.last_position(topic) == entries[-1]
-    assert values(link, topic, NOTHING, entries[1]) == [b"%d" % n for n in range(20)]
-    assert values(link, topic, entries[1], entries[3]) == [b"%d" % n for n in range(20, 40)]
-    assert values(link, topic, entries[3], entries[4]) == [b"%d" % n for n in range(40, 50)]
+    assert values(link, topic, NOTHING, entries[1]) == numbers(0, 20)
+    assert values(link, topic, entries[1], entries[3]) == numbers(20, 40)
+    assert values(link, topic, entries[3], entries[4]) == numbers(40, 50)
     assert values(link, topic, entries[4], entries[4]) == []
 
 
 def test_messages_that_are_entries_by_themselves(broker: SparkBroker, link: Link, topic: str) -> None:
-    ids = send(broker.url, topic, [b"%d" % n for n in range(300)], batching=None)
-    entries = places(ids)
+    entries = places(send(broker.url, topic, numbers(0, 300), batching=None))
     assert len(entries) == 300
-    assert values(link, topic, entries[9], entries[199]) == [b"%d" % n for n in range(10, 200)]
+    assert values(link, topic, entries[9], entries[199]) == numbers(10, 200)
+
+
+def test_what_is_published_meanwhile_is_not_in_the_range(link: Link, topic: str, sender: Sender) -> None:
+    end = sender.send(numbers(0, 10))[-1][:2]
+    batches = read_range(link, Range(topic, NOTHING, end), VALUES, batch_rows=1)
+    sender.send(numbers(10, 20))
+    assert [batch.num_rows for batch in batches] == [10]
 
 
 def test_a_range_whose_end_holds_no_message_is_over_when_the_broker_says_so(
-    broker: SparkBroker, link: Link, topic: str
+    link: Link, topic: str, sender: Sender
 ) -> None:
-    ids = send(broker.url, topic, [b"%d" % n for n in range(10)])
-    ledger, entry = ids[-1][:2]
-    assert values(link, topic, NOTHING, (ledger, entry + 5)) == [b"%d" % n for n in range(10)]
+    ledger, entry = sender.send(numbers(0, 10))[-1][:2]
+    assert values(link, topic, NOTHING, (ledger, entry + 5)) == numbers(0, 10)
     assert values(link, topic, (ledger, entry), (ledger, entry + 5)) == []
+
+
+@BY_HAND
+@pytest.mark.real
+def test_markers_at_the_end_and_in_between(real_broker: SparkBroker, topic: str) -> None:
+    """Ours takes no markers of clients."""
+    link, sender = Link(real_broker.url), Sender(real_broker.url, topic)
+    sender.send(numbers(0, 10))
+    sender.send_entry(b"", marker_type=MARKER)
+    last = sender.send(numbers(10, 20))[-1][:2]
+    end = (last[0], last[1] + 3)
+    for _ in range(3):
+        sender.send_entry(b"", marker_type=MARKER)
+    assert values(link, topic, NOTHING, end) == numbers(0, 20)
+    assert values(link, topic, last, end) == []
+    sender.send(numbers(20, 30))
+    assert values(link, topic, NOTHING, end) == numbers(0, 20)
+    assert values(link, topic, last, end) == []
+    sender.close()
+    link.close()
+
+
+def test_a_range_over_several_ledgers_some_of_them_empty(
+    broker: SparkBroker, link: Link, topic: str, sender: Sender
+) -> None:
+    entries = []
+    for part in range(4):
+        entries.append(sender.send(numbers(10 * part, 10 * part + 10))[-1][:2])
+        for _ in range(1 + part % 2):
+            broker.admin.unload(topic)
+            link.last_position(topic)  # which makes the broker load it again
+    assert values(link, topic, NOTHING, entries[-1]) == numbers(0, 40)
+    assert values(link, topic, entries[0], entries[2]) == numbers(10, 30)
+    assert values(link, topic, entries[-1], (entries[-1][0] + 1, -1)) == []
+
+
+def test_an_empty_topic(broker: SparkBroker, link: Link, topic: str) -> None:
+    broker.admin.create_topic(topic)
+    assert link.last_position(topic) == NOTHING
+    assert values(link, topic, NOTHING, (0, 0)) == []
+
+
+# --- what the messages are ---------------------------------------------------------------------------
+
+
+def test_what_was_acknowledged_in_part_is_read_whole(
+    broker: SparkBroker, link: Link, topic: str, sender: Sender
+) -> None:
+    """The acknowledgements of others are theirs."""
+    spec = ConsumerSpec(
+        topic, "others", initial_position=InitialPosition.EARLIEST, batch_index_acknowledgement=True
+    )
+    client = link.client
+    consumer = client.subscribe(time.monotonic_ns(), spec)
+    end = sender.send(numbers(0, 10))[-1][:2]
+    link.wait(lambda: client.available(consumer) >= 10 or None, 20.0, "messages")
+    for message in list(client.take(time.monotonic_ns(), consumer, 10))[::2]:
+        client.acknowledge(time.monotonic_ns(), consumer, message)
+    link.call(lambda now: client.flush_acknowledgements(now, consumer), 20.0, "acknowledgements")
+    assert values(link, topic, NOTHING, end) == numbers(0, 10)
+
+
+def test_compacted(broker: SparkBroker, link: Link, topic: str, sender: Sender) -> None:
+    """The end is an entry that compaction has taken away, and so is all of the last range."""
+    sender.send([OutgoingMessage(b"%d" % n, key=f"k{n % 4}") for n in range(20)])
+    middle = sender.send([OutgoingMessage(b"%d" % n, key=f"k{n % 4}") for n in range(20, 22)])[-1][:2]
+    end = sender.send([OutgoingMessage(None, key="k0"), OutgoingMessage(None, key="k3")])[-1][:2]
+    path = f"{topic_path(topic)}/compaction"
+    broker.admin.request("PUT", path)
+    while broker.admin.request("GET", path)["status"] != "SUCCESS":
+        time.sleep(0.05)
+    compacted = values(link, topic, NOTHING, end, read_compacted=True)
+    assert compacted == [b"18", b"21"]
+    assert values(link, topic, middle, end, read_compacted=True) == []
+    assert len(values(link, topic, NOTHING, end)) == 24
+
+
+def test_large_messages_and_small_permits(broker: SparkBroker, link: Link, topic: str) -> None:
+    batching = BatchingPolicy(max_messages=50, max_delay=60.0)
+    messages = [b"%d" % n + b"." * 5_000 for n in range(500)]
+    end = send(broker.url, topic, messages, batching=batching)[-1][:2]
+    batches = list(
+        read_range(link, Range(topic, NOTHING, end), VALUES, receiver_queue=10, batch_bytes=300_000)
+    )
+    assert [value for batch in batches for value in batch.column(0).to_pylist()] == messages
+    assert len(batches) > 3
+
+
+# --- chunks ------------------------------------------------------------------------------------------
+
+
+def chunk(sender: Sender, uuid: str, number: int, of: int, payload: bytes, whole: int) -> Position:
+    return sender.send_entry(
+        payload, uuid=uuid, chunk_id=number, num_chunks_from_msg=of, total_chunk_msg_size=whole
+    )
+
+
+@BY_HAND
+def test_a_message_in_chunks_belongs_to_the_range_of_its_last_chunk(
+    link: Link, topic: str, sender: Sender
+) -> None:
+    before = sender.send([b"before"])[-1][:2]
+    first = chunk(sender, "a", 0, 3, b"aa", 6)
+    between = sender.send([b"between"])[-1][:2]
+    chunk(sender, "b", 0, 2, b"b", 2)
+    second = chunk(sender, "a", 1, 3, b"bb", 6)
+    third = chunk(sender, "a", 2, 3, b"cc", 6)
+    end = chunk(sender, "b", 1, 2, b"b", 2)
+    assert values(link, topic, before, end) == [b"between", b"aabbcc", b"bb"]
+    assert values(link, topic, before, second) == [b"between"]
+    assert values(link, topic, first, second) == [b"between"]
+    for start in (first, between, second):
+        expected = [b"between"] * (start == first) + [b"aabbcc", b"bb"]
+        assert values(link, topic, start, end) == expected
+    assert values(link, topic, third, end) == [b"bb"]
+
+
+@BY_HAND
+def test_chunks_without_a_beginning_stop_nothing(link: Link, topic: str, sender: Sender) -> None:
+    chunk(sender, "lost", 1, 3, b"b", 3)
+    chunk(sender, "lost", 2, 3, b"c", 3)
+    end = sender.send(numbers(0, 10))[-1][:2]
+    assert values(link, topic, NOTHING, end) == numbers(0, 10)
+
+
+# --- what cannot be read -----------------------------------------------------------------------------
+
+
+@BY_HAND
+@pytest.mark.parametrize(
+    ("fields", "why"),
+    [
+        ({"num_messages_in_batch": 3}, "damaged"),
+        ({"compression": 1, "uncompressed_size": 100}, "damaged"),
+        ({"encryption_keys": [EncryptionKey("k", b"v")]}, "encrypted"),
+    ],
+    ids=["batch", "compression", "encryption"],
+)
+def test_what_cannot_be_read_is_no_success(
+    link: Link, topic: str, sender: Sender, fields: dict[str, Any], why: str
+) -> None:
+    sender.send(numbers(0, 10))
+    end = sender.send_entry(b"garbage that is long enough to hold three", **fields)
+    with pytest.raises(UnreadableMessages, match=why):
+        values(link, topic, NOTHING, end)
+
+
+# --- connections -------------------------------------------------------------------------------------
+
+
+def cut(link: Link) -> None:
+    """As if the network had done it."""
+    for sock in link._sockets.values():
+        sock.shutdown(2)
+
+
+def test_a_connection_that_is_lost_in_the_middle(broker: SparkBroker, link: Link, topic: str) -> None:
+    batching = BatchingPolicy(max_messages=100, max_delay=60.0)
+    messages = [b"%d" % n + b"." * 1_000 for n in range(20_000)]
+    end = send(broker.url, topic, messages, batching=batching)[-1][:2]
+    read: list[bytes] = []
+    for number, batch in enumerate(read_range(link, Range(topic, NOTHING, end), VALUES, batch_rows=1_000)):
+        read += batch.column(0).to_pylist()
+        if number % 5 == 0:
+            cut(link)
+    assert read == messages
+
+
+def test_a_topic_that_moves_in_the_middle(broker: SparkBroker, link: Link, topic: str) -> None:
+    batching = BatchingPolicy(max_messages=100, max_delay=60.0)
+    messages = [b"%d" % n + b"." * 1_000 for n in range(10_000)]
+    end = send(broker.url, topic, messages, batching=batching)[-1][:2]
+    read: list[bytes] = []
+    for number, batch in enumerate(read_range(link, Range(topic, NOTHING, end), VALUES, batch_rows=1_000)):
+        read += batch.column(0).to_pylist()
+        if number == 2:
+            broker.admin.unload(topic)
+    assert read == messages
+
+
+def test_an_abandoned_range_leaves_the_link_usable(broker: SparkBroker, link: Link, topic: str) -> None:
+    batching = BatchingPolicy(max_messages=100, max_delay=60.0)
+    messages = [b"%d" % n + b"." * 1_000 for n in range(5_000)]
+    end = send(broker.url, topic, messages, batching=batching)[-1][:2]
+    batches = read_range(link, Range(topic, NOTHING, end), VALUES, batch_rows=100)
+    next(batches)
+    batches.close()  # type: ignore[attr-defined]
+    assert values(link, topic, NOTHING, end) == messages
+
+
+def test_nobody_answers(link: Link, topic: str, sender: Sender, monkeypatch: pytest.MonkeyPatch) -> None:
+    end = sender.send(numbers(0, 10))[-1][:2]
+    monkeypatch.setattr(link, "_read", lambda _: time.sleep(0.01))
+    with pytest.raises(LinkTimeout, match=r"subscribing to .* not within 0\.3 s"):
+        values(link, topic, NOTHING, end, timeout_s=0.3)
