@@ -9,6 +9,7 @@ again when the weather is good, because a broker that died may have forgotten it
 
 from typing import TYPE_CHECKING
 
+from ..broker.mistakes import StillInUse
 from .clock import MILLISECOND
 from .cluster import FAR_BROKER, address
 from .profile import EndPlan
@@ -41,6 +42,8 @@ class Administrator:
         for plan in self._plans:
             act = self._delete if plan.deleted else self._end
             self.world.clock.after(plan.after, act, self.world.topics[plan.topic])
+        for compaction in self.world.profile.compactions:
+            self.world.clock.after(compaction.after, self._compact, self.world.topics[compaction.topic])
         for migration in self.world.profile.migrations:
             self.world.clock.after(migration.after, self._migrate, self.world.topics[migration.topic])
         for name, partitioned in zip(self.world.partitioned, self.world.profile.partitioned, strict=True):
@@ -209,6 +212,30 @@ class Administrator:
         self.world.count_fault("topic_deleted")
         self.world.trace.add(self.world.clock.now, node.name, f"delete {topic}")
         node.command(broker.delete_topic, topic, True)
+
+    def _compact(self, topic: str) -> None:
+        """What is durable then is known, and who has a table view may miss what goes (INV-C17, INV-C18)."""
+        world, cluster = self.world, self.world.cluster
+        broker, node = cluster.serving(topic), cluster.node_of(topic)
+        if world.healed:
+            return
+        if broker is None or not node.up:
+            world.clock.after(100 * MILLISECOND, self._compact, topic)
+            return
+        record = world.model.topics[topic]
+        ledger, entry = broker.internal_stats(topic)["lastConfirmedEntry"].split(":")
+        for position, payload in cluster.durable(topic):
+            record.stored(position, record.sends[payload])
+        record.compacted.begins((int(ledger), int(entry)))
+        for table in world.tables:
+            if table.topic is record:
+                table.compaction_begins()
+        world.trace.add(world.clock.now, node.name, f"compact {topic} up to {ledger}:{entry}")
+        try:
+            node.command(broker.compact, topic)
+        except StillInUse:
+            return
+        world.count_fault("topic_compacted")
 
     def _end_for_good(self, topic: str) -> None:
         end = self._terminate(topic)

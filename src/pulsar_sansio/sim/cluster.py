@@ -180,6 +180,15 @@ class Cluster:
             for node in self.nodes:
                 self.world.clock.after(0, node.hears, record.topic, record.topic in self._names)
 
+    def durable(self, topic: str) -> list[tuple[tuple[int, int], bytes]]:
+        """What the store holds of a topic: where each entry lies, and its bytes."""
+        stored = self.store.load().topics.get(topic)
+        return [
+            ((entry.ledger_id, entry.entry_id), entry.data)
+            for ledger in (stored.ledgers.values() if stored is not None else ())
+            for entry in ledger.entries
+        ]
+
     def who_serves(self, node: BrokerNode, topic: str, authoritative: bool) -> Elsewhere | None:
         """The answer to a broker that does not hold the topic."""
         if topic not in self.owners:

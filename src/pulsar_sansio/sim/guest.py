@@ -137,7 +137,7 @@ class Guest(ABC):
             self._answered(output)
         elif isinstance(output, RequestFailed):
             self._not_answered(output)
-        elif not self._heard(output):
+        elif not self._hears(output):
             raise ViolationError("INV-N2", f"{record.name} is told {type(output).__name__}")
 
     @abstractmethod
@@ -162,5 +162,5 @@ class Guest(ABC):
     def _not_answered(self, output: RequestFailed) -> None: ...
 
     @abstractmethod
-    def _heard(self, output: Output) -> bool:
+    def _hears(self, output: Output) -> bool:
         """Whether this is news for it."""

@@ -21,6 +21,9 @@ from ..client.outputs import (
     RequestDone,
     RequestFailed,
     SendFailed,
+    TableChanged,
+    TableViewFailed,
+    TableViewReady,
     TopicJoined,
     TopicLeft,
     Undecryptable,
@@ -195,6 +198,8 @@ def _subject(output: Any) -> int:
         TopicLeft,
     ):
         subject = output.consumer
+    elif kind in (TableViewReady, TableViewFailed, TableChanged):
+        subject = output.view
     else:
         subject = output.id
     return subject

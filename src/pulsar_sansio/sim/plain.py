@@ -60,7 +60,19 @@ _CONSUMER: dict[str, Any] = {
 }
 
 _ELSEWHERE = frozenset(
-    ("brokers", "faults", "visitors", "roamers", "ends", "migrations", "partitioned", "groups", "appearances")
+    (
+        "brokers",
+        "faults",
+        "visitors",
+        "roamers",
+        "tables",
+        "groups",
+        "compactions",
+        "ends",
+        "migrations",
+        "appearances",
+        "partitioned",
+    )
 )
 """Fields of the profile that are left out item by item."""
 

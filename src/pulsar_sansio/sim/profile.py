@@ -182,6 +182,29 @@ class RoamerPlan:
     acknowledge_permille: int
     close_permille: int
     group_time: float
+    compacted: bool = False
+    """Reads what compaction has left."""
+
+
+@dataclass(slots=True)
+class TablePlan:
+    """One who has a table view."""
+
+    client: int
+    topic: int
+    queue: int
+    pause: int
+    """Nanoseconds between steps, at most."""
+    refresh_permille: int
+    close_permille: int
+
+
+@dataclass(slots=True)
+class CompactionPlan:
+    """A topic that is compacted, so many nanoseconds after applications begin."""
+
+    topic: int
+    after: int
 
 
 @dataclass(slots=True)
@@ -290,6 +313,8 @@ class Profile:
     """Of the same, how many hear who served the topic before."""
     visitors: list[VisitorPlan] = field(default_factory=list)
     roamers: list[RoamerPlan] = field(default_factory=list)
+    tables: list[TablePlan] = field(default_factory=list)
+    compactions: list[CompactionPlan] = field(default_factory=list)
     ends: list[EndPlan] = field(default_factory=list)
     migrations: list[MigrationPlan] = field(default_factory=list)
     partitioned: list[PartitionedPlan] = field(default_factory=list)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
 from ..model.config import ConsumerSpec, ProducerSpec, SubscriptionType
+from .compacted import Compacted
 from .key_order import KeyOrder
 from .partitioned import PartitionedTopic
 from .unjudged import Unjudged
@@ -137,6 +138,7 @@ class TopicRecord:
         self.late = 0
         """Entries that became known after a later one."""
         self.subscriptions: dict[str, SubscriptionRecord] = {}
+        self.compacted = Compacted(self)
 
     @property
     def expected(self) -> int:
@@ -237,6 +239,11 @@ def identities(sent: Sent) -> list[bytes | str]:
 class SubscriptionRecord:
     """What a subscription has delivered to applications, and what they acknowledged."""
 
+    made_up = False
+    """The client chooses its name, and says it with SUBSCRIBE (`is_called`)."""
+    reads_compacted = False
+    """What compaction leaves out need not come."""
+
     def __init__(self, topic: TopicRecord, name: str, kind: SubscriptionType) -> None:
         self.topic = topic
         self.name = name
@@ -254,6 +261,12 @@ class SubscriptionRecord:
         self._acknowledged = 0
         self._late = 0
         """Entries below that index are acknowledged; as of so many late ones."""
+
+    def is_called(self, name: str) -> None:
+        """A client gives it its name."""
+
+    def arrived(self, position: Position) -> None:
+        """Where the name is made up: an entry has come to its consumer."""
 
     def is_acknowledged(self, place: Place) -> bool:
         return place <= self.cumulative or place in self.acknowledged

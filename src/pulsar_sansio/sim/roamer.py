@@ -41,16 +41,20 @@ SLACK = 3 * SECOND
 class Roamed(Visited):
     """A subscription that is moved about."""
 
-    def __init__(self, topic: TopicRecord, name: str) -> None:
+    def __init__(self, topic: TopicRecord, name: str, compacted: bool) -> None:
         super().__init__(topic, name, durable=False)
-        self.where = Whereabouts(topic)
+        self.reads_compacted = compacted
+        self.where = Whereabouts(topic, compacted)
         self.sought = False
         """The last move was a seek."""
 
     def all_up_to(self, place: Place) -> bool:
         """Whether it is not behind what came since the last move."""
         furthest = self.where.furthest
-        return furthest is not None and place <= furthest
+        if furthest is None:
+            return False
+        left_out = self.reads_compacted and not self.where.lacks(after(furthest), after(place))
+        return place <= furthest or left_out
 
     def open_bits(self, position: Position) -> int:
         """What lies before the place that was sought is let go: wherever that was, if it was the end."""
@@ -58,9 +62,11 @@ class Roamed(Visited):
         return sum(1 << index for index in range(size) if not self.where.may_let_go((*position, index)))
 
     def check_order(self, consumer: ConsumerRecord, place: Place) -> None:
-        """INV-C7, INV-C3."""
+        """INV-C7, INV-C3; INV-C17 where it is compacted."""
         first = self.where.last is None
         wrong = self.where.came(place)
+        if wrong and self.reads_compacted and self.topic.compacted.horizon >= (0, 0):
+            raise ViolationError("INV-C17", f"{consumer.name}: {place} comes next, and {wrong}")
         if wrong:
             rule = "INV-C7" if first and self.sought else "INV-C3"
             raise ViolationError(rule, f"{consumer.name}: {place} comes next, and {wrong}")
@@ -113,7 +119,7 @@ class Roamer(Guest):
 
     def _new_subscription(self) -> Roamed:
         name = f"roam-{self.index}" if self.plan.durable else f"roam-{self.index}.{self.incarnation}"
-        subscription = Roamed(self.topic, name)
+        subscription = Roamed(self.topic, name, self.plan.compacted)
         self.topic.subscriptions[name] = subscription
         return subscription
 
@@ -137,6 +143,7 @@ class Roamer(Guest):
                 receiver_queue_size=plan.queue,
                 initial_position=InitialPosition.EARLIEST,
                 acknowledgement_group_time=plan.group_time,
+                read_compacted=plan.compacted,
             )
             self._register(name, self.subscription, spec)
             handle = client.subscribe(world.clock.now, spec)
@@ -158,6 +165,7 @@ class Roamer(Guest):
             start_inclusive=inclusive and isinstance(target, MessageId) and target != LATEST,
             name=name,
             subscription=self.subscription.name,
+            read_compacted=self.plan.compacted,
             receiver_queue_size=self.plan.queue,
         )
 
@@ -308,7 +316,7 @@ class Roamer(Guest):
         if self.world.healed:
             self._later()
 
-    def _heard(self, output: Output) -> bool:
+    def _hears(self, output: Output) -> bool:
         if isinstance(output, Deliverable):
             self._later()
         return isinstance(output, (Deliverable, EndOfTopic))
@@ -375,7 +383,7 @@ class Roamer(Guest):
         """It lies not before what was known to be stored when it was asked."""
         record = self.record
         assert record is not None
-        if (result.ledger_id, result.entry_id + 1) < known[:2]:
+        if self.where.lacks((result.ledger_id, result.entry_id + 1, -1), known):
             raise ViolationError("INV-C15", f"{record.name}: {result} is the last message, not {known}")
 
     def _not_answered(self, output: RequestFailed) -> None:

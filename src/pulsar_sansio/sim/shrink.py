@@ -28,6 +28,10 @@ FEW = (1, 2, 3, 6, 12)
 
 LONGEST_LINE = 150
 
+GUESTS = ("visitors", "roamers", "tables")
+
+EVENTS = ("compactions", "ends", "migrations")
+
 KEPT_BROKER_OPTIONS = frozenset(("service_url", "deduplication", "keepalive_interval", "liveness_timeout"))
 
 
@@ -122,7 +126,7 @@ class Shrinker:
         return [strike for strike in self.case.strikes if strike.after <= self.report.virtual_ns]
 
     def _applications(self) -> None:
-        for name in ("visitors", "roamers", "ends", "migrations"):
+        for name in (*GUESTS, *EVENTS):
             for plan in getattr(self.case.profile, name):
                 left = [each for each in getattr(self.case.profile, name) if each is not plan]
                 self._try(self._with(**{name: left}))
@@ -215,7 +219,9 @@ class Shrinker:
             self._try(self._with(clients=1, producers=producers, consumers=consumers))
         profile = self.case.profile
         users: list[Any] = [plan for plan in profile.producers if plan.partitioned is None]
-        users += [*profile.consumers, *profile.visitors, *profile.roamers, *profile.ends, *profile.migrations]
+        users += profile.consumers
+        for name in (*GUESTS, *EVENTS):
+            users += getattr(profile, name)
         used = {plan.topic for plan in users if plan.topic < profile.topics}
         if len(used) <= 1 and profile.topics > 1:
             self._try(self._moved(0, 1))
@@ -231,7 +237,7 @@ class Shrinker:
                 for plan in plans
             ]
 
-        names = ("producers", "consumers", "subscriptions", "visitors", "roamers", "ends", "migrations")
+        names = ("producers", "consumers", "subscriptions", *GUESTS, *EVENTS)
         return self._with(topics=topics, **{name: moved(getattr(profile, name)) for name in names})
 
     def _features(self) -> None:
@@ -361,7 +367,7 @@ def describe(case: Case) -> list[str]:
         if each.name not in ("service_url",) and getattr(profile.broker, each.name) != each.default
     ]
     lines.append(f"broker: {' '.join(changed) or 'plain'}")
-    for name in ("brokers", "partitioned", "visitors", "roamers", "ends", "migrations"):
+    for name in ("brokers", "partitioned", *GUESTS, *EVENTS):
         lines += [f"{name}: {each}" for each in getattr(profile, name) if each != BrokerPlan()]
     lines += _plans("producer", profile.producers, PLAIN_PRODUCER)
     for index, subscription in enumerate(profile.subscriptions):

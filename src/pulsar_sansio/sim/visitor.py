@@ -178,7 +178,7 @@ class Visitor(Guest):
         self._refused = True
         self._leave_later()
 
-    def _heard(self, output: Output) -> bool:
+    def _hears(self, output: Output) -> bool:
         if isinstance(output, Deliverable):
             self._take()
         elif isinstance(output, EndOfTopic):

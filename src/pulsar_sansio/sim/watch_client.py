@@ -351,6 +351,8 @@ class ClientWatch:
         if known is not None and known.ready and not known.closed and known not in self._closed:
             raise ViolationError("INV-N4", f"wire {wire.number}: consumer {command.consumer_id} opened twice")
         self._check_cluster(wire, record, record.name)
+        if record.subscription.made_up:
+            record.subscription.is_called(command.subscription)
         consumer = ConsumerEnd(record, self.handles.get(record.name, 0), _is_far(wire))
         record.farewell = False
         end.consumers[command.consumer_id] = consumer

@@ -197,6 +197,8 @@ def got_message(consumer: ConsumerEnd, command: MessageCommand, now: int) -> Non
     """An entry arrives: it costs permits, and is no longer awaited."""
     position = (command.ledger_id, command.entry_id)
     consumer.record.given_back.discard(position)
+    if consumer.record.subscription.made_up and not (consumer.closed or consumer.dismissed):
+        consumer.record.subscription.arrived(position)
     entry = consumer.record.subscription.topic.log.get(position)
     if entry is not None:
         size = entry.size

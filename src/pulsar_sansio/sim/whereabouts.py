@@ -35,8 +35,10 @@ START = Base(BEFORE_ALL)
 class Whereabouts:
     """Of one who reads one topic."""
 
-    def __init__(self, topic: TopicRecord) -> None:
+    def __init__(self, topic: TopicRecord, compacted: bool = False) -> None:
         self.topic = topic
+        self._compacted = compacted
+        """What compaction leaves out need not come."""
         self.bases: list[Base] = [START]
         """Where the subscription may be."""
         self.last: Place | None = None
@@ -98,6 +100,8 @@ class Whereabouts:
         return ""
 
     def _may_be_passed(self, base: Base, place: Place) -> bool:
+        if self._compacted and self.topic.compacted.may_lack(place):
+            return True
         if base.since is not None:
             return self.topic.log[place[:2]].messages[place[2]].sent_at <= base.since
         return base.time is not None and (not self._in_order or self.published(place[:2]) < base.time)
@@ -116,6 +120,15 @@ class Whereabouts:
             if place >= until:
                 break
             if not self._may_be_passed(base, place):
+                return True
+        return False
+
+    def lacks(self, first: Place, until: Place) -> bool:
+        """Whether a message from `first` on, and before `until`, has to come to somebody who begins there."""
+        for place in self._places(first):
+            if place >= until:
+                break
+            if not (self._compacted and self.topic.compacted.may_lack(place)):
                 return True
         return False
 

@@ -28,6 +28,7 @@ from .ends import BrokerEnds, ClientEnds, broker_process, client_process
 from .faults import Injector, Weather
 from .group_app import GroupApp
 from .groups import BEFORE_THE_NAME, GroupTopics
+from .guest import Guest
 from .hosts import CLOSED, Host, User, check_quiet
 from .mischief import Mischief
 from .model import ReferenceModel
@@ -50,6 +51,7 @@ from .rest import (
 from .roamer import Roamer
 from .rule_watch import RuleWatch
 from .streams import Streams
+from .table_app import TableApp
 from .trace import Trace
 from .transcript import describe
 from .violations import LivenessError, Outcome, ViolationError
@@ -157,6 +159,7 @@ class World:
         self.groups: list[GroupApp] = []
         self.visitors: list[Visitor] = []
         self.roamers: list[Roamer] = []
+        self.tables: list[TableApp] = []
         self.administrator = Administrator(self)
 
     def _group_topics(self, index: int) -> GroupTopics:
@@ -226,9 +229,9 @@ class World:
         return "pulsar://" + ",".join(f"broker-{index}:6650" for index in range(max(1, count)))
 
     @property
-    def guests(self) -> list[Visitor | Roamer]:
+    def guests(self) -> list[Guest]:
         """Those who leave nothing behind in a subscription."""
-        return [*self.visitors, *self.roamers]
+        return [*self.visitors, *self.roamers, *self.tables]
 
     @property
     def users(self) -> list[User]:
@@ -343,6 +346,7 @@ class World:
         ]
         self.visitors = [Visitor(self, index, plan) for index, plan in enumerate(profile.visitors)]
         self.roamers = [Roamer(self, index, plan) for index, plan in enumerate(profile.roamers)]
+        self.tables = [TableApp(self, index, plan) for index, plan in enumerate(profile.tables)]
         for user in self.users:
             user.start()
         self.administrator.start()

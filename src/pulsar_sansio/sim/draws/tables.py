@@ -18,13 +18,15 @@ def draw_tables(draw: Stream, profile: Profile) -> None:
         return
     gone = {plan.topic for plan in profile.ends if plan.deleted} | {plan.topic for plan in profile.migrations}
     gone |= {plan.topic for plan in profile.producers if plan.chunk_size}
-    used = {plan.topic for plan in profile.producers if plan.partitioned is None} - gone
+    used = {
+        plan.topic for plan in profile.producers if plan.partitioned is None and plan.appearing is None
+    } - gone
     if not used:
         return
     roamed = {plan.topic for plan in profile.roamers}
     topic = draw.choice(sorted((used & roamed) or used))
     for plan in profile.producers:
-        if plan.topic == topic and plan.partitioned is None:
+        if plan.topic == topic and plan.partitioned is None and plan.appearing is None:
             before = usual_batch(plan)
             plan.rich_permille = draw.choice([700, 1000])
             keep_entries(plan, before)

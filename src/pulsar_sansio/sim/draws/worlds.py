@@ -22,6 +22,7 @@ from .features import (
 from .groups import draw_groups
 from .producers import draw_producers
 from .rarities import draw_special
+from .tables import draw_tables
 from .trouble import draw_faults
 
 LONGEST_STAY = 20 * SECOND
@@ -56,6 +57,7 @@ def draw(streams: Streams, faults: bool = True, messages: int | None = None) -> 
     draw_dead_letters(streams.stream("dead letters"), profile)
     draw_roamers(streams.stream("roamers"), profile)
     draw_groups(streams.stream("groups"), profile)
+    draw_tables(streams.stream("tables"), profile)
     return profile
 
 
