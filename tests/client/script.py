@@ -165,11 +165,14 @@ class Script:
 # --- frames of the broker ----------------------------------------------------------------------------
 
 
-def frame_connected(version: int = 21, max_message_size: int = 5 * 1024 * 1024) -> bytes:
+def frame_connected(version: int = 21, max_message_size: int = 5 * 1024 * 1024, **flags: bool) -> bytes:
     return encode_command(
         Command.CONNECTED,
         proto.CommandConnected(
-            server_version="test", protocol_version=version, max_message_size=max_message_size
+            server_version="test",
+            protocol_version=version,
+            max_message_size=max_message_size,
+            feature_flags=proto.FeatureFlags(**flags),
         ),
     )
 

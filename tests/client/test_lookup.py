@@ -70,6 +70,18 @@ def test_partitions_are_asked_first_then_the_broker_as_java_does() -> None:
     assert not lookup.HasField("advertised_listener_name")
 
 
+@pytest.mark.parametrize(("wanted", "possible"), [(False, True), (False, False), (True, True)])
+def test_asking_creates_nothing_where_that_is_not_wanted_and_the_broker_can(
+    wanted: bool, possible: bool
+) -> None:
+    """CHECK-11."""
+    script = Script(create_topics=wanted)
+    script.client.partitions(script.now, "demo")
+    link = script.ready_link(supports_get_partitioned_metadata_without_auto_creation=possible)
+    asked = script.sent(link, Command.PARTITIONED_METADATA)
+    assert asked.metadata_auto_creation_enabled is (wanted or not possible)
+
+
 def test_the_listener_name_is_sent_where_one_is_given() -> None:
     script = Script(listener_name="internal")
     link = looking_up(script)

@@ -4,14 +4,16 @@ from typing import Any
 
 import pytest
 
+from pulsar_sansio.client.items import BatchItem, Messages
+from pulsar_sansio.client.last_message import LastPosition
 from pulsar_sansio.client.outputs import ConsumerFailed, ConsumerReady, RequestDone, RequestFailed
 from pulsar_sansio.model.checkpoint import decode_checkpoint, encode_checkpoint
 from pulsar_sansio.model.config import ReaderSpec
-from pulsar_sansio.model.errors import InvalidConfiguration, MetadataError
+from pulsar_sansio.model.errors import InvalidConfiguration, LocalProtocolError, MetadataError
 from pulsar_sansio.model.message_id import EARLIEST, LATEST, MessageId
-from pulsar_sansio.wire import proto
+from pulsar_sansio.wire import UndividedBatch, proto
 
-from .broker_script import MILLISECOND, SECOND, ConsumerScript, Script
+from .broker_script import MILLISECOND, SECOND, ConsumerScript, Script, entry_bytes
 
 TOPIC = "persistent://public/default/t"
 
@@ -296,3 +298,77 @@ def test_whether_there_is_more() -> None:
     response.last_message_id.ledgerId, response.last_message_id.entryId = 1, 5
     s.say("GET_LAST_MESSAGE_ID_RESPONSE", response)
     assert s.outputs() == [RequestDone(request, False)]
+
+
+class TestUndivided:
+    """Batches are handed out in one piece."""
+
+    def test_a_batch_as_it_came(self) -> None:
+        s = reading(undivided=True)
+        s.batch(0, 3)
+        s.message(1, b"single")
+        batch, single = s.take_together().items
+        assert isinstance(batch, BatchItem)
+        assert isinstance(batch.entry.batch, UndividedBatch)
+        assert (batch.entry.place, batch.entry.batch.size) == ((1, 0), 3)
+        assert [message.data for message in Messages([batch])] == [b"0.0", b"0.1", b"0.2"]
+        assert [message.data for message in Messages([single])] == [b"single"]
+
+    def test_one_by_one_all_the_same(self) -> None:
+        s = reading(undivided=True)
+        s.batch(0, 3)
+        first = s.receive()
+        assert (first.data, first.sequence_id, first.message_id) == (b"0.0", 0, MessageId(1, 0, -1, 0))
+        assert [message.data for message in s.take()] == [b"0.1", b"0.2"]
+
+    def test_what_is_wanted_in_part_is_divided(self) -> None:
+        s = reading(MessageId(1, 0, -1, 0, 3), undivided=True)
+        s.batch(0, 3)
+        s.batch(1, 3, ack_set=0b100)
+        s.batch(2, 3)
+        data = [[message.data for message in Messages([item])] for item in s.take_together().items]
+        assert data == [[b"0.1", b"0.2"], [b"1.2"], [b"2.0", b"2.1", b"2.2"]]
+
+    def test_more_messages_than_can_be_in_it(self) -> None:
+        s = reading(undivided=True)
+        s.deliver(0, entry_bytes(b"short", num_messages_in_batch=3))
+        assert s.take() == []
+        assert s.client.arrivals(s.consumer).discarded == 3
+
+    def test_a_place_after_the_topic_is_reopened(self) -> None:
+        s = reading(undivided=True)
+        s.batch(0, 3)
+        s.batch(1, 3)
+        s.take(3)
+        assert s.reconnect().start_message_id.entryId == 0
+
+
+class TestLastPosition:
+    def test_where_the_topic_ends_and_how_far_it_is(self) -> None:
+        s = reading()
+        s.answers_positions = False
+        request = s.client.last_position(s.now, s.consumer)
+        s.pump()
+        (command,) = s.expect("GET_LAST_MESSAGE_ID")
+        response = proto.CommandGetLastMessageIdResponse(request_id=command.request_id)
+        response.last_message_id.ledgerId, response.last_message_id.entryId = 5, 7
+        response.consumer_mark_delete_position.ledgerId = 5
+        response.consumer_mark_delete_position.entryId = 2**64 - 1
+        s.say("GET_LAST_MESSAGE_ID_RESPONSE", response)
+        assert s.outputs() == [RequestDone(request, LastPosition(MessageId(5, 7), (5, -1)))]
+
+    def test_a_topic_without_memory_has_none(self) -> None:
+        s = ReaderScript(EARLIEST)
+        other = s.client.open_reader(s.now, ReaderSpec("non-persistent://public/default/t", EARLIEST))
+        with pytest.raises(LocalProtocolError):
+            s.client.last_position(s.now, other)
+
+
+class TestCreation:
+    def test_subscribing_may_not_create_the_topic(self) -> None:
+        s = Script(create_topics=False)
+        s.client.open_reader(s.now, ReaderSpec("t", EARLIEST))
+        s.pump()
+        (subscribe,) = s.expect("SUBSCRIBE")
+        assert not subscribe.force_topic_creation
+        assert ReaderScript(EARLIEST).accept().force_topic_creation

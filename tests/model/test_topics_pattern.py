@@ -91,3 +91,18 @@ def test_a_name_is_looked_at_once_whatever_the_pattern(pattern: str) -> None:
     """What takes Python's matcher years."""
     matches = matcher(pattern)
     assert not matches("a" * 10_000 + "!")
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("orders-1", True),
+        ("orders-1-partition-0", True),
+        ("orders", False),
+        ("a/b/orders-1", False),
+        ("non-persistent://public/default/orders-1", False),
+        ("__orders-1", False),
+    ],
+)
+def test_which_topics_it_means(name: str, meant: bool) -> None:
+    assert TopicsPattern("(__)?orders-[0-9]").matches(TopicName.parse(name)) is meant

@@ -167,6 +167,8 @@ class Connection:
         self.consumers: dict[int, Any] = {}
         self.watchers: dict[int, PatternWatch] = {}
         self.supports_topic_watchers = False
+        self.asks_without_creation = False
+        """Whether the broker can be asked for a topic's partitions without creating it (CHECK-11)."""
         self.pending: dict[int, Pending] = {}
         self.lookups: LookupQueue = services.lookup.new_queue()
         self.unwritten: list[bytes] = []
@@ -347,7 +349,9 @@ class Connection:
             believed = self._services.config.max_announced_message_size
             self.max_message_size = min(command.max_message_size, believed)
             self._frame_limit = max_frame_size(self.max_message_size)
-        self.supports_topic_watchers = command.feature_flags.supports_topic_watchers
+        flags = command.feature_flags
+        self.supports_topic_watchers = flags.supports_topic_watchers
+        self.asks_without_creation = flags.supports_get_partitioned_metadata_without_auto_creation
         self._handlers = self._handlers_of(Ready)
         self._timer.clear()
         self._timer = self._context.deadlines.slot(self._keepalive)

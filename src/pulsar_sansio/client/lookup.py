@@ -234,7 +234,7 @@ class Lookup:
             self._ask(
                 asked,
                 self.service_address,
-                lambda request_id: encode_command(
+                lambda _, request_id: encode_command(
                     Command.GET_TOPICS_OF_NAMESPACE, wanted.command(request_id)
                 ),
                 known,
@@ -243,11 +243,13 @@ class Lookup:
         return query
 
     def _count(self, question: _Question) -> None:
-        def encode(request_id: int) -> bytes:
+        create = self._services.config.create_topics
+
+        def encode(connection: Connection, request_id: int) -> bytes:
             command = proto.CommandPartitionedTopicMetadata(
                 topic=str(question.topic),
                 request_id=request_id,
-                metadata_auto_creation_enabled=self._services.config.create_topics,
+                metadata_auto_creation_enabled=create or not connection.asks_without_creation,
             )
             return encode_command(Command.PARTITIONED_METADATA, command)
 
@@ -308,7 +310,7 @@ class Lookup:
     def _step(self, question: _Question, address: Address) -> None:
         """Ask the broker at `address` (rule LOOKUP-04)."""
 
-        def encode(request_id: int) -> bytes:
+        def encode(_: Connection, request_id: int) -> bytes:
             command = proto.CommandLookupTopic(
                 topic=str(question.topic), request_id=request_id, authoritative=question.authoritative
             )
@@ -349,7 +351,7 @@ class Lookup:
         self,
         question: _Question,
         address: Address,
-        encode: Callable[[int], bytes],
+        encode: Callable[[Connection, int], bytes],
         on_done: Callable[[Connection, Any], None],
         reply: int,
     ) -> None:
@@ -372,7 +374,8 @@ class Lookup:
                 if question.over:
                     return False
                 send = self._services.requests.send
-                question.asked = (connection, send(connection, encode, done, failed, reply=reply))
+                asked = send(connection, partial(encode, connection), done, failed, reply=reply)
+                question.asked = (connection, asked)
                 return True
 
             connection.lookups.submit(start, fail)

@@ -32,7 +32,8 @@ class ClientConfig:
     other Pulsar clients do: whoever can answer a lookup then chooses who is connected to and told the
     credentials.
     `create_topics`: whether asking for a topic's partitions, or subscribing to it, may make the broker create
-    a topic that does not exist, where it is set up so. Producers always may.
+    a topic that does not exist, where it is set up so. Producers always may; and a broker older
+    than Pulsar 3.3 (3.0.x has it too) cannot be asked for partitions otherwise.
     """
 
     service_url: str

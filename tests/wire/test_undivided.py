@@ -1,0 +1,32 @@
+"""Batches that are handed on in one piece."""
+
+import pytest
+
+from pulsar_sansio.model.errors import FrameError
+from pulsar_sansio.wire import UndividedBatch, encode_batch_payloads
+
+PAYLOADS = [b"%d" % number for number in range(50)]
+
+
+def test_as_a_sequence_it_is_the_payloads() -> None:
+    data = b"header" + encode_batch_payloads(PAYLOADS, 7)
+    batch = UndividedBatch(data, 50, 6)
+    assert batch.payloads is batch
+    assert (len(batch), list(batch), batch[3], batch[-2:]) == (50, PAYLOADS, b"3", PAYLOADS[-2:])
+    assert batch.single(5).sequence_id == 12
+    assert batch.divided() is batch.divided()
+
+
+@pytest.mark.parametrize("size", [0, -1, 1_000_000_000])
+def test_so_many_messages_cannot_be_in_it(size: int) -> None:
+    with pytest.raises(FrameError):
+        UndividedBatch(encode_batch_payloads(PAYLOADS, 0), size, 0)
+
+
+def test_what_is_wrong_with_it_shows_when_it_is_looked_at() -> None:
+    batch = UndividedBatch(b"\xff" * 100, 3, 0)
+    assert len(batch) == 3
+    with pytest.raises(FrameError):
+        batch[0]
+    with pytest.raises(FrameError):
+        iter(batch)
