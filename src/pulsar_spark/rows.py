@@ -110,16 +110,18 @@ class Routing:
         first, self._row = self._row, self._row + len(messages)
         if self._topic is not None:
             return self._of_topic(self._topic, messages, keys, sizes, range(first, self._row))
-        topics = batch.column("__topic").to_pylist()
+        given = batch.column("__topic").to_pylist()
+        chosen: dict[str, list[int]] = {}
+        for index, name in enumerate(given):
+            chosen.setdefault(self._full_name(name, first + index), []).append(index)
         found: list[Portion] = []
-        for topic in dict.fromkeys(topics):
-            chosen = [index for index, name in enumerate(topics) if name == topic]
+        for topic, indices in chosen.items():
             found += self._of_topic(
-                self._full_name(topic, first + chosen[0]),
-                [messages[index] for index in chosen],
-                None if keys is None else [keys[index] for index in chosen],
-                [sizes[index] for index in chosen],
-                [first + index for index in chosen],
+                topic,
+                [messages[index] for index in indices],
+                None if keys is None else [keys[index] for index in indices],
+                [sizes[index] for index in indices],
+                [first + index for index in indices],
             )
         return found
 

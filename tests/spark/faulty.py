@@ -1,0 +1,149 @@
+"""The sink, with tasks and drivers that end at places of a test's choice.
+
+A data source of its own, `pulsar-faulty`, which Spark's workers import from here. Where and how to end is
+told by option `faults`: a folder in which every place leaves a file, so that a task that runs again does not
+end there again.
+"""
+
+import os
+import random
+import signal
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pyspark import TaskContext
+from pyspark.sql.datasource import DataSource
+
+from pulsar_spark.link import Link
+from pulsar_spark.option_table import Use
+from pulsar_spark.options import parse_write
+from pulsar_spark.producing import Destination, Numbered, TaskProducer, Written
+from pulsar_spark.sink import BATCH_PROPERTY, PulsarBatchWriter, PulsarStreamWriter, TaskWritten
+
+
+class Failure(Exception):
+    """A task's own end, by exception."""
+
+
+def end_driver(folder: Path) -> None:
+    """SIGKILL to the JVM that said its number in this folder."""
+    os.kill(int((folder / "jvm").read_text()), signal.SIGKILL)
+
+
+class Places:
+    """Where the attempts of one task end: the numbers of steps, each with `kill`, `raise`, or `driver`.
+
+    The steps of a task are counted from 0: before opening, after it, after each entry, when all rows are
+    given, before waiting for the last receipts and after it, and at the end.
+    """
+
+    def __init__(self, folder: str, batch: str, partition: int) -> None:
+        self._folder = Path(folder)
+        self._name = f"{batch}-{partition}"
+        self._step = 0
+
+    def step(self, what: str) -> None:
+        """One more step is done; ends here if the plan says so, once."""
+        step, self._step = self._step, self._step + 1
+        plan = self._folder / f"plan-{self._name}-{step}"
+        done = self._folder / f"done-{self._name}-{step}-{what}"
+        if not plan.exists() or done.exists():
+            return
+        done.touch()
+        how = plan.read_text()
+        if how == "driver":
+            end_driver(self._folder)
+        if how in ("kill", "driver"):
+            os.kill(os.getpid(), signal.SIGKILL)
+        raise Failure(f"task {self._name} ends at step {step}: {what}")
+
+
+def permuted(batch: Any) -> Any:
+    """The rows of an Arrow batch in an order drawn anew."""
+    indices = list(range(batch.num_rows))
+    random.shuffle(indices)
+    return batch.take(indices)
+
+
+class FaultyProducer(TaskProducer):
+    places: Places
+
+    def open_all(self, some: Sequence[Destination]) -> None:
+        self.places.step("before opening")
+        super().open_all(some)
+        self.places.step("opened")
+
+    def sent(self, rows: int, size: int) -> None:
+        super().sent(rows, size)
+        self.places.step("sent")
+
+    def close_all(self, some: Sequence[Destination]) -> None:
+        self.places.step("confirmed")
+        super().close_all(some)
+        self.places.step("closed")
+
+    def finish(self) -> Written:
+        self.places.step("all given")
+        written = super().finish()
+        self.places.step("finished")
+        return written
+
+
+class _Faulty:
+    """`plan-order` in the folder: the rows come in another order at every attempt, as after a shuffle."""
+
+    faults: str
+
+    def write(self, iterator: Iterator[Any]) -> TaskWritten:
+        if (Path(self.faults) / "plan-order").exists():
+            iterator = (permuted(batch) for batch in iterator)
+        written: TaskWritten = super().write(iterator)  # type: ignore[misc]
+        return written
+
+    def producer(self, link: Link, numbered: Numbered | None) -> TaskProducer:
+        made = super().producer(link, numbered)  # type: ignore[misc]
+        context = TaskContext.get()
+        assert context is not None
+        faulty = FaultyProducer(link, made.limits, numbered)
+        batch = context.getLocalProperty(BATCH_PROPERTY) or "0"
+        faulty.places = Places(self.faults, batch, context.partitionId())
+        return faulty
+
+
+class FaultyStreamWriter(_Faulty, PulsarStreamWriter):
+    def commit(self, messages: Sequence[TaskWritten | None], batchId: int) -> None:
+        """Where the plan says so, the driver ends here: everything is written, nothing is committed."""
+        plan = Path(self.faults) / f"plan-commit-{batchId}"
+        if plan.exists():
+            plan.rename(plan.with_name(f"done-commit-{batchId}"))
+            end_driver(Path(self.faults))
+        super().commit(messages, batchId)
+
+
+class FaultyBatchWriter(_Faulty, PulsarBatchWriter):
+    pass
+
+
+class FaultySource(DataSource):
+    """`pulsar-faulty`: a sink with the options of `pulsar` and `faults`."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "pulsar-faulty"
+
+    def _options(self, use: Use) -> tuple[Mapping[str, str], str]:
+        options = dict(self.options)
+        return options, options.pop("faults")
+
+    def writer(self, schema: Any, overwrite: bool) -> FaultyBatchWriter:
+        options, faults = self._options(Use.BATCH_WRITE)
+        writer = FaultyBatchWriter(parse_write(options, Use.BATCH_WRITE))
+        writer.faults = faults
+        return writer
+
+    def streamWriter(self, schema: Any, overwrite: bool) -> FaultyStreamWriter:
+        options, faults = self._options(Use.STREAM_WRITE)
+        writer = FaultyStreamWriter(parse_write(options, Use.STREAM_WRITE))
+        writer.faults = faults
+        return writer
