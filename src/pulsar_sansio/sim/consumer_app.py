@@ -25,6 +25,7 @@ from ..model.config import (
     ConsumerSpec,
     DeadLetterPolicy,
     InitialPosition,
+    KeySharedPolicy,
     RedeliveryBackoff,
     SubscriptionType,
     TopicsPattern,
@@ -37,6 +38,7 @@ from .groups import GroupRecord
 from .hosts import HURRY, REOPEN_DELAY, Host
 from .profile import GROWN, ConsumerPlan
 from .records import ConsumerRecord, Place
+from .sticky import HASHES
 from .violations import ViolationError
 
 if TYPE_CHECKING:
@@ -163,7 +165,15 @@ class ConsumerApp:
             acknowledgement_timeout_tick=plan.tick,
             acknowledgement_timeout_backoff=GROWING if plan.growing and plan.timeout else None,
             negative_acknowledgement_backoff=GROWING if plan.growing else None,
+            key_shared=self._keys() if plan.ranges else None,
         )
+
+    def _keys(self) -> KeySharedPolicy:
+        """Its own, or, where it is greedy, everybody's."""
+        plan = self.plan
+        if self.world.rash and self.stream.chance(plan.greedy_permille):
+            return KeySharedPolicy(((0, HASHES - 1),))
+        return KeySharedPolicy(tuple((first, last) for first, last in plan.ranges))
 
     # --- whose message it is: of a consumer of one topic, its own ---
 
@@ -183,10 +193,18 @@ class ConsumerApp:
     def wake(self) -> None:
         """Look after what there is, paused or not."""
         if self.state == "open":
+            if self._has_keys_of_others():
+                self.close_and_reopen()
+                return
             self.go_on(self.incarnation)
             self._paused_until = 0
             self._scheduled = False
             self._later()
+
+    def _has_keys_of_others(self) -> bool:
+        """In good weather everybody has its own."""
+        record = self.record
+        return bool(self.plan.ranges) and record is not None and record.spec.key_shared != self._keys()
 
     def pause(self, duration: int) -> None:
         self._paused_until = self.world.clock.now + duration
@@ -450,6 +468,9 @@ class ConsumerApp:
                 raise ViolationError("INV-N1", f"{record.name} is ready in state {self.state}")
             self.state = "open"
             self.attached = True
+            if not self.world.rash and self._has_keys_of_others():
+                self.close_and_reopen()
+                return
             if record.halted:
                 self._go_on_later()
             self._later()

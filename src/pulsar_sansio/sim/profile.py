@@ -136,6 +136,11 @@ class ConsumerPlan:
     """The queue grows up to its size."""
     forget_permille: int = 0
     """How many messages are never judged, where there is a timeout."""
+    ranges: list[list[int]] = field(default_factory=list)
+    """Hashes of keys that it takes, and no others: first and last of each range. Nothing lets the broker
+    divide the keys."""
+    greedy_permille: int = 0
+    """How often it asks for all of them, whoever has them."""
 
     @property
     def longest_timeout(self) -> float:

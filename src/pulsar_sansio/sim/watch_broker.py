@@ -25,6 +25,7 @@ from .records import (
     SubscriptionRecord,
     TopicRecord,
 )
+from .sticky import Range, hold, overlap, ranges_of, slot_of
 from .violations import ViolationError
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ class ConsumerSeat:
         "name",
         "pending",
         "permits",
+        "ranges",
         "rewinds",
         "state",
         "unsubscribing",
@@ -66,6 +68,8 @@ class ConsumerSeat:
     def __init__(self, name: str, state: "SubscriptionState") -> None:
         self.name = name
         self.state = state
+        self.ranges: tuple[Range, ...] = ()
+        """Hashes of the keys that it takes, where it says so."""
         self.permits = 0
         self.largest = 1
         """Messages of the largest entry it was sent."""
@@ -329,6 +333,7 @@ class BrokerWatch:
         if state is None or not command.durable:  # what is not durable begins anew with each consumer
             state = known[key] = SubscriptionState(record)
         seat = ConsumerSeat(command.consumer_name, state)
+        seat.ranges = ranges_of(command)
         end.opening[command.request_id] = (command.consumer_id, seat)
 
     def _wrote_success(self, wire: Wire, end: BrokerEnd, command: Any) -> None:
@@ -343,7 +348,22 @@ class BrokerWatch:
                     )
                 end.producers[identifier] = seat
             else:
+                if seat.ranges:
+                    self._check_ranges(seat)
                 end.consumers[identifier] = seat
+
+    def _check_ranges(self, consumer: ConsumerSeat) -> None:
+        """SUBT-08: no two consumers have the same key."""
+        for end in self.ends.values():
+            for other in end.consumers.values():
+                if (
+                    other.state is consumer.state
+                    and not other.loose
+                    and overlap(consumer.ranges, other.ranges)
+                ):
+                    raise ViolationError(
+                        "SUBT-08", f"{consumer.name} is let in, and {other.name} has some of its keys"
+                    )
 
     def _wrote_error(self, wire: Wire, end: BrokerEnd, command: Any) -> None:
         end.opening.pop(command.request_id, None)
@@ -396,6 +416,10 @@ class BrokerWatch:
                 return  # it was sent here first, before the close was read: each wire is written by itself
             if holder is not None and not holder.loose and position not in self._loose:
                 raise ViolationError("SUBT-06", f"{consumer.name}: {position} is pending at {holder.name}")
+            if consumer.ranges and entry.key is not None and not hold(consumer.ranges, slot_of(entry.key)):
+                raise ViolationError(
+                    "SUBT-08", f"{consumer.name}: {position} has the key {entry.key!r}, which is not its own"
+                )
             if state.record.kind is SubscriptionType.KEY_SHARED and entry.key is not None:
                 self._check_key(consumer, entry.key, position)
             state.holders[position] = consumer

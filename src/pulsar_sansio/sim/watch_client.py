@@ -20,6 +20,7 @@ from .model import ReferenceModel
 from .network import GARBAGE, Wire
 from .partitioned import PartitionedTopic
 from .records import ConsumerRecord, ProducerRecord
+from .sticky import ranges_of
 from .violations import ViolationError
 from .watch_letters import LetterEnd, LetterWatch
 from .watch_receives import (
@@ -351,6 +352,11 @@ class ClientWatch:
         if known is not None and known.ready and not known.closed and known not in self._closed:
             raise ViolationError("INV-N4", f"wire {wire.number}: consumer {command.consumer_id} opened twice")
         self._check_cluster(wire, record, record.name)
+        policy = record.spec.key_shared
+        if ranges_of(command) != ((policy.ranges or ()) if policy is not None else ()):
+            raise ViolationError("SUBT-08", f"{record.name} asks for the keys {ranges_of(command)}")
+        if command.read_compacted is not record.spec.read_compacted:
+            raise ViolationError("INV-C17", f"{record.name}: read_compacted is {command.read_compacted}")
         if record.subscription.made_up:
             record.subscription.is_called(command.subscription)
         consumer = ConsumerEnd(record, self.handles.get(record.name, 0), _is_far(wire))

@@ -3,9 +3,15 @@
 Each function draws one of them, perhaps, from a stream of its own, and leaves everything else as it was.
 """
 
+from dataclasses import replace
+from itertools import pairwise
+
+from ...model.config import SubscriptionType
 from ..clock import MILLISECOND, SECOND
 from ..profile import Profile, RoamerPlan
+from ..sticky import HASHES
 from ..streams import Stream
+from .producers import keep_entries, usual_batch
 
 
 def draw_timeouts(draw: Stream, profile: Profile) -> None:
@@ -75,3 +81,35 @@ def draw_roamers(draw: Stream, profile: Profile) -> None:
                 group_time=draw.choice([0.0, 0.1, 1.0]),
             )
         )
+
+
+def draw_sticky_keys(draw: Stream, profile: Profile) -> None:
+    """A Key_Shared subscription whose consumers say which keys they take: all of them together every key."""
+    found = [
+        index
+        for index, plan in enumerate(profile.subscriptions)
+        if plan.kind is SubscriptionType.KEY_SHARED
+        and any(consumer.subscription == index for consumer in profile.consumers)
+    ]
+    if not found or not draw.chance(250):
+        return
+    index = draw.choice(found)
+    consumers = [plan for plan in profile.consumers if plan.subscription == index]
+    if len(consumers) == 1:
+        another = replace(consumers[0], client=draw.below(profile.clients), ranges=[])
+        profile.consumers.append(another)
+        consumers.append(another)
+    ends: set[int] = set()
+    while len(ends) < len(consumers) * 2:
+        ends.add(draw.below(HASHES - 1))
+    ranges = [[first + 1, last] for first, last in pairwise([-1, *sorted(ends), HASHES - 1])]
+    draw.shuffle(ranges)
+    for number, each in enumerate(ranges):
+        consumers[number % len(consumers)].ranges.append(each)
+    for plan in consumers:
+        plan.greedy_permille = draw.choice([0, 0, 200])
+    for producer in profile.producers:
+        if producer.topic == profile.subscriptions[index].topic and producer.partitioned is None:
+            before = usual_batch(producer)
+            producer.rich_permille = draw.choice([500, 1000])
+            keep_entries(producer, before)

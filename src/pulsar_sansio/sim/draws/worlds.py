@@ -9,7 +9,7 @@ from ..clock import MICROSECOND, MILLISECOND, SECOND
 from ..profile import EndPlan, Profile
 from ..streams import Stream, Streams
 from .brokers import broker_config, draw_brokers
-from .consumer_features import draw_dead_letters, draw_flow, draw_roamers, draw_timeouts
+from .consumer_features import draw_dead_letters, draw_flow, draw_roamers, draw_sticky_keys, draw_timeouts
 from .consumers import draw_consumers, draw_subscriptions, draw_visitors
 from .features import (
     draw_access,
@@ -58,6 +58,7 @@ def draw(streams: Streams, faults: bool = True, messages: int | None = None) -> 
     draw_roamers(streams.stream("roamers"), profile)
     draw_groups(streams.stream("groups"), profile)
     draw_tables(streams.stream("tables"), profile)
+    draw_sticky_keys(streams.stream("sticky keys"), profile)
     return profile
 
 
