@@ -177,7 +177,10 @@ class Lost:
 def lost_by_deletion(start: Mapping[str, Position], topics: Iterable[str]) -> list[Lost]:
     """Topics that a query has read from and that are not there."""
     gone = set(start) - set(topics)
-    return [Lost(name, start[name], None, "the topic does not exist any more") for name in sorted(gone)]
+    return [
+        Lost(name, start[name], None, "the topic does not exist any more, or is not read any more")
+        for name in sorted(gone)
+    ]
 
 
 def lost_by_retention(

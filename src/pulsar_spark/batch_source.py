@@ -1,0 +1,284 @@
+"""Batch reads: a snapshot of topics, divided among tasks, and what every task does with its part.
+
+A snapshot is two offsets. It is taken once for a DataFrame, and once for every action where the user gave the
+schema. Filters come here only where the option `pushdown` asks for it: Spark refuses a reader that could take
+filters while its own setting is off.
+"""
+
+import json
+import logging
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import (
+    DataSourceReader,
+    EqualTo,
+    Filter,
+    GreaterThan,
+    GreaterThanOrEqual,
+    In,
+    InputPartition,
+    LessThan,
+    LessThanOrEqual,
+)
+
+from pulsar_sansio import TopicName
+from pulsar_sansio import TopicNotFound as NoSuchTopic
+
+from .columns import ALL_COLUMNS
+from .errors import DataLoss, InvalidOption
+from .link import Link, open_link
+from .offsets import Offsets, Place, Position, Range, Wanted, as_text, to_json, wanted_at
+from .option_table import Use
+from .options import ReadOptions, parse_read
+from .plan import Extent, Lost, lost_by_deletion, lost_by_retention, pack, ranges, split
+from .range_reader import read_range
+from .topics import Topics
+
+_log = logging.getLogger("pulsar_spark")
+
+PUBLISH_TIME_SKEW = 60_000
+"""Milliseconds by which publish times may be out of order: producers' clocks set them, and a filter on them
+narrows what is read by position."""
+
+
+class Part(InputPartition):
+    """The ranges that one task reads, one after the other."""
+
+    def __init__(self, parts: tuple[Range, ...]) -> None:
+        super().__init__(None)
+        self.ranges = parts
+
+    def __repr__(self) -> str:
+        return f"Part({', '.join(map(str, self.ranges))})"
+
+
+# --- a snapshot -------------------------------------------------------------------------------------
+
+
+def take_snapshot(options: ReadOptions) -> tuple[Offsets, Offsets]:
+    """Where a batch read begins and ends, as the topics are now."""
+    topics = Topics(options, reading_link(options))
+    lasts, _ = topics.wait_for(topics.discover())
+    if options.starting_timestamp is not None:
+        wanted = wanted_at(options.starting_timestamp)
+    else:
+        wanted = options.starting or Wanted(Place.EARLIEST, {}, {})
+    starts = topics.resolve(wanted, lasts)
+    if options.ending_timestamp is not None:
+        until = wanted_at(options.ending_timestamp)
+    else:
+        until = options.ending or Wanted(Place.LATEST, {}, {})
+    ends = topics.resolve(until, lasts)
+    return starts, {name: min(end, lasts[name]) for name, end in ends.items()}
+
+
+def snapshot(**given: object) -> dict[str, str]:
+    """Where a batch read with these options would begin and end now, as the options `startingOffsets` and
+    `endingOffsets` of reads that are to see the same. Names with a dot: `**{"service.url": …}`."""
+    from .data_source import option_texts
+
+    starts, ends = take_snapshot(parse_read(option_texts(given), Use.BATCH_READ))
+    return {"startingOffsets": json.dumps(to_json(starts)), "endingOffsets": json.dumps(to_json(ends))}
+
+
+def check_retention(topics: Topics, options: ReadOptions, starts: Mapping[str, Position]) -> Offsets:
+    """Those of the topics that are still there. Raises `DataLoss` where one is not, or does not have what
+    comes behind its start any more; or logs it where `failOnDataLoss` is false."""
+    there: Offsets = {}
+    for name, start in starts.items():
+        lost: Lost | None
+        try:
+            begins = topics.begins(name)
+            lost = lost_by_retention(name, start, begins, topics.ends_of_ledgers(name))
+            there[name] = start
+        except NoSuchTopic:
+            lost = lost_by_deletion({name: start}, [])[0]
+        if lost is not None:
+            report(lost, options)
+    return there
+
+
+def report(lost: Lost, options: ReadOptions) -> None:
+    """Raise `DataLoss`, or log it, as the query wants it."""
+    found = "nothing" if lost.found is None else as_text(lost.found)
+    error = DataLoss(lost.topic, as_text(lost.expected), found, lost.reason)
+    if options.fail_on_data_loss:
+        raise error
+    _log.warning(
+        "going on after data loss in %s: %s; expected %s, found %s",
+        lost.topic,
+        lost.reason,
+        error.expected,
+        found,
+        extra={"context": {"topic": lost.topic, "expected": error.expected, "found": found}},
+    )
+
+
+def divide(
+    topics: Topics, options: ReadOptions, starts: Mapping[str, Position], ends: Mapping[str, Position]
+) -> list[Part]:
+    """The tasks that read what lies between two offsets; the same offsets give the same tasks."""
+    whole = ranges(starts, ends)
+    extents: dict[str, Extent] = {}
+    if options.min_partitions is not None and len(whole) < options.min_partitions:
+        extents = {each.topic: topics.extent(each.topic, each.start, each.end) for each in whole}
+        whole = split(whole, extents, options.min_partitions)
+    return [Part(task) for task in pack(whole, options.max_partitions, extents)]
+
+
+# --- the reader -------------------------------------------------------------------------------------
+
+
+class PulsarReader(DataSourceReader):
+    """One action of a batch read. `taken`: the DataFrame's snapshot, None where there is none yet."""
+
+    def __init__(self, options: ReadOptions, schema: Any, taken: tuple[Offsets, Offsets] | None) -> None:
+        self._options = options
+        self._schema = arrow_schema(schema)
+        self._taken = taken
+
+    def partitions(self) -> list[InputPartition]:
+        starts, ends = self._taken or take_snapshot(self._options)
+        topics = Topics(self._options, reading_link(self._options))
+        wanted = {name: start for name, start in starts.items() if start < ends[name]}
+        if not self._options.read_compacted:
+            wanted = check_retention(topics, self._options, wanted)
+        wanted, ends = self._narrow(topics, wanted, ends)
+        return list(divide(topics, self._options, wanted, {name: ends[name] for name in wanted}))
+
+    def _narrow(self, topics: Topics, starts: Offsets, ends: Offsets) -> tuple[Offsets, Offsets]:
+        """What filters leave of it."""
+        return starts, ends
+
+    def read(self, partition: Any) -> Iterator[Any]:
+        return read_part(self._options, self._schema, partition)
+
+
+class FilteredReader(PulsarReader):
+    """The same, with filters on topic, partition and publish time."""
+
+    _names: set[str] | None = None
+    _indexes: set[int] | None = None
+    _from: int | None = None
+    _until: int | None = None
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
+        """Takes filters on topic and partition over; those on the time narrow what is read, and stay."""
+        for each in filters:
+            if not self._take(each):
+                yield each
+
+    def _take(self, each: Filter) -> bool:
+        """Whether nothing is left to do of a filter."""
+        match each:
+            case EqualTo(("__topic",), str() as name):
+                self._names = _both(self._names, {name})
+            case In(("__topic",), names):
+                self._names = _both(self._names, set(names))
+            case EqualTo(("__partition",), int() as index):
+                self._indexes = _both(self._indexes, {index})
+            case In(("__partition",), indexes):
+                self._indexes = _both(self._indexes, set(indexes))
+            case EqualTo(("__publishTime",), datetime() as when):
+                self._not_before(when)
+                self._not_after(when)
+                return False
+            case GreaterThan(("__publishTime",), datetime() as when):
+                self._not_before(when)
+                return False
+            case GreaterThanOrEqual(("__publishTime",), datetime() as when):
+                self._not_before(when)
+                return False
+            case LessThan(("__publishTime",), datetime() as when):
+                self._not_after(when)
+                return False
+            case LessThanOrEqual(("__publishTime",), datetime() as when):
+                self._not_after(when)
+                return False
+            case _:
+                return False
+        return True
+
+    def _not_before(self, when: datetime) -> None:
+        earliest = int(when.timestamp() * 1000) - PUBLISH_TIME_SKEW
+        self._from = earliest if self._from is None else max(self._from, earliest)
+
+    def _not_after(self, when: datetime) -> None:
+        latest = int(when.timestamp() * 1000) + 1 + PUBLISH_TIME_SKEW
+        self._until = latest if self._until is None else min(self._until, latest)
+
+    def _narrow(self, topics: Topics, starts: Offsets, ends: Offsets) -> tuple[Offsets, Offsets]:
+        kept = {name: start for name, start in starts.items() if self._is_read(name)}
+        ends = dict(ends)
+        for name, start in kept.items():
+            if self._from is not None and self._from > 0:
+                kept[name] = max(start, topics.at_time(name, self._from))
+            if self._until is not None and self._until > 0:
+                ends[name] = min(ends[name], topics.at_time(name, self._until))
+        return kept, ends
+
+    def _is_read(self, name: str) -> bool:
+        if self._names is not None and name not in self._names:
+            return False
+        return self._indexes is None or TopicName.parse(name).partition in self._indexes
+
+
+def _both(known: set[Any] | None, more: set[Any]) -> set[Any]:
+    return more if known is None else known & more
+
+
+# --- tasks ------------------------------------------------------------------------------------------
+
+
+def read_part(options: ReadOptions, schema: Any, part: Any) -> Iterator[Any]:
+    """What a task does: its ranges as record batches, one after the other. Spark makes a task
+    of its own where there are none."""
+    if not isinstance(part, Part):
+        return
+    link = reading_link(options)
+    for each in part.ranges:
+        yield from read_range(
+            link,
+            each,
+            schema,
+            batch_rows=options.batch_rows,
+            batch_bytes=options.batch_bytes,
+            timeout_s=options.poll_timeout_s,
+            read_compacted=options.read_compacted,
+            receiver_queue=options.receiver_queue,
+            subscription_prefix=options.reader_name_prefix,
+        )
+
+
+def link_settings(options: ReadOptions) -> dict[str, float]:
+    """The configuration of a link. Authentication and TLS will stand here."""
+    return {"connect_timeout": options.connect_timeout_s, "operation_timeout": options.operation_timeout_s}
+
+
+def reading_link(options: ReadOptions) -> Link:
+    """The link of this process."""
+    return open_link(options.service_url, **link_settings(options))
+
+
+def arrow_schema(schema: Any) -> Any:
+    """Spark's schema as Arrow's: it has to be equal to what Spark makes of it. Raises `InvalidOption` for
+    columns that there are not, or not of that type."""
+    fields = []
+    for field in schema.fields:
+        column, type_name = ALL_COLUMNS.get(field.name), field.dataType.simpleString()
+        if column is None:
+            raise InvalidOption(
+                f"schema: there is no column {field.name!r}; allowed: some of {', '.join(ALL_COLUMNS)}"
+            )
+        if type_name == "string" and field.name in ("value", "__key"):
+            arrow = pa.string()
+        elif type_name == column.ddl:
+            arrow = column.arrow
+        else:
+            text = " or string" if field.name in ("value", "__key") else ""
+            raise InvalidOption(f"schema: column {field.name!r} is {column.ddl}{text}, not {type_name}")
+        fields.append(pa.field(field.name, arrow, nullable=field.nullable))
+    return pa.schema(fields)

@@ -1,0 +1,114 @@
+"""The data source as Spark meets it: a name, a schema, and who reads and writes.
+
+It knows PySpark's interface and sends on: batch reads to `batch_source`, streams to `stream_source`, writes
+to `sink`. Spark makes an instance for every DataFrame, asks for the schema and keeps the instance pickled, so
+what is found out while the schema is asked for is the same for all actions of that DataFrame.
+"""
+
+from collections.abc import Mapping, MutableMapping
+from typing import Any
+
+import pyspark
+from pyspark.sql.datasource import DataSource
+
+from .columns import ALL_COLUMNS
+from .errors import InvalidOption, PulsarSparkError, UnsupportedSparkVersion
+from .offsets import Offsets
+from .option_table import Use
+from .options import ReadOptions, is_stream_only, parse_read, parse_write
+
+USUAL_COLUMNS = tuple(ALL_COLUMNS)[:7]
+"""The columns of a DataFrame whose columns nobody chose: those that Pulsar's other connector has."""
+
+STREAMS_SINCE = (4, 2)
+"""Before that, PySpark does not tell a source where the query is, so that no limit can be kept."""
+
+
+class PulsarDataSource(DataSource):
+    """`format("pulsar")`."""
+
+    def __init__(self, options: MutableMapping[str, str]) -> None:
+        super().__init__(options)
+        self._given = dict(options)
+        self._snapshot: tuple[Offsets, Offsets] | None = None
+
+    @classmethod
+    def name(cls) -> str:
+        return "pulsar"
+
+    def schema(self) -> str:
+        """The columns, where the user gave none. What is to be read is found out here, so that the DataFrame
+        stays what it is; where that fails, the action says why."""
+        streams = is_stream_only(self._given)
+        options = parse_read(self._given, Use.STREAM_READ if streams else Use.BATCH_READ)
+        if not streams:
+            from .batch_source import take_snapshot
+
+            try:
+                self._snapshot = take_snapshot(options)
+            except PulsarSparkError:
+                self._snapshot = None
+        return ", ".join(f"`{name}` {_ddl(name, options)}" for name in columns_of(options))
+
+    def reader(self, schema: Any) -> Any:
+        from .batch_source import FilteredReader, PulsarReader
+
+        options = parse_read(self._given, Use.BATCH_READ)
+        kind = FilteredReader if options.pushdown else PulsarReader
+        return kind(options, schema, self._snapshot)
+
+    def streamReader(self, schema: Any) -> Any:
+        version = tuple(int(part) for part in pyspark.__version__.split(".")[:2])
+        if version < STREAMS_SINCE:
+            raise UnsupportedSparkVersion(
+                f"reading a stream needs PySpark 4.2 or later, this is {pyspark.__version__}; batch reads "
+                "and writes work with 4.0"
+            )
+        from .stream_source import PulsarStreamReader
+
+        return PulsarStreamReader(parse_read(self._given, Use.STREAM_READ), schema)
+
+    def writer(self, schema: Any, overwrite: bool) -> Any:
+        from .sink import batch_writer
+
+        return batch_writer(parse_write(self._given, Use.BATCH_WRITE), schema, overwrite)
+
+    def streamWriter(self, schema: Any, overwrite: bool) -> Any:
+        from .sink import stream_writer
+
+        return stream_writer(parse_write(self._given, Use.STREAM_WRITE), schema, overwrite)
+
+
+class PulsarPyDataSource(PulsarDataSource):
+    """The same as `format("pulsar_py")`, where a jar has taken the name `pulsar`; it has to be registered."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "pulsar_py"
+
+
+def columns_of(options: ReadOptions) -> tuple[str, ...]:
+    """The columns that the option `columns` means. Raises `InvalidOption` for one that there is not."""
+    if options.columns is None:
+        return USUAL_COLUMNS
+    if options.columns == ("all",):
+        return tuple(ALL_COLUMNS)
+    for name in options.columns:
+        if name not in ALL_COLUMNS:
+            raise InvalidOption(
+                f"option columns: no column is called {name!r}; allowed: all, or {', '.join(ALL_COLUMNS)}"
+            )
+    return options.columns
+
+
+def _ddl(name: str, options: ReadOptions) -> str:
+    if name == "value" and options.value_type == "text":
+        return "string"
+    return ALL_COLUMNS[name].ddl
+
+
+def option_texts(given: Mapping[str, object]) -> dict[str, str]:
+    """Options as Spark hands them over: texts, `true` and `false`."""
+    return {
+        name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in given.items()
+    }
