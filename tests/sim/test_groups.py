@@ -2,13 +2,22 @@
 
 import pytest
 
-from pulsar_sansio.model.config import ConsumerSpec, SubscriptionType
+from pulsar_sansio.model.config import ConsumerSpec, ProducerSpec, SubscriptionType
 from pulsar_sansio.sim import Streams, World, draw
 from pulsar_sansio.sim.groups import GroupRecord, GroupTopics
 from pulsar_sansio.sim.partitioned import PartitionedTopic
 from pulsar_sansio.sim.profile import Profile
-from pulsar_sansio.sim.records import ConsumerRecord, SubscriptionRecord, TopicRecord
+from pulsar_sansio.sim.records import (
+    ConsumerRecord,
+    Entry,
+    ProducerRecord,
+    Sent,
+    SubscriptionRecord,
+    TopicRecord,
+)
+from pulsar_sansio.sim.toured import Toured
 from pulsar_sansio.sim.violations import Outcome, ViolationError
+from pulsar_sansio.sim.whereabouts import START, Base
 
 BASE = "persistent://public/default/"
 SHARED = SubscriptionType.SHARED
@@ -126,3 +135,69 @@ def test_partitions_share_a_queue() -> None:
     whole = PartitionedTopic("n", False)
     whole.counts.append(4)
     assert group.subscribes("n0", 1, whole).spec.receiver_queue_size == 250
+
+
+# --- who moves about in several topics ---------------------------------------------------------------------
+
+
+class Tour:
+    """One of the topics, with five messages, of which the subscription has had the first."""
+
+    def __init__(self) -> None:
+        self.topic = TopicRecord(f"{BASE}n0", False)
+        self.toured = self.topic.subscriptions["tour-0"] = Toured(self.topic, "tour-0")
+        self.consumer = ConsumerRecord("t0.1", self.toured, ConsumerSpec(self.topic.name, "tour-0"))
+        producer = ProducerRecord("p", self.topic, ProducerSpec(topic=self.topic.name))
+        for number in range(5):
+            sent = Sent(producer, number, b"%d" % number, None, {}, 0)
+            sent.sent_at = number
+            self.topic.stored((1, number), Entry(b"%d" % number, (sent,)))
+        self.toured.subscribed_again()
+        self.comes(0)
+
+    def comes(self, entry: int) -> None:
+        self.toured.check_order(self.consumer, (1, entry, 0))
+
+    def comes_not(self, entry: int) -> None:
+        with pytest.raises(ViolationError):
+            self.comes(entry)
+
+
+def test_nothing_from_before_a_seek_comes_after_it() -> None:
+    """INV-C7."""
+    tour = Tour()
+    tour.toured.is_sought(7, Base((1, 3, 0)))
+    tour.toured.done(7, Base((1, 3, 0)), 10)
+    tour.comes_not(1)
+    tour = Tour()
+    tour.toured.is_sought(7, Base((1, 3, 0)))
+    tour.toured.done(7, Base((1, 3, 0)), 10)
+    tour.comes(3)
+    tour.comes(4)
+
+
+def test_before_the_answer_both_may_come() -> None:
+    tour = Tour()
+    tour.toured.is_sought(7, Base((1, 3, 0)))
+    tour.comes(1)
+    tour.comes(3)
+    tour.toured.done(7, Base((1, 3, 0)), 10)
+    tour.comes(4)
+
+
+def test_a_seek_that_failed_may_happen_all_the_same() -> None:
+    tour = Tour()
+    tour.toured.is_sought(7, START)
+    tour.toured.not_done(7)
+    tour.comes(1)
+    tour.comes_not(0)
+    tour.toured.subscribed_again()
+    tour.comes(0)
+
+
+def test_a_subscription_that_was_removed_begins_anew() -> None:
+    tour = Tour()
+    tour.toured.may_be_gone()
+    tour.toured.begins_anew()
+    tour.comes(0)
+    tour.comes_not(2)

@@ -160,13 +160,13 @@ class Cluster:
         }
         written = without(records, refused) if refused else records
         self.store.write(written)
-        if self.several and self.world.profile.groups:
+        if self.several and self.world.groups_topics:
             self._tell_names(written)
         return refused
 
     def names(self) -> list[str]:
         """The topics that there are, where nobody serves all of them."""
-        return list(self._names) if self.several and self.world.profile.groups else []
+        return list(self._names) if self.several and self.world.groups_topics else []
 
     def _tell_names(self, records: Sequence[Record]) -> None:
         """Which topics there are is known to every broker at once, as far as it runs."""

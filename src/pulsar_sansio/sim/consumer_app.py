@@ -389,6 +389,9 @@ class ConsumerApp:
         node = self.host.node
         self.world.trace.add(self.world.clock.now, node.name, f"redeliver {self.handle}")
         node.client.redeliver_unacknowledged(self.world.clock.now, self.handle)
+        left = node.client.available(self.handle)
+        if left:
+            raise ViolationError("INV-C8", f"{self.handle} asks for everything again, and keeps {left}")
         node.pump()
         return True
 

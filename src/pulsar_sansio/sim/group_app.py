@@ -9,19 +9,22 @@ what an application with one topic does.
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ..client.outputs import ActiveChanged, Output, TopicJoined, TopicLeft
-from ..model.config import TopicsPattern
-from ..model.errors import InvalidConfiguration
+from ..client.outputs import ActiveChanged, ConsumerReady, Output, TopicJoined, TopicLeft
+from ..model.errors import ClosedError, InvalidConfiguration, LocalProtocolError
 from ..model.message import Message
 from ..model.message_id import MessageId, TopicMessageId
 from .consumer_app import ConsumerApp
-from .groups import GroupRecord, pattern_of
+from .groups import BEFORE_THE_NAME, GroupRecord, asked_for
 from .profile import ConsumerPlan, GroupPlan
 from .records import ConsumerRecord
 from .violations import ViolationError
 
 if TYPE_CHECKING:
     from .world import World
+
+
+STRANGERS = 20
+"""Of a thousand steps, how many say something of a message that is none of its own."""
 
 
 class GroupApp(ConsumerApp):
@@ -38,11 +41,11 @@ class GroupApp(ConsumerApp):
         group, topics = self.group, self.topics
         name = f"{self._prefix}.{self.incarnation}"
         try:
-            spec = self._spec(self._asked_for(group.twice), topics.name, topics.kind, name)
+            spec = self._spec(asked_for(group, topics, group.twice), topics.name, topics.kind, name)
         except InvalidConfiguration:
             if not group.twice:  # a topic that is named twice is refused
                 raise
-            spec = self._spec(self._asked_for(0), topics.name, topics.kind, name)
+            spec = self._spec(asked_for(group, topics), topics.name, topics.kind, name)
         spec = replace(
             spec,
             partitions_update_interval=group.update_interval,
@@ -50,14 +53,6 @@ class GroupApp(ConsumerApp):
         )
         record = self.world.model.groups[name] = GroupRecord(name, topics, spec)
         return record
-
-    def _asked_for(self, twice: int) -> str | tuple[str, ...] | TopicsPattern:
-        group, listed = self.group, self.topics.listed
-        if group.pattern:
-            return pattern_of(group.pattern, group.discovery_interval)
-        if group.partitioned and len(listed) == 1 and not twice:
-            return listed[0]
-        return (*listed, *(name.rpartition("/")[2] for name in listed[:twice]))
 
     # --- whose message it is ---
 
@@ -73,12 +68,52 @@ class GroupApp(ConsumerApp):
         return [each for each in self.record.members.values() if not each.closed]
 
     def _record_of(self, message: Message) -> ConsumerRecord:
-        return self._group.of(message.topic)
+        group = self._group
+        record = group.of(message.topic)
+        group.gave(message.topic, message.message_id[:2], self.plan.take)
+        return record
 
     def _id_of(self, message: Message) -> MessageId | TopicMessageId:
         return TopicMessageId(message.topic, message.message_id)
 
+    # --- what is nobody's ---
+
+    def _step(self, turn: int) -> None:
+        try:
+            super()._step(turn)
+        except ClosedError as error:  # of a topic that has left, perhaps
+            raise ViolationError("INV-C16", f"{self._group.name} is open, and {error}") from None
+        if self.state == "open" and self.world.rash and self.stream.chance(STRANGERS):
+            self._acknowledge_strangers()
+
+    def _acknowledge_strangers(self) -> None:
+        """Messages of a topic that was never one of these are refused, and nothing happens (MULTI-17)."""
+        client, now = self.host.node.client, self.world.clock.now
+        stranger = TopicMessageId(f"{BEFORE_THE_NAME}stranger", MessageId(0, 0))
+        for what in (client.acknowledge, client.acknowledge_cumulative, client.negative_acknowledge):
+            try:
+                what(now, self.handle, stranger)
+            except LocalProtocolError:
+                continue
+            raise ViolationError("INV-N1", f"{self._group.name}: {what.__name__} takes {stranger}")
+
     # --- news ---
+
+    def on_output(self, output: Output) -> None:
+        super().on_output(output)
+        if isinstance(output, ConsumerReady):
+            self._check_ready()
+
+    def _check_ready(self) -> None:
+        """It is ready when every topic is (MULTI-04): of those asked for by name, all partitions that there
+        were at first."""
+        found = self._check_subscribed()
+        for name in self.topics.listed:
+            whole = self.world.model.partitioned.get(name)
+            count = 0 if whole is None else min(whole.believed)
+            parts = [f"{name}-partition-{index}" for index in range(count)] or [name]
+            if not set(parts) <= set(found):
+                raise ViolationError("INV-C16", f"{self._group.name} is ready with {found}, without {parts}")
 
     def _heard(self, output: Output) -> None:
         if isinstance(output, TopicJoined):

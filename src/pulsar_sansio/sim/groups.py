@@ -11,8 +11,12 @@ from dataclasses import replace
 
 from ..model.config import ConsumerSpec, SubscriptionType, TopicsPattern
 from .partitioned import PartitionedTopic
-from .records import ConsumerRecord, TopicRecord
+from .profile import GroupPlan
+from .records import ConsumerRecord, Position, TopicRecord
 from .violations import ViolationError
+
+LONGEST_RUN = 64
+"""Messages that one topic gives in a row, at most, to who takes them one by one."""
 
 BEFORE_THE_NAME = "persistent://public/default/"
 
@@ -20,9 +24,13 @@ BEFORE_THE_NAME = "persistent://public/default/"
 class GroupTopics:
     """Which topics a group means: those of a list, with all their partitions, or those whose names match."""
 
-    def __init__(self, name: str, kind: SubscriptionType, listed: Sequence[str], pattern: str) -> None:
+    def __init__(
+        self, name: str, kind: SubscriptionType, listed: Sequence[str], pattern: str, toured: bool = False
+    ) -> None:
         self.name = name
         """Of the subscription."""
+        self.toured = toured
+        """Somebody moves about in them, and leaves nothing behind."""
         self.kind = kind
         self.listed = tuple(listed)
         self._pattern = re.compile(pattern) if pattern else None
@@ -56,6 +64,39 @@ class GroupRecord:
         """Topic -> the consumer id that its part has on wires."""
         self._halted = False
         self._closed = False
+        self._waiting: dict[str, dict[Position, None]] = {}
+        """Topic -> entries that have come for the first time, and of which nothing was handed out."""
+        self._passed: dict[str, int] = {}
+        """Topic -> messages that others gave while such an entry waited."""
+
+    # --- whose turn it is ---
+
+    def came(self, topic: str, position: Position) -> None:
+        """An entry that nobody had before has come. Who asks for everything again drops some of them, which
+        is not said of which, so from then on nothing is known."""
+        member = self.members[topic]
+        entry = member.subscription.topic.log.get(position)
+        if entry is None or entry.chunk is not None or member.redeliver_all or self.kind.cumulative:
+            return
+        if not any((*position, index) in member.subscription.delivered for index in range(entry.size)):
+            self._waiting.setdefault(topic, {})[position] = None
+
+    def gave(self, topic: str, position: Position, at_once: int) -> None:
+        """A message was handed out, where an application takes so many at once. Every topic that has
+        something has its turn, a run of messages, before another has one again (MULTI-19, INV-C16)."""
+        mine = self._waiting.get(topic, {})
+        mine.pop(position, None)
+        self._passed[topic] = 0
+        most = (len(self._waiting) + 1) * max(at_once, LONGEST_RUN if at_once == 1 else 0)
+        for other, waiting in self._waiting.items():
+            if other == topic or not waiting or other in self.left or self.members[other].redeliver_all:
+                continue
+            self._passed[other] = self._passed.get(other, 0) + 1
+            if self._passed[other] > most:
+                raise ViolationError(
+                    "INV-C16",
+                    f"{self.name}: {other} waits with {next(iter(waiting))}, {most} of others came before",
+                )
 
     @property
     def kind(self) -> SubscriptionType:
@@ -97,6 +138,9 @@ class GroupRecord:
         """
         if topic is None or not self.topics.means(name):
             raise ViolationError("INV-C16", f"{self.name} subscribes to {name}, which is none of its topics")
+        topic.subscriptions[self.topics.name].subscribed_again()
+        self._waiting.pop(name, None)
+        self._passed.pop(name, None)
         known = self.members.get(name)
         if known is not None and self._ids[name] == consumer_id:
             known.rewinds += 1  # it begins again where the subscription is
@@ -139,6 +183,11 @@ class GroupRecord:
         return member
 
 
-def pattern_of(own: str, interval: float | None) -> TopicsPattern:
-    """All topics of the world whose own names match."""
-    return TopicsPattern(f"public/default/{own}", discovery_interval=interval)
+def asked_for(group: GroupPlan, topics: GroupTopics, twice: int = 0) -> str | tuple[str, ...] | TopicsPattern:
+    """What an application says to have them all; so many of the list a second time, in short."""
+    if group.pattern:
+        return TopicsPattern(f"public/default/{group.pattern}", discovery_interval=group.discovery_interval)
+    listed = topics.listed
+    if group.partitioned and len(listed) == 1 and not twice:
+        return listed[0]
+    return (*listed, *(name.rpartition("/")[2] for name in listed[:twice]))

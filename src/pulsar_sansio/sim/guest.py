@@ -5,7 +5,7 @@ may be told of it at which moment. What a guest does with it, and what it must b
 """
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from ..client.outputs import (
     Attached,
@@ -29,7 +29,17 @@ if TYPE_CHECKING:
     from .world import World
 
 
-class Guest(ABC):
+class Registered(Protocol):
+    """What is remembered of one handle."""
+
+    name: str
+    closed: bool
+
+
+RecordT = TypeVar("RecordT", bound=Registered)
+
+
+class Guest(ABC, Generic[RecordT]):
     """One of them, through as many handles as it takes."""
 
     def __init__(self, world: "World", kind: str, index: int, client: int) -> None:
@@ -41,7 +51,7 @@ class Guest(ABC):
         self.state = "idle"
         """"idle", "opening", "open" or "closing"."""
         self.attached = False
-        self.record: ConsumerRecord | None = None
+        self.record: RecordT | None = None
         self._client = client
 
     @property
@@ -68,11 +78,6 @@ class Guest(ABC):
 
     def _may_open(self) -> bool:
         return self.state == "idle" and not self.world.closing and self.host.closing is None
-
-    def _register(self, name: str, subscription: SubscriptionRecord, spec: ConsumerSpec) -> ConsumerRecord:
-        """Who subscribes, before it does."""
-        self.record = self.world.model.consumers[name] = ConsumerRecord(name, subscription, spec)
-        return self.record
 
     def _opened(self, handle: int) -> None:
         """What was registered has been asked for."""
@@ -143,16 +148,16 @@ class Guest(ABC):
     @abstractmethod
     def _is_ready(self) -> None: ...
 
-    def _check_nobody_waits(self) -> None:  # noqa: B027  who asks nothing waits for nothing
+    def _check_nobody_waits(self) -> None:
         """INV-C14: whoever waits is told before the end."""
 
     @abstractmethod
     def _has_ended(self) -> None: ...
 
-    def _is_detached(self) -> None:  # noqa: B027  to most it is all the same
+    def _is_detached(self) -> None:
         """The connection is lost."""
 
-    def _is_attached_again(self) -> None:  # noqa: B027
+    def _is_attached_again(self) -> None:
         """There is a connection again."""
 
     @abstractmethod
@@ -164,3 +169,12 @@ class Guest(ABC):
     @abstractmethod
     def _hears(self, output: Output) -> bool:
         """Whether this is news for it."""
+
+
+class TopicGuest(Guest[ConsumerRecord]):
+    """A guest of one topic."""
+
+    def _register(self, name: str, subscription: SubscriptionRecord, spec: ConsumerSpec) -> ConsumerRecord:
+        """Who subscribes, before it does."""
+        self.record = self.world.model.consumers[name] = ConsumerRecord(name, subscription, spec)
+        return self.record

@@ -65,6 +65,7 @@ _ELSEWHERE = frozenset(
         "faults",
         "visitors",
         "roamers",
+        "tourists",
         "tables",
         "groups",
         "compactions",

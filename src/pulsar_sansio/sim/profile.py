@@ -246,6 +246,26 @@ class GroupPlan:
 
 
 @dataclass(slots=True)
+class TouristPlan:
+    """One who moves about in several topics."""
+
+    client: int
+    group: GroupPlan
+    """Which topics; without consumers."""
+    times: bool
+    """Goes to moments, too."""
+    queue: int
+    take: int
+    pause: int
+    """Nanoseconds between steps, at most."""
+    seek_permille: int
+    ask_permille: int
+    leave_permille: int
+    """Of the steps, how many remove the subscription."""
+    close_permille: int
+
+
+@dataclass(slots=True)
 class EndPlan:
     """A topic that is terminated, or deleted by force, so many nanoseconds after applications begin."""
 
@@ -325,6 +345,7 @@ class Profile:
     partitioned: list[PartitionedPlan] = field(default_factory=list)
     appearances: list[AppearancePlan] = field(default_factory=list)
     groups: list[GroupPlan] = field(default_factory=list)
+    tourists: list[TouristPlan] = field(default_factory=list)
     memory_limit: int | None = None
     """Bytes of payload that the producers of a client hold together, at most."""
     max_rejected_requests: int = 50
@@ -353,7 +374,7 @@ class Profile:
         slowest += max((plan.send_timeout for plan in self.producers), default=0.0)
         slowest += max((plan.nack_delay for plan in self.receivers), default=0.0)
         slowest += max((plan.longest_timeout for plan in self.receivers), default=0.0)
-        for group in self.groups:
+        for group in [*self.groups, *(plan.group for plan in self.tourists)]:
             slowest += group.update_interval + (group.discovery_interval or 0.0)
         if any(plan.chunk_size for plan in self.producers):
             slowest += self.chunk_patience

@@ -268,6 +268,9 @@ class SubscriptionRecord:
     def arrived(self, position: Position) -> None:
         """Where the name is made up: an entry has come to its consumer."""
 
+    def subscribed_again(self) -> None:
+        """A part of a consumer of several topics subscribes; what is delivered says where it begins."""
+
     def is_acknowledged(self, place: Place) -> bool:
         return place <= self.cumulative or place in self.acknowledged
 

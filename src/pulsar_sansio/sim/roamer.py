@@ -14,7 +14,7 @@ from ..model.errors import TimedOut
 from ..model.message import Message
 from ..model.message_id import EARLIEST, LATEST, MessageId
 from .clock import SECOND
-from .guest import Guest
+from .guest import TopicGuest
 from .hosts import HURRY, REOPEN_DELAY
 from .profile import RoamerPlan
 from .records import BEFORE_ALL, ConsumerRecord, Place, Position, TopicRecord
@@ -73,7 +73,7 @@ class Roamed(Visited):
         consumer.floor = place
 
 
-class Roamer(Guest):
+class Roamer(TopicGuest):
     """One roamer, through as many consumers as it takes."""
 
     def __init__(self, world: "World", index: int, plan: RoamerPlan) -> None:
@@ -178,7 +178,7 @@ class Roamer(Guest):
         if choice < 4 or (choice >= 8 and not self.plan.times) or not self._seen:
             return Base(where.end, since=self.world.clock.now), LATEST, False
         message_id = stream.choice(self._seen)
-        place = _place(message_id)
+        place = place_of(message_id)
         if choice < 8:
             inclusive = stream.chance(500)
             return Base(place if inclusive else after(place)), message_id, inclusive
@@ -236,7 +236,7 @@ class Roamer(Guest):
                 self._seen[self.stream.below(MEMORY)] = message.message_id
         if self.plan.durable and not self._seeks and self.stream.chance(self.plan.acknowledge_permille):
             last = self.stream.choice(messages)
-            place = _place(last.message_id)
+            place = place_of(last.message_id)
             self.where.perhaps_at(Base(after(place)))
             self.where.perhaps_at(Base(whole(place)))
             self.host.node.client.acknowledge_cumulative(self.world.clock.now, self.handle, last)
@@ -247,7 +247,7 @@ class Roamer(Guest):
             self._came_home = True
             if self._seen and self.stream.chance(500):
                 message_id = self.stream.choice(self._seen)
-                self.seek(Base(after(_place(message_id))), message_id, False)
+                self.seek(Base(after(place_of(message_id))), message_id, False)
             else:
                 self.seek(START, EARLIEST, True)
             self.ask()
@@ -402,6 +402,6 @@ class Roamer(Guest):
         self._last_asked.pop(output.request, None)
 
 
-def _place(message_id: MessageId) -> Place:
+def place_of(message_id: MessageId) -> Place:
     ledger, entry, _, index = message_id[:4]
     return (ledger, entry, max(index, 0))

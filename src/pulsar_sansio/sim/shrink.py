@@ -30,6 +30,9 @@ LONGEST_LINE = 150
 
 GUESTS = ("visitors", "roamers", "tables")
 
+OF_SEVERAL = ("tourists", "groups")
+"""Those who receive from several topics."""
+
 EVENTS = ("compactions", "ends", "migrations")
 
 KEPT_BROKER_OPTIONS = frozenset(("service_url", "deduplication", "keepalive_interval", "liveness_timeout"))
@@ -126,7 +129,7 @@ class Shrinker:
         return [strike for strike in self.case.strikes if strike.after <= self.report.virtual_ns]
 
     def _applications(self) -> None:
-        for name in (*GUESTS, *EVENTS):
+        for name in (*GUESTS, *OF_SEVERAL, *EVENTS):
             for plan in getattr(self.case.profile, name):
                 left = [each for each in getattr(self.case.profile, name) if each is not plan]
                 self._try(self._with(**{name: left}))
@@ -215,14 +218,22 @@ class Shrinker:
         profile = self.case.profile
         producers = [replace(plan, client=0) for plan in profile.producers]
         consumers = [replace(plan, client=0) for plan in profile.consumers]
+        groups = [
+            replace(group, consumers=[replace(plan, client=0) for plan in group.consumers])
+            for group in profile.groups
+        ]
+        tourists = [replace(plan, client=0) for plan in profile.tourists]
         if profile.clients > 1:
-            self._try(self._with(clients=1, producers=producers, consumers=consumers))
+            users_of_one = {"producers": producers, "consumers": consumers, "tourists": tourists}
+            self._try(self._with(clients=1, groups=groups, **users_of_one))
         profile = self.case.profile
         users: list[Any] = [plan for plan in profile.producers if plan.partitioned is None]
         users += profile.consumers
         for name in (*GUESTS, *EVENTS):
             users += getattr(profile, name)
         used = {plan.topic for plan in users if plan.topic < profile.topics}
+        for group in [*profile.groups, *(plan.group for plan in profile.tourists)]:
+            used |= set(range(profile.topics)) if group.pattern else set(group.topics)
         if len(used) <= 1 and profile.topics > 1:
             self._try(self._moved(0, 1))
 
@@ -367,7 +378,7 @@ def describe(case: Case) -> list[str]:
         if each.name not in ("service_url",) and getattr(profile.broker, each.name) != each.default
     ]
     lines.append(f"broker: {' '.join(changed) or 'plain'}")
-    for name in ("brokers", "partitioned", *GUESTS, *EVENTS):
+    for name in ("brokers", "partitioned", "appearances", *GUESTS, *OF_SEVERAL, *EVENTS):
         lines += [f"{name}: {each}" for each in getattr(profile, name) if each != BrokerPlan()]
     lines += _plans("producer", profile.producers, PLAIN_PRODUCER)
     for index, subscription in enumerate(profile.subscriptions):

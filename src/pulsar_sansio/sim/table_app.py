@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from ..client.outputs import EndOfTopic, Output, RequestDone, RequestFailed, TableChanged
 from ..model.config import TableViewSpec
 from .clock import SECOND
-from .guest import Guest
+from .guest import TopicGuest
 from .hosts import HURRY, REOPEN_DELAY
 from .profile import TablePlan
 from .records import BEFORE_ALL, Place, Position, TopicRecord
@@ -57,7 +57,7 @@ class Viewed(Visited):
         return 0 if position <= self.read else super().open_bits(position)
 
 
-class TableApp(Guest):
+class TableApp(TopicGuest):
     """One application, through as many table views as it takes."""
 
     def __init__(self, world: "World", index: int, plan: TablePlan) -> None:

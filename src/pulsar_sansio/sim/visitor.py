@@ -12,7 +12,7 @@ from ..client.outputs import Deliverable, EndOfTopic, Output, RequestDone, Reque
 from ..model.config import ConsumerSpec, InitialPosition, SubscriptionType
 from ..model.errors import ClosedError
 from .clock import MILLISECOND
-from .guest import Guest
+from .guest import TopicGuest
 from .hosts import REOPEN_DELAY
 from .profile import VisitorPlan
 from .records import BEFORE_ALL, Place, SubscriptionRecord, TopicRecord
@@ -40,7 +40,7 @@ class Visited(SubscriptionRecord):
         return []
 
 
-class Visitor(Guest):
+class Visitor(TopicGuest):
     """One visitor, through as many consumers as it takes."""
 
     def __init__(self, world: "World", index: int, plan: VisitorPlan) -> None:

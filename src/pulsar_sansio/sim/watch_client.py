@@ -493,6 +493,9 @@ class ClientWatch:
         consumer = end.consumers.get(command.consumer_id)
         if consumer is not None:
             got_message(consumer, command, wire.network.clock.now)
+            group = self.model.groups.get(consumer.record.name)
+            if group is not None and not consumer.closed:
+                group.came(consumer.record.subscription.topic.name, (command.ledger_id, command.entry_id))
 
     def _got_close_producer(self, wire: Wire, end: ClientEnd, command: Any) -> None:
         producer = end.producers.get(command.producer_id)

@@ -36,7 +36,7 @@ from .network import Conditions, Network, Pipe, Wire
 from .nodes import LivelockError
 from .partitioned import PartitionedTopic
 from .producer_app import ProducerApp
-from .profile import Profile
+from .profile import GroupPlan, Profile
 from .records import AUDIT, SubscriptionRecord, TopicRecord
 from .rest import (
     all_sent,
@@ -52,6 +52,8 @@ from .roamer import Roamer
 from .rule_watch import RuleWatch
 from .streams import Streams
 from .table_app import TableApp
+from .toured import Toured
+from .tourist import Tourist
 from .trace import Trace
 from .transcript import describe
 from .violations import LivenessError, Outcome, ViolationError
@@ -132,7 +134,14 @@ class World:
         )
         self.topics = [f"persistent://public/default/t{index}" for index in range(self.profile.topics)]
         """Those that exist, partitions last."""
-        self.groups_topics = [self._group_topics(index) for index in range(len(self.profile.groups))]
+        self.groups_topics = [
+            *(self._group_topics(f"group-{index}", group) for index, group in enumerate(self.profile.groups)),
+            *(
+                self._group_topics(f"tour-{index}", tourist.group, toured=True)
+                for index, tourist in enumerate(self.profile.tourists)
+            ),
+        ]
+        """Of those who owe it to receive everything, then of those who move about."""
         for name in self.topics:
             self._remember_topic(name)
         self.partitioned = [
@@ -160,20 +169,24 @@ class World:
         self.visitors: list[Visitor] = []
         self.roamers: list[Roamer] = []
         self.tables: list[TableApp] = []
+        self.tourists: list[Tourist] = []
         self.administrator = Administrator(self)
 
-    def _group_topics(self, index: int) -> GroupTopics:
-        group = self.profile.groups[index]
+    def _group_topics(self, name: str, group: GroupPlan, toured: bool = False) -> GroupTopics:
         listed = [f"{BEFORE_THE_NAME}t{topic}" for topic in group.topics]
         listed += [f"{BEFORE_THE_NAME}p{topic}" for topic in group.partitioned]
-        return GroupTopics(f"group-{index}", group.kind, listed, group.pattern)
+        return GroupTopics(name, group.kind, listed, group.pattern, toured)
 
     def _remember_topic(self, name: str) -> TopicRecord:
         """A topic, or a partition, with what groups have on it."""
         record = self.model.topics[name] = TopicRecord(name, self.profile.deduplication)
         for group in self.groups_topics:
             if group.means(name):
-                record.subscriptions[group.name] = SubscriptionRecord(record, group.name, group.kind)
+                record.subscriptions[group.name] = (
+                    Toured(record, group.name)
+                    if group.toured
+                    else SubscriptionRecord(record, group.name, group.kind)
+                )
         return record
 
     def topics_of(self, group: GroupTopics) -> list[str]:
@@ -229,9 +242,9 @@ class World:
         return "pulsar://" + ",".join(f"broker-{index}:6650" for index in range(max(1, count)))
 
     @property
-    def guests(self) -> list[Guest]:
+    def guests(self) -> list[Guest[Any]]:
         """Those who leave nothing behind in a subscription."""
-        return [*self.visitors, *self.roamers, *self.tables]
+        return [*self.visitors, *self.roamers, *self.tables, *self.tourists]
 
     @property
     def users(self) -> list[User]:
@@ -347,6 +360,7 @@ class World:
         self.visitors = [Visitor(self, index, plan) for index, plan in enumerate(profile.visitors)]
         self.roamers = [Roamer(self, index, plan) for index, plan in enumerate(profile.roamers)]
         self.tables = [TableApp(self, index, plan) for index, plan in enumerate(profile.tables)]
+        self.tourists = [Tourist(self, index, plan) for index, plan in enumerate(profile.tourists)]
         for user in self.users:
             user.start()
         self.administrator.start()

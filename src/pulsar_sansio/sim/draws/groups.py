@@ -17,6 +17,7 @@ from ..profile import (
     PartitionedPlan,
     ProducerPlan,
     Profile,
+    TouristPlan,
 )
 from ..streams import Stream
 
@@ -51,6 +52,38 @@ def _draw_group(draw: Stream, profile: Profile) -> None:
     several = kind is not SubscriptionType.EXCLUSIVE
     count = draw.weighted([(1, 4), (2, 3), (3, 1)] if several else [(1, 8), (2, 1)])
     group = GroupPlan(kind, [_receiver(draw, profile) for _ in range(count)])
+    _draw_topics(draw, profile, group)
+    profile.groups.append(group)
+
+
+def draw_tourists(draw: Stream, profile: Profile) -> None:
+    """One who moves about in several topics: such as stay where they are, without chunks."""
+    if not draw.chance(100):
+        return
+    if profile.migrations or any(plan.deleted for plan in profile.ends):
+        return
+    if any(plan.chunk_size for plan in profile.producers):
+        return
+    group = GroupPlan(SubscriptionType.EXCLUSIVE, [])
+    _draw_topics(draw, profile, group)
+    profile.tourists.append(
+        TouristPlan(
+            client=draw.below(profile.clients),
+            group=group,
+            times="wall_clock_set" not in profile.faults and draw.chance(500),
+            queue=draw.choice([1, 2, 10, 100, 1000]),
+            take=draw.choice([1, 3, 10, 100]),
+            pause=draw.spread(MILLISECOND, SECOND),
+            seek_permille=draw.choice([50, 200, 500]),
+            ask_permille=draw.choice([0, 200, 500]),
+            leave_permille=draw.choice([0, 0, 50, 200]),
+            close_permille=draw.choice([0, 0, 20]),
+        )
+    )
+
+
+def _draw_topics(draw: Stream, profile: Profile, group: GroupPlan) -> None:
+    """Which ones, and how often it is asked which there are."""
     group.update_interval = draw.choice([0.5, 1.0, 3.0])
     group.total_queue = draw.choice([50_000, 50_000, 50_000, 8])
     what = draw.weighted([("pattern", 5), ("partitioned", 3), ("list", 3)])
@@ -65,7 +98,6 @@ def _draw_group(draw: Stream, profile: Profile) -> None:
             _need_partitions(draw, profile)
             group.partitioned = [0]
         group.twice = draw.weighted([(0, 4), (1, 1)])
-    profile.groups.append(group)
 
 
 def _draw_pattern(draw: Stream, profile: Profile, group: GroupPlan) -> None:

@@ -1,0 +1,401 @@
+"""Tourists: who moves about in several topics at once, and leaves nothing behind.
+
+Owns what they do and what they may be told. They seek: the ends, times, a message of one topic, a place of
+each topic's own; several seeks at once; they ask whether there is more and for the last messages, and they
+remove their subscription and begin anew. After a seek no topic gives what lies before, whichever topic was
+there first (INV-C7), also out of what was merged already; every question ends in time (INV-C15).
+"""
+
+from typing import TYPE_CHECKING
+
+from ..client.outputs import (
+    ActiveChanged,
+    Deliverable,
+    EndOfTopic,
+    Output,
+    RequestDone,
+    RequestFailed,
+    TopicJoined,
+    TopicLeft,
+)
+from ..client.seeking import Target
+from ..model.config import ConsumerSpec, InitialPosition
+from ..model.errors import ClosedError, TimedOut
+from ..model.message import Message
+from ..model.message_id import EARLIEST, LATEST, MessageId, TopicMessageId
+from .clock import MILLISECOND, SECOND
+from .groups import GroupRecord, asked_for
+from .guest import Guest
+from .hosts import HURRY, REOPEN_DELAY
+from .profile import TouristPlan
+from .records import Place
+from .roamer import MEMORY, MOST_OPENINGS, SLACK, place_of
+from .toured import Toured
+from .violations import ViolationError
+from .whereabouts import START, Base, after
+
+if TYPE_CHECKING:
+    from .world import World
+
+LOOK_AGAIN = 200 * MILLISECOND
+"""How often who is done otherwise looks whether all topics are there."""
+
+MOST_SEEKS = 6
+"""Of one tourist: each may bring all topics again."""
+
+
+class Tourist(Guest[GroupRecord]):
+    """One tourist, through as many consumers as it takes."""
+
+    def __init__(self, world: "World", index: int, plan: TouristPlan) -> None:
+        super().__init__(world, "tourist", index, plan.client)
+        self.plan = plan
+        self.topics = world.groups_topics[len(world.profile.groups) + index]
+        self._seen: list[tuple[str, MessageId]] = []
+        """Messages that came, as places to go to."""
+        self._seeks: dict[int, dict[str, Base]] = {}
+        """Request -> by topic, where it goes."""
+        self._asked: dict[int, dict[str, Place]] = {}
+        """Questions for more -> by topic, the end of what was known when they were asked."""
+        self._last_asked: dict[int, dict[str, Place]] = {}
+        """Questions for the last messages, likewise."""
+        self._leaving: int | None = None
+        """The request that removes the subscription."""
+        self._unsure = False
+        """A seek or a removal has failed since the last seek that was done everywhere."""
+        self._left = MOST_SEEKS
+        self._turn = 0
+        self._came_home = False
+        """In good weather it has sought the beginning for the last time."""
+
+    def _toured(self, name: str) -> Toured:
+        subscription = self.world.model.topics[name].subscriptions[self.topics.name]
+        assert isinstance(subscription, Toured)
+        return subscription
+
+    @property
+    def _all_topics(self) -> list[str]:
+        return self.world.topics_of(self.topics)
+
+    @property
+    def _waiting(self) -> list[int]:
+        leaving = [] if self._leaving is None else [self._leaving]
+        return [*self._seeks, *self._asked, *self._last_asked, *leaving]
+
+    @property
+    def done(self) -> bool:
+        """In good weather: it is everywhere, has gone back once more and read everything from there on."""
+        if not self._came_home or self._waiting or self.state != "open" or not self.attached:
+            return False
+        if self._subscribed() != sorted(self._all_topics):
+            return False
+        topics = [self._toured(name) for name in self._all_topics]
+        return not any(topic.where.has_more(topic.where.end) for topic in topics)
+
+    def _subscribed(self) -> list[str]:
+        """INV-C16: nothing that is not meant, and nothing twice."""
+        found = self.host.node.client.subscribed_topics(self.handle)
+        if len(set(found)) < len(found) or not all(self.topics.means(name) for name in found):
+            raise ViolationError("INV-C16", f"{self.topics.name} is subscribed to {found}")
+        return found
+
+    # --- one consumer ---------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        self.world.clock.after(self.stream.below(self.plan.pause), self.open)
+
+    def open(self) -> None:
+        world, plan = self.world, self.plan
+        if not self._may_open():
+            return
+        self.incarnation += 1
+        name = f"t{self.index}.{self.incarnation}"
+        spec = ConsumerSpec(
+            topic=asked_for(plan.group, self.topics),
+            subscription=self.topics.name,
+            consumer_name=name,
+            receiver_queue_size=plan.queue,
+            initial_position=InitialPosition.EARLIEST,
+            partitions_update_interval=plan.group.update_interval,
+            max_total_receiver_queue_size=plan.group.total_queue,
+            max_pending_chunked_messages=1000,
+            incomplete_chunked_message_timeout=world.profile.chunk_patience,
+        )
+        self.record = world.model.groups[name] = GroupRecord(name, self.topics, spec)
+        self._opened(self.host.node.client.subscribe(world.clock.now, spec))
+
+    # --- steps ----------------------------------------------------------------------------------------------
+
+    def wake(self) -> None:
+        self._left = 0
+        if self.state == "idle":
+            self.world.clock.after(REOPEN_DELAY, self.open)
+        self._later()
+
+    def _later(self) -> None:
+        pause = 1 + self.stream.below(self.plan.pause)
+        if self.world.healed:
+            pause = min(pause, HURRY)
+        self._turn += 1
+        self.world.clock.after(pause, self._step, self._turn)
+
+    def _step(self, turn: int) -> None:
+        if turn != self._turn or self.state != "open" or self.host.closing is not None:
+            return
+        node, stream, plan = self.host.node, self.stream, self.plan
+        try:
+            messages = list(node.client.take(self.world.clock.now, self.handle, plan.take))
+        except ClosedError:  # its end is not told yet
+            return
+        if messages:
+            self._took(messages)
+        if not self.world.rash:
+            self._finish()
+        elif self._leaving is None:
+            if self._left and stream.chance(plan.seek_permille):
+                self._seek_somewhere()
+                while stream.chance(300):  # and then somewhere else, before it is there
+                    self._seek_somewhere()
+            if stream.chance(plan.ask_permille):
+                self.ask()
+            if stream.chance(plan.leave_permille):
+                self.leave()
+            elif stream.chance(plan.close_permille):
+                self.close_and_reopen()
+        node.pump()
+        if self.state == "open" and (self._left or node.client.available(self.handle)):
+            self._later()
+        elif not self.world.rash and not self._came_home:
+            self.world.clock.after(LOOK_AGAIN, self._step, self._turn)
+
+    def _took(self, messages: list[Message]) -> None:
+        record, model = self.record, self.world.model
+        assert record is not None
+        wall_time = self.world.wall_time()
+        self.world.trace.add(self.world.clock.now, self.host.node.name, f"take {self.handle} {len(messages)}")
+        for message in messages:
+            model.deliver(record.of(message.topic), message, wall_time)
+            if len(self._seen) < MEMORY:
+                self._seen.append((message.topic, message.message_id))
+
+    def _finish(self) -> None:
+        """Go back once more to the beginning of everything, and read on from there."""
+        if self._came_home or self._waiting or not self.attached:
+            return
+        if self._subscribed() == sorted(self._all_topics):
+            self._came_home = True
+            self._seek_everywhere(EARLIEST)
+            self.ask()
+
+    # --- seeking --------------------------------------------------------------------------------------------
+
+    def _seek_somewhere(self) -> None:
+        choice = self.stream.below(10)
+        if choice < 3:
+            self._seek_everywhere(EARLIEST if self.stream.chance(500) else LATEST)
+        elif choice < 5 and self.plan.times:
+            self._seek_everywhere(self.world.wall_time() - self.stream.below(5000))
+        elif choice < 8 and self._seen:
+            self._seek_one()
+        else:
+            self._seek_each()
+
+    def _base(self, name: str, target: Target, inclusive: bool = False) -> Base:
+        """Where that is in a topic."""
+        where, now = self._toured(name).where, self.world.clock.now
+        if target == EARLIEST:
+            return START
+        if target == LATEST:
+            return Base(where.end, since=now)
+        if isinstance(target, MessageId):
+            place = place_of(target)
+            return Base(place if inclusive else after(place))
+        return Base(START.place, time=target, known=where.end)
+
+    def _seek_everywhere(self, target: Target) -> None:
+        """The same place, so to speak, in all topics."""
+        client = self.host.node.client
+        request = client.seek(self.world.clock.now, self.handle, target, target == EARLIEST)
+        self._sought(request, {name: self._base(name, target) for name in self._all_topics}, str(target))
+
+    def _seek_one(self) -> None:
+        """A message of one topic: the others stay where they are."""
+        name, message_id = self.stream.choice(self._seen)
+        if name not in self._subscribed():
+            return
+        inclusive = self.stream.chance(500)
+        client = self.host.node.client
+        target = TopicMessageId(name, message_id)
+        request = client.seek(self.world.clock.now, self.handle, target, inclusive)
+        self._sought(request, {name: self._base(name, message_id, inclusive)}, str(target))
+
+    def _seek_each(self) -> None:
+        """Each topic to a place of its own, as a function says."""
+        places: dict[str, Target] = {}
+
+        def choose(name: str) -> Target:
+            places[name] = EARLIEST if self.stream.chance(500) else LATEST
+            return places[name]
+
+        request = self.host.node.client.seek(self.world.clock.now, self.handle, choose)
+        if not set(self._subscribed()) <= places.keys():
+            raise ViolationError("INV-C16", f"a seek of {self.topics.name} asks for {sorted(places)} only")
+        bases = {name: self._base(name, target) for name, target in places.items()}
+        self._sought(request, bases, "each")
+
+    def _sought(self, request: int, bases: dict[str, Base], text: str) -> None:
+        assert self.record is not None
+        self._left = max(0, self._left - 1)
+        self._seeks[request] = bases
+        for name, base in bases.items():
+            self._toured(name).is_sought(request, base)
+        for record in self.record.members.values():
+            record.questions += 1
+        self._expect(request, f"seek {self.handle} {text}: {request}")
+
+    def ask(self) -> None:
+        """Whether there is more anywhere, or what the last message of each topic is."""
+        client, now = self.host.node.client, self.world.clock.now
+        assert self.record is not None
+        for record in self.record.members.values():
+            record.questions += 1
+        known = {name: self._toured(name).where.end for name in self._subscribed()}
+        if self.stream.chance(600):
+            request = client.has_message_available(now, self.handle)
+            self._asked[request] = known
+        else:
+            request = client.last_message_id(now, self.handle)
+            self._last_asked[request] = known
+        self._expect(request, f"ask {self.handle}: {request}")
+
+    def _expect(self, request: int, text: str) -> None:
+        """INV-C7, INV-C15: whatever happens, it ends in time."""
+        world = self.world
+        world.trace.add(world.clock.now, self.host.node.name, text)
+        self.host.routes[request] = self
+        limit = round(world.profile.operation_timeout * SECOND) + SLACK
+        world.clock.after(limit, self._check_answered, request, self.incarnation)
+        self.host.node.pump()
+
+    def _check_answered(self, request: int, incarnation: int) -> None:
+        if incarnation == self.incarnation and request in self._waiting:
+            rule = "INV-C7" if request in self._seeks else "INV-C15"
+            raise ViolationError(rule, f"request {request} of {self.handle} is not answered in time")
+
+    def leave(self) -> None:
+        """Remove the subscription, in all topics."""
+        self._leaving = self.host.node.client.unsubscribe(self.world.clock.now, self.handle)
+        for name in self.world.topics:
+            if self.topics.means(name):
+                self._toured(name).may_be_gone()
+        self._expect(self._leaving, f"unsubscribe {self.handle}: {self._leaving}")
+
+    def lose(self) -> None:
+        super().lose()
+        for request in self._waiting:
+            self.host.routes[request] = self.world
+        for request, bases in self._seeks.items():
+            for name in bases:
+                self._toured(name).not_done(request)
+        self._unsure = self._unsure or bool(self._seeks)
+        self._seeks.clear()
+        self._asked.clear()
+        self._last_asked.clear()
+        self._leaving = None
+        self._came_home = False
+
+    # --- news -----------------------------------------------------------------------------------------------
+
+    def _is_ready(self) -> None:
+        self._later()
+
+    def _has_ended(self) -> None:
+        if self.incarnation < MOST_OPENINGS or self.world.healed:
+            self.world.clock.after(REOPEN_DELAY + self.stream.below(SECOND), self.open)
+
+    def _is_attached_again(self) -> None:
+        if self.world.healed:
+            self._later()
+
+    def _hears(self, output: Output) -> bool:
+        if isinstance(output, Deliverable):
+            self._later()
+        elif isinstance(output, TopicLeft):
+            self._topic_left(output)
+        elif isinstance(output, TopicJoined):
+            if self.world.healed:
+                self._later()
+        else:
+            return isinstance(output, (EndOfTopic, ActiveChanged))
+        return True
+
+    def _topic_left(self, output: TopicLeft) -> None:
+        assert self.record is not None
+        if output.topic not in self.world.administrator.vanished:
+            raise ViolationError("INV-C16", f"{self.topics.name}: {output.topic} leaves, and is there")
+        self.record.leaves(output.topic)
+
+    def _check_nobody_waits(self) -> None:
+        waiting = [each for each in self._waiting if each != self._leaving]
+        if waiting:
+            raise ViolationError("INV-C14", f"{self.handle} has ended; {waiting} were never answered")
+
+    def _answered(self, output: RequestDone) -> None:
+        request = output.request
+        bases = self._seeks.pop(request, None)
+        if bases is not None:
+            now = self.world.clock.now
+            for name, base in bases.items():
+                self._toured(name).done(request, base, now)
+            self._unsure = False
+            self._later()
+        elif request in self._asked:
+            self._told_of_more(self._asked.pop(request), output.result)
+        elif request in self._last_asked:
+            self._told_of_last(self._last_asked.pop(request), output.result)
+        elif request == self._leaving:
+            self._leaving = None
+            for name in self.world.topics:
+                if self.topics.means(name):
+                    self._toured(name).begins_anew()
+
+    def _told_of_more(self, known: dict[str, Place], result: bool) -> None:
+        if self._seeks or self._unsure or result:
+            return
+        gone = self.world.administrator.vanished
+        more = [
+            name for name, end in known.items() if name not in gone and self._toured(name).where.has_more(end)
+        ]
+        if more:
+            raise ViolationError("INV-C15", f"{self.topics.name} is told of nothing more, and {more} have")
+
+    def _told_of_last(self, known: dict[str, Place], result: list[TopicMessageId]) -> None:
+        """Of every topic, and not before what was known to be stored when it was asked."""
+        found = {each.topic: place_of(each.message_id) for each in result}
+        gone = self.world.administrator.vanished
+        for name, end in known.items():
+            if name in gone:
+                continue
+            last = found.get(name)
+            if last is None or (last[0], last[1] + 1) < end[:2]:
+                raise ViolationError("INV-C15", f"{name}: {last} is the last message, not {end}")
+
+    def _not_answered(self, output: RequestFailed) -> None:
+        """Of a seek nobody knows whether, and where, it was done; of a removal, in which topics."""
+        request = output.request
+        bases = self._seeks.pop(request, None)
+        if bases is not None:
+            if isinstance(output.error, TimedOut):  # who has waited in vain may ask again
+                self.world.rules.excused.add("SEEK-01")
+            for name in bases:
+                self._toured(name).not_done(request)
+            self._unsure = True
+            if self.world.healed:
+                self._came_home = False
+                self._later()
+        if request == self._leaving:
+            self._leaving = None
+            self._unsure = True
+            self.close_and_reopen()  # where it was removed nobody subscribes again
+        self._asked.pop(request, None)
+        self._last_asked.pop(request, None)
