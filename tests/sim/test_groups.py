@@ -201,3 +201,12 @@ def test_a_subscription_that_was_removed_begins_anew() -> None:
     tour.toured.begins_anew()
     tour.comes(0)
     tour.comes_not(2)
+
+
+def test_a_seek_that_is_answered_late_was_done_before_a_later_one() -> None:
+    tour = Tour()
+    tour.toured.is_sought(7, START)
+    tour.toured.is_sought(8, Base((1, 2, 0)))
+    tour.toured.done(8, Base((1, 2, 0)), 10)
+    tour.toured.done(7, START, 11)
+    tour.comes_not(0)

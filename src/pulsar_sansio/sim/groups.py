@@ -62,6 +62,7 @@ class GroupRecord:
         """Topics that have left it for good, or until they join again."""
         self._ids: dict[str, int] = {}
         """Topic -> the consumer id that its part has on wires."""
+        self._questions = 0
         self._halted = False
         self._closed = False
         self._waiting: dict[str, dict[Position, None]] = {}
@@ -122,6 +123,12 @@ class GroupRecord:
         for member in self.members.values():
             member.closed = closed
 
+    def asks(self) -> None:
+        """A question is put to all topics, those included that are only being opened."""
+        self._questions += 1
+        for member in self.members.values():
+            member.questions += 1
+
     def subscribes(
         self,
         topic: TopicRecord | None,
@@ -152,6 +159,7 @@ class GroupRecord:
             known.closed = True
         spec = replace(self.spec, topic=name, receiver_queue_size=self._queue(whole))
         member = ConsumerRecord(self.name, topic.subscriptions[self.topics.name], spec)
+        member.questions = self._questions
         member.halted = self._halted
         member.closed = self._closed
         self.members[name] = member

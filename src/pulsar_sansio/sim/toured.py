@@ -19,7 +19,7 @@ class Toured(Roamed):
     def __init__(self, topic: TopicRecord, name: str) -> None:
         super().__init__(topic, name, compacted=False)
         self._under_way: dict[int, Base] = {}
-        """Seeks that were asked for and are not answered yet."""
+        """Request -> where it goes: those that may still be done here."""
         self._failed: list[Base] = []
         """Where it may have gone, or may still go, since the last seek that was done."""
         self._came_since: Place | None = None
@@ -41,8 +41,12 @@ class Toured(Roamed):
         self.where.unsettled(_whenever(base))
 
     def done(self, request: int, base: Base, now: int) -> None:
-        """It is there for sure, and perhaps has gone on from there already."""
-        del self._under_way[request]
+        """It is there for sure, and perhaps has gone on from there already. Seeks of one topic are done in
+        the order in which they were asked for: one that a later one's answer overtakes was done before."""
+        if request not in self._under_way:
+            return
+        for earlier in [each for each in self._under_way if each <= request]:
+            del self._under_way[earlier]
         self._failed.clear()
         there = base if base.since is None else Base(base.place, since=now)
         self.where.moved(there)
@@ -54,7 +58,10 @@ class Toured(Roamed):
 
     def not_done(self, request: int) -> None:
         """Nobody knows whether it was."""
-        base = _whenever(self._under_way.pop(request))
+        sought = self._under_way.pop(request, None)
+        if sought is None:
+            return
+        base = _whenever(sought)
         self._failed.append(base)
         self.where.unsettled(base)
 

@@ -109,7 +109,7 @@ class Tourist(Guest[GroupRecord]):
         if not self._may_open():
             return
         self.incarnation += 1
-        name = f"t{self.index}.{self.incarnation}"
+        name = f"tour{self.index}.{self.incarnation}"
         spec = ConsumerSpec(
             topic=asked_for(plan.group, self.topics),
             subscription=self.topics.name,
@@ -249,16 +249,14 @@ class Tourist(Guest[GroupRecord]):
         self._seeks[request] = bases
         for name, base in bases.items():
             self._toured(name).is_sought(request, base)
-        for record in self.record.members.values():
-            record.questions += 1
+        self.record.asks()
         self._expect(request, f"seek {self.handle} {text}: {request}")
 
     def ask(self) -> None:
         """Whether there is more anywhere, or what the last message of each topic is."""
         client, now = self.host.node.client, self.world.clock.now
         assert self.record is not None
-        for record in self.record.members.values():
-            record.questions += 1
+        self.record.asks()
         known = {name: self._toured(name).where.end for name in self._subscribed()}
         if self.stream.chance(600):
             request = client.has_message_available(now, self.handle)
