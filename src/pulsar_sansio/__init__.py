@@ -17,6 +17,7 @@ The names below are the public ones; everything else may change.
 from .broker import (
     BACKLOG_QUOTA_POLICIES,
     AlreadyThere,
+    BacklogAnalysis,
     BacklogQuota,
     Broker,
     BrokerConfig,
@@ -26,6 +27,7 @@ from .broker import (
     StatsOptions,
     StillInUse,
     Store,
+    StoredMessage,
     StoredState,
     WrongKind,
 )
@@ -162,6 +164,8 @@ __all__ = [
     "MemoryStore",
     "NoSuchThing",
     "Policies",
+    "BacklogAnalysis",
+    "StoredMessage",
     "StatsOptions",
     "StillInUse",
     "Store",

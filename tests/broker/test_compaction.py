@@ -1,6 +1,6 @@
 """Compaction: what stays of a topic, and who reads it (rules COMPACT-01 to COMPACT-03)."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -463,3 +463,57 @@ def test_what_expires_is_compacted_all_the_same() -> None:
     world.advance(70)
     backlogs = {name: stats["backlog"] for name, stats in world.broker.stats(TOPIC)["subscriptions"].items()}
     assert backlogs == {"s": 0, compaction_module.SUBSCRIPTION: 1}
+
+
+class TestByItself:
+    """Where policies have a threshold."""
+
+    CONFIG: ClassVar[dict[str, Any]] = {"housekeeping_interval": 60.0}
+    HOUSE = 61.0
+
+    def test_when_more_than_that_is_not_compacted(self) -> None:
+        world, producing = world_with(**self.CONFIG)
+        world.broker.set_policy(world.now, TOPIC, "compaction_threshold", 1000)
+        for number in range(4):
+            publish(producing, "k", b"%d" % number * 150)
+        world.advance(self.HOUSE)
+        assert world.broker.compaction_status(TOPIC) == ("NOT_RUN", "")
+        for number in range(4, 8):
+            publish(producing, "k", b"%d" % number * 150)
+        world.advance(self.HOUSE)
+        assert world.broker.compaction_status(TOPIC) == ("SUCCESS", "")
+        assert data(reader(world).messages()) == [b"7" * 150]
+        before = world.broker.stats(TOPIC)["compaction"]["lastCompactionSucceedTimestamp"]
+        publish(producing, "k", b"8")
+        world.advance(self.HOUSE)
+        assert world.broker.stats(TOPIC)["compaction"]["lastCompactionSucceedTimestamp"] == before
+
+    def test_nothing_goes_before_it_was_compacted(self) -> None:
+        """A broker that compacts by itself keeps what nobody else needs."""
+        world, producing = world_with(ledger_max_entries=2, **self.CONFIG)
+        world.broker.set_policy(world.now, "public/default", "compaction_threshold", 10_000)
+        for number in range(10):
+            publish(producing, "k", b"%d" % number)
+        world.advance(self.HOUSE)
+        assert world.broker.stats(TOPIC)["subscriptions"]["__compaction"]["backlog"] == 10
+        world.broker.set_policy(world.now, "public/default", "compaction_threshold", 1)
+        world.advance(self.HOUSE)
+        assert world.broker.stats(TOPIC)["subscriptions"]["__compaction"]["backlog"] == 0
+        assert data(reader(world).messages()) == [b"9"]
+
+    def test_a_topic_made_later(self) -> None:
+        world = World(BrokerConfig(keepalive_interval=10.0 * 365 * 86_400, **self.CONFIG))
+        world.broker.set_policy(world.now, "public/default", "compaction_threshold", 100)
+        producing = world.connect()
+        producing.producer()
+        for number in range(5):
+            publish(producing, "k", b"%d" % number * 50)
+        world.advance(self.HOUSE)
+        assert data(reader(world).messages()) == [b"4" * 50]
+
+    def test_none_by_default(self) -> None:
+        world, producing = world_with(**self.CONFIG)
+        publish(producing, "k", b"x" * 1000)
+        world.advance(self.HOUSE)
+        assert world.broker.compaction_status(TOPIC) == ("NOT_RUN", "")
+        assert "__compaction" not in world.broker.stats(TOPIC)["subscriptions"]

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from pulsar_sansio import InvalidConfiguration
+from pulsar_sansio import EARLIEST, InvalidConfiguration
 from pulsar_sansio.broker import BacklogQuota, BrokerConfig
 from pulsar_sansio.wire import proto
 from tests.broker.peer import TOPIC, WALL, Peer, SubType, Type, World
@@ -205,3 +205,25 @@ def test_a_quota_is_given_as_one() -> None:
     world = World(CONFIG)
     with pytest.raises(InvalidConfiguration, match="BacklogQuota"):
         world.broker.set_policy(world.now, "public/default", "backlog_quota_size", 1000)
+
+
+@pytest.mark.parametrize("by", ["size", "time"])
+def test_what_is_to_be_compacted_is_no_backlog_and_stays(by: str) -> None:
+    world, _, consuming = world_with_backlog()
+    world.broker.compact(world.now, TOPIC)
+    world.pump()
+    world.advance(0)
+    world.broker.reset_cursor(world.now, TOPIC, "__compaction", EARLIEST)
+    if by == "size":
+        limit_size(world, EVICTION)
+    else:
+        limit_time(world, EVICTION, 10)
+        world.advance(12)
+    world.advance(HOUSE)
+    assert backlog(world) < 20
+    assert backlog(world, "__compaction") == 20
+    consuming.flow(100)
+    consuming.ack(*consuming.messages())
+    left = world.connect()
+    limit_size(world, "producer_exception", 100)
+    left.producer(name="p2")  # with nothing but that before it nobody is over the quota

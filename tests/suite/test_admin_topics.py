@@ -1,8 +1,10 @@
 """Topics over HTTP: made, grown, listed, unloaded, ended and deleted as a real Pulsar does it."""
 
+from typing import Any
+
 import trio
 
-from pulsar_sansio import TopicTerminated
+from pulsar_sansio import MessageId, TopicTerminated
 from pulsar_trio import Client
 from tests.real_pulsar.admin import topic_path
 
@@ -403,3 +405,88 @@ async def test_properties_of_a_subscription(broker: BrokerUnderTest, client: Cli
     async with client.subscribe(topic, "one", subscription_properties={"owner": "nobody"}):
         assert await broker.request("GET", one) == (200, {"owner": "you", "team": "x"})
     assert (await broker.request("GET", f"{path}/subscription/none/properties"))[0] == 404
+
+
+async def test_a_subscription_begins_behind_a_message_or_inside_a_batch(
+    broker: BrokerUnderTest, client: Client, topic: str
+) -> None:
+    path = topic_path(topic)
+    async with client.create_producer(topic) as producer:
+        ids = await producer.send_many(payloads(4))
+        last = await producer.send(b"4")
+    assert len({message_id.entry_id for message_id in ids}) == 1
+
+    def place(message_id: MessageId, **more: Any) -> dict[str, Any]:
+        return {
+            "ledgerId": message_id.ledger_id,
+            "entryId": message_id.entry_id,
+            "partitionIndex": -1,
+            **more,
+        }
+
+    cases = {
+        "whole": (place(ids[0]), [0, 1, 2, 3, 4]),
+        "behind": (place(ids[0], isExcluded=True), [4]),
+        "inside": (place(ids[2], batchIndex=2), [2, 3, 4]),
+        "inside, behind": (place(ids[2], batchIndex=2, isExcluded=True), [3, 4]),
+        "behind all": (place(ids[3], batchIndex=3, isExcluded=True), [4]),
+        "the last one": (place(last), [4]),
+    }
+    for number, (position, expected) in enumerate(cases.values()):
+        subscription = f"{path}/subscription/s{number}"
+        assert await broker.request("PUT", subscription, position) == (204, None)
+        async with client.subscribe(topic, f"s{number}") as consumer:
+            assert numbers(await receive(consumer, len(expected))) == expected
+        assert await broker.request("POST", f"{subscription}/resetcursor", position) == (204, None)
+        async with client.subscribe(topic, f"s{number}") as consumer:
+            assert numbers(await receive(consumer, len(expected))) == expected
+
+
+async def test_looking_into_a_backlog(broker: BrokerUnderTest, client: Client, topic: str) -> None:
+    path = topic_path(topic)
+    assert await broker.request("PUT", f"{path}/subscription/sub", "earliest") == (204, None)
+    async with client.create_producer(topic) as producer:
+        await producer.send_many(payloads(4))
+        second = await producer.send(b"4")
+        third = await producer.send(b"5")
+    analysis = f"{path}/subscription/sub/analyzeBacklog"
+    status, found = await broker.request("POST", analysis)
+    assert status == 200
+    assert (found["entries"], found["messages"], found["aborted"]) == (3, 6, False)
+    async with client.subscribe(topic, "sub", kind="shared") as consumer:
+        messages = await receive(consumer, 6)
+        consumer.acknowledge(messages[4])
+    status, found = await broker.request("POST", analysis)
+    assert (found["entries"], found["messages"]) == (2, 5)
+    position = {"ledgerId": second.ledger_id, "entryId": second.entry_id, "partitionIndex": -1}
+    status, found = await broker.request("POST", analysis, position)
+    assert (status, found["entries"], found["messages"]) == (200, 1, 1)
+    assert found["firstMessageId"] == found["lastMessageId"] == f"{third.ledger_id}:{third.entry_id}"
+
+
+async def test_all_backlogs_of_a_namespace(broker: BrokerUnderTest, client: Client, local_name: str) -> None:
+    namespace = f"public/{local_name}"
+    path = f"/admin/v2/namespaces/{namespace}"
+    assert await broker.request("PUT", path) == (204, None)
+    topics = [f"persistent://{namespace}/{name}" for name in ("a", "b")]
+    for topic in topics:
+        for subscription in ("s1", "s2"):
+            made = await broker.request("PUT", f"{topic_path(topic)}/subscription/{subscription}", "earliest")
+            assert made == (204, None)
+        async with client.create_producer(topic) as producer:
+            await producer.send_many(payloads(3))
+
+    async def backlogs() -> list[int]:
+        stats = [(await broker.request("GET", f"{topic_path(topic)}/stats"))[1] for topic in topics]
+        return [each["msgBacklog"] for topic in stats for _, each in sorted(topic["subscriptions"].items())]
+
+    assert await backlogs() == [1, 1, 1, 1]
+    assert await broker.request("POST", f"{path}/clearBacklog/s1") == (204, None)
+    assert await backlogs() == [0, 1, 0, 1]
+    assert await broker.request("POST", f"{path}/clearBacklog") == (204, None)
+    assert await backlogs() == [0, 0, 0, 0]
+    async with client.subscribe(topics[0], "s1"):
+        assert (await broker.request("POST", f"{path}/unsubscribe/s1"))[0] == 412
+    assert await broker.request("POST", f"{path}/unsubscribe/s2") == (204, None)
+    for topic in topics:
+        assert (await broker.request("GET", f"{topic_path(topic)}/subscriptions"))[1] == ["s1"]

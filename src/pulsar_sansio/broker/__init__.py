@@ -11,10 +11,12 @@ from .mistakes import AlreadyThere, NoSuchThing, StillInUse, WrongKind
 from .ownership import Elsewhere, Owner
 from .policies import BACKLOG_QUOTA_POLICIES, BacklogQuota, Policies
 from .store import MemoryStore, Store, StoredState
+from .subscription_admin import BacklogAnalysis, StoredMessage
 
 __all__ = [
     "BACKLOG_QUOTA_POLICIES",
     "AlreadyThere",
+    "BacklogAnalysis",
     "BacklogQuota",
     "Broker",
     "BrokerConfig",
@@ -26,6 +28,7 @@ __all__ = [
     "StatsOptions",
     "StillInUse",
     "Store",
+    "StoredMessage",
     "StoredState",
     "WrongKind",
     "outputs",

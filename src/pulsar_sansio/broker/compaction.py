@@ -6,8 +6,9 @@ key is of no use to anybody who reads compacted, and left out. What cannot be re
 if it has a key. A message in chunks stays as a whole.
 
 The topic itself is left alone: consumers that do not read compacted see everything. A durable subscription
-with a name of its own keeps the entries that were not compacted yet. Work goes in steps, so that everybody
-else is served in between.
+with a name of its own keeps the entries that were not compacted yet. It runs when an administrator says so,
+and where policies have a threshold when more than that is not compacted. Work goes in steps, so that
+everybody else is served in between.
 """
 
 from collections.abc import Iterator
@@ -53,6 +54,25 @@ class Compaction:
     @property
     def running(self) -> bool:
         return self._work is not None
+
+    def keep_what_it_needs(self) -> None:
+        """Where topics are compacted by themselves, nothing goes before it was."""
+        topic = self._topic
+        if topic.policies.compaction_threshold and SUBSCRIPTION not in topic.subscriptions:
+            topic.subscribe(SUBSCRIPTION, topic.log.first - 1, True)
+
+    def start_if_due(self) -> None:
+        """Where more is not compacted than policies allow; an attempt that failed is repeated."""
+        threshold = self._topic.policies.compaction_threshold
+        if threshold and self._work is None and self._not_compacted() > threshold:
+            self.start()
+
+    def _not_compacted(self) -> int:
+        """Bytes."""
+        topic = self._topic
+        keeper = topic.subscriptions.get(SUBSCRIPTION)
+        first = topic.log.first if keeper is None else keeper.cursor.mark_delete + 1
+        return topic.log.size_from(max(first, topic.log.first))
 
     def start(self) -> None:
         """Compact what is durable now; none may be running."""

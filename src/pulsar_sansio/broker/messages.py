@@ -1,4 +1,4 @@
-"""The messages in a stored entry, where the broker has to look at them: for compaction, and for nothing else.
+"""The messages in a stored entry, where the broker has to look at them: for compaction and administrators.
 
 A broker keeps what producers sent as it is; this is the one place that takes it apart, and puts a batch
 together again without some of its messages.
@@ -10,6 +10,7 @@ from typing import NamedTuple
 from ..model.errors import DecompressionFailed, FrameError
 from ..wire import (
     Batch,
+    MessageMetadata,
     SingleMessageMetadata,
     compress,
     decompress,
@@ -52,7 +53,7 @@ def messages_of(data: bytes) -> list[KeyedMessage]:
 
 
 def batch_payload(data: bytes) -> bytes | None:
-    """The uncompressed payload of a batch; None where it cannot be read: it is encrypted, or corrupt."""
+    """The uncompressed payload; None where it cannot be read: it is encrypted, or corrupt."""
     metadata = entry_metadata(data)
     if metadata.encryption_keys:
         return None
@@ -63,6 +64,12 @@ def batch_payload(data: bytes) -> bytes | None:
         return decompress(metadata.compression, payload, metadata.uncompressed_size, MAX_BATCH)
     except DecompressionFailed:
         return None
+
+
+def read_message(data: bytes) -> tuple[MessageMetadata, bytes]:
+    """What an entry's header says, and its payload, uncompressed where that can be done."""
+    payload = batch_payload(data)
+    return entry_metadata(data), _payload(data) if payload is None else payload
 
 
 def without(data: bytes, kept: Collection[int]) -> bytes:

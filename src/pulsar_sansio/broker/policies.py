@@ -51,6 +51,7 @@ class Policies:
     wait longer are refused, 0 is no limit.
     `backlog_quota_size`, `backlog_quota_time`: what the backlog may be in bytes and in age. Of each only the
     limit that its name says counts; retention has to keep more than either.
+    `compaction_threshold`: bytes not compacted yet beyond which the topic is compacted, 0 is never.
     """
 
     deduplication: bool | None = None
@@ -72,6 +73,7 @@ class Policies:
     delayed_delivery_max: float | None = None
     backlog_quota_size: BacklogQuota | None = None
     backlog_quota_time: BacklogQuota | None = None
+    compaction_threshold: int | None = None
 
     def with_policy(self, name: str, value: object) -> "Policies":
         """A copy with one policy changed; None removes it. Raises `InvalidConfiguration`."""
@@ -134,6 +136,7 @@ class Policies:
             delayed_delivery=config.delayed_delivery,
             delayed_delivery_tick=config.delayed_delivery_tick,
             delayed_delivery_max=0,
+            compaction_threshold=0,
         )
 
 

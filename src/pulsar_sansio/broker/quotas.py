@@ -3,13 +3,14 @@
 Two quotas, each with its own policy for what happens beyond it: no producer is let in and those there are
 sent away (`producer_request_hold`, `producer_exception`, which differ in the error that a newcomer gets), or
 the oldest part of the backlog counts as acknowledged (`consumer_backlog_eviction`). The backlog is that of
-the slowest durable subscription. Newcomers are refused at once, the rest is done when `enforce` is called, as
-the Java broker does it. Who calls it and when is not known here.
+the slowest durable subscription that is not compaction's. Newcomers are refused at once, the rest is done
+when `enforce` is called, as the Java broker does it. Who calls it and when is not known here.
 """
 
 from typing import TYPE_CHECKING
 
 from ..model.errors import ProducerBlockedQuotaExceeded, ServerError, ServiceNotReady
+from .compaction import SUBSCRIPTION as COMPACTION
 from .policies import BacklogQuota
 
 if TYPE_CHECKING:
@@ -59,7 +60,11 @@ def exceeded(topic: "Topic") -> list[BacklogQuota]:
 
 def _slowest(topic: "Topic") -> int | None:
     """Offset of the first entry that some durable subscription has not acknowledged; None without one."""
-    marks = [each.cursor.mark_delete for each in topic.subscriptions.values() if each.durable]
+    marks = [
+        each.cursor.mark_delete
+        for name, each in topic.subscriptions.items()
+        if each.durable and name != COMPACTION
+    ]
     return max(min(marks) + 1, topic.log.first) if marks else None
 
 

@@ -5,14 +5,17 @@ done to those of its partitions.
 """
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ..core.context import Context
 from ..model.errors import InvalidConfiguration, NotAllowed, TopicNotFound
 from ..model.message_id import MessageId
 from ..model.topic_name import TopicName
+from ..wire import MessageMetadata
 from .journal import Journal
+from .ledger import ManagedLedger
 from .lookups import MAX_NAME_LENGTH, check_text_properties
+from .messages import read_message
 from .mistakes import AlreadyThere, NoSuchThing, StillInUse, WrongKind
 from .outputs import Output
 from .topic import Topic
@@ -21,16 +24,35 @@ if TYPE_CHECKING:
     from .broker import AnyTopic
 
 
+class StoredMessage(NamedTuple):
+    """An entry as it lies in a topic; a batch is one. `payload`: uncompressed, unless it is encrypted."""
+
+    message_id: MessageId
+    metadata: MessageMetadata
+    payload: bytes
+
+
+class BacklogAnalysis(NamedTuple):
+    """What a subscription has before it; `first` and `last`: entries, None where there is none."""
+
+    entries: int
+    messages: int
+    first: MessageId | None
+    last: MessageId | None
+
+
 class SubscriptionAdministration:
     """The administrator's commands that name a subscription."""
 
     context: Context[Output]
     journal: Journal
     partitions: dict[str, int]
+    all_topics: "dict[str, AnyTopic]"
 
     if TYPE_CHECKING:
 
         def _settle(self) -> None: ...
+        def _check_namespace(self, namespace: str) -> None: ...
         def _topics_of(self, topic: str) -> list[AnyTopic]: ...
         def topic_for_use(self, name: TopicName, create: bool) -> AnyTopic: ...
 
@@ -45,8 +67,11 @@ class SubscriptionAdministration:
         subscription: str,
         position: MessageId | None = None,
         properties: Mapping[str, str] | None = None,
+        *,
+        inclusive: bool = True,
     ) -> None:
-        """A durable subscription that begins with the first message at or after `position`; None is the end.
+        """A durable subscription that begins with the first message at or after `position`, or behind that
+        message unless `inclusive`; None is the end.
 
         The topic comes into being if policies allow that, as when somebody subscribes. Raises `NoSuchThing`,
         `AlreadyThere`, `WrongKind` for non-persistent topics, `InvalidConfiguration`.
@@ -64,8 +89,10 @@ class SubscriptionAdministration:
         for each in topics:
             assert isinstance(each, Topic)
             log = each.log
-            begin = log.end if position is None else log.offset(position.ledger_id, position.entry_id)
-            each.subscribe(subscription, begin - 1, True, pairs)
+            mark, first = (log.end - 1, None) if position is None else _place(log, position, inclusive)
+            made = each.subscribe(subscription, mark, True, pairs)
+            if first is not None:
+                made.seek(mark, first)
         self._settle()
 
     def _topics_for_use(self, topic: str) -> "list[AnyTopic]":
@@ -134,16 +161,85 @@ class SubscriptionAdministration:
         self._settle()
         return expired
 
-    def reset_cursor(self, now: int, topic: str, subscription: str, position: MessageId | int) -> None:
-        """Move a subscription to a message id or to a publish time (ms); its consumers reconnect."""
+    def reset_cursor(
+        self, now: int, topic: str, subscription: str, position: MessageId | int, *, inclusive: bool = True
+    ) -> None:
+        """Move a subscription to a message id, or behind it unless `inclusive`, or to a publish time (ms).
+
+        Its consumers reconnect.
+        """
         self.context.now = now
         for each in self._subscribed_topics(topic, subscription):
             if isinstance(position, MessageId):
-                offset = each.log.offset(position.ledger_id, position.entry_id)
+                mark, first = _place(each.log, position, inclusive)
             else:
-                offset = each.log.find_publish_time(position)
-            each.subscriptions[subscription].seek(offset - 1, None)
+                mark, first = each.log.find_publish_time(position) - 1, None
+            each.subscriptions[subscription].seek(mark, first)
         self._settle()
+
+    def clear_backlogs(self, now: int, namespace: str, subscription: str | None = None) -> None:
+        """`skip_messages` for every topic of the namespace that has this subscription; None is all of them,
+        but for that of compaction. Raises `NoSuchThing`."""
+        self.context.now = now
+        for each in self._topics_in(namespace):
+            if not isinstance(each, Topic):
+                continue
+            last = each.log.durable_end - 1
+            if subscription is None:
+                each.skip_everywhere(last)
+            elif subscription in each.subscriptions:
+                each.subscriptions[subscription].skip_up_to(last)
+        self._settle()
+
+    def unsubscribe_everywhere(self, now: int, namespace: str, subscription: str) -> None:
+        """Delete the subscription of every topic of the namespace that has it. Raises `NoSuchThing`, or
+        `StillInUse` while consumers are connected."""
+        self.context.now = now
+        topics = self._topics_in(namespace)
+        found = [each.subscriptions[subscription] for each in topics if subscription in each.subscriptions]
+        if any(each.consumers for each in found):
+            raise StillInUse(f"subscription {subscription} has active connected consumers")
+        for each in found:
+            each.delete()
+        self._settle()
+
+    def peek(self, topic: str, subscription: str, number: int) -> StoredMessage:
+        """The `number`th entry, from 1, that the subscription has not acknowledged.
+
+        Raises `NoSuchThing`; `WrongKind` for a topic with partitions.
+        """
+        only = self._subscribed_topic(topic, subscription)
+        cursor, end = only.subscriptions[subscription].cursor, only.log.durable_end
+        offset = cursor.mark_delete
+        for _ in range(number):
+            offset = cursor.next_unacknowledged(max(offset + 1, only.log.first))
+            if offset >= end:
+                raise NoSuchThing(f"no message {number} for subscription {subscription} of {topic}")
+        entry = only.log.entry(offset)
+        message_id = MessageId(entry.ledger_id, entry.entry_id, only.partition)
+        return StoredMessage(message_id, *read_message(entry.data))
+
+    def analyze_backlog(
+        self, topic: str, subscription: str, position: MessageId | None = None
+    ) -> BacklogAnalysis:
+        """What a subscription has not acknowledged, from `position` on; None is all of it.
+
+        Raises `NoSuchThing`; `WrongKind` for a topic with partitions.
+        """
+        only = self._subscribed_topic(topic, subscription)
+        log, cursor = only.log, only.subscriptions[subscription].cursor
+        offset = log.first if position is None else log.offset(position.ledger_id, position.entry_id)
+        first = last = None
+        entries = messages = 0
+        while (offset := cursor.next_unacknowledged(max(offset, log.first))) < log.durable_end:
+            entry = log.entry(offset)
+            entries += 1
+            bits = cursor.partly.get(offset)
+            messages += entry.messages if bits is None else bits.bit_count()
+            last = MessageId(entry.ledger_id, entry.entry_id, only.partition)
+            first = first or last
+            offset += 1
+        return BacklogAnalysis(entries, messages, first, last)
 
     def subscription_properties(self, topic: str, subscription: str) -> dict[str, str]:
         """What is kept with a subscription, that of all partitions together. Raises `NoSuchThing`."""
@@ -166,6 +262,16 @@ class SubscriptionAdministration:
         self.journal.flush_cursors()
         self._settle()
 
+    def _topics_in(self, namespace: str) -> "list[AnyTopic]":
+        self._check_namespace(namespace)
+        return [each for each in self.all_topics.values() if each.topic_name.namespace_name == namespace]
+
+    def _subscribed_topic(self, topic: str, subscription: str) -> Topic:
+        topics = self._subscribed_topics(topic, subscription)
+        if len(topics) != 1 or topics[0].name != str(TopicName.parse(topic)):
+            raise WrongKind(f"{topic} has partitions")
+        return topics[0]
+
     def _subscribed_topics(self, topic: str, subscription: str) -> list[Topic]:
         """The topic or its partitions, all of which have this subscription. Raises `NoSuchThing`."""
         topics = []
@@ -174,6 +280,20 @@ class SubscriptionAdministration:
                 raise NoSuchThing(f"no subscription {subscription} of persistent topic {each.name}")
             topics.append(each)
         return topics
+
+
+def _place(log: ManagedLedger, position: MessageId, inclusive: bool) -> tuple[int, int | None]:
+    """The offset before the one to begin with, and which messages of that one are left; None is all."""
+    offset = log.offset(position.ledger_id, position.entry_id)
+    if log.exact(position.ledger_id, position.entry_id) is None or offset >= log.durable_end:
+        return offset - 1, None
+    if position.batch_index < 0:
+        return (offset - 1 if inclusive else offset), None
+    messages = log.entry(offset).messages
+    first = position.batch_index + (not inclusive)
+    if first >= messages:
+        return offset, None
+    return offset - 1, (1 << messages) - (1 << first) if first else None
 
 
 def text_pairs(properties: Mapping[str, str] | None) -> tuple[tuple[str, str], ...]:

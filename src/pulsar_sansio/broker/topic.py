@@ -90,6 +90,7 @@ class Topic:
         if not self.log.ledgers:
             self._roll()
         self.compaction = Compaction(self, stored.compacted if stored is not None else None)
+        self.compaction.keep_what_it_needs()
         self._set_trim_mark()
 
     def _restore(self, saved: CursorSaved) -> None:
@@ -119,6 +120,7 @@ class Topic:
             self.deduplication = self._new_deduplication({})
         for subscription in self.subscriptions.values():
             subscription.read_limits()
+        self.compaction.keep_what_it_needs()
         self.trim()
 
     # --- publishing -----------------------------------------------------------------------------------
@@ -279,27 +281,26 @@ class Topic:
         self.trim_mark = ledgers[0].end - 1 if len(ledgers) > 1 else 2**63
 
     def expire(self) -> None:
-        """Message TTL: entries older than it count as acknowledged (rule STORE-32); compaction, which nobody
-        has to be in time for, still gets to them."""
+        """Message TTL: entries older than it count as acknowledged (rule STORE-32)."""
         ttl = self.policies.message_ttl
         if ttl:
-            self._expire_before(self.broker.wall_time - round(ttl * 1000), but=COMPACTION)
+            self.expire_before(self.broker.wall_time - round(ttl * 1000))
 
     def expire_before(self, oldest: int) -> None:
-        """Entries published before that (ms) count as acknowledged by every subscription."""
-        self._expire_before(oldest)
-
-    def _expire_before(self, oldest: int, but: str | None = None) -> None:
+        """Entries published before that (ms) count as acknowledged by every subscription of consumers."""
         last = self.log.find_publish_time(oldest) - 1
-        for name, subscription in list(self.subscriptions.items()):
-            if name != but:
-                subscription.expire_up_to(last)
+        for subscription in self._of_consumers():
+            subscription.expire_up_to(last)
 
     def skip_everywhere(self, mark_delete: int) -> None:
-        """Entries up to that offset count as acknowledged by every subscription."""
-        for subscription in list(self.subscriptions.values()):
+        """Entries up to that offset count as acknowledged by every subscription of consumers."""
+        for subscription in self._of_consumers():
             if subscription.skip_up_to(mark_delete) and subscription.dispatcher is not None:
                 subscription.dispatcher.dispatch()
+
+    def _of_consumers(self) -> list[Subscription]:
+        """All but that of compaction, which has time and loses nothing."""
+        return [each for name, each in self.subscriptions.items() if name != COMPACTION]
 
     def keep_house(self) -> None:
         """What happens by time alone."""
@@ -310,6 +311,7 @@ class Topic:
             away = self.context.now - subscription.orphaned_at
             if not subscription.durable and not subscription.consumers and away > ORPHAN_TIME:
                 subscription.delete()
+        self.compaction.start_if_due()
         self.trim()
 
     def _new_deduplication(self, stored: dict[str, int]) -> Deduplication:

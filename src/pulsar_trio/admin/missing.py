@@ -28,7 +28,6 @@ _OF_TOPICS = {
     "subscriptionDispatchRate": "GET POST DELETE",
     "subscribeRate": "GET POST DELETE",
     "replicatorDispatchRate": "GET POST DELETE",
-    "compactionThreshold": "GET POST DELETE",
     "persistence": "GET POST DELETE",
     "inactiveTopicPolicies": "GET POST DELETE",
     "offloadPolicies": "GET POST DELETE",
@@ -43,8 +42,6 @@ _OF_TOPICS = {
 }
 
 _OF_SUBSCRIPTIONS = {
-    "position/{number}": "GET",
-    "analyzeBacklog": "POST",
     "replicatedSubscriptionStatus": "GET POST",
 }
 
@@ -61,7 +58,6 @@ _OF_NAMESPACES = {
     "replicatorDispatchRate": "GET POST DELETE",
     "maxSubscriptionsPerTopic": "GET POST DELETE",
     "maxTopicsPerNamespace": "GET POST DELETE",
-    "compactionThreshold": "GET PUT DELETE",
     "inactiveTopicPolicies": "GET POST DELETE",
     "persistence": "GET POST DELETE",
     "subscriptionExpirationTime": "GET POST DELETE",
@@ -71,9 +67,6 @@ _OF_NAMESPACES = {
     "entryFilters": "GET POST DELETE",
     "permissions": "GET",
     "permissions/{role}": "POST DELETE",
-    "clearBacklog": "POST",
-    "clearBacklog/{subscription}": "POST",
-    "unsubscribe/{subscription}": "POST",
     "properties": "GET PUT DELETE",
     "property/{key}": "GET DELETE",
     "property/{key}/{value}": "PUT",

@@ -170,6 +170,7 @@ DELAYED_DELIVERY = Resource(
     ("delayed_delivery", "delayed_delivery_tick", "delayed_delivery_max"), _read_delays, _write_delays
 )
 
+COMPACTION_THRESHOLD = _limit("compactionThreshold", "compaction_threshold")
 RETENTION = Resource(("retention_time", "retention_size"), _read_retention, _write_retention)
 MESSAGE_TTL = Resource(("message_ttl",), _read_seconds, _write_seconds)
 
@@ -216,6 +217,7 @@ OF_TOPICS: dict[str, Resource] = {
         "maxUnackedMessagesOnSubscription", "max_unacked_messages_per_subscription"
     ),
     "maxMessageSize": _limit("maxMessageSize", "max_message_size"),
+    "compactionThreshold": COMPACTION_THRESHOLD,
 }
 
 # --- backlog quotas: one resource for reading, one for each in the query for writing
@@ -265,6 +267,7 @@ NAMES_IN_POLICIES = {
     "max_unacked_messages_per_consumer": OF_NAMESPACES["maxUnackedMessagesPerConsumer"],
     "max_unacked_messages_per_subscription": OF_NAMESPACES["maxUnackedMessagesPerSubscription"],
     "encryption_required": ENCRYPTION,
+    "compaction_threshold": COMPACTION_THRESHOLD,
 }
 """The same in the whole record of a namespace."""
 
@@ -372,6 +375,9 @@ def _routes() -> list[Route]:
         add("DELETE", path, _delete, _namespace_scope, resource)
     add("GET", f"{NAMESPACE}/encryptionRequired", _get, _namespace_scope, ENCRYPTION)
     add("POST", f"{NAMESPACE}/encryptionRequired", _post, _namespace_scope, ENCRYPTION)
+    add("GET", f"{NAMESPACE}/compactionThreshold", _get, _namespace_scope, COMPACTION_THRESHOLD)
+    add("PUT", f"{NAMESPACE}/compactionThreshold", _post, _namespace_scope, COMPACTION_THRESHOLD)
+    add("DELETE", f"{NAMESPACE}/compactionThreshold", _delete, _namespace_scope, COMPACTION_THRESHOLD)
     topic = TOPIC.replace("{domain}", "persistent")
     for name, resource in OF_TOPICS.items():
         path = f"{topic}/{name}"

@@ -1,10 +1,14 @@
-"""Subscriptions: list, create, delete, move."""
+"""Subscriptions: list, create, delete, move, look into."""
 
+from functools import partial
 from typing import Any
 
 from pulsar_sansio import EARLIEST, AlreadyThere, MessageId, NoSuchThing, StillInUse, WrongKind
 
 from .messages import NO_CONTENT, Answer, Refused, Request, answering, json_answer
+from .namespaces import NO_NAMESPACE
+from .peeking import entry_answer
+from .policies import NAMESPACE
 from .routes import Administrator, Route, both_domains
 from .topics import TOPIC
 
@@ -28,12 +32,14 @@ def create(broker: Administrator, request: Request) -> Answer:
     topic = request.topic
     value = request.json() if request.body else "latest"
     properties = value.pop("properties", None) if isinstance(value, dict) else None
+    excluded = _excluded(value)
     position = _position(value)
     if request.flag("replicated"):
         raise Refused(501, "replicated subscriptions are not implemented by this broker")
     exists = (AlreadyThere, 409, "Subscription already exists for topic")
     with answering((NoSuchThing, 404, f"Topic {topic} not found"), exists, NOT_PERSISTENT):
         create = broker.machine.create_subscription
+        create = partial(create, inclusive=not excluded)
         broker.command(create, topic, request.text("subscription"), position, _text_for_text(properties))
     return NO_CONTENT
 
@@ -113,8 +119,10 @@ def expire_by_time_everywhere(broker: Administrator, request: Request) -> Answer
 def expire_by_message(broker: Administrator, request: Request) -> Answer:
     """Up to that message and, unless it is excluded, itself."""
     value = request.json()
-    excluded = isinstance(value, dict) and value.pop("isExcluded", None)
+    excluded = _excluded(value)
     position = _position(value) or MessageId(LATEST, LATEST)
+    if position.batch_index >= 0:
+        raise Refused(501, "expiry up to a message inside a batch is not implemented by this broker")
     if excluded:
         position = MessageId(position.ledger_id, position.entry_id - 1)
     with _subscription_of(broker, request):
@@ -138,13 +146,70 @@ def reset_to_time(broker: Administrator, request: Request) -> Answer:
 
 
 def reset_to_message(broker: Administrator, request: Request) -> Answer:
-    position = _position(request.json()) or MessageId(LATEST, LATEST)
+    value = request.json()
+    excluded = _excluded(value)
+    position = _position(value) or MessageId(LATEST, LATEST)
     with _subscription_of(broker, request):
         if broker.machine.topic_partitions(request.topic) and EARLIEST != position != MessageId(
             LATEST, LATEST
         ):
             raise Refused(405, "Reset-cursor at position is not allowed for partitioned-topic")
-        broker.command(broker.machine.reset_cursor, request.topic, request.text("subscription"), position)
+        reset = partial(broker.machine.reset_cursor, inclusive=not excluded)
+        broker.command(reset, request.topic, request.text("subscription"), position)
+    return NO_CONTENT
+
+
+def peek(broker: Administrator, request: Request) -> Answer:
+    number = _number(request.text("number"))
+    topic = request.topic
+    with _subscription_of(broker, request):
+        if broker.machine.topic_partitions(topic):
+            raise Refused(405, "Peek messages on a partitioned topic is not allowed")
+        with answering((NoSuchThing, 404, "Message not found")):
+            return entry_answer(broker.machine.peek(topic, request.text("subscription"), max(1, number)))
+
+
+def analyze_backlog(broker: Administrator, request: Request) -> Answer:
+    position = _position(request.json()) if request.body else EARLIEST
+    with _subscription_of(broker, request):
+        if broker.machine.topic_partitions(request.topic):
+            raise Refused(405, "Analyze backlog on a partitioned topic is not allowed")
+        at = position or MessageId(LATEST, LATEST)
+        found = broker.machine.analyze_backlog(request.topic, request.text("subscription"), at)
+    return json_answer(
+        {
+            "entries": found.entries,
+            "messages": found.messages,
+            "filterRejectedEntries": 0,
+            "filterAcceptedEntries": found.entries,
+            "filterRescheduledEntries": 0,
+            "filterRejectedMessages": 0,
+            "filterAcceptedMessages": found.messages,
+            "filterRescheduledMessages": 0,
+            "aborted": False,
+            "firstMessageId": _place_text(found.first),
+            "lastMessageId": _place_text(found.last),
+        }
+    )
+
+
+def _place_text(message_id: MessageId | None) -> str | None:
+    return None if message_id is None else f"{message_id.ledger_id}:{message_id.entry_id}"
+
+
+def clear_backlogs(broker: Administrator, request: Request) -> Answer:
+    """Of every topic in a namespace: of one subscription, or of all."""
+    with answering(NO_NAMESPACE):
+        broker.command(
+            broker.machine.clear_backlogs, request.namespace, request.parameters.get("subscription")
+        )
+    return NO_CONTENT
+
+
+def unsubscribe_everywhere(broker: Administrator, request: Request) -> Answer:
+    in_use = (StillInUse, 412, "Subscription has active connected consumers")
+    with answering(NO_NAMESPACE, in_use):
+        broker.command(broker.machine.unsubscribe_everywhere, request.namespace, request.text("subscription"))
     return NO_CONTENT
 
 
@@ -169,10 +234,20 @@ def _position(value: Any) -> MessageId | None:
     ids: list[Any] = [value.get("ledgerId"), value.get("entryId")]
     if not all(isinstance(each, int) and not isinstance(each, bool) and each in LONG for each in ids):
         raise Refused(400, f"a message id has ledgerId and entryId, not {value!r:.200}")
-    for name in ("batchIndex", "isExcluded"):
-        if value.get(name) not in (None, -1, False):
-            raise Refused(501, f"a position with {name} is not implemented by this broker")
-    return None if ids == [LATEST, LATEST] else MessageId(*ids)
+    index = value.get("batchIndex")
+    if index is not None and (isinstance(index, bool) or not isinstance(index, int) or abs(index) >= 2**31):
+        raise Refused(400, f"batchIndex is a whole number, not {index!r:.100}")
+    if ids == [LATEST, LATEST]:
+        return None
+    return MessageId(ids[0], ids[1], -1, -1 if index is None else max(index, -1))
+
+
+def _excluded(value: Any) -> bool:
+    """Whether the message of that id is not meant itself. Raises `Refused`."""
+    excluded = value.get("isExcluded") if isinstance(value, dict) else None
+    if excluded is not None and not isinstance(excluded, bool):
+        raise Refused(400, f"isExcluded is true or false, not {excluded!r:.100}")
+    return bool(excluded)
 
 
 def _number(text: str) -> int:
@@ -181,19 +256,26 @@ def _number(text: str) -> int:
     return int(text)
 
 
-ROUTES: list[Route] = both_domains(
-    [
-        ("GET", f"{TOPIC}/subscriptions", list_subscriptions),
-        ("PUT", SUBSCRIPTION, create),
-        ("DELETE", SUBSCRIPTION, delete),
-        ("GET", f"{SUBSCRIPTION}/properties", properties),
-        ("PUT", f"{SUBSCRIPTION}/properties", set_properties),
-        ("POST", f"{SUBSCRIPTION}/skip_all", skip_all),
-        ("POST", f"{SUBSCRIPTION}/skip/{{count}}", skip),
-        ("POST", f"{SUBSCRIPTION}/expireMessages", expire_by_message),
-        ("POST", f"{SUBSCRIPTION}/expireMessages/{{seconds}}", expire_by_time),
-        ("POST", f"{TOPIC}/all_subscription/expireMessages/{{seconds}}", expire_by_time_everywhere),
-        ("POST", f"{SUBSCRIPTION}/resetcursor", reset_to_message),
-        ("POST", f"{SUBSCRIPTION}/resetcursor/{{timestamp}}", reset_to_time),
-    ]
-)
+_OF_TOPICS: list[Route] = [
+    ("GET", f"{TOPIC}/subscriptions", list_subscriptions),
+    ("PUT", SUBSCRIPTION, create),
+    ("DELETE", SUBSCRIPTION, delete),
+    ("GET", f"{SUBSCRIPTION}/properties", properties),
+    ("PUT", f"{SUBSCRIPTION}/properties", set_properties),
+    ("POST", f"{SUBSCRIPTION}/skip_all", skip_all),
+    ("POST", f"{SUBSCRIPTION}/skip/{{count}}", skip),
+    ("POST", f"{SUBSCRIPTION}/expireMessages", expire_by_message),
+    ("POST", f"{SUBSCRIPTION}/expireMessages/{{seconds}}", expire_by_time),
+    ("POST", f"{TOPIC}/all_subscription/expireMessages/{{seconds}}", expire_by_time_everywhere),
+    ("POST", f"{SUBSCRIPTION}/resetcursor", reset_to_message),
+    ("POST", f"{SUBSCRIPTION}/resetcursor/{{timestamp}}", reset_to_time),
+    ("GET", f"{SUBSCRIPTION}/position/{{number}}", peek),
+    ("POST", f"{SUBSCRIPTION}/analyzeBacklog", analyze_backlog),
+]
+_OF_NAMESPACES: list[Route] = [
+    ("POST", f"{NAMESPACE}/clearBacklog", clear_backlogs),
+    ("POST", f"{NAMESPACE}/clearBacklog/{{subscription}}", clear_backlogs),
+    ("POST", f"{NAMESPACE}/unsubscribe/{{subscription}}", unsubscribe_everywhere),
+]
+
+ROUTES = both_domains(_OF_TOPICS) + _OF_NAMESPACES

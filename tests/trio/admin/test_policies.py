@@ -172,7 +172,6 @@ async def test_a_namespace_made_with_what_cannot_be_kept(broker: EmbeddedBroker)
     for policies in (
         {"schema_compatibility_strategy": "FULL"},
         {"properties": {"a": "b"}},
-        {"compaction_threshold": 1},
         {"auth_policies": {"namespace_auth": {"role": ["produce"]}}},
     ):
         status, reason = ask(broker, "PUT", path, policies)
