@@ -47,10 +47,10 @@ class Places:
         """One more step is done; ends here if the plan says so, once."""
         step, self._step = self._step, self._step + 1
         plan = self._folder / f"plan-{self._name}-{step}"
-        done = self._folder / f"done-{self._name}-{step}-{what}"
+        done = self._folder / f"done-{self._name}-{step}"
         if not plan.exists() or done.exists():
             return
-        done.touch()
+        done.write_text(what)
         how = plan.read_text()
         if how == "driver":
             end_driver(self._folder)
