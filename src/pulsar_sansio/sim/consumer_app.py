@@ -36,7 +36,7 @@ from ..model.message_id import MessageId, TopicMessageId
 from .clock import MILLISECOND, SECOND
 from .groups import GroupRecord
 from .hosts import HURRY, REOPEN_DELAY, Host
-from .profile import GROWN, ConsumerPlan
+from .profile import GROWN, LONGEST_PUT_OFF, ConsumerPlan
 from .records import ConsumerRecord, Place
 from .sticky import HASHES
 from .violations import ViolationError
@@ -85,6 +85,8 @@ class ConsumerApp:
         """By this consumer, not yet named in a request to confirm."""
         self._on_this_connection: list[Taken] = []
         """Acknowledged since it was attached."""
+        self._putting_off: dict[int, Taken] = {}
+        """Requests to have a message come later."""
         self._paused_until = 0
         self._scheduled = False
         self._turn = 0
@@ -312,6 +314,8 @@ class ConsumerApp:
                 self.host.node.pump()  # what is asked for because of it is seen before the next verdict
                 if stream.chance(200):
                     self.kept[taken] = message  # to be acknowledged after all
+            elif rash and plan.put_off_permille and stream.chance(plan.put_off_permille):
+                self._put_off(taken, message)
             elif rash and stream.chance(plan.keep_permille):
                 self.kept[taken] = message
             elif (
@@ -326,6 +330,30 @@ class ConsumerApp:
             else:
                 self._acknowledge(taken)
                 client.acknowledge(now, self.handle, self._id_of(message))
+
+    def _put_off(self, taken: Taken, message: Message) -> None:
+        """Have it come again later, as a copy; where that fails it is refused."""
+        record, place = taken
+        if record.closed or not self._refusals_left:
+            self.kept[taken] = message
+            return
+        self._refusals_left -= 1
+        world = self.world
+        delay = self.stream.choice([0, 0, 50, 300, round(LONGEST_PUT_OFF * 1000)])
+        world.model.waiting.put_off(record, place, str(message.message_id), delay)
+        record.uncopied.add(place[:2])
+        client, now = self.host.node.client, world.clock.now
+        request = client.reconsume_later(now, self.handle, message, delay / 1000, world.wall_time())
+        self.host.routes[request] = self
+        self._putting_off[request] = taken
+        world.trace.add(now, self.host.node.name, f"put off {place} by {delay} ms: {request}")
+        self.host.node.pump()
+
+    def _is_put_off(self, request: int) -> None:
+        """INV-C10: the copy is safe."""
+        taken = self._putting_off.pop(request, None)
+        if taken is not None and taken[1] not in taken[0].subscription.copied:
+            raise ViolationError("INV-C10", f"{taken[0].name}: {taken[1]} is put off, and nothing is stored")
 
     def _note(self, everything: list[Taken], messages: list[Message]) -> None:
         """From now on there is a time within which these have to be judged."""
@@ -449,9 +477,10 @@ class ConsumerApp:
     def _forget(self) -> None:
         if self.record is not None:
             self.record.closed = True
-        for request in self.confirmations:
+        for request in [*self.confirmations, *self._putting_off]:
             self.host.routes[request] = self.world
         self.confirmations.clear()
+        self._putting_off.clear()
         self.kept.clear()
         self._on_this_connection.clear()
         self.state = "idle"
@@ -499,6 +528,9 @@ class ConsumerApp:
         elif isinstance(output, ActiveChanged):
             self._active_changed(output)
         elif isinstance(output, (RequestDone, RequestFailed)):
+            if kind is RequestDone:
+                self._is_put_off(output.request)
+            self._putting_off.pop(output.request, None)
             confirmed = self.confirmations.pop(output.request, None)
             # Without receipts nothing is known of what was sent over a connection that was lost since.
             if kind is RequestDone and confirmed and self.plan.receipts and self.world.cluster.confirms:

@@ -10,11 +10,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ..client.outputs import ActiveChanged, ConsumerReady, Output, TopicJoined, TopicLeft
+from ..model.config import DeadLetterPolicy
 from ..model.errors import ClosedError, InvalidConfiguration, LocalProtocolError
 from ..model.message import Message
 from ..model.message_id import MessageId, TopicMessageId
 from .consumer_app import ConsumerApp
-from .groups import BEFORE_THE_NAME, GroupRecord, asked_for
+from .groups import BEFORE_THE_NAME, GroupRecord, asked_for, dead_topic
 from .profile import ConsumerPlan, GroupPlan
 from .records import ConsumerRecord
 from .violations import ViolationError
@@ -51,6 +52,9 @@ class GroupApp(ConsumerApp):
             partitions_update_interval=group.update_interval,
             max_total_receiver_queue_size=group.total_queue,
         )
+        if group.retry:
+            policy = DeadLetterPolicy(group.retry, dead_topic(topics.name), topics.retry)
+            spec = replace(spec, retry=True, dead_letter=policy)
         record = self.world.model.groups[name] = GroupRecord(name, topics, spec)
         return record
 

@@ -21,16 +21,34 @@ LONGEST_RUN = 64
 BEFORE_THE_NAME = "persistent://public/default/"
 
 
+def retry_topic(group: str) -> str:
+    """Where messages of a group wait that are consumed later."""
+    return f"{BEFORE_THE_NAME}retry-{group}"
+
+
+def dead_topic(group: str) -> str:
+    """Where those go that have waited too often."""
+    return f"{BEFORE_THE_NAME}dead-{group}"
+
+
 class GroupTopics:
     """Which topics a group means: those of a list, with all their partitions, or those whose names match."""
 
     def __init__(
-        self, name: str, kind: SubscriptionType, listed: Sequence[str], pattern: str, toured: bool = False
+        self,
+        name: str,
+        kind: SubscriptionType,
+        listed: Sequence[str],
+        pattern: str,
+        toured: bool = False,
+        retry: str = "",
     ) -> None:
         self.name = name
         """Of the subscription."""
         self.toured = toured
         """Somebody moves about in them, and leaves nothing behind."""
+        self.retry = retry
+        """Where its messages wait that are to be consumed later; nothing where none are."""
         self.kind = kind
         self.listed = tuple(listed)
         self._pattern = re.compile(pattern) if pattern else None
@@ -45,7 +63,7 @@ class GroupTopics:
         if self._pattern is not None:
             own = whole.removeprefix(BEFORE_THE_NAME)
             return own != whole and self._pattern.fullmatch(own) is not None
-        return topic in self.listed or whole in self.listed
+        return topic in self.listed or whole in self.listed or topic == self.retry
 
 
 class GroupRecord:

@@ -26,6 +26,7 @@ from ..model.message import Message
 from ..model.message_id import MessageId
 from .groups import GroupRecord
 from .partitioned import PartitionedTopic, hash_of
+from .put_off import Waiting
 from .records import (
     AUDIT,
     BEFORE_ALL,
@@ -68,7 +69,11 @@ class ReferenceModel:
         self.groups: dict[str, GroupRecord] = {}
         """Consumers of several topics, by name."""
         self.letters: set[str] = set()
-        """Topics of dead letters."""
+        """Topics of letters: dead ones, and those that come later."""
+        self.retries: dict[str, None] = {}
+        """The latter alone."""
+        self.waiting = Waiting()
+        """What applications want to consume later."""
         self.confirmed = 0
         self.failed = 0
         self.delivered = 0

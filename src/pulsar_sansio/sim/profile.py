@@ -19,6 +19,9 @@ from .clock import MILLISECOND, SECOND
 GROWN = 2.0
 """Seconds by which a growing delay grows, at most."""
 
+LONGEST_PUT_OFF = 2.0
+"""Seconds for which a message is put off, at most."""
+
 CHUNK_PATIENCE = 100.0
 """Seconds. No producer stays away for that long and comes back to send the rest of a message."""
 
@@ -139,6 +142,8 @@ class ConsumerPlan:
     ranges: list[list[int]] = field(default_factory=list)
     """Hashes of keys that it takes, and no others: first and last of each range. Nothing lets the broker
     divide the keys."""
+    put_off_permille: int = 0
+    """How many messages it wants later, in a group with `retry`."""
     greedy_permille: int = 0
     """How often it asks for all of them, whoever has them."""
 
@@ -243,6 +248,8 @@ class GroupPlan:
     """Seconds between two questions for the topics that there are; None never asks again."""
     total_queue: int = 50_000
     """Messages prefetched over all partitions of a topic, at most."""
+    retry: int = 0
+    """How often a message may be put off, to come again later; 0 is never."""
 
 
 @dataclass(slots=True)
@@ -376,6 +383,7 @@ class Profile:
         slowest += max((plan.longest_timeout for plan in self.receivers), default=0.0)
         for group in [*self.groups, *(plan.group for plan in self.tourists)]:
             slowest += group.update_interval + (group.discovery_interval or 0.0)
+        slowest += max((LONGEST_PUT_OFF * group.retry for group in self.groups), default=0.0)
         if any(plan.chunk_size for plan in self.producers):
             slowest += self.chunk_patience
         if self.partitioned:

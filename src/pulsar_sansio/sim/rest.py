@@ -44,7 +44,7 @@ def drained(world: "World") -> bool:
         return False
     # Statistics are dear: last of all.
     for name, topic in world.model.topics.items():
-        if name in world.model.letters:  # perhaps nobody has come back to it
+        if name in world.model.letters.difference(world.model.retries):  # perhaps nobody has come back
             continue
         if name in world.administrator.vanished:
             if world.cluster.serving(name) is not None:
@@ -244,6 +244,8 @@ def check_attachments(world: "World") -> None:
     for topic, broker in everywhere:
         stats = broker.stats(topic)
         for producer in stats["publishers"]:
+            if topic in world.model.retries:  # the broker names them
+                continue
             if topic in world.model.letters:
                 letters = producer["producerName"]
                 if producer["address"] in sound and not any(f"-{name}-" in letters for name in names):

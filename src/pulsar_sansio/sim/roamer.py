@@ -150,7 +150,8 @@ class Roamer(TopicGuest):
         else:
             self.subscription = self._new_subscription()
             reading = self._reading(name)
-            self._register(name, self.subscription, reading.reading("unused"))
+            record = self._register(name, self.subscription, reading.reading("unused"))
+            record.questions = int(isinstance(reading.start, int))  # it seeks, and asks where that is
             handle = client.open_reader(world.clock.now, reading)
         self._opened(handle)
 

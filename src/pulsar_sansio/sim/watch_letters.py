@@ -1,18 +1,32 @@
-"""Dead letters as the clients write them: what is copied, and when a copy is safe (INV-C10).
+"""Letters as the clients write them, dead ones and such as are to come later: what is copied, and when a copy
+is safe (INV-C10).
 
-Owns the producers that consumers have for their dead letters, on the clients' ends of the wires: a copy is of
-a message that has come too often, holds what it held, and says where it is from. When its receipt has arrived
-the original may be acknowledged, not before. It knows nothing of how a consumer gets there.
+Owns the producers that consumers have for them, on the clients' ends of the wires: a copy is of a message
+that has come too often or was put off, holds what it held, says where it is from, and goes where it belongs.
+When its receipt has arrived the original may be acknowledged, not before. It knows nothing of how a consumer
+gets there.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..model.config import ProducerSpec
 from ..wire import MessageMetadata, Send, unpack_payload
 from .model import ReferenceModel
-from .records import Entry, Lane, Place, ProducerRecord, Sent, SubscriptionRecord, TopicRecord
+from .put_off import DELAY, TIMES, PutOff, origin_of
+from .records import ConsumerRecord, Entry, Lane, Place, ProducerRecord, Sent, SubscriptionRecord, TopicRecord
 from .violations import ViolationError
 from .watch_sends import ProducerEnd
+
+CHANGING = (TIMES, DELAY)
+"""Properties that each copy of a copy has for itself."""
+
+
+class Source(NamedTuple):
+    """Of what a letter may be a copy."""
+
+    subscription: SubscriptionRecord
+    place: Place
+    sent: Sent
 
 
 class LetterEnd(ProducerEnd):
@@ -23,8 +37,8 @@ class LetterEnd(ProducerEnd):
     def __init__(self, record: ProducerRecord, lane: Lane, name: str) -> None:
         super().__init__(record, lane)
         self.name = name
-        self.copies: dict[int, tuple[SubscriptionRecord, Place]] = {}
-        """By sequence id: of what it is a copy."""
+        self.copies: dict[int, list[Source]] = {}
+        """By sequence id: of what it is a copy. A message that was copied twice may be copied again twice."""
 
 
 class LetterWatch:
@@ -35,14 +49,48 @@ class LetterWatch:
         self._number = 0
 
     def opened(self, topic: TopicRecord, name: str) -> LetterEnd:
-        record = ProducerRecord(name, topic, ProducerSpec(topic=topic.name))
-        return LetterEnd(record, record.lane(topic), name)
+        record = ProducerRecord(name or f"later in {topic.name}", topic, ProducerSpec(topic=topic.name))
+        return LetterEnd(record, record.lane(topic), record.tag)
 
     def wrote(self, letters: LetterEnd, command: Send) -> None:
         """A copy is written, perhaps not for the first time."""
         unpacked = unpack_payload(command.payload)
         metadata = unpacked.metadata
         said = dict(metadata.properties)
+        put_off = self.model.waiting.of(origin_of(said))
+        later = letters.lane.topic.name in self.model.retries
+        if later or (put_off and origin_of(said)[2] > put_off[0].most):
+            sources = self._put_off(letters, metadata, put_off)
+        else:
+            sources = self._buried(letters, said)
+        original = sources[0].sent
+        if not _is_copy(original, metadata, bytes(unpacked.payload)):
+            raise ViolationError("INV-C10", f"{letters.name}: the copy of {original} is another message")
+        letters.copies[command.sequence_id] = sources
+        sends = letters.lane.topic.sends
+        if command.payload not in sends:
+            self._number += 1
+            payload, key, time = original.payload, original.key, original.event_time
+            copy = Sent(letters.record, self._number, payload, key, said, time)
+            copy.topic = letters.lane.topic
+            copy.deliver_at = metadata.deliver_at_time or None
+            sends[command.payload] = Entry(command.payload, (copy,))
+
+    def _put_off(self, letters: LetterEnd, metadata: MessageMetadata, put_off: list[PutOff]) -> list[Source]:
+        """Somebody asked for it, and the copy says how often, and for how long."""
+        times = origin_of(dict(metadata.properties))[2]
+        name = letters.lane.topic.name
+        wrong = [each.what_is_wrong(name, times, metadata) for each in put_off]
+        if "" not in wrong:
+            why = "; ".join(dict.fromkeys(wrong)) or "nobody has put it off"
+            said = dict(metadata.properties)
+            raise ViolationError("INV-C10", f"{letters.name}: a copy that says {said}: {why}")
+        return [Source(each.record.subscription, each.place, each.sent) for each in put_off]
+
+    def _buried(self, letters: LetterEnd, said: dict[str, str]) -> list[Source]:
+        """The message has come too often to the consumer whose producer it is, and was not acknowledged."""
+        if TIMES in said:
+            return self._buried_copies(letters, said)
         parts = [int(part) for part in said.get("ORIGIN_MESSAGE_ID", "").split(":") if part]
         topic = self.model.topics.get(said.get("REAL_TOPIC", ""))
         subscription = topic.subscriptions.get(said.get("REAL_SUBSCRIPTION", "")) if topic else None
@@ -52,40 +100,55 @@ class LetterWatch:
         entry = topic.log.get(place[:2])
         if entry is None or place[2] >= len(entry.messages):
             raise ViolationError("INV-C10", f"{letters.name}: a copy of {place}, which is not there")
-        self._check_cause(letters, subscription, place)
-        original = entry.messages[place[2]]
-        if not _is_copy(original, metadata, bytes(unpacked.payload)):
-            raise ViolationError("INV-C10", f"{letters.name}: the copy of {original} is another message")
-        letters.copies[command.sequence_id] = subscription, place
-        sends = letters.lane.topic.sends
-        if command.payload not in sends:
-            self._number += 1
-            copy = Sent(letters.record, self._number, original.payload, original.key, said, 0)
-            copy.topic = letters.lane.topic
-            sends[command.payload] = Entry(command.payload, (copy,))
+        record = self._consumer_of(letters, subscription)
+        if record is not None and not _came_too_often(record, place):
+            raise ViolationError("INV-C10", f"{record.name}: {place} is a dead letter without a cause")
+        return [Source(subscription, place, entry.messages[place[2]])]
 
-    def _check_cause(self, letters: LetterEnd, subscription: SubscriptionRecord, place: Place) -> None:
-        """The message has come too often to the consumer whose producer it is, and was not acknowledged."""
+    def _buried_copies(self, letters: LetterEnd, said: dict[str, str]) -> list[Source]:
+        """What had been put off came too often then."""
+        found = []
+        for name in self.model.retries:
+            topic = self.model.topics[name]
+            subscription = topic.subscriptions.get(said.get("REAL_SUBSCRIPTION", ""))
+            record = None if subscription is None else self._consumer_of(letters, subscription)
+            if subscription is None or record is None:
+                continue
+            for position, entry in topic.log.items():
+                for index, sent in enumerate(entry.messages):
+                    place = (*position, index)
+                    if origin_of(sent.properties) == origin_of(said) and _came_too_often(record, place):
+                        found.append(Source(subscription, place, sent))
+        if not found:
+            raise ViolationError("INV-C10", f"{letters.name}: a dead letter without a cause: {said}")
+        return found
+
+    def _consumer_of(self, letters: LetterEnd, subscription: SubscriptionRecord) -> ConsumerRecord | None:
+        """Who has that producer for the dead letters of the subscription."""
         before = f"{subscription.topic.name}-{subscription.name}-"
         consumer = letters.name.removeprefix(before).removesuffix("-DLQ").rpartition("-")[0]
-        record = self.model.consumers.get(consumer)
-        if record is not None and not record.too_often.get(place[:2], 0) >> place[2] & 1:
-            raise ViolationError("INV-C10", f"{consumer}: {place} is a dead letter without a cause")
+        group = self.model.groups.get(consumer)
+        if group is not None:
+            return group.members.get(subscription.topic.name)
+        return self.model.consumers.get(consumer)
 
     @staticmethod
     def got_receipt(letters: LetterEnd, command: Any) -> None:
-        copied = letters.copies.get(command.sequence_id)
-        if copied is not None:
-            subscription, place = copied
-            subscription.copied.add(place)
+        for source in letters.copies.get(command.sequence_id, ()):
+            source.subscription.copied.add(source.place)
+
+
+def _came_too_often(record: ConsumerRecord, place: Place) -> bool:
+    return bool(record.too_often.get(place[:2], 0) >> place[2] & 1)
 
 
 def _is_copy(original: Sent, metadata: MessageMetadata, payload: bytes) -> bool:
     said = dict(metadata.properties)
+    kept = {name: value for name, value in original.properties.items() if name not in CHANGING}
     return (
         payload == (original.payload or b"")
         and bool(metadata.null_value) is (original.payload is None)
         and (metadata.partition_key or None) == (original.key or None)
         and (metadata.event_time or 0) == original.event_time
-        and all(said.get(name) == value for name, value in original.properties.items())
+        and all(said.get(name) == value for name, value in kept.items())
     )

@@ -27,7 +27,7 @@ from .draws import draw
 from .ends import BrokerEnds, ClientEnds, broker_process, client_process
 from .faults import Injector, Weather
 from .group_app import GroupApp
-from .groups import BEFORE_THE_NAME, GroupTopics
+from .groups import BEFORE_THE_NAME, GroupTopics, dead_topic, retry_topic
 from .guest import Guest
 from .hosts import CLOSED, Host, User, check_quiet
 from .mischief import Mischief
@@ -158,6 +158,13 @@ class World:
             self.model.letters.add(name)
             self.model.topics[name] = TopicRecord(name, self.profile.deduplication)
             self.topics.append(name)
+        for topics in self.groups_topics:
+            if topics.retry:
+                self.model.retries[topics.retry] = None
+                for name in (topics.retry, dead_topic(topics.name)):
+                    self.model.letters.add(name)
+                    self._remember_topic(name)
+                    self.topics.append(name)
         for topic in self.model.topics.values():
             topic.subscriptions[AUDIT] = SubscriptionRecord(topic, AUDIT, SubscriptionType.EXCLUSIVE)
         self.cluster = Cluster(self)
@@ -175,7 +182,8 @@ class World:
     def _group_topics(self, name: str, group: GroupPlan, toured: bool = False) -> GroupTopics:
         listed = [f"{BEFORE_THE_NAME}t{topic}" for topic in group.topics]
         listed += [f"{BEFORE_THE_NAME}p{topic}" for topic in group.partitioned]
-        return GroupTopics(name, group.kind, listed, group.pattern, toured)
+        retry = retry_topic(name) if group.retry else ""
+        return GroupTopics(name, group.kind, listed, group.pattern, toured, retry)
 
     def _remember_topic(self, name: str) -> TopicRecord:
         """A topic, or a partition, with what groups have on it."""

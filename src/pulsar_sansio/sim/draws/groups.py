@@ -188,3 +188,24 @@ def _receiver(draw: Stream, profile: Profile) -> ConsumerPlan:
         plan.starts_halted = draw.chance(300)
         plan.scaled = draw.chance(200)
     return plan
+
+
+def draw_retries(draw: Stream, profile: Profile) -> None:
+    """A subscription whose messages are put off now and then, and come again later: of a topic that stays
+    where it is, without chunks; where clocks are not set."""
+    if not draw.chance(160) or profile.migrations or any(plan.deleted for plan in profile.ends):
+        return
+    if "wall_clock_set" in profile.faults:
+        return
+    chunked = {plan.topic for plan in profile.producers if plan.chunk_size}
+    plain = {plan.topic for plan in profile.producers if plan.partitioned is None and plan.appearing is None}
+    used = sorted(plain - chunked)
+    if not used:
+        return
+    topics = [draw.choice(used)] if draw.chance(700) else used
+    consumers = [_receiver(draw, profile) for _ in range(draw.weighted([(1, 3), (2, 2)]))]
+    for plan in consumers:
+        plan.timeout, plan.forget_permille, plan.growing = 0.0, 0, False
+        plan.put_off_permille = draw.choice([100, 300])
+    kind = draw.choice([SubscriptionType.SHARED, SubscriptionType.SHARED, SubscriptionType.KEY_SHARED])
+    profile.groups.append(GroupPlan(kind, consumers, topics=topics, retry=draw.choice([1, 1, 2, 3])))

@@ -19,7 +19,7 @@ from .features import (
     draw_identities,
     draw_partitions,
 )
-from .groups import draw_groups, draw_tourists
+from .groups import draw_groups, draw_retries, draw_tourists
 from .producers import draw_producers
 from .rarities import draw_special
 from .tables import draw_tables
@@ -60,6 +60,7 @@ def draw(streams: Streams, faults: bool = True, messages: int | None = None) -> 
     draw_tables(streams.stream("tables"), profile)
     draw_sticky_keys(streams.stream("sticky keys"), profile)
     draw_tourists(streams.stream("tourists"), profile)
+    draw_retries(streams.stream("retries"), profile)
     return profile
 
 

@@ -1,0 +1,66 @@
+"""Worlds in which messages are put off to be consumed later: they are drawn, they pass, and what goes wrong
+with copies is noticed."""
+
+from functools import cache
+from typing import Any
+
+import pytest
+
+from pulsar_sansio.client import letters
+from pulsar_sansio.client.letters import Letters
+from pulsar_sansio.sim.draws import draw
+from pulsar_sansio.sim.profile import Profile
+from pulsar_sansio.sim.streams import Streams
+from pulsar_sansio.sim.violations import Outcome
+from pulsar_sansio.sim.world import World
+
+
+@cache
+def with_retries(count: int) -> list[tuple[int, Profile]]:
+    found = ((seed, draw(Streams(seed))) for seed in range(2000))
+    return [each for each in found if any(group.retry for group in each[1].groups)][:count]
+
+
+def test_they_pass() -> None:
+    put_off = letters_dead = 0
+    for seed, profile in with_retries(12)[:6]:
+        world = World(seed, profile)
+        report = world.run()
+        assert report.outcome is Outcome.PASSED, str(report)
+        for name in world.model.letters:
+            if name in world.model.retries:
+                put_off += len(world.model.topics[name].order)
+            else:
+                letters_dead += len(world.model.topics[name].order)
+    assert put_off > 5
+    assert letters_dead > 0
+
+
+def rules_broken() -> set[str]:
+    return {World(seed, profile).run().rule for seed, profile in with_retries(12)[:6]}
+
+
+def test_a_copy_that_counts_wrongly_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(letters, "times_reconsumed", lambda properties: 0)
+    assert "INV-C10" in rules_broken()
+
+
+def test_acknowledged_before_the_copy_is_safe_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    original = Letters.reconsume_later
+
+    def reconsume_later(self: Any, *arguments: Any) -> None:
+        arguments[-1](None)
+        original(self, *arguments)
+
+    monkeypatch.setattr(Letters, "reconsume_later", reconsume_later)
+    assert rules_broken() & {"INV-C4", "INV-C10"}
+
+
+def test_a_copy_that_does_not_wait_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    original = letters.copy_of
+
+    def copy_of(message: Any, properties: Any, deliver_at: Any = None) -> Any:
+        return original(message, properties)
+
+    monkeypatch.setattr(letters, "copy_of", copy_of)
+    assert "INV-C10" in rules_broken()
