@@ -10,6 +10,7 @@ It knows nothing of positions, ranges and Spark.
 """
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -119,62 +120,92 @@ class _EntryColumn:
     def __init__(self, type: Any, of: Callable[[Any], object]) -> None:
         self._type = type
         self._of = of
+        self._value: object = None
+        self._same = pa.nulls(0, type)
+        """Rows that are all of that value: most columns have one for all of a topic."""
 
-    def finish(self, entries: Sequence[Any], indices: Any) -> Any:
-        return pa.array([self._of(entry) for entry in entries], self._type).take(indices)
+    def finish(self, entries: Sequence[Any], counts: Sequence[int], rows: int) -> Any:
+        """`counts`: how many rows each entry has."""
+        values = [self._of(entry) for entry in entries]
+        if len(set(values)) > 1:
+            width = _WIDTHS.get(self._type)
+            if width is not None and None not in values:
+                return fixed(np.repeat(np.array(values, width), counts), self._type)
+            indices = np.repeat(np.arange(len(counts), dtype=np.int32), counts)
+            return pa.array(values, self._type).take(fixed(indices, pa.int32()))
+        if values and (values[0] != self._value or rows > len(self._same)):
+            self._value = values[0]
+            self._same = pa.repeat(pa.scalar(self._value, self._type), max(rows, _SAME_ROWS))
+        return self._same.slice(0, rows)
+
+
+_SAME_ROWS = 16 * 1024
+_WIDTHS = {pa.int32(): np.int32, pa.int64(): np.int64, TIMESTAMP: np.int64}
 
 
 # --- what every message has ------------------------------------------------------------------------
 
 
 class _Value(Bytes):
-    def add_run(self, _entry: Any, run: Run, _first: int) -> None:
+    def add_members(self, _entry: Any, run: Run, _first: int) -> None:
         if run.shape.null_value:
             self.add_nulls(len(run))
         else:
-            self.add_column(run.payloads)
+            self.add_run(run, run.payload)
 
     def add_messages(self, messages: Sequence[Message]) -> None:
         self.add_list([message.value for message in messages])
 
 
 class _Key(Bytes):
-    def add_run(self, _entry: Any, run: Run, _first: int) -> None:
+    def add_members(self, _entry: Any, run: Run, _first: int) -> None:
         where = run.shape.key
         if where is None:
             self.add_nulls(len(run))
         else:
-            self.add_column(run.column(where))
+            self.add_run(run, where)
 
     def add_messages(self, messages: Sequence[Message]) -> None:
         self.add_list([message.key_bytes for message in messages])
 
 
 class _OrderingKey(Bytes):
-    def add_run(self, _entry: Any, run: Run, _first: int) -> None:
+    def add_members(self, _entry: Any, run: Run, _first: int) -> None:
         where = run.shape.ordering_key
         if where is None:
             self.add_nulls(len(run))
         else:
-            self.add_column(run.column(where))
+            self.add_run(run, where)
 
     def add_messages(self, messages: Sequence[Message]) -> None:
         self.add_list([message.ordering_key for message in messages])
 
 
 class _MessageIdColumn(Bytes):
-    def add_run(self, entry: Any, run: Run, first: int) -> None:
+    def add_members(self, entry: Any, run: Run, first: int) -> None:
+        source, size = entry.source, entry.size
+        front = MessageId(*entry.place, -1, -1, 0)
+        prefix = np.frombuffer(encode_message_id(front)[: -len(_NO_SIZE)], np.uint8)
         end = first + len(run)
         while first < end:
-            stop = min(end, _end_of_length(first))
-            self.add_column(_ids(entry, first, stop))
+            start = _length_start(first)
+            stop = min(end, _length_end(first))
+            suffixes = _id_suffixes(source.partition, size, start)[first - start : stop - start]
+            ids = np.empty((stop - first, len(prefix) + suffixes.shape[1]), np.uint8)
+            ids[:, : len(prefix)] = prefix
+            ids[:, len(prefix) :] = suffixes
+            self.add_column(ids)
             first = stop
 
     def add_messages(self, messages: Sequence[Message]) -> None:
         self.add_list([encode_message_id(message.message_id) for message in messages])
 
 
-def _end_of_length(index: int) -> int:
+_NO_SIZE = encode_message_id(MessageId(0, 0))[-2:]
+"""What an id ends with that is of no batch: its size, 0."""
+
+
+def _length_end(index: int) -> int:
     """The first index that takes more bytes than this one."""
     end = 0x80
     while index >= end:
@@ -182,26 +213,37 @@ def _end_of_length(index: int) -> int:
     return end
 
 
-def _ids(entry: Any, first: int, end: int) -> Any:
-    """The ids of these messages of a batch, whose indexes are written in the same number of bytes."""
-    whole = MessageId(entry.place[0], entry.place[1], entry.source.partition, first, entry.size)
-    sample = np.frombuffer(encode_message_id(whole), np.uint8)
-    other = np.frombuffer(encode_message_id(whole._replace(batch_index=first ^ 1)), np.uint8)
+def _length_start(index: int) -> int:
+    """The first index that takes as many bytes as this one."""
+    end = _length_end(index)
+    return end >> 7 if end > 0x80 else 0
+
+
+@lru_cache(maxsize=64)
+def _id_suffixes(partition: int, size: int, first: int) -> Any:
+    """What the ids of a batch of that size end with, behind ledger and entry: of all its indexes, from
+    `first` on, that are written in as many bytes as that one."""
+    count = min(size, _length_end(first)) - first
+    whole = MessageId(0, 0, partition, first, size)
+    sample, other = (
+        np.frombuffer(encode_message_id(each)[4:], np.uint8)
+        for each in (whole, whole._replace(batch_index=first ^ 1))
+    )
     at = int((sample != other).argmax())
-    ids = np.tile(sample, (end - first, 1))
-    indexes = np.arange(first, end)
-    more = first >> 7
-    ids[:, at] = (indexes & 0x7F) | (0x80 if more else 0)
-    while more:
+    suffixes = np.tile(sample, (count, 1))
+    indexes = np.arange(first, first + count)
+    more = first
+    while True:
+        more >>= 7
+        suffixes[:, at] = indexes & 0x7F | (0x80 if more else 0)
+        if not more:
+            return suffixes
         at += 1
         indexes >>= 7
-        more >>= 7
-        ids[:, at] = (indexes & 0x7F) | (0x80 if more else 0)
-    return ids
 
 
 class _EventTime(Parts):
-    def add_run(self, _entry: Any, run: Run, _first: int) -> None:
+    def add_members(self, _entry: Any, run: Run, _first: int) -> None:
         where = run.shape.event_time
         if where is None:
             self.add_nulls(len(run))
@@ -217,7 +259,7 @@ class _EventTime(Parts):
 
 
 class _SequenceId(Parts):
-    def add_run(self, entry: Any, run: Run, first: int) -> None:
+    def add_members(self, entry: Any, run: Run, first: int) -> None:
         where = run.shape.sequence_id
         if where is None:
             start = (entry.header.sequence_id or 0) + first
@@ -230,7 +272,7 @@ class _SequenceId(Parts):
 
 
 class _BatchIndex(Parts):
-    def add_run(self, _entry: Any, run: Run, first: int) -> None:
+    def add_members(self, _entry: Any, run: Run, first: int) -> None:
         self.add(np.arange(first, first + len(run), dtype=np.int32))
 
     def add_messages(self, messages: Sequence[Message]) -> None:
@@ -238,7 +280,7 @@ class _BatchIndex(Parts):
 
 
 class _Size(Parts):
-    def add_run(self, _entry: Any, run: Run, _first: int) -> None:
+    def add_members(self, _entry: Any, run: Run, _first: int) -> None:
         self.add(np.full(len(run), run.shape.payload, np.int32))
 
     def add_messages(self, messages: Sequence[Message]) -> None:
@@ -246,7 +288,7 @@ class _Size(Parts):
 
 
 class _Properties(Parts):
-    def add_run(self, _entry: Any, run: Run, _first: int) -> None:
+    def add_members(self, _entry: Any, run: Run, _first: int) -> None:
         pairs = run.shape.properties
         count, each = len(run), len(pairs)
         if not pairs:
@@ -336,6 +378,8 @@ class Builder:
             self._add_messages(list(Messages([item])))
 
     def _add_messages(self, messages: Sequence[Message]) -> None:
+        if not messages:
+            return
         for column in self._of_message:
             column.add_messages(messages)
         for message in messages:
@@ -363,7 +407,7 @@ class Builder:
             self._shape = run.shape
             if not run.shape.compacted_out:
                 for column in self._of_message:
-                    column.add_run(entry, run, index)
+                    column.add_members(entry, run, index)
                 self._added(entry, len(run), len(run) * run.shape.payload)
             index += len(run)
             position += len(run) * run.shape.stride
@@ -399,11 +443,10 @@ class Builder:
 
     def finish(self) -> Any:
         """The record batch of everything that was added since the last one."""
-        indices = np.repeat(np.arange(len(self._counts), dtype=np.int32), self._counts)
-        indices = fixed(indices, pa.int32())
+        rows = sum(self._counts)
         of_message = iter(self._of_message)
         arrays = [
-            self._of_entry[each.name].finish(self._entries, indices)
+            self._of_entry[each.name].finish(self._entries, self._counts, rows)
             if each.name in self._of_entry
             else _checked(next(of_message).finish(), each)
             for each in self._schema

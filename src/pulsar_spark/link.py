@@ -45,7 +45,7 @@ T = TypeVar("T")
 
 Answer = outputs.RequestDone | outputs.RequestFailed
 
-READ_SIZE = 1 << 18
+READ_SIZE = 1 << 20
 """Bytes taken from a socket at once."""
 
 MAX_IDLE = 20.0

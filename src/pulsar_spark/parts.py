@@ -1,7 +1,7 @@
 """Columns that grow: what a record batch is put together from.
 
 `Bytes` is written in place, because the payloads of messages are most of all there is to copy; everything
-else is kept in parts and put together at the end. Knows Arrow's memory layout, and nothing of messages.
+else is kept in parts and put together at the end. Knows Arrow's memory layout, runs, and nothing of messages.
 """
 
 from collections.abc import Iterable, Sequence
@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+
+from .shapes import Run, Slice
 
 _FIRST_SIZE = 64 * 1024
 
@@ -26,18 +28,29 @@ class Bytes:
         """First and end of the rows that are null."""
         self.rows = 0
 
-    def add_column(self, column: Any) -> None:
-        """So many rows of so many bytes each (uint8, two dimensions)."""
-        rows, width = column.shape
+    def add_run(self, run: Run, where: Slice) -> None:
+        """One row for each member of the run: that part of it."""
+        rows, width = len(run), where[1]
         if width:
             end = self.size + rows * width
             if end > self._data.shape[0]:
                 self._grow(end)
-            self._data[self.size : end].reshape(rows, width)[...] = column
+            run.copy(where, self._data[self.size : end])
             self._ends.append(np.arange(self.size + width, end + 1, width, dtype=np.int32))
             self.size = end
         else:
             self._ends.append(np.full(rows, self.size, np.int32))
+        self.rows += rows
+
+    def add_column(self, column: Any) -> None:
+        """So many rows of so many bytes each (uint8, two dimensions)."""
+        rows, width = column.shape
+        end = self.size + rows * width
+        if end > self._data.shape[0]:
+            self._grow(end)
+        self._data[self.size : end].reshape(rows, width)[...] = column
+        self._ends.append(np.arange(self.size + width, end + 1, width, dtype=np.int32))
+        self.size = end
         self.rows += rows
 
     def add_list(self, values: Sequence[bytes | None]) -> None:

@@ -9,6 +9,7 @@ This module finds such runs. What has no shape that it knows, or is alone, it le
 """
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -19,8 +20,10 @@ Slice = tuple[int, int]
 _LEAST = 4
 """Members from which a run is worth it."""
 
-_VARINT, _BYTES = 0, 2
-_MOST_HEADER = 4096
+_TILED = 16 * 1024
+"""Bytes of headers compared at once."""
+
+_MOST_HEADER = 1024
 """Bytes; a header longer than that is left to others."""
 
 
@@ -32,10 +35,11 @@ class Shape:
     """Bytes in front of the payload."""
     payload: int
     """Bytes of the payload."""
-    first: Any
-    """The header that the shape was taken from (uint8)."""
-    mask: Any
-    """The bits of it that all have in common (uint8)."""
+    mask: Any = None
+    """The bits of the header that all have in common, `tiled` times (uint8)."""
+    common: bytes = b""
+    """What these bits are, as often."""
+    tiled: int = 1
     sequence_id: Slice | None = None
     event_time: Slice | None = None
     key: Slice | None = None
@@ -53,32 +57,57 @@ class Shape:
 
 @dataclass(slots=True)
 class Run:
-    """Members that look alike: `rows[i]` is all of a member, header and payload."""
+    """So many members that look alike, one after the other from `position` in `data` (uint8) on."""
 
     shape: Shape
-    rows: Any
+    data: Any
+    position: int
+    count: int
 
     def __len__(self) -> int:
-        count: int = self.rows.shape[0]
-        return count
+        return self.count
 
     @property
-    def payloads(self) -> Any:
-        """A column of the payloads: so many rows of so many bytes."""
-        return self.rows[:, self.shape.header :]
+    def payload(self) -> Slice:
+        """Where the payloads are."""
+        return self.shape.header, self.shape.payload
+
+    def copy(self, where: Slice, room: Any) -> None:
+        """That field of every member into `room` (uint8, exactly as many bytes)."""
+        start, size = where
+        if size:
+            room.view(_piece(size))[...] = self._pieces(start, size)
 
     def column(self, where: Slice) -> Any:
-        """That field of every member."""
+        """That field of every member: so many rows of so many bytes (uint8)."""
         start, size = where
-        return self.rows[:, start : start + size]
+        if not size:
+            return np.empty((self.count, 0), np.uint8)
+        return self._pieces(start, size).copy().view(np.uint8).reshape(self.count, size)
 
     def numbers(self, where: Slice) -> Any:
         """That varint of every member (int64; larger ones as in two's complement)."""
         start, size = where
-        number = (self.rows[:, start] & 0x7F).astype(np.int64)
+        if size > 8:
+            return self._large_numbers(start, size)
+        padded = np.zeros((self.count, 8), np.uint8)
+        padded[:, :size] = self.column(where)
+        raw = padded.view(np.int64).reshape(-1)
+        number = raw & 0x7F
         for position in range(1, size):
-            number |= (self.rows[:, start + position] & 0x7F).astype(np.int64) << 7 * position
+            number |= raw >> position & 0x7F << 7 * position
         return number
+
+    def _large_numbers(self, start: int, size: int) -> Any:
+        """The same for those that take more than eight bytes."""
+        columns = self.column((start, size)).astype(np.int64) & 0x7F
+        number = columns[:, 0].copy()
+        for position in range(1, size):
+            number |= columns[:, position] << 7 * position
+        return number
+
+    def _pieces(self, start: int, size: int) -> Any:
+        return strided(self.data, self.position + start, self.count, size, self.shape.stride)
 
 
 def find_run(data: Any, position: int, most: int, last: Shape | None) -> Run | None:
@@ -86,28 +115,40 @@ def find_run(data: Any, position: int, most: int, last: Shape | None) -> Run | N
     such run. `last`: a shape that they may have."""
     room = data.shape[0] - position
     shape = last
-    if shape is None or not _looks(shape, data, position, room):
+    count = 0 if shape is None else _alike(shape, data, position, min(most, room // shape.stride))
+    if shape is None or not count:
         shape = _shape_at(data, position, room)
         if shape is None:
             return None
-    stride = shape.stride
-    count = min(most, room // stride)
+        count = _alike(shape, data, position, min(most, room // shape.stride))
     if count < _LEAST and count < most:
         return None
-    rows = data[position : position + count * stride].reshape(count, stride)
-    differs = (rows[:, : shape.header] ^ shape.first) & shape.mask
-    if differs.any():
-        count = int(differs.any(axis=1).argmax())
-        if count < _LEAST:
-            return None
-        rows = rows[:count]
-    return Run(shape, rows)
+    return Run(shape, data, position, count)
 
 
-def _looks(shape: Shape, data: Any, position: int, room: int) -> bool:
-    if room < shape.stride:
-        return False
-    return not ((data[position : position + shape.header] ^ shape.first) & shape.mask).any()
+def _alike(shape: Shape, data: Any, position: int, count: int) -> int:
+    """How many of so many members from `position` on have the shape, one after the other."""
+    size = shape.header
+    tiled = shape.tiled
+    for first in range(0, count, tiled):
+        some = min(tiled, count - first)
+        at = position + first * shape.stride
+        headers = strided(data, at, some, size, shape.stride).copy().view(np.uint8)
+        headers &= shape.mask[: some * size]
+        if headers.tobytes() != shape.common[: some * size]:
+            expected = np.frombuffer(shape.common, np.uint8, some * size)
+            return first + int((headers != expected).argmax()) // size
+    return count
+
+
+def strided(data: Any, position: int, count: int, size: int, stride: int) -> Any:
+    """So many pieces of so many bytes, each as one value: the fastest thing to copy for NumPy."""
+    return np.ndarray((count,), _piece(size), data, position, (stride,))
+
+
+@lru_cache(maxsize=512)
+def _piece(size: int) -> Any:
+    return np.dtype((np.void, size))
 
 
 def _shape_at(data: Any, position: int, room: int) -> Shape | None:
@@ -119,7 +160,7 @@ def _shape_at(data: Any, position: int, room: int) -> Shape | None:
         return None
     header = data[position : position + 4 + size].tobytes()
     mask = bytearray(b"\xff" * len(header))
-    shape = Shape(len(header), -1, None, None)
+    shape = Shape(len(header), -1)
     at = 4
     try:
         while at < len(header):
@@ -128,8 +169,10 @@ def _shape_at(data: Any, position: int, room: int) -> Shape | None:
         return None
     if at != len(header) or shape.payload < 0 or shape.stride > room:
         return None
-    shape.first = np.frombuffer(header, np.uint8)
-    shape.mask = np.frombuffer(bytes(mask), np.uint8)
+    shape.tiled = _TILED // len(header) + 1
+    masked = bytes(byte & common for byte, common in zip(header, mask, strict=True))
+    shape.common = masked * shape.tiled
+    shape.mask = np.frombuffer(bytes(mask) * shape.tiled, np.uint8)
     return shape
 
 
