@@ -184,7 +184,7 @@ class _OrderingKey(Bytes):
 class _MessageIdColumn(Bytes):
     def add_members(self, entry: Any, run: Run, first: int) -> None:
         source, size = entry.source, entry.size
-        front = MessageId(*entry.place, -1, -1, 0)
+        front = MessageId(entry.place[0], entry.place[1], -1, -1, 0)
         prefix = np.frombuffer(encode_message_id(front)[: -len(_NO_SIZE)], np.uint8)
         end = first + len(run)
         while first < end:
