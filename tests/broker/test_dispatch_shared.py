@@ -379,6 +379,29 @@ def test_what_is_skipped_is_not_held_back_any_more() -> None:
     assert len(peer.messages()) == 3
 
 
+def test_what_is_acknowledged_one_by_one_is_not_held_back_any_more() -> None:
+    """The look-ahead is for what is still to be delivered. Who was given an entry before may acknowledge it
+    though nobody may get it now."""
+    world, producing, peer = world_with(BrokerConfig(key_shared_look_ahead=5))
+    wanted = [key for key in KEYS if slot_of(key.encode()) <= 20000]
+    unwanted = next(key for key in KEYS if key not in wanted)
+    everything = {"keySharedMode": "STICKY", "hashRanges": [{"start": 0, "end": 65535}]}
+    below = {"keySharedMode": "STICKY", "hashRanges": [{"start": 0, "end": 20000}]}
+    peer.subscribe(SubType.Key_Shared, 0, keySharedMeta=everything)
+    keyed(producing, unwanted * 5)
+    held = peer.messages()
+    assert len(held) == 5
+    peer.close_consumer(0)
+    peer.subscribe(SubType.Key_Shared, 1, keySharedMeta=below)
+    keyed(producing, wanted[0] * 3, 10)
+    assert peer.messages() == []
+    for left, message in zip(range(4, -1, -1), held, strict=True):
+        peer.ack(message, consumer_id=1)
+        delivered = len(peer.messages())
+        assert delivered == (3 if left == 4 else 0)
+    assert world.broker.stats(TOPIC)["subscriptions"]["s"]["msgBacklog"] == 3
+
+
 def test_out_of_order_delivery_does_not_wait() -> None:
     _, producing, peer = world_with()
     relaxed = {"keySharedMode": "AUTO_SPLIT", "allowOutOfOrderDelivery": True}

@@ -180,3 +180,20 @@ def test_the_end_counts_as_long_as_all_have_reached_it(why: str) -> None:
     world.pass_time(1.0)
     world.deliver("a", b"1", b"2")
     assert told(world) == [request]
+
+
+def test_a_partition_that_joins_after_all_others_have_ended() -> None:
+    """More may come, then: what is enough is the policy's again."""
+    world = ready("p", {"p": 2}, max_messages=2, timeout=0.0)
+    for name in list(world.consumer_of):
+        command = proto.CommandReachedEndOfTopic(consumer_id=world.consumer_of[name])
+        world.say(Command.REACHED_END_OF_TOPIC, command)
+    world.partitions["p"] = 3
+    world.pass_time(61.0)
+    world.told()
+    request = ask(world)
+    assert told(world) == []
+    world.deliver("p-partition-2", b"1")
+    assert told(world) == []
+    world.deliver("p-partition-2", b"2", entry=1)
+    assert told(world) == [request]

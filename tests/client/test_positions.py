@@ -43,6 +43,10 @@ def answer(
     s.say("GET_LAST_MESSAGE_ID_RESPONSE", response)
 
 
+def refuse(s: ConsumerScript, request_id: int, code: Any) -> None:
+    s.say("ERROR", proto.CommandError(request_id=request_id, error=code, message="no"))
+
+
 def asked(s: ConsumerScript) -> int:
     """The request id of the question that the broker was asked last."""
     return [int(command.request_id) for name, command in s.frames() if name == "GET_LAST_MESSAGE_ID"][-1]
@@ -303,11 +307,51 @@ class TestWhereTheBrokerPutIt:
         s.accept()
         request = asked(s)
         if answers:
-            code: Any = proto.UnknownError
-            s.say("ERROR", proto.CommandError(request_id=request, error=code, message="no"))
+            refuse(s, request, proto.NotAllowedError)
         else:
             s.pass_time(30 * SECOND)
         assert [type(each) for each in s.outputs()] == [ConsumerReady]
+
+    def test_a_broker_that_cannot_say_yet_is_asked_again(self) -> None:
+        s = ConsumerScript(durable=False, start_message_id=LATEST)
+        s.answers_positions = False
+        s.accept()
+        for _ in range(3):
+            refuse(s, asked(s), proto.ServiceNotReady)
+            assert s.outputs() == []
+            s.pass_time(SECOND)
+        answer(s, asked(s), (7, 3, -1), (7, 3))
+        assert [type(each) for each in s.outputs()] == [ConsumerReady]
+        assert s.reconnect().start_message_id.entryId == 3
+
+    def test_but_not_waited_for_without_end(self) -> None:
+        """It goes on being asked: what it says when messages are let in already is as good."""
+        s = ConsumerScript(durable=False, start_message_id=LATEST)
+        s.answers_positions = False
+        s.accept()
+        for _ in range(30):
+            refuse(s, asked(s), proto.ServiceNotReady)
+            assert s.outputs() == []
+            s.pass_time(SECOND)
+        refuse(s, asked(s), proto.ServiceNotReady)
+        assert [type(each) for each in s.outputs()] == [ConsumerReady]
+        s.pass_time(SECOND)
+        answer(s, asked(s), (7, 3, -1), (7, 3))
+        assert s.reconnect().start_message_id.entryId == 3
+
+    def test_who_says_nothing_is_asked_again(self) -> None:
+        s = ConsumerScript(durable=False, start_message_id=LATEST)
+        s.answers_positions = False
+        s.accept()
+        asked(s)
+        s.pass_time(30 * SECOND)
+        assert [type(each) for each in s.outputs()] == [ConsumerReady]
+        s.pass_time(SECOND)
+        answer(s, asked(s), (7, 3, -1), (7, 3))
+        assert s.reconnect().start_message_id.entryId == 3
+        before = s.client.next_deadline()
+        s.pass_time(SECOND)
+        assert s.client.next_deadline() == before
 
     def test_in_a_ledger_without_entries(self) -> None:
         s = started(durable=False, start_message_id=LATEST)

@@ -9,7 +9,7 @@ from pulsar_sansio.client.last_message import LastPosition
 from pulsar_sansio.client.outputs import ConsumerFailed, ConsumerReady, RequestDone, RequestFailed
 from pulsar_sansio.model.checkpoint import decode_checkpoint, encode_checkpoint
 from pulsar_sansio.model.config import ReaderSpec
-from pulsar_sansio.model.errors import InvalidConfiguration, LocalProtocolError, MetadataError
+from pulsar_sansio.model.errors import InvalidConfiguration, LocalProtocolError, MetadataError, TimedOut
 from pulsar_sansio.model.message_id import EARLIEST, LATEST, MessageId
 from pulsar_sansio.wire import UndividedBatch, proto
 
@@ -104,16 +104,40 @@ class TestSubscribe:
         assert isinstance(over.error, MetadataError)
         assert [name for name, _ in s.frames()] == ["CLOSE_CONSUMER"]
 
-    def test_at_a_time_however_long_it_takes_to_be_connected(self) -> None:
+    def test_at_a_time_whichever_connection_it_is(self) -> None:
         s = ReaderScript(1_000)
         s.accept()
         s.frames()
-        s.pass_time(20 * SECOND)
+        s.pass_time(10 * SECOND)
         s.lose()
         s.pass_time(15 * SECOND)
         s.accept()
         (seek,) = [command for name, command in s.frames() if name in ("SEEK", "FLOW")]
         assert seek.message_publish_time == 1_000
+
+    def test_at_a_time_and_no_broker_lives_long_enough(self) -> None:
+        """It was attached again and again, and never where it was to be: that is not ready (PROD-07)."""
+        s = ReaderScript(1_000)
+        while not (outputs := [each for each in s.outputs() if isinstance(each, ConsumerFailed)]):
+            assert s.now < 40 * SECOND
+            for name, command in s.frames():
+                if name == "SUBSCRIBE":
+                    s.say("SUCCESS", proto.CommandSuccess(request_id=command.request_id))
+                    s.lose()
+            s.pass_time(SECOND)
+        (failed,) = outputs
+        assert isinstance(failed.error, TimedOut)
+        assert "was not ready within 30 s" in str(failed.error)
+
+    def test_once_it_was_there_it_comes_back_for_ever(self) -> None:
+        s = ReaderScript(1_000)
+        s.accept()
+        s.finish_seek()
+        assert [type(each) for each in s.outputs()] == [ConsumerReady]
+        s.lose()
+        s.pass_time(100 * SECOND)
+        assert [type(each) for each in s.outputs() if isinstance(each, ConsumerFailed)] == []
+        s.accept()
 
     @pytest.mark.parametrize(
         "options",

@@ -494,6 +494,23 @@ class KeyShared(Shared):
         if slot in self._held:
             self._unblocked = True
 
+    def settled(self, consumer: Consumer | None, offset: int, messages: int, whole: bool) -> None:
+        super().settled(consumer, offset, messages, whole)
+        slot = self._slots.get(offset) if whole else None
+        held = self._held.get(slot) if slot is not None else None
+        if held is None or slot is None or offset not in held:
+            return
+        # It was held back, and must not fill the look-ahead any longer.
+        held.remove(offset)
+        if held:
+            heapify(held)
+        else:
+            del self._held[slot]
+        self._held_count -= 1
+        self._replaying.discard(offset)
+        del self._slots[offset]
+        self._unblocked = True
+
     def settled_up_to(self, offset: int) -> None:
         """What is held back of these must not fill the look-ahead: its keys may be nobody's."""
         super().settled_up_to(offset)

@@ -41,6 +41,12 @@ class Attachable(Protocol):
         """The broker accepted: send again what is pending, or grant permits."""
         ...
 
+    @property
+    def in_place(self) -> bool:
+        """Whether being attached is all there is to opening; else it calls `Attachment.arrived` when the rest
+        is done."""
+        ...
+
     def on_open_refused(self, error: PulsarError) -> Decision:
         """The broker refused; DEFAULT leaves it to the table."""
         ...

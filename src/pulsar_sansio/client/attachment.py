@@ -11,7 +11,8 @@ attached; that is its owner's (`Attachable`).
                                                      └──── assigned by the broker ┘
 
 From everywhere there is a way to `Closed` (the user's) and, while something may still fail for good, to
-`Failed`. Until it was attached once there is a deadline (rule PROD-07); afterwards it tries for ever.
+`Failed`. Until it was attached once, and in its place, there is a deadline (rule PROD-07); afterwards it
+tries for ever.
 """
 
 from collections.abc import Callable
@@ -349,8 +350,13 @@ class Attachment:
         if self.state is attached:  # else what the broker answered was no use, and the connection was ended
             self.was_attached = True
             self._backoff.reset()
-            self._give_up_at.clear()
             self._last_error = None
+            if self._owner.in_place:
+                self._give_up_at.clear()
+
+    def arrived(self) -> None:
+        """The owner is where it has to be (`Attachable.in_place`)."""
+        self._give_up_at.clear()
 
     def _queue(self, state: Opening) -> None:
         """It is opened when it is its turn, which may take any time."""
@@ -410,7 +416,7 @@ class Attachment:
         why = f"; the last attempt: {last}" if last is not None else ""
         error = TimedOut(f"{self._owner.kind} on {self._topic} was not ready within {seconds:g} s{why}")
         error.__cause__ = last
-        self._give_up(error)
+        self.give_up(error)
 
     def _give_up(self, error: PulsarError) -> None:
         self._depart(Input.GIVE_UP, Failed(error))

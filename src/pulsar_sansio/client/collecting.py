@@ -64,8 +64,9 @@ class Collecting:
         """The topic has ended: whatever there is, is enough."""
 
     def include(self, queue: "CollectingQueue") -> None:
-        """What is in this queue counts, too."""
+        """What is in this queue counts, too; more may come of it, though all others have ended."""
         self._queues[queue] = None
+        self.over = False
         self.look()
 
     def leave_out(self, queue: "CollectingQueue") -> None:

@@ -307,6 +307,10 @@ class Consumer(ConsumerRequests):
         self._queue.clear()
         return encode_command(_Command.SUBSCRIBE, command)
 
+    @property
+    def in_place(self) -> bool:
+        return not self._positions.has_to_move
+
     def has_to_wait(self, reply: Any) -> bool:
         return False
 
@@ -397,6 +401,7 @@ class Consumer(ConsumerRequests):
         """Attached where it is to be: messages may come, and the application may know."""
         connection = self._connection
         assert connection is not None
+        self.attachment.arrived()
         self.permits.attach(lambda permits: connection.write(encode_flow(self.wire_id, permits)))
         self._in_place = True
         if self._ready:

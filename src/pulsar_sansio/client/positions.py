@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..model.config import ConsumerSpec, seconds_to_ns
-from ..model.errors import LocalProtocolError, PulsarError
+from ..model.errors import BrokerError, LocalProtocolError, PulsarError, TimedOut
 from ..model.message import Source
 from ..model.message_id import EARLIEST, LATEST, MessageId
 from ..wire import proto
@@ -29,6 +29,9 @@ from .services import ClientContext, Services
 
 _UINT64 = 2**64 - 1
 
+ASKING_INTERVAL = 1_000_000_000
+"""Nanoseconds between two questions where it is, the first of which came to nothing."""
+
 
 class Positions:
     """Of one consumer. `forget()`: what is here is from before a seek. `go_on()`: permits may be granted.
@@ -36,6 +39,7 @@ class Positions:
 
     __slots__ = (
         "_arrival",
+        "_ask_again",
         "_connection",
         "_context",
         "_durable",
@@ -46,6 +50,8 @@ class Positions:
         "_held",
         "_last",
         "_known_last",
+        "_patience",
+        "_patient_until",
         "_question",
         "_queue",
         "_requests",
@@ -103,6 +109,10 @@ class Positions:
         """The broker has put it somewhere, and where that is is not known here."""
         self._question: Question | None = None
         """The broker is asked where."""
+        self._ask_again = context.deadlines.slot(self._ask_once_more)
+        self._patient_until = 0
+        """So long the broker may refuse to say where before messages are let in all the same."""
+        self._patience = services.durations.operation_timeout
         if not self._durable:
             start = spec.start_message_id
             self._rollback = seconds_to_ns(spec.start_message_rollback)
@@ -184,6 +194,12 @@ class Positions:
         self._requests.discard(request)
         self._seeking.forget(request)
 
+    @property
+    def has_to_move(self) -> bool:
+        """Whether nothing can begin before it is somewhere else."""
+        seek = self._seeking.current
+        return seek is not None and seek.required
+
     # --- attachment ------------------------------------------------------------------------------
 
     def prepare(self, command: proto.CommandSubscribe) -> None:
@@ -220,6 +236,7 @@ class Positions:
         """Subscribed. `go_on` follows, now or when what is to be sought is found."""
         self._connection = connection
         self._held = True
+        self._patient_until = self._context.now + self._patience
         if self._first_attached is None:
             self._first_attached = self._context.now
         sought = self._sought_time
@@ -231,12 +248,14 @@ class Positions:
     def detach(self) -> None:
         self._connection = None
         self._held = False
+        self._ask_again.clear()
         self._seeking.detach()
         self._last.detach()
 
     def end(self, error: PulsarError) -> None:
         """The consumer is gone."""
         self._connection = None
+        self._ask_again.clear()
         self._seeking.end(error)
         self._last.end(error)
 
@@ -296,6 +315,7 @@ class Positions:
         self._unknown = self._to_last = False
         self._rollback = 0
         self._sought_time = None
+        self._ask_again.clear()
         if self._question is not None:
             self._last.withdraw(self._question)
             self._question = None
@@ -314,9 +334,23 @@ class Positions:
             self._arrival.resume_after(MessageId(*answer.mark_delete, self._source.partition))
             self._release()
 
-    def _not_found_out(self, _error: PulsarError) -> None:
+    def _not_found_out(self, error: PulsarError) -> None:
+        """The broker goes on being asked: what it says later is as good. Where it does not answer at all, or
+        has refused for too long, messages are let in meanwhile."""
         self._question = None
+        if self._connection is None:
+            return
+        refused = isinstance(error, BrokerError)
+        if isinstance(error, TimedOut) or (isinstance(error, BrokerError) and error.retryable):
+            self._ask_again.set(self._context.now + ASKING_INTERVAL)
+            if refused and self._context.now < self._patient_until:
+                return
         self._release()
+
+    def _ask_once_more(self) -> None:
+        connection = self._connection
+        if connection is not None:
+            self._asks_where(connection)
 
     def _reached(self) -> Place | None:
         """The furthest entry that was handed out, or of which nothing is to be handed out."""

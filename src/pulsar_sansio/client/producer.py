@@ -284,6 +284,8 @@ class Producer:
         command = proto.CommandCloseProducer(producer_id=self.wire_id, request_id=request_id)
         return encode_command(Command.CLOSE_PRODUCER, command)
 
+    in_place: ClassVar[bool] = True
+
     def has_to_wait(self, reply: Any) -> bool:
         """Somebody else has exclusive access. The name is final all the same."""
         if (

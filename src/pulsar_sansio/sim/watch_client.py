@@ -282,7 +282,7 @@ class ClientWatch:
     def _wrote_last_message_id(self, wire: Wire, end: ClientEnd, command: Any) -> None:
         consumer = self._consumer(wire, end, command.consumer_id, "GET_LAST_MESSAGE_ID")
         self._request(wire, end, command.request_id, None)
-        wrote_last_message_id(consumer)
+        wrote_last_message_id(consumer, wire.network.clock.now)
 
     def _wrote_question(self, wire: Wire, end: ClientEnd, command: Any) -> None:
         """One of those that a broker may reject too often."""
