@@ -40,7 +40,12 @@ def draw_groups(draw: Stream, profile: Profile, always: bool = False) -> None:
     if profile.fault_gap:
         polled = all(not group.pattern or _is_short(group.discovery_interval) for group in profile.groups)
         kinds = [kind for kind in GROUP_FAULTS if kind != "watch_update_lost" or polled]
-        profile.faults = sorted({*profile.faults, *(kind for kind in kinds if draw.chance(500))})
+        some = [kind for kind in kinds if draw.chance(500)]
+        others = list(profile.faults)
+        if some and draw.chance(300):  # they strike often, and little else does
+            draw.shuffle(others)
+            others = others[:2]
+        profile.faults = sorted({*others, *some})
 
 
 def _is_short(interval: float | None) -> bool:
