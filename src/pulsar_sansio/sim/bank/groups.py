@@ -198,17 +198,17 @@ def the_shared_queue_survives_a_seek(patches: Patches) -> None:
 
 
 def _fan_in(patches: Patches) -> None:
-    """Messages that were taken from the topics' queues ahead of time, by the merged queue's identity."""
-    held: dict[int, list[Any]] = {}
+    """Messages that were taken from the topics' queues ahead of time by each merged queue."""
+    held: dict[Any, list[Any]] = {}
 
     def take(original: Any, self: Any, limit: int) -> Any:
-        waiting = held.setdefault(id(self), [])
+        waiting = held.setdefault(self, [])
         waiting += list(original(self, limit + 5))
-        given, held[id(self)] = waiting[:limit], waiting[limit:]
+        given, held[self] = waiting[:limit], waiting[limit:]
         return given
 
     def receive(original: Any, self: Any) -> Any:
-        waiting = held.setdefault(id(self), [])
+        waiting = held.setdefault(self, [])
         message = original(self)
         if message is not None:
             waiting.append(message)
@@ -217,7 +217,7 @@ def _fan_in(patches: Patches) -> None:
         return waiting.pop(0) if waiting else None
 
     def available(original: Any, self: Any) -> int:
-        return int(original.fget(self)) + len(held.get(id(self), ()))
+        return int(original.fget(self)) + len(held.get(self, ()))
 
     patches.around(MergedQueue, "take", take)
     patches.around(MergedQueue, "receive", receive)

@@ -478,7 +478,7 @@ def _watches(profile: Profile) -> bool:
 def told_of_topics(profile: Profile) -> bool:
     """Somebody knows only by what brokers tell which topics come and go."""
     return _watches(profile) and any(
-        group.pattern and group.discovery_interval is None for group in profile.groups
+        group.pattern and group.discovery_interval is None for group in _of_several(profile)
     )
 
 

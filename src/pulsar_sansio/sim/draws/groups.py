@@ -90,8 +90,8 @@ def draw_tourists(draw: Stream, profile: Profile) -> None:
 def _draw_topics(draw: Stream, profile: Profile, group: GroupPlan) -> None:
     """Which ones, and how often it is asked which there are."""
     group.update_interval = draw.choice([0.5, 1.0, 3.0])
-    group.total_queue = draw.choice([50_000, 50_000, 50_000, 8])
-    what = draw.weighted([("pattern", 5), ("partitioned", 3), ("list", 3)])
+    group.total_queue = draw.choice([50_000, 50_000, 8])
+    what = draw.weighted([("pattern", 6), ("partitioned", 2), ("list", 3)])
     if what == "pattern":
         _draw_pattern(draw, profile, group)
     elif what == "partitioned":
@@ -102,22 +102,22 @@ def _draw_topics(draw: Stream, profile: Profile, group: GroupPlan) -> None:
         if not group.topics or draw.chance(300):
             _need_partitions(draw, profile)
             group.partitioned = [0]
-        group.twice = draw.weighted([(0, 4), (1, 1)])
+        group.twice = draw.weighted([(0, 1), (1, 1)])
 
 
 def _draw_pattern(draw: Stream, profile: Profile, group: GroupPlan) -> None:
     group.pattern = draw.choice(PATTERNS)
     if "p" in group.pattern:
         _need_partitions(draw, profile)
-    watched = draw.chance(700)
+    watched = draw.chance(800)
     profile.broker = replace(profile.broker, topic_list_watcher=watched or profile.broker.topic_list_watcher)
     group.discovery_interval = draw.choice([0.5, 1.0, 3.0])
-    if watched and draw.chance(400):
-        group.discovery_interval = draw.choice([60.0, None])
+    if watched and draw.chance(500):
+        group.discovery_interval = draw.choice([60.0, None, None])
         for broker in profile.brokers:
             broker.protocol_version, broker.feature_flags = WATCHING_VERSION, True
     for _ in range(draw.weighted([(0, 1), (1, 4), (2, 3), (4, 1)])):
-        late = draw.chance(100)
+        late = draw.chance(150)
         after = draw.spread(60 * SECOND, 100 * SECOND) if late else draw.between(1, 100) * 100 * MILLISECOND
         appearance = AppearancePlan(after, made=draw.chance(600))
         if len(profile.brokers) == 1 and draw.chance(400):
@@ -167,7 +167,7 @@ def _receiver(draw: Stream, profile: Profile) -> ConsumerPlan:
         client=draw.below(profile.clients),
         topic=0,
         subscription=0,
-        queue=draw.choice([1, 2, 5, 20, 100, 1000]),
+        queue=draw.choice([1, 5, 20, 20, 100, 1000]),
         receipts=draw.chance(400),
         batch_index=draw.chance(500),
         group_time=draw.choice([0.0, 0.01, 0.1, 0.1, 1.0]),
@@ -180,7 +180,7 @@ def _receiver(draw: Stream, profile: Profile) -> ConsumerPlan:
         close_permille=draw.choice([0, 0, 10, 50]),
         confirm_permille=draw.choice([0, 50, 200]),
         pause=draw.spread(MILLISECOND, SECOND),
-        take=draw.choice([1, 5, 100, 100]),
+        take=draw.choice([1, 5, 5, 100]),
         priority=0,
     )
     if draw.chance(200):
