@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias
 
 from .errors import PulsarSparkError
-from .progress import Show, Tasks
+from .progress import Show
 from .session import open_session
 
 if TYPE_CHECKING:
@@ -102,15 +102,8 @@ def _run(name: str, job: Job, output_type: OutputType, arguments: argparse.Names
 
 
 def percents(bar: Bar) -> Show:
-    """Draws tasks on a bar of 100; never backwards, although Spark plans more when it sees more."""
-    most = 0
-
-    def show(tasks: Tasks) -> None:
-        nonlocal most
-        most = max(most, tasks.percent)
-        bar.show(most, f"{tasks.done} of {tasks.planned} tasks")
-
-    return show
+    """Draws what is seen on a bar of 100. It may go back: Spark plans more when it sees more."""
+    return lambda seen: bar.show(seen.percent, seen.text)
 
 
 # --- simulate ------------------------------------------------------------------------------------------

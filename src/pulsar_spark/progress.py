@@ -1,16 +1,20 @@
-"""How far something is: the tasks of a job that runs.
+"""How far something is: the tasks of a job, the batches of a query, and how far a query is behind its topics.
 
-Knows Spark's own counters; what is drawn from them is the caller's.
+Knows Spark's own counters and the offsets of our source; what is drawn from them is the caller's.
 """
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import uuid4
+
+from .offsets import NOTHING, Position, from_json
 
 if TYPE_CHECKING:
     from pyspark import StatusTracker
     from pyspark.sql import SparkSession
+    from pyspark.sql.streaming import StreamingQuery
 
 LOOK_EVERY = 0.2
 """Seconds between two looks at Spark's counters."""
@@ -19,27 +23,31 @@ ResultT = TypeVar("ResultT")
 
 
 @dataclass(frozen=True)
-class Tasks:
-    """Of the stages that Spark has planned so far; with adaptive execution more may come."""
+class Seen:
+    """What there is to see. `planned`: tasks of the stages that Spark has planned so far; more may come."""
 
     done: int
     planned: int
+    text: str
 
     @property
     def percent(self) -> int:
         return 100 * self.done // self.planned if self.planned else 0
 
 
-Show = Callable[[Tasks], None]
+Show = Callable[[Seen], None]
 
 
-def watched(spark: "SparkSession", action: Callable[[], ResultT], show: Show | None) -> ResultT:
+# --- while it runs ----------------------------------------------------------------------------------
+
+
+def watched(spark: "SparkSession", what: str, action: Callable[[], ResultT], show: Show | None) -> ResultT:
     """Run an action of Spark and meanwhile say how many of its tasks are done; gives the action's result.
 
-    Whatever interrupts the caller (Ctrl-C, an exception of `show`) cancels the action's Spark jobs. Without
-    `show` the action simply runs; so it does through Spark Connect, which has no counters to ask.
+    `what` is the description of its jobs in Spark's UI. Whatever interrupts the caller (Ctrl-C, an exception
+    of `show`) cancels the action's jobs. Through Spark Connect, which has no counters to ask, it only runs.
     """
-    if show is None or not hasattr(spark, "_jsc"):
+    if not hasattr(spark, "_jsc"):
         return action()
     from pyspark import InheritableThread
 
@@ -50,7 +58,7 @@ def watched(spark: "SparkSession", action: Callable[[], ResultT], show: Show | N
 
     def run() -> None:
         try:
-            context.setJobGroup(group, "pulsar-trio", interruptOnCancel=True)
+            context.setJobGroup(group, what, interruptOnCancel=True)
             results.append(action())
         except BaseException as error:
             errors.append(error)
@@ -59,7 +67,9 @@ def watched(spark: "SparkSession", action: Callable[[], ResultT], show: Show | N
     thread.start()
     try:
         while thread.is_alive():
-            show(_tasks(context.statusTracker(), group))
+            if show is not None:
+                done, planned = _tasks(context.statusTracker(), group)
+                show(Seen(done, planned, f"{done} of {planned} tasks"))
             thread.join(LOOK_EVERY)
     except BaseException:
         context.cancelJobGroup(group)
@@ -70,7 +80,54 @@ def watched(spark: "SparkSession", action: Callable[[], ResultT], show: Show | N
     return results[0]
 
 
-def _tasks(tracker: "StatusTracker", group: str) -> Tasks:
+def followed(query: "StreamingQuery", show: Show | None) -> list[dict[str, Any]]:
+    """Wait until a query ends by itself, as with `availableNow`; gives the progress of its batches.
+
+    Raises what the query failed with. Whatever interrupts the caller stops the query.
+    """
+    found: dict[int, dict[str, Any]] = {}
+
+    def look() -> None:
+        for each in query.recentProgress:
+            progress = as_dict(each)
+            found[progress["batchId"]] = progress
+
+    try:
+        while not query.awaitTermination(LOOK_EVERY):
+            look()
+            if show is not None:
+                show(_of_query(query, list(found.values())))
+    except BaseException:
+        query.stop()
+        raise
+    look()
+    return [found[batch] for batch in sorted(found)]
+
+
+def as_dict(progress: Any) -> dict[str, Any]:
+    """A progress as plain values, whichever form Spark has it in."""
+    if isinstance(progress, dict):
+        return progress
+    return json.loads(progress.json)
+
+
+def _of_query(query: "StreamingQuery", batches: list[dict[str, Any]]) -> Seen:
+    rows = sum(each["numInputRows"] for each in batches)
+    text = f"{rows:,} messages in {len(batches)} batches"
+    if batches:
+        text += f", {sum(each.entries for each in lag(batches[-1]).values()):,} entries behind"
+    session = query._jsq.sparkSession() if hasattr(query, "_jsq") else None
+    if session is None:
+        return Seen(0, 0, text)
+    from pyspark import SparkContext
+
+    context = SparkContext._active_spark_context
+    done, planned = _tasks(context.statusTracker(), str(query.runId)) if context is not None else (0, 0)
+    return Seen(done, planned, text)
+
+
+def _tasks(tracker: "StatusTracker", group: str) -> tuple[int, int]:
+    """Done and planned."""
     done = planned = 0
     for job in tracker.getJobIdsForGroup(group):
         info = tracker.getJobInfo(job)
@@ -79,4 +136,58 @@ def _tasks(tracker: "StatusTracker", group: str) -> Tasks:
             if each is not None:
                 done += each.numCompletedTasks
                 planned += each.numTasks
-    return Tasks(done, planned)
+    return done, planned
+
+
+# --- lag --------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Behind:
+    """How far a query is behind one topic partition: what it has read, and the last entry there is."""
+
+    read: Position
+    last: Position
+
+    @property
+    def entries(self) -> int:
+        """Entries (batches of messages) still to be read. Exact within one ledger; where the last entry is in
+        a later ledger than what was read, those before that ledger are not counted."""
+        if self.last <= self.read:
+            return 0
+        if self.last[0] == self.read[0]:
+            return self.last[1] - self.read[1]
+        return self.last[1] + 1
+
+    @property
+    def exact(self) -> bool:
+        """Whether `entries` is all of it."""
+        return self.last <= self.read or self.last[0] == self.read[0]
+
+
+def lag(progress: Any) -> dict[str, Behind]:
+    """How far a batch of a query left it behind its topics, by topic partition.
+
+    `progress`: `query.lastProgress`, or what a `StreamingQueryListener` gets. Sources that are not Pulsar's
+    are left out. Raises `OffsetVersionError` for a query of another version of this package.
+    """
+    found: dict[str, Behind] = {}
+    for source in as_dict(progress)["sources"]:
+        read, last = _offsets(source.get("endOffset")), _offsets(source.get("latestOffset"))
+        if read is None or last is None:
+            continue
+        for topic, position in last.items():
+            found[topic] = Behind(read.get(topic, NOTHING), position)
+    return found
+
+
+def _offsets(value: object) -> dict[str, Position] | None:
+    """None where it is another source's."""
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except ValueError:
+            return None
+    if isinstance(value, Mapping) and "t" in value and "v" in value:
+        return from_json(value)
+    return None

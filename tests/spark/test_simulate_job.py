@@ -5,7 +5,7 @@ from pyspark.sql import SparkSession
 
 from pulsar_sansio.sim import Campaign, Recorder, observe_seed
 from pulsar_spark.jobs.simulate import simulate
-from pulsar_spark.progress import Tasks
+from pulsar_spark.progress import Seen
 
 pytestmark = pytest.mark.spark
 
@@ -24,11 +24,11 @@ def campaign() -> Campaign:
 
 
 def test_the_same_campaign_as_in_one_process(spark: SparkSession, campaign: Campaign) -> None:
-    seen: list[Tasks] = []
+    seen: list[Seen] = []
     spread = simulate(spark, first_seed=SEEDS[0], seeds=len(SEEDS), tasks=3, show=seen.append)
     assert spread.campaign.as_json() == campaign.as_json()
     assert seen
-    assert all(tasks.done <= tasks.planned for tasks in seen)
+    assert all(each.done <= each.planned for each in seen)
     rows = spread.table.orderBy("seed").collect()
     spread.table.unpersist()
     assert [row.seed for row in rows] == list(SEEDS)

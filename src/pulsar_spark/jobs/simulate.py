@@ -63,7 +63,7 @@ def simulate(
     observe = udf(_observe, columns, useArrow=False).asNondeterministic()
     numbers = spark.range(first_seed, first_seed + seeds, 1, number)
     rows = numbers.select(observe("id").alias("row")).select("row.*").persist(StorageLevel.MEMORY_AND_DISK)
-    watched(spark, rows.count, show)
+    watched(spark, "simulate", rows.count, show)
     campaign = Campaign(require_coverage=require_coverage)
     for row in rows.select(_OBSERVED).toLocalIterator():
         campaign.add(*pickle.loads(row[0]))

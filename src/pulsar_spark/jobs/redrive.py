@@ -1,0 +1,232 @@
+"""Re-drive: dead letters back to the topics they came from, those that a condition names, each once.
+
+A run writes down which letters it is about to move before it moves them, and that it is done afterwards. So
+a run that was killed is finished by the next one under the name it had, and letters that were left where
+they are can be chosen by a later run with another condition. Owns that book; what a letter says of its origin
+is the protocol's (`REAL_TOPIC` in its properties).
+"""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+from ..errors import PulsarSparkError
+from ..link import Link
+from ..progress import Show, watched
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+ORIGIN = ("REAL_TOPIC", "REAL_SUBSCRIPTION", "ORIGIN_MESSAGE_ID", "ORIGIN_MESSAGE_IDY_TIME", "RECONSUMETIMES")
+"""Properties that a letter has and its original had not."""
+
+POSITION = ("__topic", "__ledgerId", "__entryId", "__batchIndex")
+
+COLUMNS = ("value", "__key", "__eventTime", "__messageProperties", "__orderingKey", *POSITION)
+
+TASKS = 4
+"""That write. The same for every run: rows that are written again have to be numbered as they were."""
+
+ACKNOWLEDGE_TIMEOUT = 30.0
+"""Seconds for one topic partition."""
+
+
+class LettersGone(PulsarSparkError):
+    """Letters that an interrupted run had chosen are not in the dead-letter topic any more."""
+
+
+@dataclass(frozen=True)
+class Redriven:
+    """Numbers of letters."""
+
+    moved: int
+    finished: int
+    """Of an earlier run that had been interrupted."""
+    left: int
+    """In the dead-letter topic, and not moved by this run or an earlier one."""
+
+
+def redrive(
+    spark: "SparkSession",
+    service_url: str,
+    letters: str,
+    book: str,
+    *,
+    where: str | None = None,
+    to: str | None = None,
+    subscription: str | None = None,
+    exactly_once: bool = True,
+    show: Show | None = None,
+) -> Redriven:
+    """Move the letters in the topic `letters` for which `where` is true, all by default.
+
+    `where` is a condition in SQL over the columns of a read, `__messageProperties['reason'] = 'timeout'`. A
+    letter goes to the topic it came from, or to `to`; without either it is left. `book` is a folder that
+    Spark can write, one for each dead-letter topic. `subscription` of the dead-letter topic, with nobody
+    connected, is acknowledged up to the first letter that is left. `exactly_once` needs deduplication on the
+    topics written to; without it a letter may come twice when a run is interrupted.
+    """
+    ledger = _Book(spark, book, show)
+    run = _Run(spark, service_url, letters, to, exactly_once, show)
+    finished = 0
+    for name, chosen in ledger.open_runs():
+        finished += run.move(chosen, name, ledger.count(name))
+        ledger.mark(name, "done")
+    found = run.letters().join(ledger.moved(), list(POSITION), "left_anti")
+    wanted = found.where(where) if where is not None else found
+    name = uuid4().hex
+    count = ledger.choose(name, wanted.where(run.home().isNotNull()))
+    moved = run.move(ledger.chosen(name), name, count) if count else 0
+    ledger.mark(name, "done")
+    if subscription is not None:
+        run.acknowledge(ledger.moved(), subscription)
+    left = run.letters().join(ledger.moved(), list(POSITION), "left_anti")
+    return Redriven(moved, finished, watched(spark, "re-drive: what is left", left.count, show))
+
+
+class _Book:
+    """Which run moves which letters, as Parquet: `chosen/run=…` are positions, `runs` says planned and done.
+
+    What is chosen counts from the moment the run is planned, so a half-written choice is none.
+    """
+
+    def __init__(self, spark: "SparkSession", path: str, show: Show | None) -> None:
+        self._spark = spark
+        self._path = path.rstrip("/")
+        self._show = show
+
+    def _runs(self) -> dict[str, set[str]]:
+        from pyspark.errors import AnalysisException
+
+        try:
+            rows = self._spark.read.schema("run string, state string").parquet(f"{self._path}/runs").collect()
+        except AnalysisException as error:
+            if error.getCondition() != "PATH_NOT_FOUND":
+                raise
+            return {}
+        states: dict[str, set[str]] = {}
+        for row in rows:
+            states.setdefault(row.run, set()).add(row.state)
+        return states
+
+    def open_runs(self) -> "list[tuple[str, DataFrame]]":
+        """Planned, and not done; oldest or newest makes no difference, no letter is in two."""
+        names = [name for name, states in self._runs().items() if "done" not in states]
+        return [(name, self.chosen(name)) for name in sorted(names)]
+
+    def chosen(self, run: str) -> "DataFrame":
+        schema = "__topic string, __ledgerId bigint, __entryId bigint, __batchIndex int"
+        return self._spark.read.schema(schema).parquet(f"{self._path}/chosen/run={run}")
+
+    def count(self, run: str) -> int:
+        return int(self.chosen(run).count())
+
+    def choose(self, run: str, letters: "DataFrame") -> int:
+        """Write down the choice; how many they are."""
+        writing = letters.select(*POSITION).coalesce(TASKS).write.mode("overwrite")
+        path = f"{self._path}/chosen/run={run}"
+        watched(self._spark, "re-drive: choose", lambda: writing.parquet(path), self._show)
+        self.mark(run, "planned")
+        return self.count(run)
+
+    def mark(self, run: str, state: str) -> None:
+        row = self._spark.range(1).selectExpr(f"'{run}' AS run", f"'{state}' AS state")
+        row.coalesce(1).write.mode("append").parquet(f"{self._path}/runs")
+
+    def moved(self) -> "DataFrame":
+        """The positions of all letters of runs that are done."""
+        done = [name for name, states in self._runs().items() if "done" in states]
+        found = self._spark.createDataFrame(
+            [], "__topic string, __ledgerId bigint, __entryId bigint, __batchIndex int"
+        )
+        for name in done:
+            found = found.unionAll(self.chosen(name))
+        return found
+
+
+class _Run:
+    """What is read, where it goes, and what is acknowledged."""
+
+    def __init__(
+        self,
+        spark: "SparkSession",
+        service_url: str,
+        letters: str,
+        to: str | None,
+        exactly_once: bool,
+        show: Show | None,
+    ) -> None:
+        self._spark = spark
+        self._url = service_url
+        self._topic = letters
+        self._to = to
+        self._exactly_once = exactly_once
+        self._show = show
+
+    def letters(self) -> "DataFrame":
+        """All that are there now."""
+        options = {"service.url": self._url, "topic": self._topic, "columns": ",".join(COLUMNS)}
+        return self._spark.read.format("pulsar").options(**options).load()
+
+    def home(self) -> "Column":
+        """Where a letter goes; null where nobody knows."""
+        from pyspark.sql import functions as f
+
+        return f.lit(self._to) if self._to is not None else f.col("__messageProperties")["REAL_TOPIC"]
+
+    def move(self, chosen: "DataFrame", run: str, count: int) -> int:
+        """Write the chosen letters, `count` of them, under the name of their run. Raises `LettersGone`."""
+        from pyspark.sql import Observation
+        from pyspark.sql import functions as f
+
+        counted = Observation("moved")
+        rows = (
+            self.letters()
+            .join(chosen, list(POSITION), "left_semi")
+            .withColumns(
+                {
+                    "__topic": self.home(),
+                    "__messageProperties": f.map_filter(
+                        "__messageProperties", lambda name, _: ~name.isin(*ORIGIN)
+                    ),
+                }
+            )
+            .repartition(TASKS, "__topic")
+            .observe(counted, f.count("*").alias("letters"))
+        )
+        options = {"service.url": self._url}
+        if self._exactly_once:
+            options |= {
+                "deliveryGuarantee": "exactly-once",
+                "writeId": run,
+                "orderBy": ",".join(POSITION),
+            }
+        writing = rows.write.format("pulsar").mode("append").options(**options)
+        watched(self._spark, "re-drive: move", writing.save, self._show)
+        moved = int(counted.get["letters"])
+        if moved != count:
+            raise LettersGone(f"{count - moved} of {count} letters chosen by a run are not in {self._topic}")
+        return moved
+
+    def acknowledge(self, moved: "DataFrame", subscription: str) -> None:
+        """Up to the last entry before the first letter that is left, in each partition."""
+        from pyspark.sql import functions as f
+
+        place = f.struct("__ledgerId", "__entryId")
+        known = moved.withColumn("moved", f.lit(True))
+        flagged = self.letters().select(*POSITION).join(known, list(POSITION), "left")
+        first_left = flagged.groupBy("__topic").agg(
+            f.min(f.when(f.col("moved").isNull(), place)).alias("first_left")
+        )
+        before = flagged.join(first_left, "__topic").where(
+            f.col("first_left").isNull() | (place < f.col("first_left"))
+        )
+        rows = before.groupBy("__topic").agg(f.max(place).alias("last")).collect()
+        link = Link(self._url)
+        try:
+            for row in rows:
+                hold = link.hold(row["__topic"], subscription, timeout=ACKNOWLEDGE_TIMEOUT)
+                hold.acknowledge_up_to((row.last["__ledgerId"], row.last["__entryId"]), ACKNOWLEDGE_TIMEOUT)
+                hold.close()
+        finally:
+            link.close()

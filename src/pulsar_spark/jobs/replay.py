@@ -1,0 +1,75 @@
+"""Replay: an archive back into topics, in the order it had, once however often it is begun again.
+
+All messages of one topic partition are written by one task, in the order of their positions; so the order
+within a key is what it was, and a second run numbers every message as the first did. Owns that order; that
+nothing comes twice is the sink's.
+"""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ..progress import Show, watched
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+COLUMNS = ("value", "__key", "__eventTime", "__messageProperties", "__orderingKey")
+"""What becomes of a message that was archived."""
+
+ORDER = ("__topic", "__ledgerId", "__entryId", "__batchIndex")
+
+MOST_TASKS = 64
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """How many messages were read from the archive and confirmed by the broker."""
+
+    messages: int
+
+
+def replay(
+    spark: "SparkSession",
+    path: str,
+    service_url: str,
+    *,
+    write_id: str,
+    topic: str | None = None,
+    where: str | None = None,
+    exactly_once: bool = True,
+    show: Show | None = None,
+) -> Replayed:
+    """Write the archive at `path` to `topic`, or every message to the topic that it came from.
+
+    `write_id` names this replay: begun again under the same name, over the same archive and with the same
+    `where`, nothing comes twice. `where` is a condition in SQL over the archive's columns. `exactly_once`
+    needs deduplication on the topics; without it a message may come twice when a task fails.
+    """
+    from pyspark.sql import Observation
+    from pyspark.sql import functions as f
+
+    rows = spark.read.parquet(path)
+    if where is not None:
+        rows = rows.where(where)
+    counted = Observation("replayed")
+    tasks = min(MOST_TASKS, max(1, rows.select("__topic").distinct().count()))
+    rows = rows.select(*COLUMNS, *ORDER).repartition(tasks, "__topic")
+    if not exactly_once:
+        rows = rows.sortWithinPartitions(*ORDER)
+    options = {"service.url": service_url}
+    if topic is not None:
+        options["topic"] = topic
+    if exactly_once:
+        options |= {
+            "deliveryGuarantee": "exactly-once",
+            "writeId": write_id,
+            "orderBy": ",".join(ORDER),
+        }
+    writing = (
+        rows.observe(counted, f.count("*").alias("messages"))
+        .write.format("pulsar")
+        .mode("append")
+        .options(**options)
+    )
+    watched(spark, "replay", writing.save, show)
+    return Replayed(counted.get["messages"])
