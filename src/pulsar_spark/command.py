@@ -6,6 +6,8 @@ Nothing here imports PySpark until a job runs, so `--help` works where it is not
 """
 
 import argparse
+import os
+import re
 import time
 from collections.abc import Callable
 from functools import partial
@@ -13,12 +15,19 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias
 
+from pulsar_sansio import PulsarError
+
 from .errors import PulsarSparkError
 from .progress import Show
 from .session import open_session
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
+
+DEFAULT_URL = "pulsar://localhost:6650"
+
+ARCHIVE = "archive:"
+"""Before the path of an archive, where a topic could stand too."""
 
 
 class Bar(Protocol):
@@ -86,6 +95,77 @@ def add_parser(subparsers: "argparse._SubParsersAction[Any]", output: OutputType
     simulate.add_argument(
         "--require-coverage", action="store_true", help="fail where something was never reached"
     )
+    _add_archive(
+        add("archive", _archive, "Add to an archive in Parquet what came into a topic since last time.")
+    )
+    _add_replay(add("replay", _replay, "Write an archive back into topics, in its order, nothing twice."))
+    _add_audit(
+        add("audit", _audit, "Compare two topics, or a topic and its archive: lost, doubled, reordered.")
+    )
+    _add_redrive(add("redrive", _redrive, "Move dead letters back to where they came from, nothing twice."))
+
+
+def _add_url(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--url",
+        default=os.environ.get("PULSAR_URL", DEFAULT_URL),
+        help=f"service URL; default is $PULSAR_URL, else {DEFAULT_URL}",
+    )
+
+
+def _add_archive(command: argparse.ArgumentParser) -> None:
+    command.add_argument("topic", help="a topic, or several with commas between")
+    command.add_argument("path", help="the archive: a folder, in any file system that Spark knows")
+    _add_url(command)
+    command.add_argument("--subscription", help="keeps in the topic what is not archived yet")
+    command.add_argument("--most", type=_positive, metavar="N", help="messages in a micro-batch, about")
+    command.add_argument(
+        "--report", type=Path, metavar="FOLDER", help="write report.html: rate and lag of every micro-batch"
+    )
+
+
+def _add_replay(command: argparse.ArgumentParser) -> None:
+    command.add_argument("path", help="the archive")
+    _add_url(command)
+    command.add_argument("--topic", help="where to; by default each message to the topic it came from")
+    command.add_argument("--where", metavar="SQL", help="a condition over the archive's columns")
+    command.add_argument(
+        "--write-id",
+        required=True,
+        metavar="NAME",
+        help="names this replay: under one name nothing comes twice",
+    )
+    _add_at_least_once(command)
+
+
+def _add_at_least_once(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--at-least-once", action="store_true", help="for topics without deduplication: some may come twice"
+    )
+
+
+def _add_audit(command: argparse.ArgumentParser) -> None:
+    side = "a topic, or archive:PATH"
+    command.add_argument("sent", help=side)
+    command.add_argument("received", help=side)
+    _add_url(command)
+    command.add_argument(
+        "--identity",
+        choices=["content", "sequence", "position"],
+        help="what makes two messages the same (default: position with an archive, else content)",
+    )
+
+
+def _add_redrive(command: argparse.ArgumentParser) -> None:
+    command.add_argument("topic", help="the dead-letter topic")
+    command.add_argument("book", help="a folder for what was moved, one for each dead-letter topic")
+    _add_url(command)
+    command.add_argument("--where", metavar="SQL", help="which letters; all by default")
+    command.add_argument("--to", metavar="TOPIC", help="where to; by default where they came from")
+    command.add_argument(
+        "--subscription", help="of the dead-letter topic: acknowledge it up to the first letter that is left"
+    )
+    _add_at_least_once(command)
 
 
 def _run(name: str, job: Job, output_type: OutputType, arguments: argparse.Namespace) -> int:
@@ -96,9 +176,27 @@ def _run(name: str, job: Job, output_type: OutputType, arguments: argparse.Names
             return job(arguments, session, output)
         finally:
             session.stop()
-    except (PulsarSparkError, OSError) as error:
+    except (PulsarSparkError, PulsarError, OSError) as error:
         output.error(error)
         return 1
+    except Exception as error:
+        said = _first_line(error)
+        if said is None:
+            raise
+        output.error(PulsarSparkError(said))
+        return 1
+
+
+def _first_line(error: Exception) -> str | None:
+    """What went wrong, of an error that came through Spark: it shows ours behind traces of its own. None for
+    what is not Spark's."""
+    from pyspark.errors import PySparkException
+
+    if not isinstance(error, PySparkException):
+        return None
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    ours = [line for line in lines if re.match(r"(pulsar_spark|pulsar_sansio)[\w.]*\.\w+: ", line)]
+    return ours[-1].partition(": ")[2] if ours else lines[0]
 
 
 def percents(bar: Bar) -> Show:
@@ -141,6 +239,102 @@ def _write(files_by_name: dict[str, str], folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in files_by_name.items():
         (folder / name).write_text(text, encoding="utf-8")
+
+
+# --- messages ------------------------------------------------------------------------------------------
+
+
+def _archive(arguments: argparse.Namespace, session: "SparkSession", output: Output) -> int:
+    from .jobs.archive import archive
+    from .report import render
+
+    options = {"service.url": arguments.url, "topics": arguments.topic}
+    if arguments.subscription is not None:
+        options["subscription"] = arguments.subscription
+    if arguments.most is not None:
+        options["maxMessagesPerTrigger"] = str(arguments.most)
+    with output.bar("archiving", 100) as bar:
+        archived = archive(session, options, arguments.path, show=percents(bar))
+    number, batches = archived.messages, len(archived.batches)
+    output.result(
+        f"{number:,} messages archived, in {batches} micro-batches", messages=number, batches=batches
+    )
+    if arguments.report is not None:
+        page = render(f"Archive of {arguments.topic}", archived.batches)
+        _write({"report.html": page}, arguments.report)
+    return 0
+
+
+def _replay(arguments: argparse.Namespace, session: "SparkSession", output: Output) -> int:
+    from .jobs.replay import replay
+
+    with output.bar("replaying", 100) as bar:
+        replayed = replay(
+            session,
+            arguments.path,
+            arguments.url,
+            write_id=arguments.write_id,
+            topic=arguments.topic,
+            where=arguments.where,
+            exactly_once=not arguments.at_least_once,
+            show=percents(bar),
+        )
+    output.result(f"{replayed.messages:,} messages replayed", messages=replayed.messages)
+    return 0
+
+
+def _audit(arguments: argparse.Namespace, session: "SparkSession", output: Output) -> int:
+    """Exit code 1 where something is wrong."""
+    from .jobs.audit import COLUMNS, Identity, audit
+
+    def side(text: str) -> "DataFrame":
+        if text.startswith(ARCHIVE):
+            return session.read.parquet(text.removeprefix(ARCHIVE)).select(*COLUMNS)
+        options = {"service.url": arguments.url, "topic": text, "columns": ",".join(COLUMNS)}
+        return session.read.format("pulsar").options(**options).load()
+
+    archived = any(text.startswith(ARCHIVE) for text in (arguments.sent, arguments.received))
+    identity = Identity(arguments.identity or ("position" if archived else "content"))
+    with output.bar("comparing", 100) as bar:
+        found = audit(side(arguments.sent), side(arguments.received), identity=identity, show=percents(bar))
+    wrong = {name: getattr(found, name) for name in ("lost", "duplicated", "foreign", "reordered")}
+    lines = [
+        f"{found.sent:,} messages sent, {found.received:,} received: "
+        + ", ".join(f"{name} {number:,}" for name, number in wrong.items()),
+        *(
+            f"  {each.kind}: {each.topic} {each.ledger}:{each.entry}:{each.batch_index}"
+            + (f" key {each.key!r}" if each.key is not None else "")
+            for each in found.examples
+        ),
+    ]
+    examples = [
+        {"kind": each.kind, "topic": each.topic, "position": [each.ledger, each.entry, each.batch_index]}
+        for each in found.examples
+    ]
+    output.result("\n".join(lines), sent=found.sent, received=found.received, **wrong, examples=examples)
+    return 0 if found.clean else 1
+
+
+def _redrive(arguments: argparse.Namespace, session: "SparkSession", output: Output) -> int:
+    from .jobs.redrive import redrive
+
+    with output.bar("moving letters", 100) as bar:
+        redriven = redrive(
+            session,
+            arguments.url,
+            arguments.topic,
+            arguments.book,
+            where=arguments.where,
+            to=arguments.to,
+            subscription=arguments.subscription,
+            exactly_once=not arguments.at_least_once,
+            show=percents(bar),
+        )
+    text = f"{redriven.moved:,} letters moved, {redriven.left:,} left"
+    if redriven.finished:
+        text += f"; {redriven.finished:,} of an interrupted run moved before"
+    output.result(text, moved=redriven.moved, finished=redriven.finished, left=redriven.left)
+    return 0
 
 
 # --- types of arguments --------------------------------------------------------------------------------

@@ -4,7 +4,9 @@ Knows Spark's own counters and the offsets of our source; what is drawn from the
 """
 
 import json
-from collections.abc import Callable, Mapping
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import uuid4
@@ -44,40 +46,48 @@ Show = Callable[[Seen], None]
 def watched(spark: "SparkSession", what: str, action: Callable[[], ResultT], show: Show | None) -> ResultT:
     """Run an action of Spark and meanwhile say how many of its tasks are done; gives the action's result.
 
-    `what` is the description of its jobs in Spark's UI. Whatever interrupts the caller (Ctrl-C, an exception
-    of `show`) cancels the action's jobs. Through Spark Connect, which has no counters to ask, it only runs.
+    `what` is the description of its jobs in Spark's UI. The action runs in the caller's thread: in one that
+    Spark has not seen before it would not find sources written in Python. `show` is called in another.
+    Through Spark Connect, which has no counters to ask, the action only runs.
     """
     if not hasattr(spark, "_jsc"):
         return action()
-    from pyspark import InheritableThread
-
     context = spark.sparkContext
+    before = {name: context.getLocalProperty(name) for name in _JOB_PROPERTIES}
     group = f"pulsar-{uuid4()}"
-    results: list[ResultT] = []
-    errors: list[BaseException] = []
+    context.setJobGroup(group, what)
+    try:
+        with _shown(context.statusTracker(), group, show):
+            return action()
+    finally:
+        for name, value in before.items():
+            context.setLocalProperty(name, value)
 
-    def run() -> None:
-        try:
-            context.setJobGroup(group, what, interruptOnCancel=True)
-            results.append(action())
-        except BaseException as error:
-            errors.append(error)
 
-    thread = InheritableThread(target=run, daemon=True)
+_JOB_PROPERTIES = ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel")
+"""What `setJobGroup` sets for all that its thread does from then on."""
+
+
+@contextmanager
+def _shown(tracker: "StatusTracker", group: str, show: Show | None) -> Iterator[None]:
+    """While the block lasts, look at the tasks of that group of jobs now and then."""
+    if show is None:
+        yield
+        return
+    over = threading.Event()
+
+    def look() -> None:
+        while not over.wait(LOOK_EVERY):
+            done, planned = _tasks(tracker, group)
+            show(Seen(done, planned, f"{done} of {planned} tasks"))
+
+    thread = threading.Thread(target=look, name="progress", daemon=True)
     thread.start()
     try:
-        while thread.is_alive():
-            if show is not None:
-                done, planned = _tasks(context.statusTracker(), group)
-                show(Seen(done, planned, f"{done} of {planned} tasks"))
-            thread.join(LOOK_EVERY)
-    except BaseException:
-        context.cancelJobGroup(group)
+        yield
+    finally:
+        over.set()
         thread.join()
-        raise
-    if errors:
-        raise errors[0]
-    return results[0]
 
 
 def followed(query: "StreamingQuery", show: Show | None) -> list[dict[str, Any]]:
@@ -116,9 +126,6 @@ def _of_query(query: "StreamingQuery", batches: list[dict[str, Any]]) -> Seen:
     text = f"{rows:,} messages in {len(batches)} batches"
     if batches:
         text += f", {sum(each.entries for each in lag(batches[-1]).values()):,} entries behind"
-    session = query._jsq.sparkSession() if hasattr(query, "_jsq") else None
-    if session is None:
-        return Seen(0, 0, text)
     from pyspark import SparkContext
 
     context = SparkContext._active_spark_context

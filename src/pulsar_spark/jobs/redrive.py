@@ -71,13 +71,13 @@ def redrive(
     finished = 0
     for name, chosen in ledger.open_runs():
         finished += run.move(chosen, name, ledger.count(name))
-        ledger.mark(name, "done")
+        ledger.done(name)
     found = run.letters().join(ledger.moved(), list(POSITION), "left_anti")
     wanted = found.where(where) if where is not None else found
     name = uuid4().hex
     count = ledger.choose(name, wanted.where(run.home().isNotNull()))
     moved = run.move(ledger.chosen(name), name, count) if count else 0
-    ledger.mark(name, "done")
+    ledger.done(name)
     if subscription is not None:
         run.acknowledge(ledger.moved(), subscription)
     left = run.letters().join(ledger.moved(), list(POSITION), "left_anti")
@@ -126,10 +126,13 @@ class _Book:
         writing = letters.select(*POSITION).coalesce(TASKS).write.mode("overwrite")
         path = f"{self._path}/chosen/run={run}"
         watched(self._spark, "re-drive: choose", lambda: writing.parquet(path), self._show)
-        self.mark(run, "planned")
+        self._mark(run, "planned")
         return self.count(run)
 
-    def mark(self, run: str, state: str) -> None:
+    def done(self, run: str) -> None:
+        self._mark(run, "done")
+
+    def _mark(self, run: str, state: str) -> None:
         row = self._spark.range(1).selectExpr(f"'{run}' AS run", f"'{state}' AS state")
         row.coalesce(1).write.mode("append").parquet(f"{self._path}/runs")
 
