@@ -24,7 +24,7 @@ test-real: $(VENV)/installed-test
 	$(BIN)/python -m pytest -m real
 
 # All of tests/spark: against our broker and a real Pulsar, with the branches that ran in Spark's workers too.
-test-spark: java-for-test-spark $(VENV)/installed-spark
+test-spark: java-for-test-spark $(VENV)/installed-test-spark
 	$(BIN)/python -m tests.real_pulsar fetch
 	$(BIN)/python -m pytest tests/spark -m 'spark or not spark' \
 	    --cov --cov-config=tests/spark/coverage.ini --cov-report=term
@@ -40,7 +40,7 @@ java-for-%:
 bench: $(VENV)/installed-test
 	$(BIN)/python -m bench $(if $(URL),--url $(URL))
 
-bench-spark: java-for-bench-spark $(VENV)/installed-spark
+bench-spark: java-for-bench-spark $(VENV)/installed-test-spark
 	$(BIN)/python -m tests.real_pulsar fetch
 	$(BIN)/python -m bench.spark
 
@@ -60,8 +60,12 @@ $(VENV)/installed-test: pyproject.toml | $(VENV)/bin/python
 	touch $@ $(VENV)/installed
 
 $(VENV)/installed-spark: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[spark]'
+	touch $@ $(VENV)/installed
+
+$(VENV)/installed-test-spark: pyproject.toml | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test,spark]'
-	touch $@ $(VENV)/installed $(VENV)/installed-test
+	touch $@ $(VENV)/installed $(VENV)/installed-test $(VENV)/installed-spark
 
 clean:
 	rm -rf $(VENV) build dist
