@@ -63,6 +63,13 @@ class Compacted:
             for index, (original, found) in enumerate(zip(before, after, strict=True))
         )
 
+    def comes_later(self, key: str, place: "Place", read: "Position") -> bool:
+        """Whether in place of that message of the key a later one is left, which lies behind `read`."""
+        if not (0, 0) <= place[:2] <= self.horizon:
+            return False
+        last = self._last_of(key)
+        return last > place and last[:2] > read
+
     def _last_of(self, key: str) -> "Place":
         known = (self.horizon, len(self._topic.order))
         if self._known != known:

@@ -4,8 +4,9 @@ Owns what such an application does and what it may be told (INV-C18). When the v
 refreshed, no value is older than what the topic held when that was asked for. A change is heard once, in the
 order of the topic, and whoever adds up the changes has the table. In the end it is what the topic says.
 
-One thing cannot be helped: that a key is gone is itself compacted away. A view that had not come that far may
-keep the value until there is another.
+Two things cannot be helped. That a key is gone is itself compacted away: a view that had not come that far
+may keep the value until there is another. And while a view reads on, what it waits for may be compacted away
+in favour of a later message, which it gets later.
 """
 
 from collections.abc import Mapping
@@ -197,6 +198,9 @@ class TableApp(TopicGuest):
                     found[key] = fresh[0]
             elif key in self._stale and self._stale[key] >= least and said:
                 found[key] = said[0]
+            elif self.compacted.comes_later(key, least, self.subscription.read) and (said or value is None):
+                if value is not None:
+                    found[key] = said[0]
             else:
                 raise ViolationError(
                     "INV-C18",

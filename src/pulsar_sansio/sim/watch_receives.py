@@ -126,7 +126,7 @@ def _check_chunk(
     sent, chunk = topic.log[position].source, topic.log[position].chunk
     assert chunk is not None
     for last, parts in complete_chunks(sent.chunks, chunk.total).items():
-        if position in parts and subscription.is_acknowledged((*last, 0)):
+        if position in parts and not subscription.open_bits(last):
             return
     record = consumer.record
     if not record.spec.durable and position <= record.floor[:2]:

@@ -65,22 +65,34 @@ def draw_roamers(draw: Stream, profile: Profile) -> None:
     gone |= {plan.topic for plan in profile.producers if plan.chunk_size}
     used = {plan.topic for plan in profile.producers if plan.partitioned is None} - gone
     for _ in range(draw.between(1, 2) if used else 0):
-        profile.roamers.append(
-            RoamerPlan(
-                client=draw.below(profile.clients),
-                topic=draw.choice(sorted(used)),
-                durable=draw.chance(500),
-                times="wall_clock_set" not in profile.faults and draw.chance(500),
-                queue=draw.choice([1, 2, 10, 100, 1000]),
-                take=draw.choice([1, 3, 10, 100]),
-                pause=draw.spread(MILLISECOND, SECOND),
-                seek_permille=draw.choice([50, 200, 500]),
-                ask_permille=draw.choice([0, 200, 500]),
-                acknowledge_permille=draw.choice([0, 300]),
-                close_permille=draw.choice([0, 0, 20]),
-                group_time=draw.choice([0.0, 0.1, 1.0]),
-            )
-        )
+        profile.roamers.append(_roamer(draw, profile, draw.below(profile.clients), draw.choice(sorted(used))))
+
+
+def _roamer(draw: Stream, profile: Profile, client: int, topic: int) -> RoamerPlan:
+    return RoamerPlan(
+        client=client,
+        topic=topic,
+        durable=draw.chance(500),
+        times="wall_clock_set" not in profile.faults and draw.chance(500),
+        queue=draw.choice([1, 2, 10, 100, 1000]),
+        take=draw.choice([1, 3, 10, 100]),
+        pause=draw.spread(MILLISECOND, SECOND),
+        seek_permille=draw.choice([50, 200, 500]),
+        ask_permille=draw.choice([0, 200, 500]),
+        acknowledge_permille=draw.choice([0, 300]),
+        close_permille=draw.choice([0, 0, 20]),
+        group_time=draw.choice([0.0, 0.1, 1.0]),
+    )
+
+
+def draw_roamers_among_chunks(draw: Stream, profile: Profile) -> None:
+    """Somebody who moves about among messages in chunks."""
+    topics = {plan.topic for plan in profile.producers if plan.chunk_size and plan.partitioned is None}
+    if not topics or profile.migrations or not draw.chance(300):
+        return
+    roamer = _roamer(draw, profile, draw.below(profile.clients), draw.choice(sorted(topics)))
+    roamer.times = False
+    profile.roamers.append(roamer)
 
 
 def draw_sticky_keys(draw: Stream, profile: Profile) -> None:

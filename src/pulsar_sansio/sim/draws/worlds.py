@@ -9,7 +9,14 @@ from ..clock import MICROSECOND, MILLISECOND, SECOND
 from ..profile import EndPlan, Profile
 from ..streams import Stream, Streams
 from .brokers import broker_config, draw_brokers
-from .consumer_features import draw_dead_letters, draw_flow, draw_roamers, draw_sticky_keys, draw_timeouts
+from .consumer_features import (
+    draw_dead_letters,
+    draw_flow,
+    draw_roamers,
+    draw_roamers_among_chunks,
+    draw_sticky_keys,
+    draw_timeouts,
+)
 from .consumers import draw_consumers, draw_subscriptions, draw_visitors
 from .features import (
     draw_access,
@@ -61,6 +68,7 @@ def draw(streams: Streams, faults: bool = True, messages: int | None = None) -> 
     draw_sticky_keys(streams.stream("sticky keys"), profile)
     draw_tourists(streams.stream("tourists"), profile)
     draw_retries(streams.stream("retries"), profile)
+    draw_roamers_among_chunks(streams.stream("roamers among chunks"), profile)
     return profile
 
 
