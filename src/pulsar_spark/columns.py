@@ -93,7 +93,7 @@ def check_schema(schema: Any) -> None:
 
 _OF_ENTRY: dict[str, Callable[[Any], object]] = {
     "__topic": lambda entry: entry.source.topic,
-    "__publishTime": lambda entry: entry.header.publish_time * 1000,
+    "__publishTime": lambda entry: _micros(entry.header.publish_time),
     "__partition": lambda entry: entry.source.partition,
     "__ledgerId": lambda entry: entry.place[0],
     "__entryId": lambda entry: entry.place[1],
@@ -110,8 +110,12 @@ def _clean(text: str | None) -> str | None:
     return text if text is None or text.isascii() else text.encode("utf-8", "replace").decode()
 
 
+MAX_TIME = 2**63 // 1000
+"""Milliseconds that a timestamp can say; a producer may write any number."""
+
+
 def _micros(milliseconds: int | None) -> int | None:
-    return None if milliseconds is None else milliseconds * 1000
+    return None if milliseconds is None or abs(milliseconds) > MAX_TIME else milliseconds * 1000
 
 
 class _EntryColumn:
@@ -148,7 +152,7 @@ _WIDTHS = {pa.int32(): np.int32, pa.int64(): np.int64, TIMESTAMP: np.int64}
 
 class _Value(Bytes):
     def add_members(self, _entry: Any, run: Run, _first: int) -> None:
-        if run.shape.null_value:
+        if run.shape.null_value and not run.shape.payload:
             self.add_nulls(len(run))
         else:
             self.add_run(run, run.payload)
@@ -166,7 +170,15 @@ class _Key(Bytes):
             self.add_run(run, where)
 
     def add_messages(self, messages: Sequence[Message]) -> None:
-        self.add_list([message.key_bytes for message in messages])
+        self.add_list([_key(message) for message in messages])
+
+
+def _key(message: Message) -> bytes | None:
+    """What is said to be Base64 and is not goes as the text that it is."""
+    try:
+        return message.key_bytes
+    except ValueError:
+        return (message.key or "").encode("utf-8", "surrogateescape")
 
 
 class _OrderingKey(Bytes):
@@ -248,14 +260,14 @@ class _EventTime(Parts):
         if where is None:
             self.add_nulls(len(run))
             return
-        times = run.numbers(where) * 1000
-        if times.all():
-            self.add(times)
+        times = run.numbers(where)
+        if times.min() > 0 and times.max() <= MAX_TIME:
+            self.add(times * 1000)
         else:
-            self.add_list([time or None for time in times.tolist()])
+            self.add_list([_micros(time) if time > 0 else None for time in times.tolist()])
 
     def add_messages(self, messages: Sequence[Message]) -> None:
-        self.add_list([message.event_time * 1000 or None for message in messages])
+        self.add_list([_micros(message.event_time or None) for message in messages])
 
 
 class _SequenceId(Parts):

@@ -252,16 +252,19 @@ class Link:
         self.drop()
 
     def drop(self) -> None:
-        """Close the sockets, say nothing."""
+        """Close the sockets, say nothing. In a process that was forked this leaves the parent's alone."""
         self.closed = True
-        for link in list(self._sockets):
-            self._forget(link)
         self._selector.close()
+        for sock in self._sockets.values():
+            sock.close()
+        self._sockets.clear()
+        self._unwritten.clear()
 
     # --- topics ----------------------------------------------------------------------------------
 
     def partitions(self, topic: str, timeout: float = 30.0) -> int:
-        """How many partitions the topic has, 0 where it is not partitioned; it may as well not exist."""
+        """How many partitions the topic has, 0 where it is not partitioned. Raises `TopicNotFound`, where the
+        broker says so: not all do."""
         result: int = self.call(
             lambda now: self.client.partitions(now, topic), timeout, f"the partitions of {topic}"
         )
@@ -482,6 +485,6 @@ def open_link(service_url: str, **client_config: Any) -> Link:
     if link is not None:
         link.drop()
     for stale in [each for each in _links if each[0] != key[0]]:
-        del _links[stale]  # of the process that this one was forked from
+        _links.pop(stale).drop()  # of the process that this one was forked from
     _links[key] = link = Link(service_url, **client_config)
     return link
