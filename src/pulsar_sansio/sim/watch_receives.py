@@ -126,8 +126,11 @@ def _check_chunk(
     sent, chunk = topic.log[position].source, topic.log[position].chunk
     assert chunk is not None
     for last, parts in complete_chunks(sent.chunks, chunk.total).items():
-        if position in parts and not subscription.open_bits(last):
-            return
+        if position in parts:
+            if (*last, 0) in subscription.copied:
+                subscription.bury(last)
+            if not subscription.open_bits(last):
+                return
     record = consumer.record
     if not record.spec.durable and position <= record.floor[:2]:
         return

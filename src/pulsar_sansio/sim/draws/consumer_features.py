@@ -47,6 +47,10 @@ def draw_dead_letters(draw: Stream, profile: Profile) -> None:
     chunked = any(plan.chunk_size for plan in profile.producers)
     if chunked or profile.migrations or any(plan.deleted for plan in profile.ends):
         return
+    _give_up(draw, profile)
+
+
+def _give_up(draw: Stream, profile: Profile) -> None:
     for index, subscription in enumerate(profile.subscriptions):
         limit = draw.choice([1, 1, 2, 3])
         delay = draw.choice([0.0, 0.1])
@@ -55,6 +59,14 @@ def draw_dead_letters(draw: Stream, profile: Profile) -> None:
                 plan.dead_letters = limit
                 plan.nack_delay = delay
                 plan.nack_permille = draw.choice([300, 600])
+
+
+def draw_dead_letters_of_chunks(draw: Stream, profile: Profile) -> None:
+    """The same where messages come in chunks."""
+    if not any(plan.chunk_size for plan in profile.producers) or not draw.chance(250):
+        return
+    if not profile.migrations and not any(plan.deleted for plan in profile.ends):
+        _give_up(draw, profile)
 
 
 def draw_roamers(draw: Stream, profile: Profile) -> None:

@@ -11,6 +11,7 @@ from ..streams import Stream, Streams
 from .brokers import broker_config, draw_brokers
 from .consumer_features import (
     draw_dead_letters,
+    draw_dead_letters_of_chunks,
     draw_flow,
     draw_roamers,
     draw_roamers_among_chunks,
@@ -69,6 +70,7 @@ def draw(streams: Streams, faults: bool = True, messages: int | None = None) -> 
     draw_tourists(streams.stream("tourists"), profile)
     draw_retries(streams.stream("retries"), profile)
     draw_roamers_among_chunks(streams.stream("roamers among chunks"), profile)
+    draw_dead_letters_of_chunks(streams.stream("dead letters of chunks"), profile)
     return profile
 
 
