@@ -84,6 +84,12 @@ class PulsarStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def read(self, partition: Any) -> Iterator[Any]:
         return read_part(self._options, self._schema, partition)
 
+    def stop(self) -> None:
+        """Spark ends the process without asking; whoever else drives this lets go of the broker."""
+        if self._driver is not None:
+            self._driver.close()
+            self._driver = None
+
 
 class _Driver:
     """What the driver knows of a running query; all of it can be found out again."""
@@ -111,6 +117,10 @@ class _Driver:
         self._acknowledged: Offsets = {}
         self._quiet_since = time.monotonic()
 
+    def close(self) -> None:
+        """Let go of the broker."""
+        self._link.close()
+
     # --- the beginning ---------------------------------------------------------------------------
 
     def initial(self) -> Offsets:
@@ -121,7 +131,8 @@ class _Driver:
                 wanted = wanted_at(options.starting_timestamp)
             else:
                 wanted = options.starting or Wanted(Place.LATEST, {}, {})
-            self._ask()
+            if not self._frozen:
+                self._ask()
             self._require(known={})
             self._initial = self._topics.resolve(wanted, self.lasts)
             self._pinned = not wanted.moves
@@ -206,7 +217,8 @@ class _Driver:
     # --- the tasks -------------------------------------------------------------------------------
 
     def tasks(self, start: Offsets, end: Offsets) -> list[Any]:
-        """The tasks of a micro-batch. One that is done again has the same."""
+        """The tasks of a micro-batch, whose end is written down. One that is done again has the same."""
+        self._pinned = True
         now = time.monotonic()
         due = {
             name: place

@@ -1,0 +1,333 @@
+"""The driver's side of a stream, called as Spark calls it: limits, growth, loss, acknowledgement."""
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from pyspark.sql.streaming.datasource import ReadAllAvailable
+from pyspark.sql.types import BinaryType, StructField, StructType
+
+from pulsar_spark.errors import DataLoss, SubscriptionBusy, TopicNotFound
+from pulsar_spark.offsets import from_json, to_json
+from pulsar_spark.option_table import Use
+from pulsar_spark.options import parse_read
+from pulsar_spark.stream_source import PulsarStreamReader
+
+from .brokers import SparkBroker
+from .sending import Sender, send
+
+pytestmark = pytest.mark.spark
+
+VALUE = StructType([StructField("value", BinaryType())])
+
+
+class Query:
+    """One run of a query: what Spark does with a reader, and the checkpoint that outlives the run."""
+
+    def __init__(self, broker: SparkBroker, checkpoint: "Checkpoint", **options: Any) -> None:
+        given = {"service.url": broker.url, **{name: str(value) for name, value in options.items()}}
+        self.reader = PulsarStreamReader(parse_read(given, Use.STREAM_READ), VALUE)
+        self.checkpoint = checkpoint
+        checkpoint.runs.append(self.reader)
+        if checkpoint.offsets and len(checkpoint.offsets) > checkpoint.commits:
+            self._run(checkpoint.offsets[-1])  # the micro-batch that was not finished, once more
+
+    def step(self, *, crash: bool = False) -> list[int] | None:
+        """One micro-batch: what it read, None where nothing is new. `crash`: it is not committed."""
+        kept = self.checkpoint.offsets
+        start = json.loads(kept[-1]) if kept else self.reader.initialOffset()
+        end = json.dumps(self.reader.latestOffset(start, self.reader.getDefaultReadLimit()))
+        assert end == json.dumps(to_json(from_json(json.loads(end))))
+        if kept and end == kept[-1]:
+            return None
+        if self.checkpoint.commits:
+            self.reader.commit(json.loads(kept[-1]))
+        kept.append(end)
+        return self._run(end, crash=crash)
+
+    def until_quiet(self) -> list[int]:
+        """Micro-batches until nothing is new."""
+        found: list[int] = []
+        while (rows := self.step()) is not None:
+            found += rows
+        return found
+
+    def _run(self, end: str, *, crash: bool = False) -> list[int]:
+        kept = self.checkpoint.offsets
+        start = json.loads(kept[-2]) if len(kept) > 1 else self.reader.initialOffset()
+        parts = self.reader.partitions(start, json.loads(end))
+        rows = [
+            int(value)
+            for part in parts
+            for batch in self.reader.read(part)
+            for value in batch.column(0).to_pylist()
+        ]
+        if not crash:
+            self.checkpoint.commits += 1
+            self.checkpoint.rows += rows
+        return rows
+
+
+class Checkpoint:
+    def __init__(self) -> None:
+        self.offsets: list[str] = []
+        self.commits = 0
+        self.rows: list[int] = []
+        self.runs: list[PulsarStreamReader] = []
+
+
+@pytest.fixture
+def checkpoint() -> Iterator[Checkpoint]:
+    checkpoint = Checkpoint()
+    yield checkpoint
+    for reader in checkpoint.runs:
+        reader.stop()
+
+
+class Numbers:
+    """Sends the next numbers, an entry for every ten."""
+
+    def __init__(self, broker: SparkBroker, topic: str) -> None:
+        self._sender = Sender(broker.url, topic)
+        self._next = 0
+
+    def send(self, count: int, each: int = 10) -> list[int]:
+        numbers = range(self._next, self._next + count)
+        self._next += count
+        for first in range(0, count, each):
+            self._sender.send([b"%d" % number for number in numbers[first : first + each]])
+        return list(numbers)
+
+    def close(self) -> None:
+        self._sender.close()
+
+
+@pytest.fixture
+def numbers(broker: SparkBroker, topic: str) -> Iterator[Numbers]:
+    numbers = Numbers(broker, topic)
+    yield numbers
+    numbers.close()
+
+
+def until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def test_everything_once_over_restarts(
+    broker: SparkBroker, topic: str, numbers: Numbers, checkpoint: Checkpoint
+) -> None:
+    numbers.send(30)
+    query = Query(broker, checkpoint, topic=topic, startingOffsets="earliest")
+    assert query.step() == list(range(30))
+    assert query.step() is None
+    numbers.send(20)
+    assert query.step() == list(range(30, 50))
+    numbers.send(10)
+    again = Query(broker, checkpoint, topic=topic, startingOffsets="earliest")
+    assert again.step() == list(range(50, 60))
+    assert again.step() is None
+
+
+def test_a_micro_batch_that_is_done_again_is_the_same(
+    broker: SparkBroker, topic: str, numbers: Numbers, checkpoint: Checkpoint
+) -> None:
+    options = {"topic": topic, "startingOffsets": "earliest", "minPartitions": 3}
+    numbers.send(30)
+    Query(broker, checkpoint, **options).step()
+    numbers.send(30)
+    query = Query(broker, checkpoint, **options)
+    lost = query.step(crash=True)
+    assert lost == list(range(30, 60))
+    numbers.send(30)
+    again = Query(broker, checkpoint, **options)
+    assert checkpoint.rows == list(range(60))
+    start, end = map(json.loads, checkpoint.offsets)
+    assert [part.ranges for part in again.reader.partitions(start, end)] == [
+        part.ranges for part in query.reader.partitions(start, end)
+    ]
+    assert again.until_quiet() == list(range(60, 90))
+
+
+@pytest.mark.parametrize("start", ["latest", "time"])
+def test_the_pin_batch(our_broker: SparkBroker, topic: str, checkpoint: Checkpoint, start: str) -> None:
+    """What comes between the first look at a topic and a crash of the first micro-batch is not lost."""
+    numbers = Numbers(our_broker, topic)
+    numbers.send(10)
+    time.sleep(0.01)
+    if start == "latest":
+        options: dict[str, Any] = {"topic": topic, "startingOffsets": "latest"}
+    else:
+        options = {"topic": topic, "startingTimestamp": int(time.time() * 1000)}
+    query = Query(our_broker, checkpoint, **options)
+    query.reader.initialOffset()
+    numbers.send(10)
+    assert query.step(crash=True) == [], "a micro-batch of nothing, which is written down"
+    numbers.send(10)
+    again = Query(our_broker, checkpoint, **options)
+    assert again.until_quiet() == list(range(10, 30))
+    numbers.close()
+
+
+def test_a_limit_cuts_the_backlog_into_micro_batches(
+    broker: SparkBroker, topic: str, checkpoint: Checkpoint
+) -> None:
+    broker.admin.create_topic(topic)
+    numbers = Numbers(broker, topic)
+    numbers.send(60)
+    broker.admin.unload(topic)
+    numbers.send(60)
+    broker.admin.unload(topic)
+    numbers.send(60)
+    query = Query(broker, checkpoint, topic=topic, startingOffsets="earliest", maxMessagesPerTrigger=50)
+    sizes = []
+    while (rows := query.step()) is not None:
+        sizes.append(len(rows))
+    assert checkpoint.rows == list(range(180))
+    assert sizes == [50, 50, 50, 30]
+    numbers.close()
+
+
+def test_a_limit_is_shared_out_by_backlog(
+    our_broker: SparkBroker, topic: str, checkpoint: Checkpoint
+) -> None:
+    for name, count in (("a", 300), ("b", 30)):
+        numbers = Numbers(our_broker, f"{topic}-{name}")
+        numbers.send(count)
+        numbers.close()
+    query = Query(
+        our_broker,
+        checkpoint,
+        topics=f"{topic}-a,{topic}-b",
+        startingOffsets="earliest",
+        maxBytesPerTrigger=110 * 2,  # of two digits, about
+    )
+    query.step()
+    reached = from_json(json.loads(checkpoint.offsets[0]))
+    assert reached[f"{topic}-a"][1] > reached[f"{topic}-b"][1] >= 0
+    assert len(query.until_quiet()) + len(checkpoint.rows) >= 330
+    assert sorted(checkpoint.rows) == sorted([*range(300), *range(30)])
+
+
+def test_available_now_takes_what_is_there(
+    broker: SparkBroker, topic: str, numbers: Numbers, checkpoint: Checkpoint
+) -> None:
+    numbers.send(40)
+    query = Query(broker, checkpoint, topic=topic, startingOffsets="earliest", maxMessagesPerTrigger=20)
+    query.reader.prepareForTriggerAvailableNow()
+    numbers.send(10)
+    assert query.until_quiet() == list(range(40))
+    assert len(checkpoint.offsets) == 2
+    again = Query(broker, checkpoint, topic=topic)
+    again.reader.prepareForTriggerAvailableNow()
+    assert again.until_quiet() == list(range(40, 50))
+
+
+def test_partitions_and_topics_that_come_later(
+    broker: SparkBroker, topic: str, checkpoint: Checkpoint
+) -> None:
+    broker.admin.create_partitioned_topic(f"{topic}-p", 1)
+    send(broker.url, f"{topic}-p-partition-0", [b"0"])
+    query = Query(
+        broker, checkpoint, topicsPattern=f"{topic}-.*", startingOffsets="latest", topicDiscoveryMs=100
+    )
+    assert query.until_quiet() == [], "the first message was there before the query"
+    broker.admin.update_partitions(f"{topic}-p", 3)
+    send(broker.url, f"{topic}-p-partition-2", [b"1"])
+    send(broker.url, f"{topic}-other", [b"2"])
+    found: list[int] = []
+    until(lambda: len(found) >= 2 or bool(found.extend(query.step() or [])))
+    assert sorted(found) == [1, 2]
+    assert f"{topic}-p-partition-1" in from_json(json.loads(checkpoint.offsets[-1]))
+
+
+def test_a_topic_that_does_not_exist(our_broker: SparkBroker, topic: str, checkpoint: Checkpoint) -> None:
+    with pytest.raises(TopicNotFound, match=f"topic {topic} does not exist"):
+        Query(our_broker, checkpoint, topic=topic).step()
+    with pytest.raises(TopicNotFound):
+        query = Query(our_broker, checkpoint, topic=topic)
+        query.reader.prepareForTriggerAvailableNow()
+        query.step()
+    assert Query(our_broker, checkpoint, topicsPattern=f"{topic}.*").until_quiet() == []
+
+
+@pytest.mark.parametrize("fails", [True, False])
+def test_a_topic_that_is_deleted(
+    broker: SparkBroker, topic: str, checkpoint: Checkpoint, fails: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    for name in "ab":
+        send(broker.url, f"{topic}-{name}", [b"1"])
+    query = Query(
+        broker,
+        checkpoint,
+        topics=f"{topic}-a,{topic}-b",
+        startingOffsets="earliest",
+        failOnDataLoss=str(fails).lower(),
+    )
+    assert query.until_quiet() == [1, 1]
+    broker.admin.delete_topic(f"{topic}-a", force=True)
+    send(broker.url, f"{topic}-b", [b"2"])
+    if fails:
+        with pytest.raises(DataLoss, match=rf"data loss in {topic}-a: the topic does not exist any more"):
+            until(lambda: query.step() == [])
+    else:
+        found: list[int] = []
+        until(lambda: 2 in found or bool(found.extend(query.step() or [])))
+        until(lambda: f"{topic}-a" not in checkpoint.offsets[-1] or query.step() == [])
+        assert f"going on after data loss in {topic}-a" in caplog.text
+        again = Query(broker, checkpoint, topics=f"{topic}-b", failOnDataLoss="true")
+        assert again.step() is None
+
+
+@pytest.mark.breaks("INV-C4", "tasks read by other subscriptions what the query's own acknowledges")
+def test_the_subscription_is_acknowledged_and_kept(
+    broker: SparkBroker, topic: str, numbers: Numbers, checkpoint: Checkpoint
+) -> None:
+    def backlog() -> int:
+        count = broker.admin.stats(topic)["subscriptions"]["kept"]["msgBacklog"]
+        assert isinstance(count, int)
+        return count
+
+    numbers.send(30)
+    options = {"topic": topic, "startingOffsets": "earliest", "subscription": "kept", "idleAckMs": 0}
+    query = Query(broker, checkpoint, **options)
+    query.step()
+    until(lambda: backlog() == 3)
+    numbers.send(10)
+    query.step()
+    until(lambda: backlog() == 1)  # Spark commits a micro-batch when it begins the next
+    link, over = query.reader._run._link, threading.Event()
+
+    def serve() -> None:  # a query that nobody serves does not answer the broker, which then lets others in
+        while not over.wait(0.01):
+            link.serve()
+
+    served = threading.Thread(target=serve)
+    served.start()
+    try:
+        with pytest.raises(SubscriptionBusy, match=f"subscription kept of {topic} is in use"):
+            Query(broker, checkpoint, **options).step()
+    finally:
+        over.set()
+        served.join()
+    query.reader.stop()
+    again = Query(broker, checkpoint, **{**options, "idleAckMs": 100})
+    until(lambda: again.step() is None and backlog() == 0)
+
+
+def test_offsets_tell_the_lag(our_broker: SparkBroker, topic: str, checkpoint: Checkpoint) -> None:
+    numbers = Numbers(our_broker, topic)
+    numbers.send(30)
+    query = Query(our_broker, checkpoint, topic=topic, startingOffsets="earliest", maxMessagesPerTrigger=10)
+    query.step()
+    latest = query.reader.reportLatestOffset()
+    assert latest is not None
+    end = from_json(json.loads(checkpoint.offsets[-1]))
+    assert from_json(latest)[topic][1] - end[topic][1] == 2
+    assert query.reader.latestOffset(json.loads(checkpoint.offsets[-1]), ReadAllAvailable()) == latest
+    numbers.close()
