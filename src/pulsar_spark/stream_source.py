@@ -154,7 +154,8 @@ class _Driver:
         if not self._frozen:
             self._pause()
             self._ask()
-        self._require(known=start)
+        if self._options.fail_on_data_loss:
+            self._require(known=start)
         self._note_committed(start)
         for lost in lost_by_deletion(start, self.lasts):
             report(lost, self._options)
@@ -181,7 +182,8 @@ class _Driver:
         self._asked_at = time.monotonic()
 
     def _require(self, known: Mapping[str, Position]) -> None:
-        """Raises `TopicNotFound` where a topic that was named is not there, and was not there before."""
+        """Raises `TopicNotFound` where a topic that was named is not there, and was not there before. A query
+        that goes on after a loss does not ask: a topic that it has given up is not in its offsets any more."""
         if self._missing:
             self.lasts, self._missing = self._topics.wait_for(self._names, known)
 
