@@ -183,7 +183,7 @@ class _Driver:
 
     def _require(self, known: Mapping[str, Position]) -> None:
         """Raises `TopicNotFound` where a topic that was named is not there, and was not there before. A query
-        that goes on after a loss does not ask: a topic that it has given up is not in its offsets any more."""
+        that goes on after a loss does not ask: what it has given up is not in its offsets any more."""
         if self._missing:
             self.lasts, self._missing = self._topics.wait_for(self._names, known)
 

@@ -213,7 +213,7 @@ def test_errors_of_streams(spark: SparkSession, our_broker: SparkBroker, topic: 
 def test_secrets_stand_in_no_log(
     spark: SparkSession, our_broker: SparkBroker, topic: str, tmp_path: Path
 ) -> None:
-    """Neither in Spark's own log at its most talkative of ordinary levels, nor in what it keeps and reports."""
+    """Neither in what Spark logs, nor in what it keeps and reports."""
     fill(our_broker, topic, range(10))
     folder = tmp_path / "checkpoint"
     runs = Runs(spark, our_broker, folder, topic=topic, startingOffsets="earliest", readerNamePrefix="s3cr3t")
