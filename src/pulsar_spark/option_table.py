@@ -302,7 +302,7 @@ OPTIONS: tuple[Option, ...] = (
         "receiver_queue",
         1,
         1_000_000,
-        1000,
+        20_000,
         "messages that a task asks the broker for in advance",
     ),
     Option(

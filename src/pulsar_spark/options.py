@@ -50,7 +50,7 @@ class ReadOptions:
     max_partitions: int = 16
     batch_rows: int = 8192
     batch_bytes: int = 8 * 2**20
-    receiver_queue: int = 1000
+    receiver_queue: int = 20_000
     reader_name_prefix: str = "spark-reader"
     poll_timeout_s: float = 120.0
     wait_for_topics_s: float = 0.0
