@@ -1,5 +1,7 @@
 """The session that all tests with Spark share, and the brokers they share."""
 
+from pathlib import Path
+
 import pytest
 from pyspark.sql import SparkSession
 
@@ -27,3 +29,11 @@ def test_workers_find_this_checkout(spark: SparkSession) -> None:
 def test_brokers_have_a_namespace_with_deduplication(broker: SparkBroker) -> None:
     policies = broker.admin.request("GET", f"/admin/v2/namespaces/{DEDUPLICATION}")
     assert policies["deduplicationEnabled"] is True
+
+
+def test_every_column_is_in_the_docs() -> None:
+    from pulsar_spark.columns import ALL_COLUMNS
+
+    docs = (Path(__file__).parent.parent.parent / "docs" / "spark.md").read_text()
+    rows = [f"| `{name}` | {column.ddl} | {column[-1]} |" for name, column in ALL_COLUMNS.items()]
+    assert [row for row in rows if row not in docs] == []
