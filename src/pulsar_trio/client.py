@@ -194,7 +194,7 @@ class Client:
         consumer = driver.open(driver.machine.open_reader, spec, ReadingConsumer.of)
         await consumer.opened()
         async with closing(consumer):
-            yield Reader(consumer)
+            yield Reader(consumer, in_part=spec.key_hash_ranges is not None)
 
     @asynccontextmanager
     async def create_table_view(

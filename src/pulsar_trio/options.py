@@ -143,6 +143,7 @@ class ReaderOptions(TypedDict, total=False):
     max_pending_chunked_messages: int
     max_chunked_message_size: int
     incomplete_chunked_message_timeout: float
+    key_hash_ranges: tuple[tuple[int, int], ...] | None
 
 
 class TableViewOptions(TypedDict, total=False):

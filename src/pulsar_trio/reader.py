@@ -61,8 +61,10 @@ class ReadingConsumer(Consumer):
 class Reader(trio.abc.ReceiveChannel[Message]):
     """Made by `client.create_reader`. Use it from any task of the same `trio.run`."""
 
-    def __init__(self, consumer: ReadingConsumer) -> None:
+    def __init__(self, consumer: ReadingConsumer, *, in_part: bool = False) -> None:
+        """`in_part`: it reads part of the keys."""
         self._consumer = consumer
+        self._in_part = in_part
 
     # --- reading ----------------------------------------------------------------------------------------
 
@@ -87,8 +89,13 @@ class Reader(trio.abc.ReceiveChannel[Message]):
         """All messages up to the one that is the topic's last when this begins, and then the end.
 
         Messages that come later are left for the next call; of several topics and partitions some may be
-        among the others. Raises what `receive` and `last_message_ids` raise.
+        among the others. Raises what `receive` and `last_message_ids` raise, and `LocalProtocolError` for a
+        reader of part of the keys, whose last message nobody knows.
         """
+        if self._in_part:
+            raise LocalProtocolError(
+                "until_latest: with key_hash_ranges nobody knows which message is the last one"
+            )
         last = dict(await self.last_message_ids())
         while last and await self.has_message_available():
             message = await self._receive_soon()

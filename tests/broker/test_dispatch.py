@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from pulsar_sansio.broker import BrokerConfig
-from pulsar_sansio.broker.key_hash import murmur3_32
+from pulsar_sansio.broker.key_hash import murmur3_32, slot_of
+from pulsar_sansio.wire import unpack_payload
 from tests.broker.peer import TOPIC, Peer, SubType, Type, World, ids
 
 
@@ -291,3 +292,51 @@ def test_large_messages_arrive_whole() -> None:
     for number, size in enumerate(sizes):
         producing.publish(bytes([number]) * size, number)
     assert [len(payload) for payload in consuming.payloads()] == sizes
+
+
+def part(*pairs: tuple[int, int]) -> Any:
+    return {"keySharedMode": "STICKY", "hashRanges": [{"start": first, "end": last} for first, last in pairs]}
+
+
+@pytest.mark.parametrize("durable", [False, True])
+def test_who_reads_part_of_the_keys_gets_the_entries_of_these(durable: bool) -> None:
+    """What a reader with a range of key hashes asks for; nothing is acknowledged for it."""
+    world = World()
+    producing = publisher(world)
+    keys = [f"k{number}" for number in range(30)]
+    for number, key in enumerate(keys):
+        producing.publish(key.encode(), number, partition_key=key)
+    read = []
+    for number, pairs in enumerate(
+        [((0, 20_000),), ((20_001, 50_000), (60_000, 65_535)), ((50_001, 59_999),)]
+    ):
+        reading = world.connect()
+        start: Any = {} if durable else {"start_message_id": {"ledgerId": 2**64 - 1, "entryId": 2**64 - 1}}
+        reading.subscribe(
+            subscription=f"s{number}", durable=durable, earliest=True, keySharedMeta=part(*pairs), **start
+        )
+        found = [unpack_payload(message.payload).payload.decode() for message in reading.messages()]
+        hashes = [slot_of(key.encode()) for key in found]
+        assert all(any(first <= each <= last for first, last in pairs) for each in hashes)
+        read += found
+    assert sorted(read) == sorted(keys)
+    producing.publish(b"new", 30, partition_key=read[-1])
+    assert len(reading.messages()) == 1
+    assert world.broker.stats(TOPIC)["subscriptions"]["s2"]["msgBacklog"] == 31
+
+
+@pytest.mark.parametrize("pairs", [[(5, 4)], [(0, 65_536)], [(0, 5), (5, 6)]])
+def test_parts_that_cannot_be(pairs: Any) -> None:
+    peer = World().connect()
+    peer.ask_subscribe(durable=False, keySharedMeta=part(*pairs))
+    peer.expect_error("ConsumerAssignError")
+
+
+def test_ranges_are_nothing_to_who_shares_in_another_way() -> None:
+    world = World()
+    producing, consuming = publisher(world), world.connect()
+    consuming.subscribe(SubType.Failover, keySharedMeta=part((0, 1)))
+    producing.publish(b"x", 0, partition_key="k")
+    world.advance(2)
+    active_changes(consuming)
+    assert len(consuming.messages()) == 1

@@ -152,6 +152,11 @@ class TestSubscribe:
             {"start": EARLIEST, "receiver_queue_size": -1},
             {"start": EARLIEST, "subscription_prefix": None},
             {"start_rollback": -1.0},
+            {"start": EARLIEST, "key_hash_ranges": ()},
+            {"start": EARLIEST, "key_hash_ranges": ((5, 4),)},
+            {"start": EARLIEST, "key_hash_ranges": ((0, 5), (5, 6))},
+            {"start": EARLIEST, "key_hash_ranges": ((0, 65_536),)},
+            {"start": EARLIEST, "key_hash_ranges": [(0, 5)]},
         ],
     )
     def test_mistakes(self, options: dict[str, Any]) -> None:
@@ -161,6 +166,22 @@ class TestSubscribe:
     def test_what_is_no_spec(self) -> None:
         with pytest.raises(InvalidConfiguration, match="ReaderSpec"):
             reading().client.open_reader(0, "t")  # type: ignore[arg-type]
+
+
+def test_of_part_of_the_keys() -> None:
+    """As the Java client does: exclusive, with the ranges of a Key_Shared subscription."""
+    for s in (
+        ReaderScript(EARLIEST, key_hash_ranges=((0, 100), (200, 65_535))),
+        ReaderScript(EARLIEST),
+    ):
+        subscribe = s.accept()
+        assert subscribe.subType == proto.CommandSubscribe.Exclusive
+        ranges = [(each.start, each.end) for each in subscribe.keySharedMeta.hashRanges]
+        assert subscribe.HasField("keySharedMeta") is bool(ranges)
+        assert ranges in ([(0, 100), (200, 65_535)], [])
+        if ranges:
+            assert subscribe.keySharedMeta.keySharedMode == proto.STICKY
+    assert ranges == []
 
 
 class TestAcknowledging:

@@ -1,15 +1,16 @@
 """Readers: where they begin, how far they read, and where another one goes on."""
 
+from contextlib import AsyncExitStack
 from datetime import UTC, datetime, timedelta
 
 import pytest
 import trio
 
-from pulsar_sansio import InvalidConfiguration
+from pulsar_sansio import InvalidConfiguration, LocalProtocolError
 from pulsar_trio import BatchingPolicy, Client, OutgoingMessage
 
 from .brokers import BrokerUnderTest
-from .helpers import Interruption, cut, numbers, payloads, unload
+from .helpers import Interruption, cut, numbers, payloads, unload, until
 from .line import Line
 
 
@@ -26,6 +27,44 @@ async def test_until_latest(client: Client, topic: str, size: int) -> None:
         assert not await reader.has_message_available()
         await producer.send_many(payloads(size, start=20))
         assert numbers([message async for message in reader.until_latest()]) == list(range(20, 20 + size))
+
+
+async def test_part_of_the_keys(client: Client, topic: str) -> None:
+    """Each reader has the keys whose hash is in its ranges; together they have all messages once."""
+    keys = [f"key-{number}" for number in range(20)]
+    async with client.create_producer(topic, batching=BatchingPolicy(by_key=True)) as producer:
+        for number in range(100):
+            await producer.enqueue(OutgoingMessage(b"%d" % number, key=keys[number % 20]))
+        await producer.flush()
+    seen: dict[str, int] = {}
+    read: list[int] = []
+    parts = [((0, 20_000),), ((20_001, 30_000), (50_001, 65_535)), ((30_001, 50_000),)]
+    async with AsyncExitStack() as readers:
+        opened = [
+            await readers.enter_async_context(client.create_reader(topic, "earliest", key_hash_ranges=part))
+            for part in parts
+        ]
+
+        async def follow(place: int) -> None:
+            async for message in opened[place]:
+                assert message.key is not None
+                assert seen.setdefault(message.key, place) == place
+                read.append(int(message.data))
+
+        with pytest.raises(LocalProtocolError, match="until_latest"):
+            await anext(opened[0].until_latest())
+        async with trio.open_nursery() as nursery:
+            for place in range(3):
+                nursery.start_soon(follow, place)
+
+            async def all_there() -> bool:
+                return len(read) >= 100
+
+            await until(all_there)
+            nursery.cancel_scope.cancel()
+    assert sorted(read) == list(range(100))
+    for place in range(3):
+        assert [key for key in seen if seen[key] == place]
 
 
 @pytest.mark.parametrize("size", [1, 4], ids=["singles", "batches"])

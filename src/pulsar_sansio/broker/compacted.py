@@ -60,8 +60,8 @@ class CompactedView:
         connection = consumer.connection
         for place in range(bisect_left(self.offsets, dispatcher.read), len(self.offsets)):
             offset = self.offsets[place]
-            if not cursor.acknowledged(offset):
-                entry = self.entries[place]
+            entry = self.entries[place]
+            if not cursor.acknowledged(offset) and consumer.wants(entry.data):
                 bits = cursor.partly.get(offset)
                 messages = entry.messages if bits is None else bits.bit_count()
                 consumer.deliver(entry, messages, 0, bits)

@@ -6,7 +6,8 @@ Owned by a subscription and a connection together. It decides nothing; dispatche
 from typing import TYPE_CHECKING
 
 from ..wire import encode_message, proto
-from .entry import MessageFront
+from .entry import MessageFront, entry_metadata
+from .key_hash import Sticky, sticky_key
 from .store import EntryAdded
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ class Consumer:
         "messages_out",
         "metadata",
         "name",
+        "part",
         "pending",
         "permits",
         "priority",
@@ -67,8 +69,10 @@ class Consumer:
         key_shared = command.keySharedMeta
         self.sticky = self.kind == SubType.Key_Shared and key_shared.keySharedMode == proto.STICKY
         # Only those that are checked: others may be as many as a frame holds.
-        ranges = key_shared.hashRanges if self.sticky else ()
+        ranges = key_shared.hashRanges if self.sticky or self.kind == SubType.Exclusive else ()
         self.sticky_ranges = [(each.start, each.end) for each in ranges]
+        self.part: Sticky | None = None
+        """Exclusive: of which keys it gets entries; None is all of them."""
         self.allow_out_of_order = key_shared.allowOutOfOrderDelivery
         self.connected_at = wall_time
         self._front: MessageFront | None = None
@@ -93,6 +97,18 @@ class Consumer:
         self.acknowledged_at = -1
         self.flowed_at = -1
         """When a message, an acknowledgement and a FLOW passed last (ns); -1 is never."""
+
+    def check_part(self) -> None:
+        """Who reads part of the keys says which. Raises `ConsumerAssignError`."""
+        if self.kind == SubType.Exclusive and self.sticky_ranges:
+            Sticky().check(self.sticky_ranges)
+            self.part = Sticky()
+            self.part.add(self)
+
+    def wants(self, data: bytes) -> bool:
+        """Whether a stored entry is of its part of the keys, where it has but a part."""
+        part = self.part
+        return part is None or part.owner(part.slot_of(sticky_key(entry_metadata(data)))) is not None
 
     def counters(self) -> tuple[int, int, int, int]:
         """Messages and bytes in (none), messages and bytes out."""

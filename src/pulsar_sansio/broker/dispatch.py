@@ -200,6 +200,7 @@ class SingleActive:
         cursor = subscription.cursor
         connection = consumer.connection
         ledger = log.ledger_at(offset)
+        in_part = consumer.part is not None
         while True:
             if cursor.ranges.count or offset <= cursor.mark_delete:
                 offset = cursor.next_unacknowledged(offset)
@@ -215,6 +216,8 @@ class SingleActive:
                 ack_set = bits
                 messages = bits.bit_count()
             offset += 1
+            if in_part and not consumer.wants(entry.data):
+                continue
             consumer.deliver(entry, messages, 0, ack_set)
             if consumer.permits <= 0 or not connection.writable:
                 break

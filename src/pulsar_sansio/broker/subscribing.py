@@ -109,6 +109,7 @@ def _subscribe(
             raise
         _probe(connection, command, topic, conflict)
         return
+    consumer.check_part()
     if subscription is None:
         if len(topic.subscriptions) >= broker.config.max_subscriptions_per_topic:
             raise NotAllowed("Exceed the maximum number of subscriptions of the topic")

@@ -3,7 +3,13 @@ place it begins at, which `positions` knows."""
 
 from collections.abc import Mapping
 
-from ..model.config import ConsumerSpec, InitialPosition, KeySharedPolicy, SubscriptionType
+from ..model.config import (
+    ConsumerSpec,
+    InitialPosition,
+    KeySharedPolicy,
+    ReadingSpec,
+    SubscriptionType,
+)
 from ..model.topic_name import TopicName
 from ..wire import proto
 
@@ -53,6 +59,8 @@ def subscribe_command(
         command.replicate_subscription_state = True
     if spec.key_shared is not None:
         command.keySharedMeta.CopyFrom(_key_shared_meta(spec.key_shared))
+    elif isinstance(spec, ReadingSpec) and spec.key_hash_ranges is not None:
+        command.keySharedMeta.CopyFrom(_key_shared_meta(KeySharedPolicy(spec.key_hash_ranges)))
     return command
 
 

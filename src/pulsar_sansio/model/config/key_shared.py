@@ -30,22 +30,24 @@ class KeySharedPolicy:
 
     def __post_init__(self) -> None:
         instance("key_shared.allow_out_of_order", self.allow_out_of_order, bool, "True or False")
-        if self.ranges is None:
-            return
-        if not isinstance(self.ranges, tuple) or not 1 <= len(self.ranges) <= MAX_RANGES:
+        if self.ranges is not None:
+            check_ranges("key_shared.ranges", self.ranges)
+
+
+def check_ranges(name: str, ranges: object) -> None:
+    """Raise `InvalidConfiguration` for anything but pairs that do not overlap."""
+    if not isinstance(ranges, tuple) or not 1 <= len(ranges) <= MAX_RANGES:
+        raise InvalidConfiguration(
+            f"{name}: a tuple of 1 to {MAX_RANGES} pairs (first, last), or None, not {ranges!r:.200}"
+        )
+    for each in ranges:
+        if not _is_range(each):
             raise InvalidConfiguration(
-                f"key_shared.ranges: a tuple of 1 to {MAX_RANGES} pairs (first, last), or None, "
-                f"not {self.ranges!r:.200}"
+                f"{name}: pairs of whole numbers, 0 <= first <= last < {HASH_RANGE}, not {each!r:.200}"
             )
-        for each in self.ranges:
-            if not _is_range(each):
-                raise InvalidConfiguration(
-                    f"key_shared.ranges: pairs of whole numbers, 0 <= first <= last < {HASH_RANGE}, "
-                    f"not {each!r:.200}"
-                )
-        for one, other in pairwise(sorted(self.ranges)):
-            if other[0] <= one[1]:
-                raise InvalidConfiguration(f"key_shared.ranges: {one} and {other} overlap")
+    for one, other in pairwise(sorted(ranges)):
+        if other[0] <= one[1]:
+            raise InvalidConfiguration(f"{name}: {one} and {other} overlap")
 
 
 def _is_range(given: object) -> bool:

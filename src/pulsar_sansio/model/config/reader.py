@@ -7,6 +7,7 @@ from ..errors import InvalidConfiguration
 from ..message_id import EARLIEST, LATEST, MessageId
 from .checks import MAX_UINT63, duration, instance
 from .consumer import ConsumerSpec
+from .key_shared import check_ranges
 from .topics import names_of
 
 Start = MessageId | int | Mapping[str, MessageId]
@@ -19,11 +20,12 @@ named."""
 class ReadingSpec(ConsumerSpec):
     """A consumer that reads: its subscription is gone with it, and what is handed out is acknowledged by
     itself. `positions`: for each topic by its full name the message behind which it begins; `start_time`:
-    instead, the first message published then (milliseconds since 1970) or later; `undivided`: see
+    instead, the first message published then (milliseconds since 1970) or later; the others: see
     `ReaderSpec`."""
 
     positions: Mapping[str, MessageId] = field(default_factory=dict)
     start_time: int | None = None
+    key_hash_ranges: tuple[tuple[int, int], ...] | None = None
     undivided: bool = False
 
 
@@ -37,6 +39,9 @@ class ReaderSpec:
     `name`: of the reader, shown by the broker; None makes a random one.
     `subscription`: its name; None makes one up that begins with `subscription_prefix`.
     `read_compacted`: of what is compacted, only the last message of each key.
+    `key_hash_ranges`: only the messages whose key has a hash in one of these ranges, as in
+    `KeySharedPolicy.ranges`; several readers share a topic so. The broker looks at whole batches: producers
+    have to batch by key (`BatchingPolicy.by_key`).
     `undivided`: batches are handed out as they came, in one piece, for who takes them apart better, or does
     not need all of it: the items of `Messages` are `BatchItem`s whose `entry.batch` is an `UndividedBatch`.
     What the compactor has taken out of a batch is still in it, and a batch that is malformed is found out by
@@ -58,9 +63,12 @@ class ReaderSpec:
     max_pending_chunked_messages: int = 10
     max_chunked_message_size: int = 128 * 1024 * 1024
     incomplete_chunked_message_timeout: float = 60.0
+    key_hash_ranges: tuple[tuple[int, int], ...] | None = None
     undivided: bool = False
 
     def __post_init__(self) -> None:
+        if self.key_hash_ranges is not None:
+            check_ranges("key_hash_ranges", self.key_hash_ranges)
         instance("undivided", self.undivided, bool, "True or False")
         instance("subscription_prefix", self.subscription_prefix, str, "text")
         start = self.start
@@ -110,5 +118,6 @@ class ReaderSpec:
             incomplete_chunked_message_timeout=self.incomplete_chunked_message_timeout,
             positions=dict(start) if isinstance(start, Mapping) else {},
             start_time=start if isinstance(start, int) else None,
+            key_hash_ranges=self.key_hash_ranges,
             undivided=self.undivided,
         )
