@@ -62,6 +62,7 @@ class ClientOptions(TypedDict, total=False):
     memory_limit: int | None
     max_partitions: int
     broker_hosts: tuple[str, ...] | None
+    create_topics: bool
 
 
 class ProducerOptions(TypedDict, total=False):
