@@ -7,6 +7,7 @@ changed.
 """
 
 from bisect import bisect_left, insort
+from functools import lru_cache
 from itertools import count
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
@@ -25,6 +26,14 @@ partitions."""
 Place: TypeAlias = tuple[int, int, str, int]
 """Where a consumer stands among those of a Failover subscription: priority, distance on the ring (0 on a
 partition), name, and which of the same name came first."""
+
+
+@lru_cache(1024)
+def _distance(topic: str, consumer: str) -> int:
+    """From the topic's point on the ring to the next of the consumer's: the least is chosen."""
+    mark = murmur3_32(topic.encode("utf-8", "surrogateescape"))
+    name = consumer.encode("utf-8", "surrogateescape")
+    return min((point - mark) % 2**32 for point in murmur3_32_all(name, _POINTS))
 
 
 class ConflictingConsumer(ConsumerBusy):
@@ -148,13 +157,8 @@ class SingleActive:
         return order[partition % candidates][1]
 
     def _distance(self, consumer: Consumer) -> int:
-        """From the topic's point on the ring to the next of the consumer's: the least is chosen.
-
-        Found once for each consumer; with many of them it would otherwise be the broker's whole day.
-        """
-        mark = murmur3_32(self.subscription.topic.name.encode("utf-8", "surrogateescape"))
-        name = consumer.name.encode("utf-8", "surrogateescape")
-        return min((point - mark) % 2**32 for point in murmur3_32_all(name, _POINTS))
+        """Found once for each consumer; with many of them it would otherwise be the broker's whole day."""
+        return _distance(self.subscription.topic.name, consumer.name)
 
     def _change_due(self) -> None:
         self.rewind()

@@ -1,12 +1,16 @@
 """`ServiceUrl`: where the first connection goes."""
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from .errors import InvalidServiceUrl
 
 _DEFAULT_PORTS = {"pulsar": 6650, "pulsar+ssl": 6651}
+
+_KEPT = 64
+"""URLs remembered: a client is sent to the same few brokers again and again."""
 
 
 class Address(NamedTuple):
@@ -35,25 +39,29 @@ class ServiceUrl:
         """Raises `InvalidServiceUrl`, which says what is wrong and what is allowed."""
         if not isinstance(text, str):
             raise InvalidServiceUrl(f"a service URL is text, not {type(text).__name__}")
-        scheme, separator, rest = text.partition("://")
-        scheme = scheme.lower()
-        if not separator or scheme not in _DEFAULT_PORTS:
-            named = repr(scheme) if separator else "no scheme"
-            raise InvalidServiceUrl(
-                f"service URL {_without_user(text)!r}: it begins with pulsar:// or pulsar+ssl://, "
-                f"found {named}"
-            )
-        if "@" in rest:
-            raise InvalidServiceUrl(f"service URL of scheme {scheme}: credentials do not belong in the URL")
-        rest = rest.removesuffix("/")
-        if "/" in rest or "?" in rest or "#" in rest:
-            raise InvalidServiceUrl(f"service URL {text!r}: nothing may follow the hosts and ports")
-        addresses = tuple(_parse_address(text, scheme, part) for part in rest.split(","))
-        return cls(scheme == "pulsar+ssl", addresses)
+        return _parse(text)
 
     def __str__(self) -> str:
         scheme = "pulsar+ssl" if self.tls else "pulsar"
         return f"{scheme}://{','.join(map(str, self.addresses))}"
+
+
+@lru_cache(_KEPT)
+def _parse(text: str) -> ServiceUrl:
+    scheme, separator, rest = text.partition("://")
+    scheme = scheme.lower()
+    if not separator or scheme not in _DEFAULT_PORTS:
+        named = repr(scheme) if separator else "no scheme"
+        raise InvalidServiceUrl(
+            f"service URL {_without_user(text)!r}: it begins with pulsar:// or pulsar+ssl://, found {named}"
+        )
+    if "@" in rest:
+        raise InvalidServiceUrl(f"service URL of scheme {scheme}: credentials do not belong in the URL")
+    rest = rest.removesuffix("/")
+    if "/" in rest or "?" in rest or "#" in rest:
+        raise InvalidServiceUrl(f"service URL {text!r}: nothing may follow the hosts and ports")
+    addresses = tuple(_parse_address(text, scheme, part) for part in rest.split(","))
+    return ServiceUrl(scheme == "pulsar+ssl", addresses)
 
 
 def _without_user(text: str) -> str:

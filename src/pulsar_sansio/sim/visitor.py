@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from .world import World
 
 
-MOST_VISITS = 4
+MOST_VISITS = 3
 """Of one visitor while there are faults: each reads the log from its beginning."""
 
 

@@ -4,10 +4,12 @@ Pure functions over bytes; who keeps the bytes and what a command means is decid
 commands come out as records of `hot_commands`, all others as messages of protobuf.
 """
 
+from collections.abc import Callable
 from struct import Struct
 from typing import Any
 
 from google.protobuf.message import DecodeError, Message
+from google.protobuf.message_factory import GetMessageClass
 
 from ..model.errors import FrameError
 from . import proto
@@ -41,6 +43,20 @@ _FIELD_BY_TYPE: dict[int, str] = {
 }
 
 
+def _by_itself(number: int, command: Any) -> tuple[bytes, Callable[[bytes], Message], bool]:
+    """What precedes the size of a command, what parses it, whether there may be text in it."""
+    text = any(part.type == part.TYPE_STRING or part.message_type is not None for part in command.fields)
+    return command_tag(number), GetMessageClass(command).FromString, text
+
+
+_messages = {
+    field.number: _by_itself(field.number, field.message_type)
+    for field in proto.BaseCommand.DESCRIPTOR.fields
+    if field.message_type is not None and field.number not in HOT_DECODERS
+}
+"""Commands that protobuf parses, by type."""
+
+
 def max_frame_size(max_message_size: int = DEFAULT_MAX_MESSAGE_SIZE) -> int:
     """The largest `total_size` accepted. The Java peer counts the four bytes of that field itself too."""
     return max_message_size + FRAME_PADDING - _SIZE_FIELD
@@ -71,9 +87,9 @@ def decode_frame(data: bytes, position: int, limit: int) -> tuple[int, Any, int]
         return None
     # The way of nearly all frames: the type, then exactly the field of that type.
     decoder = _decoder_by_front(front >> 8)
-    size = front & 0xFF
     if decoder is not None:
         start = position + 12
+        size = front & 0xFF
         try:
             if size > 0x7F:
                 size, start = read_varint(data, start - 1)
@@ -82,7 +98,42 @@ def decode_frame(data: bytes, position: int, limit: int) -> tuple[int, Any, int]
                 return front >> 16 & 0xFF, decoder(data, start, command_end, end), end
         except IndexError:
             raise FrameError("a command ends inside a field") from None
+    elif command_size + 4 == total_size:
+        kind = front >> 16 & 0xFF
+        command = _decode_message(kind, data, position + 8, end)
+        if command is not None:
+            return kind, command, end
     return *_decode_any(data, position + 8, position + 8 + command_size, end), end
+
+
+def _decode_message(kind: int, data: bytes, position: int, end: int) -> Message | None:
+    """The command that a frame ends with, where it consists of nothing but the type and that type's field:
+    the inner message is parsed by itself. None where it looks otherwise, or has something wrong."""
+    known = _messages.get(kind)
+    if known is None:
+        return None
+    tag, make, has_text = known
+    start = position + len(tag)
+    if data[position:start] != tag or start >= end:
+        return None
+    size = data[start]
+    start += 1
+    if size > 0x7F:
+        if start >= end or data[start] > 0x7F:
+            return None
+        size = size & 0x7F | data[start] << 7
+        start += 1
+    if start + size != end:
+        return None
+    try:
+        message = make(data[start:end])
+    except DecodeError:
+        return None
+    if not message.IsInitialized():
+        return None
+    if has_text and not data[start:end].isascii():
+        _check_text(message)
+    return message
 
 
 def _decode_short_frame(data: bytes, position: int, limit: int) -> tuple[int, Any, int] | None:

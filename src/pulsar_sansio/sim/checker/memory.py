@@ -11,6 +11,8 @@ from .entries import Entries
 K = TypeVar("K")
 V = TypeVar("V")
 
+_set = dict.__setitem__
+
 Position = tuple[int, int]
 """Ledger and entry."""
 
@@ -26,7 +28,7 @@ class BoundedDict(dict[K, V], Generic[K, V]):
         """Whether anything was ever forgotten."""
 
     def __setitem__(self, key: K, value: V) -> None:
-        super().__setitem__(key, value)
+        _set(self, key, value)
         if len(self) > self.limit:
             self.overflowed = True
             del self[next(iter(self))]

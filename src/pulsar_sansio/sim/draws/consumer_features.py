@@ -11,7 +11,7 @@ from ..clock import MILLISECOND, SECOND
 from ..profile import Profile, RoamerPlan
 from ..sticky import HASHES
 from ..streams import Stream
-from .producers import keep_entries, usual_batch
+from .producers import keep_entries, largest_usual_batch, usual_batch
 
 
 def draw_timeouts(draw: Stream, profile: Profile) -> None:
@@ -81,12 +81,13 @@ def draw_roamers(draw: Stream, profile: Profile) -> None:
 
 
 def _roamer(draw: Stream, profile: Profile, client: int, topic: int) -> RoamerPlan:
+    batch = largest_usual_batch(profile, topic)
     return RoamerPlan(
         client=client,
         topic=topic,
         durable=draw.chance(500),
         times="wall_clock_set" not in profile.faults and draw.chance(500),
-        queue=draw.choice([1, 2, 10, 100, 1000]),
+        queue=draw.choice([1, 2, 10, 100, 1000]) * (batch if draw.chance(800) else 1),
         take=draw.choice([1, 3, 10, 100]),
         pause=draw.spread(MILLISECOND, SECOND),
         seek_permille=draw.choice([50, 200, 500]),

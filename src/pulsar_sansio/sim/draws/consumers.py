@@ -2,9 +2,9 @@
 
 from ...model.config import SubscriptionType
 from ..clock import MILLISECOND, SECOND
-from ..profile import ConsumerPlan, ProducerPlan, Profile, SubscriptionPlan, VisitorPlan
+from ..profile import ConsumerPlan, Profile, SubscriptionPlan, VisitorPlan
 from ..streams import Stream
-from .producers import usual_batch
+from .producers import largest_usual_batch
 
 _SUBSCRIPTIONS = {1: [(1, 2), (2, 3), (3, 2)], 2: [(1, 3), (2, 3)], 3: [(1, 4), (2, 1)]}
 """By the number of topics to which somebody sends: how many subscriptions each has, with weights."""
@@ -44,10 +44,10 @@ def draw_consumers(draw: Stream, profile: Profile) -> None:
 def _consumer(draw: Stream, profile: Profile, subscription: int) -> ConsumerPlan:
     topic = profile.subscriptions[subscription].topic
     failover = profile.subscriptions[subscription].kind is SubscriptionType.FAILOVER
-    batch = max((usual_batch(plan) for plan in profile.producers if _reaches(plan, topic)), default=1)
+    batch = largest_usual_batch(profile, topic)
     queue = draw.choice([1, 2, 5, 10, 10, 100, 100, 1000])
     # In entries, mostly: a queue that is smaller than one asks for more after every few messages.
-    queue = queue * batch if draw.chance(800) else max(queue, batch // 4)
+    queue = queue * batch if draw.chance(800) else max(queue, batch // 2)
     # What is done for each message of a batch is done for small ones: large ones would show no more.
     large = batch > 10
     return ConsumerPlan(
@@ -67,25 +67,22 @@ def _consumer(draw: Stream, profile: Profile, subscription: int) -> ConsumerPlan
         close_permille=draw.choice([0, 0, 10, 50]),
         confirm_permille=draw.choice([0, 50, 200]),
         pause=draw.spread(MILLISECOND, SECOND),
-        take=draw.choice([1, 5, 100, 100]),
+        take=draw.choice([5 if large else 1, 5, 100, 100]),
         priority=draw.choice([0, 0, 0, 1]),
     )
 
 
-def _reaches(plan: ProducerPlan, topic: int) -> bool:
-    """Whether messages of this producer may be on the topic, as far as its plan says."""
-    return plan.partitioned is not None or plan.topic == topic
-
-
 def draw_visitors(draw: Stream, profile: Profile) -> None:
     """Those who leave nothing behind."""
-    for _ in range(draw.weighted([(0, 7), (1, 2), (2, 1)])):
+    for _ in range(draw.weighted([(0, 8), (1, 2), (2, 1)])):
+        topic = draw.below(profile.topics)
+        batch = largest_usual_batch(profile, topic)
         profile.visitors.append(
             VisitorPlan(
                 client=draw.below(profile.clients),
-                topic=draw.below(profile.topics),
+                topic=topic,
                 durable=draw.chance(500),
                 stay=draw.spread(20 * MILLISECOND, 3 * SECOND),
-                queue=draw.choice([1, 10, 100, 1000]),
+                queue=batch * draw.choice([1, 10, 100, 1000]),
             )
         )

@@ -31,7 +31,7 @@ WATCHING_VERSION = 21
 
 def draw_groups(draw: Stream, profile: Profile, always: bool = False) -> None:
     """One or two groups, where topics stay where they are."""
-    if not (always or draw.chance(180)):
+    if not (always or draw.chance(150)):
         return
     if profile.migrations or any(plan.deleted for plan in profile.ends):
         return

@@ -8,7 +8,7 @@ from ..streams import Stream
 
 def draw_producers(draw: Stream, profile: Profile, messages: int | None) -> None:
     """All of them. `messages`: as for `draw`."""
-    total = messages if messages is not None else draw.spread(12, 72)
+    total = messages if messages is not None else draw.spread(12, 64)
     count = draw.between(1, 3)
     for index in range(count):
         sender = _producer(draw, profile, max(1, total // count))
@@ -23,7 +23,7 @@ def _producer(draw: Stream, profile: Profile, messages: int) -> ProducerPlan:
     batching = None
     if draw.chance(900):
         batching = BatchingPolicy(
-            max_messages=draw.choice([2, 12, 32, 32]),
+            max_messages=draw.choice([2, 20, 60, 60]),
             max_bytes=draw.choice([500, 4096, 128 * 1024]),
             max_delay=draw.choice([0.0, 0.001, 0.02, 0.5]),
         )
@@ -46,7 +46,7 @@ def _producer(draw: Stream, profile: Profile, messages: int) -> ProducerPlan:
         named=draw.chance(400),
         rich_permille=draw.choice([0, 0, 100, 500]),
         largest=draw.choice([16, 200, 2000]),
-        burst=draw.choice([8, 32, 80]),
+        burst=draw.choice([8, 40, 110]),
         pause=draw.spread(2 * MILLISECOND, 2 * SECOND),
         close_permille=draw.choice([0, 0, 10, 50]),
         flush_permille=draw.choice([0, 50, 300]),
@@ -63,6 +63,12 @@ def usual_batch(plan: ProducerPlan) -> int:
     usual = max(1, min(batching.max_messages, (plan.burst + 1) // 2, window, fitting))
     # A burst has fewer messages with one key than keys.
     return max(1, 4 * usual // (4 + usual)) if batching.by_key else usual
+
+
+def largest_usual_batch(profile: Profile, topic: int) -> int:
+    """Of those who may send to the topic, as far as their plans say."""
+    plans = [plan for plan in profile.producers if plan.partitioned is not None or plan.topic == topic]
+    return max(map(usual_batch, plans), default=1)
 
 
 def keep_entries(plan: ProducerPlan, before: int) -> None:

@@ -12,6 +12,7 @@ from ...model.config import ProducerAccessMode, SubscriptionType
 from ..clock import MILLISECOND, SECOND
 from ..profile import BrokerPlan, EndPlan, MigrationPlan, PartitionedPlan, Profile, VisitorPlan
 from ..streams import Stream, Streams
+from .trouble import MOST_FAULTS
 
 MIGRATION_VERSION = 20
 """Protocol version from which a broker can send clients to another cluster."""
@@ -86,15 +87,15 @@ def rarity(function: Rarity) -> Rarity:
 
 def draw_rarity(draw: Stream, profile: Profile) -> None:
     """One world in so many is about one rare thing."""
-    if draw.chance(180):
+    if draw.chance(150):
         RARITIES[draw.choice(sorted(RARITIES))](draw, profile)
 
 
 def _trouble(draw: Stream, profile: Profile, *kinds: str, every: int = 300 * MILLISECOND) -> None:
     """These kinds of faults and no others, for as long as something is sent, and at least some of them."""
     profile.faults = sorted(kinds)
-    profile.fault_gap = draw.spread(every // 4, every)
-    profile.run_time = max(profile.run_time, 10 * SECOND)
+    profile.run_time = 10 * SECOND
+    profile.fault_gap = max(draw.spread(every // 4, every), profile.run_time // MOST_FAULTS)
     profile.lingers = True
 
 
@@ -173,6 +174,8 @@ def a_connection_nobody_uses(draw: Stream, profile: Profile) -> None:
     _trouble(draw, profile, "topic_moved_with_address", "topic_moved")
     profile.fault_gap = 20 * SECOND
     profile.run_time = 150 * SECOND
+    profile.keepalive = 10.0
+    profile.broker = replace(profile.broker, keepalive_interval=10.0)
     profile.connections_per_broker = 1
 
 

@@ -14,7 +14,7 @@ MOST_COMPACTIONS = 6
 def draw_tables(draw: Stream, profile: Profile) -> None:
     """A topic of which some have a table view, and which is compacted: one that stays where it is, without
     chunks. Who moves about in it may read what compaction has left."""
-    if not draw.chance(150):
+    if not draw.chance(120):
         return
     gone = {plan.topic for plan in profile.ends if plan.deleted} | {plan.topic for plan in profile.migrations}
     gone |= {plan.topic for plan in profile.producers if plan.chunk_size}
@@ -36,7 +36,7 @@ def draw_tables(draw: Stream, profile: Profile) -> None:
                 client=draw.below(profile.clients),
                 topic=topic,
                 queue=draw.choice([1, 2, 10, 100, 1000]),
-                pause=draw.spread(MILLISECOND, SECOND),
+                pause=draw.spread(20 * MILLISECOND, SECOND),
                 refresh_permille=draw.choice([100, 500]),
                 close_permille=draw.choice([0, 0, 20, 50]),
             )

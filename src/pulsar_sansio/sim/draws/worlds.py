@@ -33,14 +33,14 @@ from .rarities import draw_special
 from .tables import draw_tables
 from .trouble import draw_faults
 
-LONGEST_STAY = 20 * SECOND
+LONGEST_STAY = 12 * SECOND
 """How long the phase with faults lasts, at most, where it goes on when everything is sent."""
 
 
 def draw(streams: Streams, faults: bool = True, messages: int | None = None) -> Profile:
     """The profile of a seed. `messages`: about how many are sent, in place of what would be drawn."""
     profile = _size(streams.stream("profile"))
-    profile.lingers = streams.stream("lingers").chance(200)
+    profile.lingers = streams.stream("lingers").chance(150)
     if profile.lingers:
         profile.run_time = min(profile.run_time, LONGEST_STAY)
     draw_producers(streams.stream("producers"), profile, messages)
