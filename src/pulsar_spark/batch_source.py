@@ -34,7 +34,7 @@ from .offsets import Offsets, Place, Position, Range, Wanted, as_text, to_json, 
 from .option_table import Use
 from .options import ReadOptions, parse_read
 from .plan import Extent, Lost, lost_by_deletion, lost_by_retention, pack, ranges, split
-from .range_reader import read_range
+from .range_reader import read_ranges
 from .topics import Topics
 
 _log = logging.getLogger("pulsar_spark")
@@ -239,18 +239,17 @@ def read_part(options: ReadOptions, schema: Any, part: Any) -> Iterator[Any]:
     if not isinstance(part, Part):
         return
     link = reading_link(options)
-    for each in part.ranges:
-        yield from read_range(
-            link,
-            each,
-            schema,
-            batch_rows=options.batch_rows,
-            batch_bytes=options.batch_bytes,
-            timeout_s=options.poll_timeout_s,
-            read_compacted=options.read_compacted,
-            receiver_queue=options.receiver_queue,
-            subscription_prefix=options.reader_name_prefix,
-        )
+    yield from read_ranges(
+        link,
+        part.ranges,
+        schema,
+        batch_rows=options.batch_rows,
+        batch_bytes=options.batch_bytes,
+        timeout_s=options.poll_timeout_s,
+        read_compacted=options.read_compacted,
+        receiver_queue=options.receiver_queue,
+        subscription_prefix=options.reader_name_prefix,
+    )
 
 
 def link_settings(options: ReadOptions) -> dict[str, float]:

@@ -20,8 +20,11 @@ ranges are made.
 
 import logging
 import time
+from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
+from itertools import islice
 from typing import Any
 
 from pulsar_sansio import (
@@ -59,12 +62,21 @@ _LOOK_BACK = (1_000, 8_000)
 """Entries to go back for the beginning of a message in chunks; then to the beginning of the ledger, then to
 that of the topic."""
 
+AHEAD = 16
+"""Ranges that are subscribed to at the same time, of which one is read: many small ones take as long as their
+messages, and not as long as so many subscriptions."""
+
 _EVERYTHING = 1 << 31
 
 
-def read_range(
+def read_range(link: Link, wanted: Range, schema: Any, **options: Any) -> Iterator[Any]:
+    """`read_ranges` of one."""
+    return read_ranges(link, [wanted], schema, **options)
+
+
+def read_ranges(
     link: Link,
-    wanted: Range,
+    ranges: Sequence[Range],
     schema: Any,
     *,
     batch_rows: int = BATCH_ROWS,
@@ -74,16 +86,14 @@ def read_range(
     receiver_queue: int = QUEUE,
     subscription_prefix: str = "spark-reader",
 ) -> Iterator[Any]:
-    """Record batches of exactly `schema`, of at least `batch_rows` rows or `batch_bytes` bytes but for the
-    last, in the topic's order.
+    """Record batches of exactly `schema`: one range after the other, each in the topic's order. They have at
+    least `batch_rows` rows or `batch_bytes` bytes but for the last; one may end a range and begin the next.
 
     `timeout_s`: seconds without any progress. `receiver_queue`: messages that the broker may send ahead.
 
     Raises `RangeReadTimeout`, `UnreadableMessages` for what is damaged, encrypted or too large, `BadColumn`,
     and the `PulsarError`s of a topic that cannot be read.
     """
-    if wanted.start >= wanted.end:
-        return
     options = {
         "undivided": True,
         "read_compacted": read_compacted,
@@ -92,15 +102,29 @@ def read_range(
         "max_pending_chunked_messages": PENDING_CHUNKED,
         "incomplete_chunked_message_timeout": 0.0,
     }
-    reader = _RangeReader(link, wanted, builder(schema), timeout_s, options)
+    rows = builder(schema)
+    waiting = deque(
+        _RangeReader(link, each, rows, timeout_s, options) for each in ranges if each.start < each.end
+    )
     try:
-        yield from reader.batches(batch_rows, batch_bytes)
+        while waiting:
+            for reader in islice(waiting, AHEAD):
+                reader.begin()
+            reader = waiting[0]
+            for _ in reader.parts():
+                if rows.rows >= batch_rows or rows.size >= batch_bytes:
+                    yield rows.finish()
+            reader.close()
+            waiting.popleft()
+        if rows.rows:
+            yield rows.finish()
     finally:
-        reader.close()
+        for reader in islice(waiting, AHEAD):
+            reader.close()
 
 
 class _RangeReader:
-    """One range on its way."""
+    """One range on its way into `rows`."""
 
     def __init__(
         self, link: Link, wanted: Range, rows: Builder, timeout: float, options: dict[str, Any]
@@ -114,66 +138,71 @@ class _RangeReader:
         """Everything up to this entry is done."""
         self._over = False
         self._steps_back = 0
-        self._reading: Reading
-        self._counters: ArrivalCounters
+        self._reading: Reading | None = None
+        self._counters = ArrivalCounters()
 
-    def batches(self, batch_rows: int, batch_bytes: int) -> Iterator[Any]:
-        """The record batches."""
-        rows = self._builder
-        self._open()
+    def begin(self) -> None:
+        """Subscribe, without waiting for the answer, and without getting anything yet; once."""
+        if self._reading is None:
+            self._reading = self._subscribe(None, paused=True)
+
+    def parts(self) -> Iterator[None]:
+        """Read it; says so whenever something has become rows."""
+        self.begin()
+        self._go_on()
         while not self._over:
             self._take(self._next())
-            if rows.rows >= batch_rows or rows.size >= batch_bytes:
-                yield rows.finish()
-        if rows.rows:
-            yield rows.finish()
+            yield
 
     def close(self) -> None:
         """The reader goes; the link stays."""
-        if hasattr(self, "_reading"):
+        if self._reading is not None:
             self._reading.close()
 
     # --- inside ----------------------------------------------------------------------------------
 
-    def _open(self, first_chunk: Position | None = None) -> None:
+    def _subscribe(self, first_chunk: Position | None, *, paused: bool = False) -> Reading:
         """Begin behind what is done. `first_chunk`: to go that far back for chunks."""
-        self.close()
         start: MessageId = EARLIEST
         if self._reached != NOTHING:
             start = MessageId(*self._reached, first_chunk=first_chunk)
-        link = self._link
-        self._reading = Reading(link, self._range.topic, start, **self._options)
-        self._reading.ready(self._timeout)
-        self._counters = link.client.arrivals(self._reading.handle)
+        return Reading(self._link, self._range.topic, start, paused=paused, **self._options)
+
+    def _go_on(self) -> None:
+        """Wait until it is subscribed, and let messages come."""
+        reading, client = self._reading, self._link.client
+        assert reading is not None
+        reading.ready(self._timeout)
+        client.resume(time.monotonic_ns(), reading.handle)
+        self._counters = client.arrivals(reading.handle)
 
     def _next(self) -> Messages | None:
         """What has come; None where it is known that nothing will."""
-        link, reading = self._link, self._reading
-        client, handle = link.client, reading.handle
+        client = self._link.client
         deadline = time.monotonic() + self._timeout
         pause = FIRST_PROBE
-
-        def arrived() -> bool | None:
-            if reading.over is not None:
-                raise reading.over
-            self._check_counters()
-            return True if client.available(handle) or self._is_cut() else None
-
         while True:
+            assert self._reading is not None
+            reading = self._reading
             try:
-                link.wait(arrived, pause, str(self._range))
+                self._link.wait(partial(self._has_come, reading), pause, str(self._range))
             except LinkTimeout:
-                if self._nothing_left():
+                if self._nothing_left(reading):
                     return None
                 if time.monotonic() >= deadline:
                     raise self._timed_out() from None
                 pause = min(2 * pause, LONGEST_PROBE)
                 continue
-            if self._is_cut():
-                self._look_back()
-                reading, handle = self._reading, self._reading.handle
-                continue
-            return client.take(time.monotonic_ns(), handle, _EVERYTHING)
+            if not self._is_cut():
+                return client.take(time.monotonic_ns(), reading.handle, _EVERYTHING)
+            self._look_back()
+
+    def _has_come(self, reading: Reading) -> bool | None:
+        """Whether there is something to do. Raises what it has failed with."""
+        if reading.over is not None:
+            raise reading.over
+        self._check_counters()
+        return True if self._link.client.available(reading.handle) or self._is_cut() else None
 
     def _take(self, messages: Messages | None) -> None:
         """Make rows of them, as far as they are in the range."""
@@ -200,14 +229,14 @@ class _RangeReader:
                 f"{self._range}: entry {first[0]}:{first[1]} is damaged: {error}"
             ) from error
 
-    def _nothing_left(self) -> bool:
+    def _nothing_left(self, reading: Reading) -> bool:
         """Whether the broker says that nothing of the range is still to come. It cannot while it is not
         connected."""
         try:
-            answer: LastPosition = self._reading.where(min(self._timeout, 30.0))
+            answer: LastPosition = reading.where(min(self._timeout, 30.0))
         except LinkTimeout:
             return False
-        if self._link.client.available(self._reading.handle) or self._is_cut():
+        if self._link.client.available(reading.handle) or self._is_cut():
             return False
         if answer.mark_delete is not None and answer.mark_delete >= self._range.end:
             return True
@@ -238,6 +267,7 @@ class _RangeReader:
 
     def _look_back(self) -> None:
         """Begin again, further back. What has come and was not taken comes again."""
+        assert self._reading is not None
         step = self._steps_back
         self._steps_back += 1
         ledger, entry = self._reached
@@ -245,8 +275,12 @@ class _RangeReader:
             _log.warning("%s: chunks without a beginning, of messages that are gone", self._range)
             self._steps_back = len(_LOOK_BACK) + 2
             return
-        back = max(entry - _LOOK_BACK[step], -1) if step < len(_LOOK_BACK) else -1
-        self._open((ledger, back) if step < len(_LOOK_BACK) else (-1, -1))
+        back: Position = (-1, -1)
+        if step < len(_LOOK_BACK):
+            back = (ledger, max(entry - _LOOK_BACK[step], -1))
+        self._reading.close()
+        self._reading = self._subscribe(back)
+        self._go_on()
 
 
 _UNREADABLE = {

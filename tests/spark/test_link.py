@@ -112,7 +112,7 @@ def test_a_topic_that_is_deleted_while_it_is_watched(broker: SparkBroker, link: 
 # --- subscriptions -----------------------------------------------------------------------------------
 
 
-@pytest.mark.breaks("INV-C4")  # others have read what is acknowledged
+@pytest.mark.breaks("INV-C4", why="others have read what is acknowledged")
 def test_a_subscription_is_held_and_moved_on(broker: SparkBroker, link: Link, topic: str) -> None:
     sender = Sender(broker.url, topic)
     first = sender.send([b"1"] * 3)[0][:2]

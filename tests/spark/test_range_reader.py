@@ -12,7 +12,7 @@ from pulsar_sansio.wire import EncryptionKey
 from pulsar_spark.errors import LinkTimeout, UnreadableMessages
 from pulsar_spark.link import Link
 from pulsar_spark.offsets import NOTHING, Position, Range
-from pulsar_spark.range_reader import read_range
+from pulsar_spark.range_reader import read_range, read_ranges
 from tests.real_pulsar.admin import topic_path
 
 from .brokers import SparkBroker
@@ -129,6 +129,20 @@ def test_an_empty_topic(broker: SparkBroker, link: Link, topic: str) -> None:
     broker.admin.create_topic(topic)
     assert link.last_position(topic) == NOTHING
     assert values(link, topic, NOTHING, (0, 0)) == []
+
+
+def test_many_small_ranges_share_record_batches(broker: SparkBroker, link: Link, topic: str) -> None:
+    ranges, expected = [], []
+    for number in range(40):
+        end = send(broker.url, f"{topic}-{number}", [b"%d" % number] * 3)[-1][:2]
+        ranges.append(Range(f"{topic}-{number}", NOTHING, end))
+        expected += [b"%d" % number] * 3
+    batches = list(read_ranges(link, ranges, VALUES, batch_rows=50, timeout_s=20.0))
+    assert [value for batch in batches for value in batch.column(0).to_pylist()] == expected
+    assert [batch.num_rows for batch in batches] == [51, 51, 18]
+    some = read_ranges(link, ranges, VALUES, batch_rows=1, timeout_s=20.0)
+    assert next(some).num_rows == 3
+    some.close()  # type: ignore[attr-defined]
 
 
 # --- what the messages are ---------------------------------------------------------------------------
