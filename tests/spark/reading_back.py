@@ -8,6 +8,18 @@ from pulsar_trio import open_client
 from .brokers import SparkBroker
 
 
+def keep(broker: SparkBroker, topic: str) -> None:
+    """From now on the topic keeps what it gets. Without a subscription a real Pulsar may drop a ledger that
+    is full, or that ended with its broker."""
+
+    async def subscribe() -> None:
+        async with open_client(broker.url) as client:
+            async with client.subscribe(topic, "keep", initial_position="earliest"):
+                pass
+
+    trio.run(subscribe)
+
+
 def messages_of(broker: SparkBroker, topic: str) -> list[Message]:
     """All messages of a topic or of the partitions of one, in their order within a partition."""
 

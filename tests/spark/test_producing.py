@@ -16,7 +16,7 @@ from pulsar_spark.link import Link
 from pulsar_spark.producing import Limits, Numbered, TaskProducer, WriteFailed, Written
 
 from .brokers import SparkBroker
-from .reading_back import entries_of, values_of
+from .reading_back import entries_of, keep, values_of
 
 SMALL = Limits(batch_messages=4, batch_bytes=1000, busy_timeout=5.0)
 """Entries of four rows."""
@@ -202,6 +202,7 @@ def test_an_attempt_that_another_has_overtaken_leaves_its_rows_alone(
 
 
 def test_an_unloaded_topic_is_come_back_to(broker: SparkBroker, deduplicated_topic: str) -> None:
+    keep(broker, deduplicated_topic)
     with task(broker, Numbered("q-0", 0)) as attempt:
         attempt.open([deduplicated_topic])
         attempt.send(deduplicated_topic, rows(30), [6] * 30)
