@@ -34,6 +34,10 @@ from .topics import Topics
 LOSS_CHECK = 10.0
 """Seconds between two questions where a topic begins now; the first is asked before anything is read."""
 
+CLOSE = 5.0
+"""Seconds between two questions where a topic ends that are as good as one: what ended a ledger at the first
+was its last entry where the ledger is gone at the second. Else nobody can say."""
+
 SAMPLE_AGE = 10.0
 """Seconds for which one entry of a topic stands for how many messages and bytes its entries have."""
 
@@ -178,8 +182,11 @@ class _Driver:
         if self._missing or now - self._discovered_at >= self._options.topic_discovery_s:
             self._names = self._topics.discover()
             self._discovered_at = now
+        before, pause = self.lasts, now - self._asked_at
         self.lasts, self._missing = self._topics.lasts(self._names)
         self._asked_at = time.monotonic()
+        for name, last in self.lasts.items():
+            self._topics.note_end(name, before.get(name, NOTHING), last, watched=pause <= CLOSE)
 
     def _require(self, known: Mapping[str, Position]) -> None:
         """Raises `TopicNotFound` where a topic that was named is not there, and was not there before. A query

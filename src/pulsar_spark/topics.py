@@ -38,6 +38,9 @@ _PAUSE = 0.05
 WATCHED = 2_000
 """Topics whose ends are asked for over a reader that stays open; of more, one after the other."""
 
+REMEMBERED = 64
+"""Ledgers of a topic whose ends are remembered."""
+
 PEEK_TIMEOUT = 5.0
 """Seconds for one entry to come that is known to be there; limits are estimates, and do without it."""
 
@@ -55,7 +58,7 @@ class Topics:
         self._timeout = options.operation_timeout_s
         self._watched: dict[str, Reading] = {}
         self._holds: dict[str, Hold] = {}
-        self._runs: dict[str, dict[int, _Ledger]] = {}
+        self._runs: dict[str, dict[int, Ledger]] = {}
         """By topic: its ledgers that take no more entries, as far as they were looked at."""
 
     # --- which topics ----------------------------------------------------------------------------
@@ -243,11 +246,24 @@ class Topics:
             runs.append(Run(end[0], place[1] + 1, end[1]))
         return runs
 
+    def note_end(self, name: str, before: Position, last: Position, *, watched: bool) -> None:
+        """The topic ended at `before` and ends at `last` now. Where that is another ledger, look at how the
+        one before ended, as long as it is there: once it is gone, nobody can tell whether all of it was read.
+        `watched`: where it is gone already, `before` is taken for its end."""
+        if before == NOTHING or before[0] >= last[0]:
+            return
+        self.extent(name, before, last)
+        ledgers = self._runs[name]
+        if watched and ledgers[before[0]].last < before[1]:
+            ledgers[before[0]].last = before[1]
+        for number in sorted(ledgers)[:-REMEMBERED]:
+            del ledgers[number]
+
     def ends_of_ledgers(self, name: str) -> list[Position]:
         """The last entries of ledgers that were looked at."""
         return [(number, ledger.last) for number, ledger in self._runs.get(name, {}).items()]
 
-    def _look_at(self, name: str, ledger: int, end: Position) -> "_Ledger":
+    def _look_at(self, name: str, ledger: int, end: Position) -> "Ledger":
         """The end of a ledger that has one, and the ledger that comes after it. A reader that begins behind
         all of it has acknowledged its last entry, and gets the first message behind it."""
         with self._link.reading(
@@ -260,7 +276,7 @@ class Topics:
             done = reader.where(self._timeout).mark_delete or NOTHING
             first = self._first(reader)
         following = first[0].ledger_id if first else end[0]
-        return _Ledger(done[1] if done[0] == ledger else -1, max(following, ledger + 1))
+        return Ledger(done[1] if done[0] == ledger else -1, max(following, ledger + 1))
 
     def weight(self, name: str, start: Position) -> tuple[int, int]:
         """Of the first entry behind `start`: its messages, and the bytes of their payloads. (1, 0) where none
@@ -307,7 +323,7 @@ class Topics:
                 self._link.serve(_PAUSE)
 
 
-class _Ledger:
+class Ledger:
     """A ledger that takes no more entries."""
 
     __slots__ = ("last", "next")

@@ -3,7 +3,7 @@
 import json
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import pytest
@@ -11,10 +11,11 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable
 from pyspark.sql.types import BinaryType, StructField, StructType
 
 from pulsar_spark.errors import DataLoss, SubscriptionBusy, TopicNotFound
-from pulsar_spark.offsets import from_json, to_json
+from pulsar_spark.offsets import Offsets, Position, Range, from_json, to_json
 from pulsar_spark.option_table import Use
 from pulsar_spark.options import parse_read
-from pulsar_spark.stream_source import PulsarStreamReader
+from pulsar_spark.stream_source import PulsarStreamReader, _Driver
+from pulsar_spark.topics import Ledger, Topics
 
 from .brokers import SparkBroker
 from .sending import Sender, send
@@ -284,6 +285,64 @@ def test_a_topic_that_is_deleted(
         assert f"going on after data loss in {topic}-a" in caplog.text
         again = Query(broker, checkpoint, topics=f"{topic}-a,{topic}-b", failOnDataLoss="false")
         assert again.step() is None, "it is given up"
+
+
+@pytest.mark.parametrize(
+    ("ends", "gone_after", "lost"),
+    [
+        (
+            [(1, 9), (1, 9), (2, 3)],
+            "a look",
+            False,
+        ),  # the ledger was there when the topic went on to the next
+        ([(1, 9), (1, 12), (2, 3)], "a look", True),  # and had three entries more
+        ([(1, 9), (1, 9), (2, 3)], "no look", False),  # it was not, but its end had just been seen
+        ([(1, 9), (2, 3)], "a restart", True),  # nobody had looked
+    ],
+)
+def test_when_a_ledger_that_is_gone_is_a_loss(
+    topic: str, checkpoint: Checkpoint, ends: list[Position], gone_after: str, lost: bool
+) -> None:
+    given = {"service.url": "pulsar://127.0.0.1:1", "topic": topic, "offsetPollMs": "1"}
+    driver = _Driver(parse_read(given, Use.STREAM_READ))
+    script = iter(ends)
+    driver._topics = Scripted(driver, script, gone_after == "a look", last_of_first=max(ends[:-1])[1])
+    try:
+        driver.next_end({topic: ends[0]}, ReadAllAvailable()) if gone_after != "a restart" else next(script)
+        end = driver.next_end({topic: ends[0]}, ReadAllAvailable())
+        while end[topic] != ends[-1]:
+            end = driver.next_end({topic: ends[0]}, ReadAllAvailable())
+        if lost:
+            with pytest.raises(DataLoss, match=r"the ledger 1, .* is not there any more"):
+                driver.tasks({topic: ends[0]}, end)
+        else:
+            assert [part.ranges for part in driver.tasks({topic: ends[0]}, end)] == [
+                (Range(topic, ends[0], ends[-1]),)
+            ]
+    finally:
+        driver.close()
+
+
+class Scripted(Topics):
+    """A topic of two ledgers, of which the first goes: what the broker would say, without one."""
+
+    def __init__(self, driver: _Driver, script: Iterator[Position], look: bool, last_of_first: int) -> None:
+        super().__init__(driver._options, driver._link)
+        self._script = script
+        self._there = look
+        self._last_of_first = last_of_first
+
+    def discover(self) -> list[str]:
+        return list(self._options.topics)
+
+    def lasts(self, names: Iterable[str]) -> tuple[Offsets, list[str]]:
+        return dict.fromkeys(names, next(self._script)), []
+
+    def begins(self, name: str) -> Position:
+        return 2, -1
+
+    def _look_at(self, name: str, ledger: int, end: Position) -> Ledger:
+        return Ledger(self._last_of_first if self._there else -1, 2)
 
 
 @pytest.mark.breaks("INV-C4", "tasks read by other subscriptions what the query's own acknowledges")
