@@ -10,6 +10,7 @@ no `acknowledge_cumulative` (rule ACK-02).
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from logging import getLogger
 from typing import TYPE_CHECKING, Any
@@ -302,17 +303,40 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message]):
         self._command(self._machine.resume)
 
     async def reconsume_later(
-        self, message: Message, delay: float, properties: Mapping[str, str] | None = None
+        self,
+        what: Message | Sequence[Message],
+        delay: float,
+        properties: Mapping[str, str] | None = None,
     ) -> None:
-        """Have a message delivered again after `delay` seconds; only with `retry=True`.
+        """Have a message, or each of several, delivered again after `delay` seconds; only with `retry=True`.
 
         Returns when a copy is safe in the retry topic, or among the dead letters once that has happened
         `max_redeliver_count` times, and the message is acknowledged. `properties`: more of them for the copy.
-        Raises why it could not be copied; the message then comes again as after `negative_acknowledge`.
+        Raises why it could not be copied; the message then comes again as after `negative_acknowledge`. Of
+        several each is copied by itself; what went wrong with the first of those that could not be is raised
+        when all have been tried.
         """
+        messages = [what] if isinstance(what, Message) else what
         driver = self._driver
         publish_time = (driver.now() + driver.wall_offset) // 1_000_000
-        await self._request(self._machine.reconsume_later, message, delay, publish_time, properties)
+        errors: list[PulsarError] = []
+        with ExitStack() as waiting:
+            answers = []
+            for message in messages:  # in this order they are copied
+                try:
+                    asked = self._asked(
+                        self._machine.reconsume_later, message, delay, publish_time, properties
+                    )
+                    answers.append(waiting.enter_context(asked))
+                except PulsarError as error:
+                    errors.append(error)
+            for answer in answers:
+                try:
+                    await answer.get()
+                except PulsarError as error:
+                    errors.append(error)
+        if errors:
+            raise errors[0]
 
     def redeliver_unacknowledged(self) -> None:
         """Have everything delivered again that is not acknowledged, also what has not been received yet."""

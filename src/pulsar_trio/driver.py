@@ -4,8 +4,8 @@ Outputs about producers and consumers go to the object registered under their ha
 go to whoever awaits them. `command` is the way to the machine for everything that is not per message.
 """
 
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager, suppress
 from functools import partial
 from logging import getLogger
 from secrets import randbits
@@ -107,6 +107,12 @@ class Driver(Pump):
 
     async def request(self, call: Callable[..., int], *arguments: object) -> Any:
         """Give a command that is answered later, and wait for the answer."""
+        with self.asked(call, *arguments) as answer:
+            return await answer.get()
+
+    @contextmanager
+    def asked(self, call: Callable[..., int], *arguments: object) -> Iterator[Answer]:
+        """Give a command that is answered later; the answer comes while the block runs, or nobody gets it."""
         answer = Answer()
 
         def begin(now: int, *arguments: object) -> int:
@@ -116,7 +122,7 @@ class Driver(Pump):
 
         request = self.command(begin, *arguments)
         try:
-            return await answer.get()
+            yield answer
         finally:
             self.answers.pop(request, None)
 

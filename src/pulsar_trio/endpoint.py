@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import trio
@@ -128,6 +129,11 @@ class Endpoint(ABC):
             await trio.lowlevel.checkpoint_if_cancelled()
             self._refuse()
         return await self._driver.request(call, self._handle, *arguments)
+
+    def _asked(self, call: Callable[..., int], *arguments: object) -> AbstractContextManager[Answer]:
+        if self._ended is not None:
+            self._refuse()
+        return self._driver.asked(call, self._handle, *arguments)
 
     async def opened(self) -> None:
         """Wait until it is ready. Raises why it cannot be, and gives up on it when cancelled."""

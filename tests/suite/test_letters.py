@@ -108,6 +108,20 @@ async def test_later(client: Client, topic: str) -> None:
         assert await rest(consumer) == []
 
 
+async def test_several_later(client: Client, topic: str) -> None:
+    """They come again in the order they were put off in."""
+    async with (
+        client.subscribe(topic, "sub", kind="shared", retry=True) as consumer,
+        client.create_producer(topic) as producer,
+    ):
+        await producer.send_many(payloads(10))
+        await consumer.reconsume_later(await receive(consumer, 10), 0.2)
+        again = await receive_and_acknowledge(consumer, 10)
+        assert [message.data for message in again] == payloads(10)
+        assert {message.topic for message in again} == {f"{topic}-sub-RETRY"}
+        await consumer.reconsume_later([], 0.2)
+
+
 async def test_later_of_a_topic_with_partitions(client: Client, topic: str, broker: BrokerUnderTest) -> None:
     await broker.create_partitioned_topic(topic, 3)
     async with (

@@ -71,7 +71,29 @@ async def test_only_a_consumer_with_retry_can_consume_later(client: Client) -> N
         message = await consumer.receive()
         with pytest.raises(PulsarError, match="retry=True"):
             await consumer.reconsume_later(message, 1.0)
+        with pytest.raises(PulsarError, match="retry=True"):
+            await consumer.reconsume_later([message], 1.0)
         consumer.acknowledge(message)
+
+
+async def test_of_several_put_off_each_is_tried(client: Client) -> None:
+    """A message of another consumer is refused, and the others are copied all the same."""
+    async with (
+        client.subscribe("t", "s", kind="shared", retry=True) as consumer,
+        client.subscribe("other", "s") as other,
+        client.create_producer("t") as producer,
+        client.create_producer("other") as elsewhere,
+    ):
+        await producer.send_many([b"1", b"2"])
+        await elsewhere.send(b"x")
+        first, second = [await consumer.receive() for _ in range(2)]
+        foreign = await other.receive()
+        with pytest.raises(PulsarError):
+            await consumer.reconsume_later([first, foreign, second], 0.0)
+        again = [await consumer.receive() for _ in range(2)]
+        assert [message.data for message in again] == [b"1", b"2"]
+        assert {message.properties["RECONSUMETIMES"] for message in again} == {"1"}
+        consumer.acknowledge(again)
 
 
 async def test_a_broker_that_does_not_keep_what_of_a_batch_is_acknowledged() -> None:
