@@ -285,7 +285,7 @@ OPTIONS: tuple[Option, ...] = (
         1,
         1_000_000,
         8192,
-        "rows that are handed to Spark together, at most",
+        "rows that are handed to Spark together, about: entries are not cut",
     ),
     _count(
         "batchBytes",
