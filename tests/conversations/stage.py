@@ -15,6 +15,7 @@ from pulsar_sansio.model.config import (
     OutgoingMessage,
     ProducerSpec,
     ReaderSpec,
+    TableViewSpec,
     TopicsPattern,
 )
 from pulsar_sansio.model.errors import PulsarError
@@ -169,6 +170,18 @@ class Stage:
     def reader(self, topic: str, start: MessageId, **spec: Any) -> "PlayedConsumer":
         return self._subscribed(self.client.open_reader(self.now, ReaderSpec(topic, start, **spec)))
 
+    def table_view(self, topic: str) -> "PlayedTableView":
+        handle = self.client.open_table_view(self.now, TableViewSpec(topic))
+        told = self.until(
+            lambda: (
+                self._told(outputs.TableViewReady, view=handle)
+                or self._told(outputs.TableViewFailed, view=handle)
+            )
+        )
+        if isinstance(told, outputs.TableViewFailed):
+            raise told.error
+        return PlayedTableView(self, handle)
+
     def _subscribed(self, handle: int) -> "PlayedConsumer":
         told = self.until(
             lambda: (
@@ -315,6 +328,18 @@ class PlayedConsumer:
     def take_and_acknowledge(self, count: int) -> None:
         for _ in range(count):
             self.acknowledge(self.receive())
+
+    def close(self) -> None:
+        self.stage.request(self.stage.client.close(self.stage.now, self.handle))
+
+
+class PlayedTableView:
+    def __init__(self, stage: Stage, handle: int) -> None:
+        self.stage = stage
+        self.handle = handle
+
+    def __getitem__(self, key: str) -> bytes:
+        return self.stage.client.table(self.handle)[key]
 
     def close(self) -> None:
         self.stage.request(self.stage.client.close(self.stage.now, self.handle))

@@ -348,6 +348,19 @@ def compaction(stage: Stage, topic: str) -> None:
     producer.close()
 
 
+@scenario
+def table_view(stage: Stage, topic: str) -> None:
+    producer = stage.producer(topic, batching=None)
+    producer.send(OutgoingMessage(b"1", key="a"))
+    producer.send(OutgoingMessage(b"2", key="b"))
+    view = stage.table_view(topic)
+    producer.send(OutgoingMessage(b"3", key="a"))
+    stage.until(lambda: view["a"] == b"3")
+    stage.sleep(0.3)
+    view.close()
+    producer.close()
+
+
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_our_side_speaks_as_the_recorded_one(name: str) -> None:
     comparison = play(name, SCENARIOS[name])
