@@ -422,6 +422,20 @@ class TestNotDone:
         sought_and_back(s)
         assert not [each for each in s.outputs() if isinstance(each, RequestDone)]
 
+    def test_what_waits_is_not_sent_when_it_is_closed(self) -> None:
+        """Nothing follows CLOSE_CONSUMER, whatever becomes of the SEEK before it."""
+        s = started()
+        first, second = seek(s, EARLIEST), seek(s, LATEST)
+        command = sought(s)
+        s.client.close(s.now, s.consumer)
+        s.pump()
+        (close,) = [each for name, each in s.frames() if name == "CLOSE_CONSUMER"]
+        refuse(s, command.request_id, proto.UnknownError)
+        assert [name for name, _ in s.frames()] == []
+        success(s, close.request_id)
+        failed = [each.request for each in s.outputs() if isinstance(each, RequestFailed)]
+        assert failed == [first, second]
+
 
 class TestWhatComesNext:
     @pytest.mark.parametrize(("inclusive", "expected"), [(False, [b"3"]), (True, [b"2", b"3"])])

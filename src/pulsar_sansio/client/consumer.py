@@ -481,6 +481,7 @@ class Consumer(ConsumerRequests):
         """No message is taken or handed out any more."""
         self._connection = None
         self._verdicts.close()
+        self._positions.leave()
         self._redelivery.detach()
         self.permits.detach()
         if self._letters is not None:

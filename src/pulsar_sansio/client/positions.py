@@ -252,6 +252,10 @@ class Positions:
         self._seeking.detach()
         self._last.detach()
 
+    def leave(self) -> None:
+        """The consumer is being closed."""
+        self._seeking.leave()
+
     def end(self, error: PulsarError) -> None:
         """The consumer is gone."""
         self._connection = None

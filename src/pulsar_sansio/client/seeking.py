@@ -104,6 +104,7 @@ class Seeking:
         "_durable",
         "_emit",
         "_idle",
+        "_leaving",
         "_last_error",
         "_lost",
         "_moved",
@@ -148,6 +149,7 @@ class Seeking:
         """Where the last one was sent."""
         self._answered = False
         """The broker has done it."""
+        self._leaving = False
         self._last_error: PulsarError | None = None
 
     def seek(self, request: int, target: Target, inclusive: bool) -> None:
@@ -194,6 +196,10 @@ class Seeking:
 
     def detach(self) -> None:
         self._connection = None
+
+    def leave(self) -> None:
+        """The consumer is being closed: what was sent may still be answered, and nothing more is sent."""
+        self._leaving = True
 
     def end(self, error: PulsarError) -> None:
         """The consumer is gone: whoever still waits is told."""
@@ -279,6 +285,8 @@ class Seeking:
         self._settle(seek, error)
         if error is not None and seek.required:
             self._lost(error)
+            return
+        if self._leaving:
             return
         if self.waiting:
             self._begin()

@@ -23,6 +23,8 @@ class KeyOrder:
         """Entries of one key: a batch of several goes where the key of its first message says."""
         self._dropped: set[Place] = set()
         """What may have been in the queue of a consumer that asked for everything again."""
+        self._again: set[Position] = set()
+        """Entries that were asked for again: a message of them that nobody was given may come later."""
         self._known = 0
         """Entries of the topic's order that were looked at."""
         self._late = 0
@@ -40,6 +42,10 @@ class KeyOrder:
             waiting.popleft()
         return None
 
+    def asked_for(self, position: "Position") -> None:
+        """A consumer wants an entry again, of which it drops what it has not given out yet."""
+        self._again.add(position)
+
     def asked_for_everything(self) -> None:
         """A consumer of the subscription drops its queue: what is stored by now may come later."""
         self._look()
@@ -52,6 +58,7 @@ class KeyOrder:
         return (
             place in subscription.delivered
             or place in self._dropped
+            or place[:2] in self._again
             or subscription.is_acknowledged(place)
             or place[:2] in subscription.let_go
             or place[0] <= subscription.topic.gone

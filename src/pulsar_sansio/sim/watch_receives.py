@@ -189,6 +189,8 @@ def wrote_redeliver(consumer: ConsumerEnd, command: Any, now: int) -> None:
             how = "too early" if left else "once more than it was told" if position in record.nacked else ""
             raise ViolationError("INV-C9", f"{record.name}: asks for {position} {how or 'by itself'}")
         record.given_back.add(position)
+        if record.subscription.keys is not None:
+            record.subscription.keys.asked_for(position)
 
 
 def wrote_last_message_id(consumer: ConsumerEnd, now: int) -> None:
