@@ -489,6 +489,8 @@ class ConsumerRecord:
     """The broker answered the client's close; so it has everything that was acknowledged on that
     connection."""
     closed: bool = False
+    removed: bool = False
+    """Its subscription was asked to be removed."""
     too_often: dict[Position, int] = field(default_factory=dict)
     """Entries that came once too often, and which messages of them, as bits: they are to be copied."""
     uncopied: set[Position] = field(default_factory=set)

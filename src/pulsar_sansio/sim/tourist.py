@@ -61,6 +61,8 @@ class Tourist(Guest[GroupRecord]):
         """Questions for the last messages, likewise."""
         self._leaving: int | None = None
         """The request that removes the subscription."""
+        self._to_leave: list[str] = []
+        """From which topics."""
         self._unsure = False
         """A seek or a removal has failed since the last seek that was done everywhere."""
         self._left = MOST_SEEKS
@@ -282,6 +284,7 @@ class Tourist(Guest[GroupRecord]):
 
     def leave(self) -> None:
         """Remove the subscription, in all topics."""
+        self._to_leave = self._subscribed()
         self._leaving = self.host.node.client.unsubscribe(self.world.clock.now, self.handle)
         for name in self.world.topics:
             if self.topics.means(name):
@@ -353,9 +356,20 @@ class Tourist(Guest[GroupRecord]):
             self._told_of_last(self._last_asked.pop(request), output.result)
         elif request == self._leaving:
             self._leaving = None
+            self._check_removed()
             for name in self.world.topics:
                 if self.topics.means(name):
                     self._toured(name).begins_anew()
+
+    def _check_removed(self) -> None:
+        """MULTI-29: who is told that the subscription is removed has removed it in all topics."""
+        assert self.record is not None
+        gone = self.world.administrator.vanished
+        kept = [name for name in self._to_leave if name not in gone and not self.record.of(name).removed]
+        if kept:
+            raise ViolationError(
+                "INV-C16", f"{self.topics.name} is removed, and nobody asked in {kept}"
+            )
 
     def _told_of_more(self, known: dict[str, Place], result: bool) -> None:
         if self._seeks or self._unsure or result:

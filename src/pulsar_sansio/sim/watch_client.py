@@ -157,7 +157,7 @@ class ClientWatch:
             T.REDELIVER_UNACKNOWLEDGED_MESSAGES: self._wrote_redeliver,
             T.CLOSE_PRODUCER: self._wrote_close_producer,
             T.CLOSE_CONSUMER: self._wrote_close_consumer,
-            T.UNSUBSCRIBE: self._wrote_request,
+            T.UNSUBSCRIBE: self._wrote_unsubscribe,
             T.LOOKUP: self._wrote_lookup,
             T.PARTITIONED_METADATA: self._wrote_question,
             T.GET_LAST_MESSAGE_ID: self._wrote_last_message_id,
@@ -277,6 +277,11 @@ class ClientWatch:
         end.requests[request_id] = what
 
     def _wrote_request(self, wire: Wire, end: ClientEnd, command: Any) -> None:
+        self._request(wire, end, command.request_id, None)
+
+    def _wrote_unsubscribe(self, wire: Wire, end: ClientEnd, command: Any) -> None:
+        consumer = self._consumer(wire, end, command.consumer_id, "UNSUBSCRIBE")
+        consumer.record.removed = True
         self._request(wire, end, command.request_id, None)
 
     def _wrote_last_message_id(self, wire: Wire, end: ClientEnd, command: Any) -> None:
