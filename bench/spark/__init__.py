@@ -1,0 +1,1 @@
+"""What reading and writing Pulsar in Spark costs, beside Spark's own source and the JVM connector."""

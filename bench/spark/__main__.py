@@ -1,0 +1,182 @@
+"""`python -m bench.spark`: measures, prints a table and writes build/bench-spark.json.
+
+A real Pulsar is started unless `--url` and `--admin` name one, and a topic is filled with `--messages`
+messages of 100 B in batches of 1000. Everything is done `--rounds` times after one round that warms up and is
+thrown away; shown are medians. Then the JVM connector reads the same topic, where it can be had
+(`--no-connector`: not at all). Exit status 0, or 1 with one line that says what failed.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+import uuid
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from statistics import median
+from typing import Any
+from urllib.parse import urlparse
+
+from tests.real_pulsar import Admin, RealPulsar, Unavailable
+
+from ..jobs import Job
+from ..processes import ClientProcess, Failed
+from . import connector
+from .rows import Setting
+
+REPORT = Path("build/bench-spark.json")
+
+EXTRA_TOPICS = 32
+"""Read in one batch, for what a topic more costs."""
+
+EXTRA_MESSAGES = 1000
+"""In each of them."""
+
+
+class Spark:
+    """`bench.spark.rows` with so many slots."""
+
+    def __init__(self, slots: int) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "bench.spark.rows", f"local[{slots},4]"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def run(self, workload: str, url: str, topics: list[str], rows: int) -> dict[str, Any]:
+        """Raises `Failed`."""
+        process = self._process
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(json.dumps(asdict(Setting(workload, url, tuple(topics), rows))) + "\n")
+        process.stdin.flush()
+        line = process.stdout.readline()
+        answer: dict[str, Any] = json.loads(line) if line else {"error": "its process has ended"}
+        if "error" in answer:
+            raise Failed(f"{workload}: {answer['error']}")
+        return answer
+
+    def close(self) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait()
+
+
+@contextmanager
+def spark_of(slots: int) -> Iterator[Spark]:
+    spark = Spark(slots)
+    try:
+        yield spark
+    finally:
+        spark.close()
+
+
+class Bench:
+    """One run over one broker."""
+
+    def __init__(self, url: str, admin: Admin, messages: int, rounds: int) -> None:
+        self._url = url
+        self._admin = admin
+        self._messages = messages
+        self._rounds = rounds
+        self._namespace = f"public/bench-{uuid.uuid4().hex[:8]}"
+        self.rows: dict[str, dict[str, float]] = {}
+
+    def run(self, with_connector: bool) -> None:
+        self._admin.create_namespace(self._namespace)
+        self._admin.set_namespace_policy(self._namespace, "deduplication", True)
+        topic, extra = self._topic("full"), [self._topic(f"extra-{n}") for n in range(EXTRA_TOPICS)]
+        with ClientProcess("bench.official") as filler:
+            for name, count in [(topic, self._messages), *((each, EXTRA_MESSAGES) for each in extra)]:
+                filler.run(Job(self._url, "fill", name, 100, True, count, 0))
+        for slots in (1, 2):
+            with spark_of(slots) as spark:
+                self._reads(spark, slots, topic)
+                if slots == 2:
+                    self._others(spark, topic, extra)
+        if with_connector:
+            self._connector(topic)
+
+    def _topic(self, name: str) -> str:
+        return f"persistent://{self._namespace}/{name}"
+
+    def _reads(self, spark: Spark, slots: int, topic: str) -> None:
+        for workload in ("read_value", "read_all", "stream_value"):
+            self._measure(spark, f"{workload}, {slots} slots", workload, [topic], self._messages)
+
+    def _others(self, spark: Spark, topic: str, extra: list[str]) -> None:
+        self._measure(spark, "Spark's own rate source, 2 slots", "stream_rate", [], self._messages)
+        some = self._messages // 4
+        for workload in ("write_at_least_once", "write_exactly_once"):
+            found = [
+                spark.run(workload, self._url, [self._topic(f"{workload}-{round_}")], some)
+                for round_ in range(self._rounds + 1)
+            ]
+            self._note(f"{workload}, 2 slots", found[1:])
+        batch = spark.run("micro_batches", self._url, [topic], self._messages)
+        self._say("micro-batch, median", {"milliseconds": batch["rows"] / 1000})
+        one = spark.run("stream_value", self._url, extra[:1], EXTRA_MESSAGES)
+        many = spark.run("stream_value", self._url, extra, EXTRA_MESSAGES * len(extra))
+        cost = (many["seconds"] - one["seconds"]) / (len(extra) - 1)
+        self._say("a topic more in a stream", {"milliseconds": cost * 1000})
+
+    def _connector(self, topic: str) -> None:
+        try:
+            connector.fetch()
+            found = connector.read(self._url, self._admin.url, topic, 2, self._rounds + 1)
+        except connector.NotToBeHad as reason:
+            print(reason, file=sys.stderr)
+            return
+        self._note("JVM connector on Spark 3.5, value, 2 slots", found[1:])
+
+    def _measure(self, spark: Spark, name: str, workload: str, topics: list[str], rows: int) -> None:
+        found = [spark.run(workload, self._url, topics, rows) for _ in range(self._rounds + 1)]
+        self._note(name, found[1:])
+
+    def _note(self, name: str, rounds: list[dict[str, Any]]) -> None:
+        values = {
+            "rows_per_second": median(each["rows"] / each["seconds"] for each in rounds),
+            "cpu_us_per_row": median(1e6 * each["cpu_seconds"] / each["rows"] for each in rounds),
+        }
+        largest = max(each.get("worker_bytes", 0) for each in rounds)
+        self._say(name, values | ({"worker_mb": largest / 1e6} if largest else {}))
+
+    def _say(self, name: str, values: dict[str, float]) -> None:
+        self.rows[name] = values
+        shown = ", ".join(f"{value:,.2f} {what.replace('_', ' ')}" for what, value in values.items())
+        print(f"{name:45} {shown}", flush=True)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m bench.spark", description="Pulsar in Spark, measured.")
+    parser.add_argument("--url", help="a broker; without it a real Pulsar is started")
+    parser.add_argument("--admin", help="its administration over HTTP, http://host:port")
+    parser.add_argument("--messages", type=int, default=4_000_000, help="a multiple of 1000")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--no-connector", action="store_true")
+    arguments = parser.parse_args()
+    if (arguments.url is None) != (arguments.admin is None):
+        parser.error("--url and --admin go together")
+    try:
+        with ExitStack() as stack:
+            if arguments.url is None:
+                pulsar = stack.enter_context(RealPulsar(long_running=True))
+                url, admin = pulsar.url, pulsar.admin
+            else:
+                place = urlparse(arguments.admin)
+                url, admin = arguments.url, Admin(place.hostname or "localhost", place.port or 8080)
+            bench = Bench(url, admin, arguments.messages, arguments.rounds)
+            bench.run(not arguments.no_connector)
+    except (Failed, Unavailable) as reason:
+        print(reason, file=sys.stderr)
+        return 1
+    REPORT.parent.mkdir(exist_ok=True)
+    REPORT.write_text(json.dumps(bench.rows, indent=2) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,149 @@
+"""What is measured: each a function of a session and a `Setting`, that gives how many rows went through.
+
+Runs in a process of its own (`python -m bench.spark.rows MASTER`, settings and answers as lines of JSON), so
+that the number of slots is that process's, and so is all of its processor time.
+"""
+
+import json
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from statistics import median
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from pulsar_spark.progress import as_dict
+from pulsar_spark.session import open_session
+
+from .processes import used
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """`workload` is a name of `WORKLOADS`; `topics` are there and full but for those that are written."""
+
+    workload: str
+    url: str
+    topics: tuple[str, ...]
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """`seconds` by the clock, processor seconds of driver, JVM and workers; resident bytes of the largest
+    worker."""
+
+    rows: int
+    seconds: float
+    cpu_seconds: float
+    worker_bytes: int
+
+
+def read(spark: SparkSession, setting: Setting, schema: str | None = None) -> DataFrame:
+    reader = spark.read.format("pulsar").option("service.url", setting.url)
+    reader = reader.option("topics", ",".join(setting.topics))
+    if schema is None:
+        return reader.option("columns", "all").option("minPartitions", 4).load()
+    return reader.option("minPartitions", 4).schema(schema).load()
+
+
+def to_nowhere(frame: DataFrame) -> None:
+    frame.write.format("noop").mode("overwrite").save()
+
+
+def read_value(spark: SparkSession, setting: Setting) -> int:
+    to_nowhere(read(spark, setting, "value binary"))
+    return setting.rows
+
+
+def read_all(spark: SparkSession, setting: Setting) -> int:
+    to_nowhere(read(spark, setting))
+    return setting.rows
+
+
+def run_stream(frame: DataFrame) -> list[dict[str, Any]]:
+    """To the end of what is there; the progress of its batches that had rows."""
+    with tempfile.TemporaryDirectory(prefix="bench-spark-") as folder:
+        writing = frame.writeStream.format("noop").option("checkpointLocation", folder)
+        query = writing.trigger(availableNow=True).start()
+        query.awaitTermination()
+        return [found for each in query.recentProgress if (found := as_dict(each))["numInputRows"]]
+
+
+def stream(spark: SparkSession, setting: Setting, **options: str) -> DataFrame:
+    reader = spark.readStream.format("pulsar").option("service.url", setting.url)
+    reader = reader.option("topics", ",".join(setting.topics)).option("startingOffsets", "earliest")
+    return reader.options(**options).schema("value binary").load()
+
+
+def stream_value(spark: SparkSession, setting: Setting) -> int:
+    batches = run_stream(stream(spark, setting, minPartitions="4"))
+    return sum(each["numInputRows"] for each in batches)
+
+
+def stream_rate(spark: SparkSession, setting: Setting) -> int:
+    """Spark's own source, in the JVM: what the engine can do. One batch of so many rows."""
+    reader = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", setting.rows)
+    batches = run_stream(reader.option("numPartitions", 4).load())
+    return sum(each["numInputRows"] for each in batches)
+
+
+def micro_batches(spark: SparkSession, setting: Setting) -> int:
+    """Many small batches; the rows are the milliseconds of the median batch, times 1000."""
+    few = str(max(1, setting.rows // 30))
+    batches = run_stream(stream(spark, setting, maxMessagesPerTrigger=few))
+    return int(1000 * median(each["durationMs"]["triggerExecution"] for each in batches))
+
+
+def write_at_least_once(spark: SparkSession, setting: Setting) -> int:
+    return _write(spark, setting, "at-least-once")
+
+
+def write_exactly_once(spark: SparkSession, setting: Setting) -> int:
+    return _write(spark, setting, "exactly-once", writeId=setting.topics[0])
+
+
+def _write(spark: SparkSession, setting: Setting, guarantee: str, **options: str) -> int:
+    rows = spark.range(0, setting.rows, 1, 2).selectExpr("cast(lpad(id, 100, '0') AS binary) AS value")
+    writing = rows.write.format("pulsar").mode("append").option("service.url", setting.url)
+    writing = writing.option("topic", setting.topics[0]).option("deliveryGuarantee", guarantee)
+    writing.options(**options).save()
+    return setting.rows
+
+
+WORKLOADS: dict[str, Callable[[SparkSession, Setting], int]] = {
+    "read_value": read_value,
+    "read_all": read_all,
+    "stream_value": stream_value,
+    "stream_rate": stream_rate,
+    "micro_batches": micro_batches,
+    "write_at_least_once": write_at_least_once,
+    "write_exactly_once": write_exactly_once,
+}
+
+
+def measure(spark: SparkSession, setting: Setting) -> Measured:
+    before, started = used(os.getpid()), time.perf_counter()
+    rows = WORKLOADS[setting.workload](spark, setting)
+    seconds, after = time.perf_counter() - started, used(os.getpid())
+    return Measured(rows, seconds, after.cpu_seconds - before.cpu_seconds, max(after.workers, default=0))
+
+
+def main(master: str) -> None:
+    spark = open_session("bench", master, {"spark.sql.shuffle.partitions": "2", "spark.driver.memory": "2g"})
+    for line in sys.stdin:
+        fields = json.loads(line)
+        setting = Setting(**{**fields, "topics": tuple(fields["topics"])})
+        try:
+            answer: dict[str, object] = asdict(measure(spark, setting))
+        except Exception as error:  # the parent shows it, and goes on
+            answer = {"error": " ".join(str(error).split())[:500]}
+        print(json.dumps(answer), flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
