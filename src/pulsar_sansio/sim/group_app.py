@@ -111,7 +111,7 @@ class GroupApp(ConsumerApp):
     def _check_ready(self) -> None:
         """It is ready when every topic is (MULTI-04): of those asked for by name, all partitions that there
         were at first."""
-        found = self._check_subscribed()
+        found = self.subscribed()
         for name in self.topics.listed:
             whole = self.world.model.partitioned.get(name)
             count = 0 if whole is None else min(whole.believed)
@@ -134,7 +134,7 @@ class GroupApp(ConsumerApp):
             raise ViolationError(
                 "INV-C16", f"{self._group.name}: {name} joins, and nobody is subscribed to it"
             )
-        self._check_subscribed()
+        self.subscribed()
 
     def _left(self, output: TopicLeft) -> None:
         """A topic leaves only when it is gone; those that were asked for by name never do."""
@@ -144,7 +144,7 @@ class GroupApp(ConsumerApp):
             )
         self._group.leaves(output.topic)
 
-    def _check_subscribed(self) -> list[str]:
+    def subscribed(self) -> list[str]:
         """INV-C16: nothing is subscribed that is not meant, and nothing twice."""
         found = self.host.node.client.subscribed_topics(self.handle)
         wrong = [name for name in found if not self.topics.means(name)]
@@ -155,7 +155,7 @@ class GroupApp(ConsumerApp):
     @property
     def has_all_topics(self) -> bool:
         """INV-C16 at rest: exactly those that there are."""
-        return self._check_subscribed() == sorted(self.world.topics_of(self.topics))
+        return self.subscribed() == sorted(self.world.topics_of(self.topics))
 
     def _begins_again(self, steps_back: int) -> None:
         """What each topic's part makes of it shows when that subscribes again."""

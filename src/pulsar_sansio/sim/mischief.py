@@ -268,7 +268,8 @@ class Mischief:
                 self._world.clock.after(self._stream.below(2 * MILLISECOND), wire.reset)
             return None
         if kind == T.WATCH_TOPIC_UPDATE:
-            return b"" if "watch_update_lost" in armed and self._take("watch_update_lost") else None
+            lost = "watch_update_lost" in armed and self._world.profile.polls_all_patterns
+            return b"" if lost and self._take("watch_update_lost") else None
         if kind == T.PONG:
             return b"" if "pong_lost" in armed and self._take("pong_lost") else None
         if (

@@ -365,6 +365,12 @@ class Profile:
         return sum(plan.messages for plan in self.producers)
 
     @property
+    def polls_all_patterns(self) -> bool:
+        """Whoever has a pattern asks which topics there are, also when brokers tell it."""
+        groups = [*self.groups, *(plan.group for plan in self.tourists)]
+        return all(group.discovery_interval is not None for group in groups if group.pattern)
+
+    @property
     def receivers(self) -> list[ConsumerPlan]:
         """Of one topic or of several."""
         return [*self.consumers, *(plan for group in self.groups for plan in group.consumers)]

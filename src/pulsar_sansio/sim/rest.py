@@ -128,13 +128,20 @@ def all_attached(world: "World") -> bool:
             return False
     for group in world.groups:
         attached = group.state == "open" and group.attached
-        if group.record is None or (attached and (group.confirmations or not group.has_all_topics)):
+        if group.record is None or (attached and group.confirmations):
             return False
-        if group.topics.kind is SubscriptionType.EXCLUSIVE:
-            exclusive[group.topics.name] = exclusive.get(group.topics.name, False) or attached
-        elif not attached:
+        if group.topics.kind is not SubscriptionType.EXCLUSIVE and not (attached and group.has_all_topics):
             return False
-    return all(exclusive.values())
+    return all(exclusive.values()) and _taken_by_somebody(world)
+
+
+def _taken_by_somebody(world: "World") -> bool:
+    """Of several consumers of an exclusive group each may have some of the topics, and wait for the others."""
+    taken: dict[str, set[str]] = {}
+    for group in world.groups:
+        found = group.subscribed() if group.state == "open" else ()
+        taken.setdefault(group.topics.name, set()).update(found)
+    return all(taken[group.topics.name] == set(world.topics_of(group.topics)) for group in world.groups)
 
 
 def what_is_left(world: "World") -> str:
