@@ -136,7 +136,7 @@ def all_attached(world: "World") -> bool:
 
 
 def _taken_by_somebody(world: "World") -> bool:
-    """Of several consumers of an exclusive group each may have some of the topics, and wait for the others."""
+    """Of several consumers of an exclusive group each may have some topics, and wait for the others."""
     taken: dict[str, set[str]] = {}
     for group in world.groups:
         found = group.subscribed() if group.state == "open" else ()
