@@ -8,6 +8,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from pulsar_sansio import OutgoingMessage, decode_message_id
 from pulsar_spark.batch_source import snapshot
+from pulsar_spark.data_source import PulsarPyDataSource
 
 from .brokers import SparkBroker
 from .sending import Sender, send
@@ -242,6 +243,9 @@ def test_the_format_is_found_by_sql(spark: SparkSession, our_broker: SparkBroker
         assert spark.sql("SELECT sum(int(value)) AS total FROM numbers").collect()[0].total == 45
     finally:
         spark.catalog.dropTempView("numbers")
+    spark.dataSource.register(PulsarPyDataSource)  # for where a jar has taken the name
+    options = {"service.url": our_broker.url, "topic": topic}
+    assert spark.read.format("pulsar_py").options(**options).load().count() == 10
 
 
 def test_options_do_not_stand_in_plans(spark: SparkSession, our_broker: SparkBroker, topic: str) -> None:

@@ -6,11 +6,13 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+import pyspark
 import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 from pyspark.sql.types import BinaryType, StructField, StructType
 
-from pulsar_spark.errors import DataLoss, SubscriptionBusy, TopicNotFound
+from pulsar_spark.data_source import PulsarDataSource
+from pulsar_spark.errors import DataLoss, SubscriptionBusy, TopicNotFound, UnsupportedSparkVersion
 from pulsar_spark.offsets import Offsets, Position, Range, from_json, to_json
 from pulsar_spark.option_table import Use
 from pulsar_spark.options import parse_read
@@ -258,6 +260,23 @@ def test_a_topic_that_does_not_exist(our_broker: SparkBroker, topic: str, checkp
         query.reader.prepareForTriggerAvailableNow()
         query.step()
     assert Query(our_broker, checkpoint, topicsPattern=f"{topic}.*").until_quiet() == []
+
+
+def test_a_topic_that_is_waited_for(our_broker: SparkBroker, topic: str, checkpoint: Checkpoint) -> None:
+    later = threading.Timer(0.3, send, (our_broker.url, topic, [b"1", b"2"]))
+    later.start()
+    query = Query(our_broker, checkpoint, topic=topic, startingOffsets="earliest", waitForTopicsMs=60_000)
+    query.until_read(2)
+    later.join()
+    assert checkpoint.rows == [1, 2]
+
+
+def test_a_spark_that_is_too_old_for_streams(monkeypatch: pytest.MonkeyPatch) -> None:
+    source = PulsarDataSource({"service.url": "pulsar://127.0.0.1:1", "topic": "a"})
+    assert isinstance(source.streamReader(VALUE), PulsarStreamReader)
+    monkeypatch.setattr(pyspark, "__version__", "4.1.4")
+    with pytest.raises(UnsupportedSparkVersion, match=r"needs PySpark 4\.2 or later, this is 4\.1\.4"):
+        source.streamReader(VALUE)
 
 
 @pytest.mark.parametrize("fails", [True, False])
