@@ -11,6 +11,7 @@ from pulsar_sansio.model.errors import FrameError, InvalidMessage
 from pulsar_sansio.wire import (
     SingleMessageMetadata,
     encode_batch_payloads,
+    encode_keyed,
     encode_single,
     proto,
     single_prefix,
@@ -376,3 +377,26 @@ def test_more_different_sizes_than_are_remembered() -> None:
 def test_text_without_a_utf8_form_is_the_callers_mistake() -> None:
     with pytest.raises(InvalidMessage):
         encode_single(SingleMessageMetadata(partition_key="\ud800"), b"")
+
+
+@given(
+    st.text(st.characters(exclude_categories=["Cs"]), max_size=200),
+    st.booleans(),
+    st.integers(0, 2**63 - 1),
+    st.integers(0, 2**63 - 1),
+    st.binary(max_size=300),
+)
+def test_a_member_with_a_key_is_what_the_general_way_makes_of_it(
+    key: str, is_base64: bool, event_time: int, sequence_id: int, payload: bytes
+) -> None:
+    single = SingleMessageMetadata(
+        partition_key=key, partition_key_b64_encoded=is_base64, sequence_id=sequence_id
+    )
+    if event_time:
+        single.event_time = event_time
+    assert encode_keyed(key, is_base64, event_time, sequence_id, payload) == encode_single(single, payload)
+
+
+def test_a_key_without_a_form_in_utf_8_is_refused_by_the_short_way_too() -> None:
+    with pytest.raises(InvalidMessage, match="UTF-8"):
+        encode_keyed("\ud800", False, 0, 0, b"")

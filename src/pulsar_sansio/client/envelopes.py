@@ -20,6 +20,7 @@ from ..wire import (
     SingleMessageMetadata,
     compress,
     decode_frame,
+    encode_keyed,
     encode_message_metadata,
     encode_plain_send,
     encode_send,
@@ -249,12 +250,14 @@ def _describe(metadata: MessageMetadata, message: OutgoingMessage) -> None:
 
 def encode_member(message: OutgoingMessage, sequence_id: int) -> bytes:
     """One member of a batch. Raises `InvalidMessage` for text that cannot be sent."""
-    payload = message.payload
+    payload, key = message.payload, message.key
+    if key is not None and payload is not None and not message.properties and message.ordering_key is None:
+        return encode_keyed(key, message.has_base64_key, message.event_time, sequence_id, payload)
     single = SingleMessageMetadata(0 if payload is None else len(payload))
     if message.properties:
         single.properties = tuple(message.properties.items())
-    if message.key is not None:
-        single.partition_key = message.key
+    if key is not None:
+        single.partition_key = key
         single.partition_key_b64_encoded = message.has_base64_key
     if message.event_time:
         single.event_time = message.event_time

@@ -7,7 +7,14 @@ when a command may be sent or what follows from it.
 from . import proto
 from .ack_sets import bits_from_words, words_from_bits
 from .alike import MESSAGE_TAG, AlikeEntries, AlikeReader
-from .batch import Batch, encode_batch_payloads, encode_single, single_prefix, split_batch
+from .batch import (
+    Batch,
+    encode_batch_payloads,
+    encode_keyed,
+    encode_single,
+    single_prefix,
+    split_batch,
+)
 from .checksum import crc32c
 from .compression import compress, decompress
 from .frames import (
@@ -100,6 +107,7 @@ __all__ = [
     "encode_batch_payloads",
     "encode_command",
     "encode_flow",
+    "encode_keyed",
     "encode_message",
     "encode_message_id",
     "encode_message_metadata",

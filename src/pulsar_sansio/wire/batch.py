@@ -17,6 +17,7 @@ from struct import Struct
 from typing import Any
 
 from ..model.errors import FrameError
+from .fields import encode_text
 from .keyed_members import KEY_TAG, KeyedMembers, keys_of, take_keyed
 from .metadata import SingleMessageMetadata, decode_single_metadata
 from .varint import CONTINUED_VARINTS, SMALL_VARINTS, VALUE_OF_SMALL, encode_varint, read_varint
@@ -334,6 +335,27 @@ def encode_single(single: SingleMessageMetadata, payload: bytes) -> bytes:
     """
     single.payload_size = len(payload)
     header = single.encode()
+    return len(header).to_bytes(4, "big") + header + payload
+
+
+def encode_keyed(key: str, is_base64: bool, event_time: int, sequence_id: int, payload: bytes) -> bytes:
+    """One member with a key and, unless it is 0, an event time: what `encode_single` gives for it, sooner.
+
+    Raises `InvalidMessage` for a key that has no UTF-8 form.
+    """
+    encoded = encode_text(key)
+    header = b"".join(
+        (
+            b"\x12",
+            encode_varint(len(encoded)),
+            encoded,
+            b"\x18",
+            encode_varint(len(payload)),
+            b"\x28" + encode_varint(event_time) if event_time else b"",
+            b"\x30\x01\x40" if is_base64 else b"\x30\x00\x40",
+            encode_varint(sequence_id),
+        )
+    )
     return len(header).to_bytes(4, "big") + header + payload
 
 

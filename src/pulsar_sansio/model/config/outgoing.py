@@ -16,6 +16,12 @@ def _clusters(value: object) -> tuple[str, ...]:
     raise InvalidMessage(f"replicate_to: a tuple of names of clusters, not {value!r}")
 
 
+def _check_numbers(**numbers: object) -> None:
+    for what, number in numbers.items():
+        if number is not None and (type(number) is not int or not 0 <= number <= MAX_UINT63):
+            raise InvalidMessage(f"{what}: a whole number from 0 to {MAX_UINT63}, not {number!r}")
+
+
 class OutgoingMessage:
     """A message to send: payload and what goes with it.
 
@@ -76,13 +82,8 @@ class OutgoingMessage:
                     )
         if ordering_key is not None and not isinstance(ordering_key, bytes):
             raise InvalidMessage(f"ordering_key: bytes or None, not {type(ordering_key).__name__}")
-        for what, number in (
-            ("event_time", event_time),
-            ("sequence_id", sequence_id),
-            ("deliver_at", deliver_at),
-        ):
-            if number is not None and (type(number) is not int or not 0 <= number <= MAX_UINT63):
-                raise InvalidMessage(f"{what}: a whole number from 0 to {MAX_UINT63}, not {number!r}")
+        if type(event_time) is not int or event_time or sequence_id is not None or deliver_at is not None:
+            _check_numbers(event_time=event_time, sequence_id=sequence_id, deliver_at=deliver_at)
         self.payload: bytes | None = payload
         self.key: str | None = key
         """As text: Base64 of a key of bytes."""
