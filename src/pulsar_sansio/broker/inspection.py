@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from .consumer import Consumer, SubType
-from .dispatch_shared import KeyShared, Shared
+from .dispatch_key_shared import KeyShared
+from .dispatch_shared import Shared
 from .nonpersistent import VolatileSubscription, VolatileTopic
 from .producers import MODE_NAMES, Producer
 from .rates import Counted, Rates

@@ -12,7 +12,8 @@ from ..wire import proto
 from .consumer import Consumer, SubType
 from .cursor import Cursor
 from .dispatch import Dispatcher, SingleActive
-from .dispatch_shared import KeyShared, Shared
+from .dispatch_key_shared import KeyShared
+from .dispatch_shared import Shared
 from .store import CursorDeleted, CursorSaved
 
 if TYPE_CHECKING:

@@ -3,20 +3,7 @@
 from collections.abc import Callable
 
 from .command_frame import ACK, FLOW, MESSAGE, SEND, SEND_RECEIPT
-from .delivery_commands import (
-    CUMULATIVE,
-    INDIVIDUAL,
-    Ack,
-    Flow,
-    MessageCommand,
-    PositionAck,
-    decode_ack,
-    decode_flow,
-    decode_message,
-    encode_ack,
-    encode_flow,
-    encode_message,
-)
+from .delivery_commands import MessageCommand, decode_message, encode_message
 from .publish_commands import (
     Send,
     SendReceipt,
@@ -24,6 +11,17 @@ from .publish_commands import (
     decode_send_receipt,
     encode_send,
     encode_send_receipt,
+)
+from .receiver_commands import (
+    CUMULATIVE,
+    INDIVIDUAL,
+    Ack,
+    Flow,
+    PositionAck,
+    decode_ack,
+    decode_flow,
+    encode_ack,
+    encode_flow,
 )
 
 HotCommand = Send | MessageCommand | SendReceipt | Ack | Flow

@@ -10,7 +10,8 @@ from ...broker.connection import Connection
 from ...broker.consumer import Consumer
 from ...broker.cursor import Cursor
 from ...broker.dispatch import SingleActive
-from ...broker.dispatch_shared import KeyShared, Shared
+from ...broker.dispatch_key_shared import KeyShared
+from ...broker.dispatch_shared import Shared
 from ...broker.journal import Journal
 from ...broker.producers import Deduplication, Producers
 from ...broker.subscription import Subscription

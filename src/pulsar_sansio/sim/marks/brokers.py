@@ -3,7 +3,8 @@
 from typing import Any
 
 from ...broker.dispatch import SingleActive
-from ...broker.dispatch_shared import KeyShared, Shared
+from ...broker.dispatch_key_shared import KeyShared
+from ...broker.dispatch_shared import Shared
 from ...broker.ownership import OwnedTopics
 from ...broker.topic import Topic
 from ..broker_node import BrokerNode

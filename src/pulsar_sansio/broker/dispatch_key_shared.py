@@ -1,0 +1,207 @@
+"""The dispatcher of Key_Shared: as Shared, and each key to one consumer at a time (rules SUBT-08, GAP-18).
+
+It owns what is held back, and for which slot of the key hashes; whose slot that is, a selector says
+(`key_hash`, `key_ring`).
+"""
+
+from heapq import heapify, heappop, heappush
+from typing import TYPE_CHECKING
+
+from ..model.errors import ConsumerBusy
+from .consumer import Consumer
+from .dispatch_shared import Shared
+from .entry import entry_metadata
+from .key_hash import Sticky, sticky_key
+from .key_ring import Selector, automatic
+
+if TYPE_CHECKING:
+    from .ledger import Ledger
+    from .subscription import Subscription
+
+
+class KeyShared(Shared):
+    """Each key to one consumer at a time, in order, also while ranges move.
+
+    An entry whose key belongs to a consumer that cannot take it now, or whose key another consumer still
+    holds unacknowledged entries of, is held back, and with it every later entry of that key.
+    """
+
+    def __init__(self, subscription: "Subscription", sticky: bool, allow_out_of_order: bool) -> None:
+        super().__init__(subscription)
+        self.sticky = sticky
+        self.allow_out_of_order = allow_out_of_order
+        self.selector: Selector = Sticky() if sticky else automatic(subscription.topic.broker.config)
+        self._slots: dict[int, int] = {}
+        """offset -> slot, of entries held back or held by a consumer."""
+        self._holders: dict[int, tuple[Consumer, int]] = {}
+        """slot -> the consumer that holds unacknowledged entries of it, and how many."""
+        self._held: dict[int, list[int]] = {}
+        """slot -> heap of offsets held back."""
+        self._held_count = 0
+
+    def check(self, newcomer: Consumer) -> None:
+        if self.consumers and newcomer.sticky != self.sticky:
+            raise ConsumerBusy("Subscription is of different type of key shared mode")
+        if self.consumers and newcomer.allow_out_of_order != self.allow_out_of_order:
+            raise ConsumerBusy("Subscription is of different allowOutOfOrderDelivery")
+        if isinstance(self.selector, Sticky):
+            self.selector.check(newcomer.sticky_ranges)
+
+    def add(self, consumer: Consumer) -> None:
+        super().add(consumer)
+        self.selector.add(consumer)
+
+    def remove(self, consumer: Consumer) -> None:
+        self.selector.remove(consumer)
+        super().remove(consumer)
+
+    def _slot(self, ledger: "Ledger", offset: int) -> int:
+        slot = self._slots.get(offset)
+        if slot is None:
+            slot = self.selector.slot_of(
+                sticky_key(entry_metadata(ledger.entries[offset - ledger.first].data))
+            )
+            self._slots[offset] = slot
+        return slot
+
+    def _target(self, slot: int) -> Consumer | None:
+        """Who may get an entry of this slot now."""
+        owner = self.selector.owner(slot)
+        if owner is None or not owner.available:
+            return None
+        holder = self._holders.get(slot)
+        if holder is not None and holder[0] is not owner and not self.allow_out_of_order:
+            return None
+        return owner
+
+    def dispatch(self) -> None:
+        subscription = self.subscription
+        if subscription.fenced:
+            return
+        log = subscription.topic.log
+        end = log.durable_end
+        if not self._held and self.read >= end:
+            subscription.check_end_of_topic()
+            return
+        if self._held:
+            self._dispatch_held()
+        cursor, special = subscription.cursor, log.special
+        look_ahead = subscription.topic.broker.config.key_shared_look_ahead
+        checked = False
+        ledger = log.ledger_at(self.read)
+        while not self.blocked and self._held_count < look_ahead:
+            offset = max(cursor.next_unacknowledged(self.read), log.first)
+            if offset >= end:
+                self.read = offset
+                return
+            if not checked:
+                if not any(each.available for each in self.consumers):
+                    return
+                checked = True
+            if offset >= ledger.end or offset < ledger.first:
+                ledger = log.ledger_at(offset)
+            self.read = offset + 1
+            if special and offset in special and self._is_for_later(offset):
+                continue
+            slot = self._slot(ledger, offset)
+            if slot in self._held or (target := self._target(slot)) is None:
+                self._hold(slot, offset)
+                checked = False
+            else:
+                self._deliver_slot(target, ledger, offset, slot)
+                checked = target.available
+
+    def _is_for_later(self, offset: int) -> bool:
+        """Whether a special entry waits for its time. Chunks need no care: they have one key."""
+        deliver_at = self.subscription.topic.log.special[offset].deliver_at
+        return deliver_at >= 0 and self.delays.postpone(offset, deliver_at)
+
+    def _dispatch_held(self) -> None:
+        """In order of offsets, as far as each key's consumer can take them."""
+        subscription = self.subscription
+        log, cursor = subscription.topic.log, subscription.cursor
+        ready = [(heap[0], slot) for slot, heap in self._held.items() if self._target(slot) is not None]
+        heapify(ready)
+        while ready and not self.blocked:
+            _, slot = heappop(ready)
+            target = self._target(slot)
+            if target is None:
+                continue
+            heap = self._held[slot]
+            offset = heappop(heap)
+            self._held_count -= 1
+            self._replaying.discard(offset)
+            if cursor.acknowledged(offset) or offset < log.first:
+                self._slots.pop(offset, None)
+            else:
+                self._deliver_slot(target, log.ledger_at(offset), offset, slot)
+            if heap:
+                heappush(ready, (heap[0], slot))
+            else:
+                del self._held[slot]
+
+    def _deliver_slot(self, target: Consumer, ledger: "Ledger", offset: int, slot: int) -> None:
+        holder = self._holders.get(slot)
+        self._holders[slot] = (target, holder[1] + 1 if holder is not None else 1)
+        self._deliver(target, ledger, offset)
+
+    def _hold(self, slot: int, offset: int) -> None:
+        heappush(self._held.setdefault(slot, []), offset)
+        self._held_count += 1
+
+    def _replay_later(self, offset: int) -> None:
+        if offset not in self._replaying:
+            self._replaying.add(offset)
+            self._hold(self._slot(self.subscription.topic.log.ledger_at(offset), offset), offset)
+
+    def _released(self, holder: Consumer, offset: int) -> None:
+        slot = self._slots[offset]
+        consumer, count = self._holders[slot]
+        if count > 1:
+            self._holders[slot] = (consumer, count - 1)
+        else:
+            del self._holders[slot]
+        if offset not in self._replaying:
+            del self._slots[offset]
+        if slot in self._held:
+            self._unblocked = True
+
+    def settled(self, consumer: Consumer | None, offset: int, messages: int, whole: bool) -> None:
+        super().settled(consumer, offset, messages, whole)
+        slot = self._slots.get(offset) if whole else None
+        held = self._held.get(slot) if slot is not None else None
+        if held is None or slot is None or offset not in held:
+            return
+        # It was held back, and must not fill the look-ahead any longer.
+        held.remove(offset)
+        if held:
+            heapify(held)
+        else:
+            del self._held[slot]
+        self._held_count -= 1
+        self._replaying.discard(offset)
+        del self._slots[offset]
+        self._unblocked = True
+
+    def settled_up_to(self, offset: int) -> None:
+        """What is held back of these must not fill the look-ahead: its keys may be nobody's."""
+        super().settled_up_to(offset)
+        for slot, heap in list(self._held.items()):
+            left = [each for each in heap if each > offset]
+            for each in heap:
+                if each <= offset:
+                    self._replaying.discard(each)
+                    self._slots.pop(each, None)
+            self._held_count -= len(heap) - len(left)
+            if left:
+                heapify(left)
+                self._held[slot] = left
+            else:
+                del self._held[slot]
+
+    def reset(self) -> None:
+        super().reset()
+        self._slots.clear()
+        self._holders.clear()
+        self._held.clear()
+        self._held_count = 0
