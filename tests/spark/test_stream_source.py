@@ -11,6 +11,7 @@ import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 from pyspark.sql.types import BinaryType, StructField, StructType
 
+from pulsar_spark import stream_source
 from pulsar_spark.data_source import PulsarDataSource
 from pulsar_spark.errors import DataLoss, SubscriptionBusy, TopicNotFound, UnsupportedSparkVersion
 from pulsar_spark.offsets import Offsets, Position, Range, from_json, to_json
@@ -320,8 +321,9 @@ def test_a_topic_that_is_deleted(
     ],
 )
 def test_when_a_ledger_that_is_gone_is_a_loss(
-    topic: str, checkpoint: Checkpoint, ends: list[Position], gone_after: str, lost: bool
+    topic: str, ends: list[Position], gone_after: str, lost: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(stream_source, "CLOSE", float("inf"))
     given = {"service.url": "pulsar://127.0.0.1:1", "topic": topic, "offsetPollMs": "1"}
     driver = _Driver(parse_read(given, Use.STREAM_READ))
     script = iter(ends)
