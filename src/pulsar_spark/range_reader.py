@@ -201,7 +201,7 @@ class _RangeReader:
         """Whether there is something to do. Raises what it has failed with."""
         if reading.over is not None:
             raise reading.over
-        self._check_counters()
+        self._check_unreadable()
         return True if self._link.client.available(reading.handle) or self._is_cut() else None
 
     def _take(self, messages: Messages | None) -> None:
@@ -248,15 +248,19 @@ class _RangeReader:
             f"{self._reached[0]}:{self._reached[1]}"
         )
 
-    def _check_counters(self) -> None:
-        """What did not become a message, and was none of the broker's own entries, is not passed over."""
+    def _check_unreadable(self) -> None:
+        """What did not become a message, and was none of the broker's own entries, is not passed over. What
+        lies outside of the range is none of its business."""
         counters = self._counters
-        for name, what in _UNREADABLE.items():
-            count = getattr(counters, name)
-            if count:
-                raise UnreadableMessages(
-                    f"{self._range}: {count} messages behind {self._reached[0]}:{self._reached[1]} {what}"
-                )
+        span = counters.unreadable
+        if span is None or span[1] <= self._range.start or span[0] > self._range.end:
+            return
+        what = ", ".join(
+            f"{getattr(counters, name)} {text}"
+            for name, text in _UNREADABLE.items()
+            if getattr(counters, name)
+        )
+        raise UnreadableMessages(f"{self._range}: from entry {span[0][0]}:{span[0][1]} on, {what}")
 
     # --- chunks ----------------------------------------------------------------------------------
 
@@ -284,10 +288,10 @@ class _RangeReader:
 
 
 _UNREADABLE = {
-    "discarded": "are damaged (checksum, compression or batch)",
-    "undecryptable": "are encrypted, which is not implemented",
-    "chunks_oversized": "are chunks of a message that is too large",
-    "chunks_dropped": f"are chunks, of more than {PENDING_CHUNKED} messages at the same time",
+    "discarded": "messages are damaged (checksum, compression or batch)",
+    "undecryptable": "messages are encrypted, which is not implemented",
+    "chunks_oversized": "chunks are of messages that are too large",
+    "chunks_dropped": f"chunks are of more than {PENDING_CHUNKED} messages at the same time",
 }
 
 

@@ -49,7 +49,7 @@ def data(script: ConsumerScript) -> list[bytes]:
 
 def counted(script: ConsumerScript) -> dict[str, int]:
     counters = asdict(script.client._consumers[script.consumer].counters)
-    return {name: count for name, count in counters.items() if count}
+    return {name: count for name, count in counters.items() if count and isinstance(count, int)}
 
 
 def all_permits_are_back(script: ConsumerScript) -> bool:

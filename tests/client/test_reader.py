@@ -378,7 +378,10 @@ class TestUndivided:
         s = reading(undivided=True)
         s.deliver(0, entry_bytes(b"short", num_messages_in_batch=3))
         assert s.take() == []
-        assert s.client.arrivals(s.consumer).discarded == 3
+        s.deliver(4, entry_bytes(b"short", num_messages_in_batch=3))
+        s.deliver(2, entry_bytes(b"short", num_messages_in_batch=3))
+        counters = s.client.arrivals(s.consumer)
+        assert (counters.discarded, counters.unreadable) == (9, ((1, 0), (1, 4)))
 
     def test_a_place_after_the_topic_is_reopened(self) -> None:
         s = reading(undivided=True)

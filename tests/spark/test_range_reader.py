@@ -271,6 +271,9 @@ def test_what_cannot_be_read_is_no_success(
     end = sender.send_entry(b"garbage that is long enough to hold three", **fields)
     with pytest.raises(UnreadableMessages, match=why):
         values(link, topic, NOTHING, end)
+    behind = sender.send(numbers(10, 20))[-1][:2]
+    assert values(link, topic, end, behind) == numbers(10, 20)
+    assert values(link, topic, NOTHING, (end[0], end[1] - 1)) == numbers(0, 10)
 
 
 # --- connections -------------------------------------------------------------------------------------

@@ -212,6 +212,7 @@ class Arrival:
                 message_id = MessageId(*place, self._source.partition)
                 self._on_undecryptable(message_id, [key.key for key in metadata.encryption_keys])
             counters.undecryptable += max(cost, 1)
+            counters.note_unreadable(place)
         else:
             return True
         self._pass(place)
@@ -257,6 +258,7 @@ class Arrival:
             except (UncompressedSizeCorrupted, DecompressionFailed):
                 self._permits.give_back(1)
                 self.counters.discarded += 1
+                self.counters.note_unreadable(place)
                 for each in complete.places:
                     self._acknowledger.discard(each, _Validation.DecompressionError)
                 return
@@ -363,6 +365,7 @@ class Arrival:
 
     def _discard(self, place: Place, cost: int, validation_error: int, *, counted: int | None = None) -> None:
         self.counters.discarded += max(cost, 1) if counted is None else counted
+        self.counters.note_unreadable(place)
         self._pass(place)
         self._acknowledger.discard(place, validation_error)
         self._permits.give_back(cost)

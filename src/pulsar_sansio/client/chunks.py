@@ -86,6 +86,7 @@ class Chunks:
         total, size = metadata.num_chunks_from_msg or 1, metadata.total_chunk_msg_size or 0
         if size > self.max_message_size:
             self._counters.chunks_oversized += 1
+            self._counters.note_unreadable(place)
             return None
         message = self._incomplete.get(uuid)
         if chunk_id == 0:
@@ -169,6 +170,8 @@ class Chunks:
 
     def _drop(self, message: _Incomplete) -> None:
         self._counters.chunks_dropped += len(message.places)
+        if not message.broken:
+            self._counters.note_unreadable(next(iter(message.places)))
         if self._acknowledge_dropped:
             self._done_with({**message.others, **message.places})
 

@@ -1,6 +1,6 @@
 """What arrived at a consumer and was not handed out, counted by reason."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(slots=True)
@@ -29,7 +29,7 @@ class ArrivalCounters:
     """Chunks that came a second time, in another entry: the producer sent them again after a reconnect."""
     chunk_orphans: int = 0
     """Chunks of which one before them is missing, or that do not fit to the others."""
-    last_orphan: tuple[int, int] | None = None
+    last_orphan: tuple[int, int] | None = field(default=None, compare=False)
     """Ledger and entry of the last of these."""
     chunks_dropped: int = 0
     """Chunks held when too many messages were incomplete at a time, of the one that began first."""
@@ -37,3 +37,14 @@ class ArrivalCounters:
     """Chunks of a message that was not complete in time; acknowledged."""
     chunks_oversized: int = 0
     """Chunks of a message larger than `max_chunked_message_size`. They stay unacknowledged."""
+    unreadable: tuple[tuple[int, int], tuple[int, int]] | None = field(default=None, compare=False)
+    """First and last entry, by ledger and entry, of which something was discarded, undecryptable or too
+    large, or dropped though it was not broken."""
+
+    def note_unreadable(self, place: tuple[int, int]) -> None:
+        """Something of this entry is not for the application, which might miss it."""
+        if self.unreadable is None:
+            self.unreadable = place, place
+        else:
+            first, last = self.unreadable
+            self.unreadable = min(first, place), max(last, place)
