@@ -23,7 +23,7 @@ test-real: $(VENV)/installed-test
 	$(BIN)/python -m tests.real_pulsar fetch
 	$(BIN)/python -m pytest -m real
 
-# All of tests/spark: against our broker and a real Pulsar, with the branches that ran in Spark's workers too.
+# All of tests/spark, against our broker and a real Pulsar.
 test-spark: java-for-test-spark $(VENV)/installed-test-spark
 	$(BIN)/python -m tests.real_pulsar fetch
 	$(BIN)/python -m pytest tests/spark -m 'spark or not spark' \

@@ -66,6 +66,7 @@ def letters(home: str, reasons: Sequence[str]) -> list[bytes | OutgoingMessage]:
     ]
 
 
+@pytest.mark.breaks("INV-C4", why="the subscription is held without being read, and acknowledged by position")
 def test_letters_go_home_once_and_the_rest_stays(
     spark: SparkSession, our_broker: SparkBroker, topic: str, deduplicated_topic: str, tmp_path: Path
 ) -> None:
