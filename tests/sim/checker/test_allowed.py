@@ -244,6 +244,20 @@ def chunks_sent_again_from_the_middle(s: Script) -> None:
 
 
 @allowed
+def a_last_id_below_a_confirmed_chunk_that_was_not_the_last(s: Script) -> None:
+    """BROKER-40; and the message before it was given up, so nothing has its id."""
+    s.connect()
+    s.producer()
+    s.send(0)
+    s.receipt(0)
+    chunk = stored(2, b"xx", uuid="u", chunk_id=0, num_chunks_from_msg=2, total_chunk_msg_size=4)
+    s.send(2, chunk, is_chunk=True)
+    s.receipt(2, 1)
+    s.reconnect()
+    s.producer_success(s.open_producer(producer_name="p", epoch=1), last_sequence_id=0)
+
+
+@allowed
 def a_refused_chunk_sent_again_without_those_before_it(s: Script) -> None:
     """They were confirmed; a later message, which had been sent behind it, comes once more behind it."""
     s.connect()

@@ -174,11 +174,9 @@ def _receipt(state: State, receipt: Any) -> None:
     state.read_by_broker = max(state.read_by_broker, sent.frame)
     if ledger_id is not None and ledger_id >= 0 and entry_id >= 0 and producer.persistent:
         producer.last_id = (ledger_id, entry_id)
-        last = (
-            sent.sequence_id if sent.chunk < 0 else sent.sequence_id - 1
-        )  # others may be missing (BROKER-40)
-        producer.memory.confirmed = max(producer.memory.confirmed, last, sent.highest_sequence_id or 0)
-        if sent.chunk < 0:  # which of the chunks it is for is not known when a receipt was lost
+        if sent.chunk < 0:  # which of the chunks it is for is not known when a receipt was lost (BROKER-40)
+            confirmed = max(sent.sequence_id, sent.highest_sequence_id or 0)
+            producer.memory.confirmed = max(producer.memory.confirmed, confirmed)
             state.memory.topics.digests[producer.topic, ledger_id, entry_id] = sent.digest
 
 
