@@ -38,14 +38,8 @@ from pulsar_sansio import (
 )
 
 from .client import Client, ClientStatistics, open_client
-from .consumer import (
-    Consumer,
-    ConsumerStatistics,
-    ExclusiveConsumer,
-    FailoverConsumer,
-    KeySharedConsumer,
-    SharedConsumer,
-)
+from .consumer import Consumer, ConsumerStatistics
+from .consumer_kinds import ExclusiveConsumer, FailoverConsumer, KeySharedConsumer, SharedConsumer
 from .errors import InternalError, ResourceBroken, ResourceClosed, StoreFailed
 from .producer import Producer, ProducerStatistics
 from .reader import Reader

@@ -15,9 +15,9 @@ import trio
 from pulsar_sansio import PulsarError, SubscriptionType, TopicDomain
 
 from .background import background, closing
-from .consumer import (
+from .consumer import Consumer
+from .consumer_kinds import (
     CONSUMER_TYPES,
-    Consumer,
     ExclusiveConsumer,
     FailoverConsumer,
     KeySharedConsumer,

@@ -5,8 +5,7 @@ there is any; they yield every `TURN` messages. A message is taken after the las
 a cancelled `receive` loses nothing. Acknowledging is a plain call: it is grouped and sent in the background,
 and always before the consumer closes.
 
-The four kinds of subscription are types, so that what a kind forbids does not exist: a `SharedConsumer` has
-no `acknowledge_cumulative` (rule ACK-02).
+What all kinds of subscriptions have is here; the kinds themselves are in `consumer_kinds`.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -27,7 +26,6 @@ from pulsar_sansio import (
     MessageId,
     Messages,
     PulsarError,
-    SubscriptionType,
     TopicMessageId,
 )
 from pulsar_sansio import ConsumerStatistics as Counted
@@ -63,6 +61,8 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message]):
     """Made by `client.subscribe`. Use it from any task of the same `trio.run`."""
 
     _kind = "consumer"
+    _by_key = False
+    """Whether messages of one key are to be handled one after the other."""
 
     def __init__(self, driver: "Driver", handle: int, spec: ConsumerSpec) -> None:
         super().__init__(driver, handle)
@@ -259,8 +259,7 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message]):
         self._listening = True
         self._at_hand = iter(())
         try:
-            by_key = isinstance(self, KeySharedConsumer)
-            run = Run(self, self._receive_waiting, self._rest_of_run, handler, concurrency, by_key)
+            run = Run(self, self._receive_waiting, self._rest_of_run, handler, concurrency, self._by_key)
             await run.run()
         finally:
             self._listening = False
@@ -468,44 +467,3 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message]):
     def __repr__(self) -> str:
         state = "closed" if self._ended else "connected" if self.connected else "not connected"
         return f"<{type(self).__name__} {self.subscription!r} on {self.topic}, {state}>"
-
-
-class SharedConsumer(Consumer):
-    """Shares the messages with the subscription's other consumers."""
-
-
-class KeySharedConsumer(Consumer):
-    """Shares them so that messages of one key stay in order at one consumer."""
-
-
-class _InOrderConsumer(Consumer):
-    def acknowledge_cumulative(self, what: MessageOrId) -> None:
-        """Acknowledge a message or id and everything before it. Sent as `acknowledge` does."""
-        self._command(self._machine.acknowledge_cumulative, what)
-
-
-class ExclusiveConsumer(_InOrderConsumer):
-    """The only consumer of its subscription."""
-
-
-class FailoverConsumer(_InOrderConsumer):
-    """One of several, of which one at a time gets the messages: see `active`."""
-
-    async def active_changed(self) -> bool:
-        """Wait until the broker says again which consumer gets the messages: whether it is this one
-        (rule LSNR-05). Raises `ResourceClosed` or `ResourceBroken` when the consumer ends."""
-        if self._ended is None:
-            await self._active_changed.park()
-        else:
-            await trio.lowlevel.checkpoint()
-        if self._ended is not None:
-            self._refuse()
-        return bool(self.active)
-
-
-CONSUMER_TYPES: dict[SubscriptionType, type[Consumer]] = {
-    SubscriptionType.EXCLUSIVE: ExclusiveConsumer,
-    SubscriptionType.SHARED: SharedConsumer,
-    SubscriptionType.FAILOVER: FailoverConsumer,
-    SubscriptionType.KEY_SHARED: KeySharedConsumer,
-}

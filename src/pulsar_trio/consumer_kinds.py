@@ -1,0 +1,52 @@
+"""The four kinds of subscriptions are types, so that what a kind forbids does not exist: a `SharedConsumer`
+has no `acknowledge_cumulative` (rule ACK-02).
+"""
+
+import trio
+
+from pulsar_sansio import SubscriptionType
+
+from .consumer import Consumer, MessageOrId
+
+
+class SharedConsumer(Consumer):
+    """Shares the messages with the subscription's other consumers."""
+
+
+class KeySharedConsumer(Consumer):
+    """Shares them so that messages of one key stay in order at one consumer."""
+
+    _by_key = True
+
+
+class _InOrderConsumer(Consumer):
+    def acknowledge_cumulative(self, what: MessageOrId) -> None:
+        """Acknowledge a message or id and everything before it. Sent as `acknowledge` does."""
+        self._command(self._machine.acknowledge_cumulative, what)
+
+
+class ExclusiveConsumer(_InOrderConsumer):
+    """The only consumer of its subscription."""
+
+
+class FailoverConsumer(_InOrderConsumer):
+    """One of several, of which one at a time gets the messages: see `active`."""
+
+    async def active_changed(self) -> bool:
+        """Wait until the broker says again which consumer gets the messages: whether it is this one
+        (rule LSNR-05). Raises `ResourceClosed` or `ResourceBroken` when the consumer ends."""
+        if self._ended is None:
+            await self._active_changed.park()
+        else:
+            await trio.lowlevel.checkpoint()
+        if self._ended is not None:
+            self._refuse()
+        return bool(self.active)
+
+
+CONSUMER_TYPES: dict[SubscriptionType, type[Consumer]] = {
+    SubscriptionType.EXCLUSIVE: ExclusiveConsumer,
+    SubscriptionType.SHARED: SharedConsumer,
+    SubscriptionType.FAILOVER: FailoverConsumer,
+    SubscriptionType.KEY_SHARED: KeySharedConsumer,
+}
