@@ -16,10 +16,10 @@ def simulate(*arguments: str) -> int:
 
 
 def test_run_prints_one_json_object(capsys: pytest.CaptureFixture[str]) -> None:
-    assert simulate("run", "--seed", "3", "--seeds", "2", "--json") == 0
+    assert simulate("run", "--seed", "0", "--seeds", "3", "--json") == 0
     found = json.loads(capsys.readouterr().out)
-    assert found["seeds"] == 2
-    assert (found["first_seed"], found["last_seed"]) == (3, 4)
+    assert found["seeds"] == 3
+    assert (found["first_seed"], found["last_seed"]) == (0, 2)
     assert found["violations"] == 0
     assert found["messages"] > 0
     assert found["virtual_seconds"] > 0

@@ -16,7 +16,7 @@ from .producers import keep_entries, largest_usual_batch, usual_batch
 
 def draw_timeouts(draw: Stream, profile: Profile) -> None:
     """Consumers with an acknowledgement timeout, and delays that grow."""
-    if not draw.chance(150):
+    if not draw.chance(120):
         return
     for plan in profile.consumers:
         if draw.chance(700):
@@ -30,7 +30,7 @@ def draw_timeouts(draw: Stream, profile: Profile) -> None:
 
 def draw_flow(draw: Stream, profile: Profile) -> None:
     """Consumers that prefetch nothing, or ever more, and such as want nothing for a while."""
-    if not draw.chance(150):
+    if not draw.chance(120):
         return
     for plan in profile.consumers:
         plan.halt_permille = draw.choice([0, 50, 200])
@@ -42,7 +42,7 @@ def draw_flow(draw: Stream, profile: Profile) -> None:
 
 def draw_dead_letters(draw: Stream, profile: Profile) -> None:
     """Subscriptions whose consumers refuse messages so often that these go to another topic."""
-    if not draw.chance(150):
+    if not draw.chance(120):
         return
     chunked = any(plan.chunk_size for plan in profile.producers)
     if chunked or profile.migrations or any(plan.deleted for plan in profile.ends):
@@ -58,12 +58,12 @@ def _give_up(draw: Stream, profile: Profile) -> None:
             if plan.subscription == index and not subscription.kind.cumulative:
                 plan.dead_letters = limit
                 plan.nack_delay = delay
-                plan.nack_permille = draw.choice([300, 600])
+                plan.nack_permille = draw.choice([200, 500])
 
 
 def draw_dead_letters_of_chunks(draw: Stream, profile: Profile) -> None:
     """The same where messages come in chunks."""
-    if not any(plan.chunk_size for plan in profile.producers) or not draw.chance(250):
+    if not any(plan.chunk_size for plan in profile.producers) or not draw.chance(200):
         return
     if not profile.migrations and not any(plan.deleted for plan in profile.ends):
         _give_up(draw, profile)
@@ -71,7 +71,7 @@ def draw_dead_letters_of_chunks(draw: Stream, profile: Profile) -> None:
 
 def draw_roamers(draw: Stream, profile: Profile) -> None:
     """One or two who read a topic, and seek: one that stays where it is, without chunks."""
-    if not draw.chance(150):
+    if not draw.chance(120):
         return
     gone = {plan.topic for plan in profile.ends if plan.deleted} | {plan.topic for plan in profile.migrations}
     gone |= {plan.topic for plan in profile.producers if plan.chunk_size}
@@ -116,7 +116,7 @@ def draw_sticky_keys(draw: Stream, profile: Profile) -> None:
         if plan.kind is SubscriptionType.KEY_SHARED
         and any(consumer.subscription == index for consumer in profile.consumers)
     ]
-    if not found or not draw.chance(250):
+    if not found or not draw.chance(200):
         return
     index = draw.choice(found)
     consumers = [plan for plan in profile.consumers if plan.subscription == index]

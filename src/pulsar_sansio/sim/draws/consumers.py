@@ -60,7 +60,7 @@ def _consumer(draw: Stream, profile: Profile, subscription: int) -> ConsumerPlan
         group_time=draw.choice([0.01 if large else 0.0, 0.01, 0.01, 0.1, 0.1, 0.1, 1.0]),
         group_size=draw.choice([20 if large else 2, 20, 1000]),
         nack_delay=draw.choice([0.0, 0.1, 1.0]),
-        nack_permille=draw.choice([0, 0, 20, 50, 200]),
+        nack_permille=draw.choice([0, 0, 20, 50, 100]),
         keep_permille=draw.choice([0, 0, 100, 500]),
         cumulative_permille=draw.choice([0, 100, 1000]),
         redeliver_permille=draw.choice([0, 20, 100] if failover else [0, 0, 20]),

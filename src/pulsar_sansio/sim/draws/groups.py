@@ -20,6 +20,7 @@ from ..profile import (
     TouristPlan,
 )
 from ..streams import Stream
+from .producers import usual_batch
 
 PATTERNS = ("[tn].*", "[np].*", "[tnp].*", "n[0-9]+", "n.*", "(t|n)[0-9]", "p.*")
 """Of topics' own names, which begin with t, with p where they have partitions, with n where they come
@@ -63,7 +64,7 @@ def _draw_group(draw: Stream, profile: Profile) -> None:
 
 def draw_tourists(draw: Stream, profile: Profile) -> None:
     """One who moves about in several topics: such as stay where they are, without chunks."""
-    if not draw.chance(100):
+    if not draw.chance(90):
         return
     if profile.migrations or any(plan.deleted for plan in profile.ends):
         return
@@ -102,22 +103,27 @@ def _draw_topics(draw: Stream, profile: Profile, group: GroupPlan) -> None:
         if not group.topics or draw.chance(300):
             _need_partitions(draw, profile)
             group.partitioned = [0]
-        group.twice = draw.weighted([(0, 1), (1, 1)])
+        group.twice = draw.weighted([(0, 1), (1, 2)])
 
 
 def _draw_pattern(draw: Stream, profile: Profile, group: GroupPlan) -> None:
     group.pattern = draw.choice(PATTERNS)
     if "p" in group.pattern:
         _need_partitions(draw, profile)
-    watched = draw.chance(800)
+    watched = draw.chance(850)
     profile.broker = replace(profile.broker, topic_list_watcher=watched or profile.broker.topic_list_watcher)
     group.discovery_interval = draw.choice([0.5, 1.0, 3.0])
-    if watched and draw.chance(500):
-        group.discovery_interval = draw.choice([60.0, None, None])
+    if watched and draw.chance(600):
+        group.discovery_interval = draw.choice([60.0, None, None, None])
         for broker in profile.brokers:
             broker.protocol_version, broker.feature_flags = WATCHING_VERSION, True
     for _ in range(draw.weighted([(0, 1), (1, 4), (2, 3), (4, 1)])):
         late = draw.chance(150)
+        if late:  # nobody says more than he must meanwhile
+            profile.keepalive = 10.0
+            profile.broker = replace(profile.broker, keepalive_interval=10.0)
+            if group.discovery_interval is not None:
+                group.discovery_interval = max(group.discovery_interval, 3.0)
         after = draw.spread(60 * SECOND, 100 * SECOND) if late else draw.between(1, 100) * 100 * MILLISECOND
         appearance = AppearancePlan(after, made=draw.chance(600))
         if len(profile.brokers) == 1 and draw.chance(400):
@@ -163,17 +169,18 @@ def _sender(draw: Stream, profile: Profile) -> ProducerPlan:
 
 
 def _receiver(draw: Stream, profile: Profile) -> ConsumerPlan:
+    batch = max(map(usual_batch, profile.producers))
     plan = ConsumerPlan(
         client=draw.below(profile.clients),
         topic=0,
         subscription=0,
-        queue=draw.choice([1, 5, 20, 20, 100, 1000]),
+        queue=draw.choice([1, 5, 20, 20, 100, 1000]) * (batch if draw.chance(800) else 1),
         receipts=draw.chance(400),
         batch_index=draw.chance(500),
         group_time=draw.choice([0.0, 0.01, 0.1, 0.1, 1.0]),
         group_size=draw.choice([2, 20, 1000]),
         nack_delay=draw.choice([0.0, 0.1, 1.0]),
-        nack_permille=draw.choice([0, 0, 20, 50, 200]),
+        nack_permille=draw.choice([0, 0, 20, 50, 100]),
         keep_permille=draw.choice([0, 0, 100, 500]),
         cumulative_permille=draw.choice([0, 100, 1000]),
         redeliver_permille=draw.choice([0, 0, 20]),
@@ -198,7 +205,7 @@ def _receiver(draw: Stream, profile: Profile) -> ConsumerPlan:
 def draw_retries(draw: Stream, profile: Profile) -> None:
     """A subscription whose messages are put off now and then, and come again later: of a topic that stays
     where it is, without chunks; where clocks are not set."""
-    if not draw.chance(160) or profile.migrations or any(plan.deleted for plan in profile.ends):
+    if not draw.chance(110) or profile.migrations or any(plan.deleted for plan in profile.ends):
         return
     if "wall_clock_set" in profile.faults:
         return

@@ -8,7 +8,7 @@ from ..streams import Stream
 
 def draw_producers(draw: Stream, profile: Profile, messages: int | None) -> None:
     """All of them. `messages`: as for `draw`."""
-    total = messages if messages is not None else draw.spread(12, 64)
+    total = messages if messages is not None else draw.spread(12, 60)
     count = draw.between(1, 3)
     for index in range(count):
         sender = _producer(draw, profile, max(1, total // count))
@@ -46,7 +46,7 @@ def _producer(draw: Stream, profile: Profile, messages: int) -> ProducerPlan:
         named=draw.chance(400),
         rich_permille=draw.choice([0, 0, 100, 500]),
         largest=draw.choice([16, 200, 2000]),
-        burst=draw.choice([8, 40, 110]),
+        burst=draw.choice([8, 48, 120]),
         pause=draw.spread(2 * MILLISECOND, 2 * SECOND),
         close_permille=draw.choice([0, 0, 10, 50]),
         flush_permille=draw.choice([0, 50, 300]),

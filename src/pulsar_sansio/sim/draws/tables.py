@@ -14,7 +14,7 @@ MOST_COMPACTIONS = 6
 def draw_tables(draw: Stream, profile: Profile) -> None:
     """A topic of which some have a table view, and which is compacted: one that stays where it is, without
     chunks. Who moves about in it may read what compaction has left."""
-    if not draw.chance(120):
+    if not draw.chance(100):
         return
     gone = {plan.topic for plan in profile.ends if plan.deleted} | {plan.topic for plan in profile.migrations}
     gone |= {plan.topic for plan in profile.producers if plan.chunk_size}

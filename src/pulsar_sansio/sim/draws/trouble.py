@@ -5,7 +5,7 @@ from ..faults import FAULTS, GROUP_FAULTS, RARE_FAULTS
 from ..profile import Profile
 from ..streams import Streams
 
-MOST_FAULTS = 24
+MOST_FAULTS = 18
 """Of one seed, about: a long storm shows no more than a short one, and costs as much as many other seeds."""
 
 
