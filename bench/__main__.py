@@ -205,8 +205,8 @@ class Line:
         return cls(
             row.name,
             row.size,
-            round(ours),
-            round(official),
+            round(ours, 2),
+            round(official, 2),
             round(ours / official, 2),
             round(cpu[0], 3),
             round(cpu[1], 3),

@@ -125,5 +125,5 @@ def test_a_small_run_for_real(
             *("workload", "size", "ours", "official", "ratio", "ours_cpu_us", "official_cpu_us")
         }
         assert line["ours"] > 0
-        assert line["ratio"] == pytest.approx(line["ours"] / line["official"], rel=0.05)
+        assert line["ratio"] == pytest.approx(line["ours"] / line["official"], abs=0.01, rel=0.01)
     assert "our broker" in capsys.readouterr().out
