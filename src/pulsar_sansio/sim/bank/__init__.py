@@ -20,6 +20,7 @@ from . import (
     partitions,
     positions,
     producers,
+    tables,
     timeouts,
 )
 from .mutation import BANK, Mutation, Patches
@@ -45,5 +46,6 @@ __all__ = [
     "positions",
     "producers",
     "suitable",
+    "tables",
     "timeouts",
 ]

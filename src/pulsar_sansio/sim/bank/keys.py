@@ -1,12 +1,16 @@
-"""Bugs of Key_Shared subscriptions: the order of the messages of a key."""
+"""Bugs of Key_Shared subscriptions: the order of the messages of a key, and whose key it is."""
 
 from typing import Any
+from zlib import crc32
 
+from ...broker.key_hash import SLOTS, Sticky
+from ...client import subscribe_command as subscribe_module
 from ...client.consumer import Consumer
 from ...client.delivery import DeliveryQueue
 from ...model.config import SubscriptionType
+from ...wire import proto
 from . import needs
-from .mutation import Patches, bug
+from .mutation import Patches, bug, nothing
 
 
 @bug("own", caught_by=("INV-C12",), needs=[needs.keys, needs.key_shared])
@@ -27,3 +31,34 @@ def newest_first(patches: Patches) -> None:
 
     patches.around(Consumer, "__init__", init)
     patches.around(DeliveryQueue, "_begin", begin)
+
+
+@bug("own", caught_by=("SUBT-08",), needs=[needs.sticky_keys])
+def ranges_of_keys_are_not_said(patches: Patches) -> None:
+    """A consumer with ranges of its own subscribes as if the broker divided the keys."""
+
+    def meta(original: Any, policy: Any) -> Any:
+        made = original(policy)
+        made.keySharedMode = proto.AUTO_SPLIT
+        del made.hashRanges[:]
+        return made
+
+    patches.around(subscribe_module, "_key_shared_meta", meta)
+
+
+@bug("own", caught_by=("SUBT-08",), needs=[needs.greedy])
+def ranges_that_overlap_are_let_in(patches: Patches) -> None:
+    """Two consumers may ask for the same keys."""
+    patches.replace(Sticky, "check", nothing)
+
+
+@bug("own", caught_by=("SUBT-08",), needs=[needs.sticky_keys])
+def keys_go_by_another_hash(patches: Patches) -> None:
+    """The broker divides keys by a hash that is not the one that clients count on."""
+    patches.replace(Sticky, "slot_of", lambda self, key: crc32(key) % SLOTS or 1)
+
+
+@bug("own", caught_by=("INV-N5", "INV-C1", "exception"), needs=[needs.sticky_keys, needs.consumers_close])
+def ranges_of_who_has_left_stay_taken(patches: Patches) -> None:
+    """A consumer leaves, and nobody else can have its keys."""
+    patches.replace(Sticky, "remove", nothing)

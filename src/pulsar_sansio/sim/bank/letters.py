@@ -1,11 +1,16 @@
-"""Bugs of dead letters: what is copied, what is in a copy, and what becomes of the original."""
+"""Bugs of dead letters and of messages that are put off: what is copied, what is in a copy, and what becomes
+of the original."""
 
+from dataclasses import replace
 from typing import Any
 
+from ...client import consumer_commands as commands_module
 from ...client import letters as letters_module
+from ...client.consumer_requests import ConsumerRequests
 from ...client.items import BatchItem
 from ...client.letter_box import LetterBox
 from ...client.letters import DeadLetterSorter, Letters
+from ...client.verdicts import Verdicts
 from ...model.config import OutgoingMessage
 from . import needs
 from .mutation import Patches, bug, nothing
@@ -131,3 +136,91 @@ def a_dead_letter_one_delivery_too_early(patches: Patches) -> None:
 def letter_boxes_are_left_open(patches: Patches) -> None:
     """A consumer is closed, and its producer of dead letters is not."""
     patches.replace(LetterBox, "close", nothing)
+
+
+@bug("BUG-078", caught_by=("INV-N5", "INV-C11", "INV-C9"), needs=[needs.dead_letters_of_chunks])
+def only_the_last_chunk_of_a_dead_letter_is_acknowledged(patches: Patches) -> None:
+    """A message in chunks is copied, and what is known of its chunks is lost on the way: of the original its
+    last chunk alone is acknowledged."""
+
+    def buried(original: Any, self: Any, place: Any) -> None:
+        self._tracker._chunked.pop(place, None)
+        original(self, place)
+
+    patches.around(Verdicts, "buried", buried)
+
+
+# --- later ---------------------------------------------------------------------------------------------
+
+
+@bug("own", caught_by=("INV-C10",), needs=[needs.retries])
+def how_often_it_was_put_off_is_counted_anew(patches: Patches) -> None:
+    """A copy of a copy says that it is the first one: nothing ever goes to the dead letters."""
+    patches.replace(letters_module, "times_reconsumed", lambda properties: 0)
+
+
+@bug("own", caught_by=("INV-C10",), needs=[needs.retries])
+def put_off_without_end(patches: Patches) -> None:
+    """What was put off as often as it may goes to the retry topic once more."""
+
+    def later(original: Any, self: Any, *arguments: Any) -> None:
+        policy = self.policy
+        self.policy = replace(policy, max_redeliver_count=policy.max_redeliver_count + 1)
+        original(self, *arguments)
+        self.policy = policy
+
+    patches.around(Letters, "reconsume_later", later)
+
+
+@bug("own", caught_by=("INV-C4", "INV-C10"), needs=[needs.retries])
+def what_is_put_off_is_acknowledged_at_once(patches: Patches) -> None:
+    """The original is acknowledged when its copy is on its way."""
+
+    def later(original: Any, self: Any, *arguments: Any) -> None:
+        arguments[-1](None)
+        original(self, *arguments)
+
+    patches.around(Letters, "reconsume_later", later)
+
+
+@bug("own", caught_by=("INV-N5", "INV-C9"), needs=[needs.retries])
+def what_is_put_off_is_never_acknowledged(patches: Patches) -> None:
+    """The copy is safe, and the original stays in the subscription."""
+
+    def put_off(original: Any, self: Any, message: Any, error: Any) -> None:
+        if error is not None:
+            original(self, message, error)
+
+    patches.around(ConsumerRequests, "_put_off", put_off)
+
+
+@bug("own", caught_by=("INV-C10",), needs=[needs.retries])
+def what_is_put_off_comes_at_once(patches: Patches) -> None:
+    """A copy says how long it is to wait, and does not wait."""
+
+    def copy_of(original: Any, message: Any, properties: Any, deliver_at: Any = None) -> Any:
+        return original(message, properties)
+
+    patches.around(letters_module, "copy_of", copy_of)
+
+
+@bug("own", caught_by=("INV-C10",), needs=[needs.retries_often])
+def a_copy_of_a_copy_is_of_the_copy(patches: Patches) -> None:
+    """What is put off for the second time says that it is from the topic where it waited."""
+
+    def origin(original: Any, message: Any, topic: str, subscription: str) -> Any:
+        told = original(message, topic, subscription)
+        return {**told, "REAL_TOPIC": topic, "ORIGIN_MESSAGE_ID": str(message.message_id)}
+
+    patches.around(letters_module, "origin", origin)
+
+
+@bug("own", caught_by=("INV-N5", "INV-C10", "INV-C16"), needs=[needs.retries])
+def nobody_listens_where_messages_wait(patches: Patches) -> None:
+    """A consumer that may put messages off is not subscribed to the topic where they wait."""
+
+    def with_retry_topic(original: Any, spec: Any) -> Any:
+        made = original(spec)
+        return made if made is spec else replace(made, topic=spec.topic)
+
+    patches.around(commands_module, "with_retry_topic", with_retry_topic)

@@ -571,6 +571,65 @@ def leaves_several(profile: Profile) -> bool:
     return any(plan.leave_permille for plan in profile.tourists)
 
 
+def tables(profile: Profile) -> bool:
+    """Somebody has a table view."""
+    return bool(profile.tables)
+
+
+def tables_close(profile: Profile) -> bool:
+    """And closes it now and then, alone or with its client."""
+    return tables(profile) and (
+        any(plan.close_permille for plan in profile.tables) or fault("client_closed")(profile)
+    )
+
+
+def compactions(profile: Profile) -> bool:
+    """A topic is compacted."""
+    return bool(profile.compactions)
+
+
+def roams_compacted(profile: Profile) -> bool:
+    """Somebody reads what compaction has left of a topic, message by message."""
+    return compactions(profile) and any(plan.compacted for plan in profile.roamers)
+
+
+def reads_compacted(profile: Profile) -> bool:
+    """Somebody reads what compaction has left, message by message or as a table."""
+    return compactions(profile) and (tables(profile) or roams_compacted(profile))
+
+
+def sticky_keys(profile: Profile) -> bool:
+    """Key_Shared consumers that say which keys they take."""
+    return any(plan.ranges for plan in profile.consumers)
+
+
+def greedy(profile: Profile) -> bool:
+    """And now and then want those of others."""
+    return any(plan.ranges and plan.greedy_permille for plan in profile.consumers)
+
+
+def retries(profile: Profile) -> bool:
+    """Messages are put off, to come again later."""
+    return any(group.retry for group in profile.groups)
+
+
+def retries_often(profile: Profile) -> bool:
+    """More than once."""
+    return any(group.retry > 1 for group in profile.groups)
+
+
+def dead_letters_of_chunks(profile: Profile) -> bool:
+    """Consumers that give up on messages in chunks."""
+    topics = {plan.topic for plan in _in_chunks(profile) if plan.partitioned is None}
+    return any(plan.dead_letters and plan.topic in topics for plan in _consumers(profile, SHARED))
+
+
+def roams_among_chunks(profile: Profile) -> bool:
+    """Somebody seeks among messages in chunks."""
+    topics = {plan.topic for plan in _in_chunks(profile) if plan.partitioned is None}
+    return any(plan.seek_permille and plan.topic in topics for plan in profile.roamers)
+
+
 def suitable(seed: int, needs: Sequence[Need]) -> bool:
     """Whether the profile of a seed has what is needed."""
     if not needs:

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from ...client import seeking as seeking_module
 from ...client.acknowledger import Acknowledger
 from ...client.arrival import Arrival
 from ...client.consumer import Consumer
@@ -116,6 +117,18 @@ def a_seek_into_a_batch_goes_to_its_beginning(patches: Patches) -> None:
         original(self, start, inclusive)
 
     patches.around(Arrival, "start_at", start_at)
+
+
+@bug("BUG-065", caught_by=("INV-C7", "INV-C3", "INV-N5", "INV-C11"), needs=[needs.roams_among_chunks])
+def an_inclusive_start_at_a_message_in_chunks(patches: Patches) -> None:
+    """Who goes to a message in chunks begins with its last chunk, and never gets it."""
+
+    def command(original: Any, wire_id: int, request_id: int, target: Any) -> Any:
+        if isinstance(target, MessageId):
+            target = target._replace(first_chunk=None)
+        return original(wire_id, request_id, target)
+
+    patches.around(seeking_module, "_command", command)
 
 
 @bug("own", caught_by=("INV-C7",), needs=[needs.roams])
