@@ -179,6 +179,14 @@ class TestIsThereMore:
         s.receive()
         assert has_more(s, (2, 0, 7))
 
+    def test_of_what_is_read_compacted_an_older_answer_is_not_believed(self) -> None:
+        """The message that was the last one may have been compacted away since."""
+        s = started(durable=False, start_message_id=EARLIEST, read_compacted=True)
+        s.message(1)
+        s.receive()
+        assert has_more(s, (1, 2, -1))
+        assert not has_more(s, (1, 1, -1))
+
     @pytest.mark.parametrize(
         ("mark_delete", "last", "more"),
         [

@@ -40,6 +40,7 @@ class Positions:
     __slots__ = (
         "_arrival",
         "_ask_again",
+        "_compacted",
         "_connection",
         "_context",
         "_durable",
@@ -92,6 +93,8 @@ class Positions:
         """Questions of the application that have no answer yet."""
         self._known_last: Place = EARLIEST[:2]
         """The last message of the topic when the broker was asked last."""
+        self._compacted = spec.read_compacted
+        """That one may be gone since."""
         persistent = source.topic.startswith("persistent://")
         self._durable = spec.durable or not persistent
         """Whether the broker keeps the place, or there is none."""
@@ -164,9 +167,8 @@ class Positions:
     def has_message_available(self, request: int) -> None:
         """`RequestDone(request, whether there is a message that was not handed out)`."""
         reached = self._reached()
-        if self._seeking.current is None and (
-            self._queue.available or (reached is not None and self._known_last > reached)
-        ):
+        known = not self._compacted and reached is not None and self._known_last > reached
+        if self._seeking.current is None and (self._queue.available or known):
             self._emit(RequestDone(request, True))
             return
         self._requests.add(request)
