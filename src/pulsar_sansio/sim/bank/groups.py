@@ -165,7 +165,7 @@ def brokers_forget_to_tell(patches: Patches) -> None:
     patches.around(Watchers, "changed", changed)
 
 
-@bug("own", caught_by=("INV-N4", "INV-N5", "INV-C16"), needs=[needs.told_of_topics, needs.comes_late])
+@bug("own", caught_by=("INV-N11", "INV-N4"), needs=[needs.told_of_topics, needs.comes_late])
 def a_watcher_is_not_closed(patches: Patches) -> None:
     """Of a consumer that is closed the watcher stays: it goes on to be told."""
     patches.replace(PatternWatch, "close", nothing)
@@ -174,7 +174,7 @@ def a_watcher_is_not_closed(patches: Patches) -> None:
 # --- many that are one -------------------------------------------------------------------------------------
 
 
-@bug("BUG-050", caught_by=("INV-C16",), needs=[needs.vanishes])
+@bug("BUG-050", caught_by=("INV-C16", "INV-N5"), needs=[needs.vanishes])
 def who_has_left_stays_on_the_list(patches: Patches) -> None:
     """What is said of messages of a topic that has left is said to its consumer, which is closed."""
 
