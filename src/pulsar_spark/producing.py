@@ -372,11 +372,14 @@ class TaskProducer:
         """Close in good order: the name is free for the next task when this returns."""
         requests = [each.close() for each in some]
         for each, request in zip(some, requests, strict=True):
-            self.link.call(
-                lambda _, request=request: request,  # type: ignore[misc]
-                self.limits.operation_timeout,
-                f"closing the producer on {each.topic}",
-            )
+            try:
+                self.link.call(
+                    lambda _, request=request: request,  # type: ignore[misc]
+                    self.limits.operation_timeout,
+                    f"closing the producer on {each.topic}",
+                )
+            except (PulsarError, LinkTimeout) as error:
+                raise WriteFailed(f"writing to {each.topic} failed: {error}") from error
             each.abandon()
 
     def settle(self, some: Sequence[Destination]) -> None:
