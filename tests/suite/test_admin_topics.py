@@ -407,7 +407,7 @@ async def test_properties_of_a_subscription(broker: BrokerUnderTest, client: Cli
     assert (await broker.request("GET", f"{path}/subscription/none/properties"))[0] == 404
 
 
-async def test_a_subscription_begins_behind_a_message_or_inside_a_batch(
+async def test_a_subscription_is_moved_behind_a_message_or_into_a_batch(
     broker: BrokerUnderTest, client: Client, topic: str
 ) -> None:
     path = topic_path(topic)
@@ -436,7 +436,9 @@ async def test_a_subscription_begins_behind_a_message_or_inside_a_batch(
         subscription = f"{path}/subscription/s{number}"
         assert await broker.request("PUT", subscription, position) == (204, None)
         async with client.subscribe(topic, f"s{number}") as consumer:
-            assert numbers(await receive(consumer, len(expected))) == expected
+            # a new one begins with a whole entry
+            whole = [4] if position["entryId"] == last.entry_id else [0, 1, 2, 3, 4]
+            assert numbers(await receive(consumer, len(whole))) == whole
         assert await broker.request("POST", f"{subscription}/resetcursor", position) == (204, None)
         async with client.subscribe(topic, f"s{number}") as consumer:
             assert numbers(await receive(consumer, len(expected))) == expected
@@ -488,5 +490,6 @@ async def test_all_backlogs_of_a_namespace(broker: BrokerUnderTest, client: Clie
     async with client.subscribe(topics[0], "s1"):
         assert (await broker.request("POST", f"{path}/unsubscribe/s1"))[0] == 412
     assert await broker.request("POST", f"{path}/unsubscribe/s2") == (204, None)
-    for topic in topics:
-        assert (await broker.request("GET", f"{topic_path(topic)}/subscriptions"))[1] == ["s1"]
+    # Of what was refused, a Java broker may have done a part.
+    assert (await broker.request("GET", f"{topic_path(topics[0])}/subscriptions"))[1] == ["s1"]
+    assert "s2" not in (await broker.request("GET", f"{topic_path(topics[1])}/subscriptions"))[1]

@@ -67,11 +67,8 @@ class SubscriptionAdministration:
         subscription: str,
         position: MessageId | None = None,
         properties: Mapping[str, str] | None = None,
-        *,
-        inclusive: bool = True,
     ) -> None:
-        """A durable subscription that begins with the first message at or after `position`, or behind that
-        message unless `inclusive`; None is the end.
+        """A durable subscription that begins with the first entry at or after `position`; None is the end.
 
         The topic comes into being if policies allow that, as when somebody subscribes. Raises `NoSuchThing`,
         `AlreadyThere`, `WrongKind` for non-persistent topics, `InvalidConfiguration`.
@@ -89,10 +86,8 @@ class SubscriptionAdministration:
         for each in topics:
             assert isinstance(each, Topic)
             log = each.log
-            mark, first = (log.end - 1, None) if position is None else _place(log, position, inclusive)
-            made = each.subscribe(subscription, mark, True, pairs)
-            if first is not None:
-                made.seek(mark, first)
+            begin = log.end if position is None else log.offset(position.ledger_id, position.entry_id)
+            each.subscribe(subscription, begin - 1, True, pairs)
         self._settle()
 
     def _topics_for_use(self, topic: str) -> "list[AnyTopic]":

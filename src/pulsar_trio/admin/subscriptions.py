@@ -29,17 +29,17 @@ def list_subscriptions(broker: Administrator, request: Request) -> Answer:
 
 
 def create(broker: Administrator, request: Request) -> Answer:
+    """It begins with a whole entry, whatever else is said of the position, as with a Java broker."""
     topic = request.topic
     value = request.json() if request.body else "latest"
     properties = value.pop("properties", None) if isinstance(value, dict) else None
-    excluded = _excluded(value)
+    _excluded(value)
     position = _position(value)
     if request.flag("replicated"):
         raise Refused(501, "replicated subscriptions are not implemented by this broker")
     exists = (AlreadyThere, 409, "Subscription already exists for topic")
     with answering((NoSuchThing, 404, f"Topic {topic} not found"), exists, NOT_PERSISTENT):
         create = broker.machine.create_subscription
-        create = partial(create, inclusive=not excluded)
         broker.command(create, topic, request.text("subscription"), position, _text_for_text(properties))
     return NO_CONTENT
 
