@@ -220,6 +220,8 @@ def check_permits(world: "World") -> None:
             group = world.model.groups.get(name)
             if group is not None and (waiting or group.spec.max_total_receiver_queue_size < SMALL_TOTAL):
                 continue  # which topic's they are, and how large its share of the queue is, nobody says
+            if consumer.record.halted:
+                continue  # it has only just been subscribed, and the application will ask for more
             held = held_back(consumer, waiting)
             if not consumer.queue or (consumer.record.spec.auto_scaled_receiver_queue_size and held >= 0):
                 continue
