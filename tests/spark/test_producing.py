@@ -18,7 +18,7 @@ from pulsar_spark.producing import Limits, Numbered, TaskProducer, WriteFailed, 
 from .brokers import SparkBroker
 from .reading_back import entries_of, keep, values_of
 
-SMALL = Limits(batch_messages=4, batch_bytes=1000, busy_timeout=5.0)
+SMALL = Limits(batch_messages=4, batch_bytes=1000)
 """Entries of four rows."""
 
 
