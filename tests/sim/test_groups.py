@@ -2,7 +2,7 @@
 
 import pytest
 
-from pulsar_sansio.model.config import ConsumerSpec, ProducerSpec, SubscriptionType
+from pulsar_sansio.model.config import ConsumerSpec, DeadLetterPolicy, ProducerSpec, SubscriptionType
 from pulsar_sansio.sim import Streams, World, draw
 from pulsar_sansio.sim.groups import GroupRecord, GroupTopics
 from pulsar_sansio.sim.partitioned import PartitionedTopic
@@ -210,3 +210,51 @@ def test_a_seek_that_is_answered_late_was_done_before_a_later_one() -> None:
     tour.toured.done(8, Base((1, 2, 0)), 10)
     tour.toured.done(7, START, 11)
     tour.comes_not(0)
+
+
+# --- whose turn it is -------------------------------------------------------------------------------------
+
+
+class Turns(Group):
+    """Two topics; one entry waits in the second."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        producer = ProducerRecord("p", self.known[f"{BASE}n1"], ProducerSpec(topic=f"{BASE}n1"))
+        sent = Sent(producer, 0, b"waits", None, {}, 0)
+        self.known[f"{BASE}n1"].stored((2, 0), Entry(b"waits", (sent,)))
+
+    def waits(self) -> None:
+        self.subscribes("n0", 1)
+        self.subscribes("n1", 2)
+        self.record.came(f"{BASE}n1", (2, 0))
+
+    def give_from_the_other(self, messages: int, at_once: int) -> None:
+        for number in range(messages):
+            self.record.gave(f"{BASE}n0", (1, number), at_once)
+
+
+def test_no_topic_waits_for_ever() -> None:
+    """MULTI-19, INV-C16."""
+    turns = Turns()
+    turns.waits()
+    turns.give_from_the_other(10, at_once=5)
+    with pytest.raises(ViolationError, match="n1 waits with"):
+        turns.give_from_the_other(1, at_once=5)
+
+
+def test_who_takes_them_one_by_one_is_given_runs() -> None:
+    turns = Turns()
+    turns.waits()
+    turns.give_from_the_other(64, at_once=1)
+
+
+def test_nothing_is_known_of_what_may_be_dropped_or_become_a_dead_letter() -> None:
+    turns = Turns()
+    turns.waits()
+    turns.record.of(f"{BASE}n1").redeliver_all = 1
+    turns.give_from_the_other(100, at_once=5)
+    turns = Turns()
+    turns.record.spec = ConsumerSpec(f"{BASE}n", "group-0", SHARED, dead_letter=DeadLetterPolicy(1))
+    turns.waits()
+    turns.give_from_the_other(100, at_once=5)

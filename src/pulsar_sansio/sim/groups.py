@@ -92,8 +92,11 @@ class GroupRecord:
 
     def came(self, topic: str, position: Position) -> None:
         """An entry that nobody had before has come. Who asks for everything again drops some of them, which
-        is not said of which, so from then on nothing is known."""
+        is not said of which, so from then on nothing is known; nor where some become dead letters as they
+        come."""
         member = self.members[topic]
+        if self.spec.dead_letter is not None:
+            return
         entry = member.subscription.topic.log.get(position)
         if entry is None or entry.chunk is not None or member.redeliver_all or self.kind.cumulative:
             return
