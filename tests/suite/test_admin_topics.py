@@ -426,10 +426,10 @@ async def test_a_subscription_is_moved_behind_a_message_or_into_a_batch(
 
     cases = {
         "whole": (place(ids[0]), [0, 1, 2, 3, 4]),
-        "behind": (place(ids[0], isExcluded=True), [4]),
+        "behind": (place(ids[0], excluded=True), [4]),
         "inside": (place(ids[2], batchIndex=2), [2, 3, 4]),
-        "inside, behind": (place(ids[2], batchIndex=2, isExcluded=True), [3, 4]),
-        "behind all": (place(ids[3], batchIndex=3, isExcluded=True), [4]),
+        "inside, behind": (place(ids[2], batchIndex=2, excluded=True), [3, 4]),
+        "behind all": (place(ids[3], batchIndex=3, excluded=True), [4]),
         "the last one": (place(last), [4]),
     }
     for number, (position, expected) in enumerate(cases.values()):

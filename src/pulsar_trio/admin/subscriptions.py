@@ -243,10 +243,11 @@ def _position(value: Any) -> MessageId | None:
 
 
 def _excluded(value: Any) -> bool:
-    """Whether the message of that id is not meant itself. Raises `Refused`."""
-    excluded = value.get("isExcluded") if isinstance(value, dict) else None
+    """Whether the message of that id is not meant itself. A Java broker calls it so, and passes over the
+    `isExcluded` of its own documentation. Raises `Refused`."""
+    excluded = value.get("excluded") if isinstance(value, dict) else None
     if excluded is not None and not isinstance(excluded, bool):
-        raise Refused(400, f"isExcluded is true or false, not {excluded!r:.100}")
+        raise Refused(400, f"excluded is true or false, not {excluded!r:.100}")
     return bool(excluded)
 
 

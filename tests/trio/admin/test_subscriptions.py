@@ -83,7 +83,7 @@ async def test_a_peek(broker: EmbeddedBroker) -> None:
         ("POST", "t/subscription/none/analyzeBacklog", None, 404),
         ("POST", "t/subscription/s/analyzeBacklog", "nowhere", 400),
         ("PUT", "t/subscription/new", {"ledgerId": 0, "entryId": 0, "batchIndex": "x"}, 400),
-        ("PUT", "t/subscription/new", {"ledgerId": 0, "entryId": 0, "isExcluded": 1}, 400),
+        ("PUT", "t/subscription/new", {"ledgerId": 0, "entryId": 0, "excluded": 1}, 400),
         ("PUT", "t/subscription/new?replicated=true", "earliest", 501),
         ("POST", "t/subscription/s/expireMessages", {"ledgerId": 0, "entryId": 0, "batchIndex": 3}, 501),
     ],
