@@ -21,12 +21,17 @@ from ..client.outputs import (
 )
 from ..model.config import ConsumerSpec
 from ..model.errors import ClosedError
-from .hosts import Host
+from .clock import SECOND
+from .hosts import HURRY, REOPEN_DELAY, Host
 from .records import ConsumerRecord, SubscriptionRecord
 from .violations import ViolationError
 
 if TYPE_CHECKING:
     from .world import World
+
+
+MOST_OPENINGS = 4
+"""Of one restless guest, while there are faults."""
 
 
 class Registered(Protocol):
@@ -169,6 +174,41 @@ class Guest(ABC, Generic[RecordT]):
     @abstractmethod
     def _hears(self, output: Output) -> bool:
         """Whether this is news for it."""
+
+
+class Restless(Guest[RecordT]):
+    """A guest that does one step after the other; `pause`: nanoseconds between them, at most."""
+
+    def __init__(self, world: "World", kind: str, index: int, client: int, pause: int) -> None:
+        super().__init__(world, kind, index, client)
+        self._pause = pause
+        self._turn = 0
+
+    def start(self) -> None:
+        self.world.clock.after(self.stream.below(self._pause), self.open)
+
+    def wake(self) -> None:
+        if self.state == "idle":
+            self.world.clock.after(REOPEN_DELAY, self.open)
+        self._later()
+
+    def _later(self) -> None:
+        pause = 1 + self.stream.below(self._pause)
+        if self.world.healed:
+            pause = min(pause, HURRY)
+        self._turn += 1
+        self.world.clock.after(pause, self._step, self._turn)
+
+    def _may_step(self, turn: int) -> bool:
+        """Whether it is this step's turn still, and there is something to do it with."""
+        return turn == self._turn and self.state == "open" and self.host.closing is None
+
+    @abstractmethod
+    def _step(self, turn: int) -> None: ...
+
+    def _has_ended(self) -> None:
+        if self.incarnation < MOST_OPENINGS or self.world.healed:
+            self.world.clock.after(REOPEN_DELAY + self.stream.below(SECOND), self.open)
 
 
 class TopicGuest(Guest[ConsumerRecord]):

@@ -14,8 +14,7 @@ from ..model.errors import TimedOut
 from ..model.message import Message
 from ..model.message_id import EARLIEST, LATEST, MessageId
 from .clock import SECOND
-from .guest import TopicGuest
-from .hosts import HURRY, REOPEN_DELAY
+from .guest import Restless, TopicGuest
 from .profile import RoamerPlan
 from .records import BEFORE_ALL, ConsumerRecord, Place, Position, TopicRecord
 from .violations import ViolationError
@@ -27,9 +26,6 @@ if TYPE_CHECKING:
 
 MOST_SEEKS = 10
 """Of one roamer: each may bring the whole topic again."""
-
-MOST_OPENINGS = 4
-"""While there are faults."""
 
 MEMORY = 200
 """Messages that are remembered as places to go to, at most."""
@@ -73,11 +69,11 @@ class Roamed(Visited):
         consumer.floor = place
 
 
-class Roamer(TopicGuest):
+class Roamer(TopicGuest, Restless[ConsumerRecord]):
     """One roamer, through as many consumers as it takes."""
 
     def __init__(self, world: "World", index: int, plan: RoamerPlan) -> None:
-        super().__init__(world, "roamer", index, plan.client)
+        super().__init__(world, "roamer", index, plan.client, plan.pause)
         self.plan = plan
         self.topic = world.model.topics[world.topics[plan.topic]]
         self.subscription = self._new_subscription()
@@ -95,7 +91,6 @@ class Roamer(TopicGuest):
         self._promised: Place | None = None
         """It was said that there is a message from there on."""
         self._left = MOST_SEEKS
-        self._turn = 0
         self._came_home = False
         """In good weather it has sought a place for the last time."""
         self._sought_at = -1
@@ -124,9 +119,6 @@ class Roamer(TopicGuest):
         return subscription
 
     # --- one consumer ---------------------------------------------------------------------------------------
-
-    def start(self) -> None:
-        self.world.clock.after(self.stream.below(self.plan.pause), self.open)
 
     def open(self) -> None:
         world, plan = self.world, self.plan
@@ -191,19 +183,10 @@ class Roamer(TopicGuest):
     def wake(self) -> None:
         """The weather is good: finish soon."""
         self._left = 0
-        if self.state == "idle":
-            self.world.clock.after(REOPEN_DELAY, self.open)
-        self._later()
-
-    def _later(self) -> None:
-        pause = 1 + self.stream.below(self.plan.pause)
-        if self.world.healed:
-            pause = min(pause, HURRY)
-        self._turn += 1
-        self.world.clock.after(pause, self._step, self._turn)
+        super().wake()
 
     def _step(self, turn: int) -> None:
-        if turn != self._turn or self.state != "open" or self.host.closing is not None:
+        if not self._may_step(turn):
             return
         node, stream, plan = self.host.node, self.stream, self.plan
         messages = list(node.client.take(self.world.clock.now, self.handle, plan.take))
@@ -307,10 +290,6 @@ class Roamer(TopicGuest):
     def _is_ready(self) -> None:
         self._begins_again()
         self._later()
-
-    def _has_ended(self) -> None:
-        if self.incarnation < MOST_OPENINGS or self.world.healed:
-            self.world.clock.after(REOPEN_DELAY + self.stream.below(SECOND), self.open)
 
     def _is_attached_again(self) -> None:
         self._begins_again()

@@ -14,19 +14,15 @@ from typing import TYPE_CHECKING
 
 from ..client.outputs import EndOfTopic, Output, RequestDone, RequestFailed, TableChanged
 from ..model.config import TableViewSpec
-from .clock import SECOND
-from .guest import TopicGuest
-from .hosts import HURRY, REOPEN_DELAY
+from .guest import Restless, TopicGuest
+from .hosts import REOPEN_DELAY
 from .profile import TablePlan
-from .records import BEFORE_ALL, Place, Position, TopicRecord
+from .records import BEFORE_ALL, ConsumerRecord, Place, Position, TopicRecord
 from .violations import ViolationError
 from .visitor import Visited
 
 if TYPE_CHECKING:
     from .world import World
-
-MOST_OPENINGS = 4
-"""While there are faults: each reads the whole topic."""
 
 ANY_NUMBER = 1 << 60
 """Of questions for the last message: a view asks as often as it has read something."""
@@ -58,11 +54,11 @@ class Viewed(Visited):
         return 0 if position <= self.read else super().open_bits(position)
 
 
-class TableApp(TopicGuest):
+class TableApp(TopicGuest, Restless[ConsumerRecord]):
     """One application, through as many table views as it takes."""
 
     def __init__(self, world: "World", index: int, plan: TablePlan) -> None:
-        super().__init__(world, "table", index, plan.client)
+        super().__init__(world, "table", index, plan.client, plan.pause)
         self.plan = plan
         self.topic = world.model.topics[world.topics[plan.topic]]
         self.compacted = self.topic.compacted
@@ -79,7 +75,6 @@ class TableApp(TopicGuest):
         """Likewise, when the view was opened."""
         self._listens = False
         """It knows what the table was when it was ready, and adds up what it hears from then on."""
-        self._turn = 0
         self._up_to_date = False
         """In good weather it was refreshed when everything had been sent."""
 
@@ -91,9 +86,6 @@ class TableApp(TopicGuest):
         return Viewed(self.topic, f"table-{self.index}.{self.incarnation}")
 
     # --- what it does ---------------------------------------------------------------------------------------
-
-    def start(self) -> None:
-        self.world.clock.after(self.stream.below(self.plan.pause), self.open)
 
     def open(self) -> None:
         if not self._may_open():
@@ -115,15 +107,8 @@ class TableApp(TopicGuest):
             self.close_and_reopen()
         self._later()
 
-    def _later(self) -> None:
-        pause = 1 + self.stream.below(self.plan.pause)
-        if self.world.healed:
-            pause = min(pause, HURRY)
-        self._turn += 1
-        self.world.clock.after(pause, self._step, self._turn)
-
     def _step(self, turn: int) -> None:
-        if turn != self._turn or self.state != "open" or self.host.closing is not None:
+        if not self._may_step(turn):
             return
         stream, plan = self.stream, self.plan
         if self._listens:
@@ -236,10 +221,6 @@ class TableApp(TopicGuest):
         self.table = dict(self._in_client())
         self._listens = True
         self._later()
-
-    def _has_ended(self) -> None:
-        if self.incarnation < MOST_OPENINGS or self.world.healed:
-            self.world.clock.after(REOPEN_DELAY + self.stream.below(SECOND), self.open)
 
     def _is_attached_again(self) -> None:
         if self.world.healed:

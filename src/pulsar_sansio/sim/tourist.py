@@ -25,11 +25,10 @@ from ..model.message import Message
 from ..model.message_id import EARLIEST, LATEST, MessageId, TopicMessageId
 from .clock import MILLISECOND, SECOND
 from .groups import GroupRecord, asked_for
-from .guest import Guest
-from .hosts import HURRY, REOPEN_DELAY
+from .guest import Restless
 from .profile import TouristPlan
 from .records import Place
-from .roamer import MEMORY, MOST_OPENINGS, SLACK, place_of
+from .roamer import MEMORY, SLACK, place_of
 from .toured import Toured
 from .violations import ViolationError
 from .whereabouts import START, Base, after
@@ -44,11 +43,11 @@ MOST_SEEKS = 6
 """Of one tourist: each may bring all topics again."""
 
 
-class Tourist(Guest[GroupRecord]):
+class Tourist(Restless[GroupRecord]):
     """One tourist, through as many consumers as it takes."""
 
     def __init__(self, world: "World", index: int, plan: TouristPlan) -> None:
-        super().__init__(world, "tourist", index, plan.client)
+        super().__init__(world, "tourist", index, plan.client, plan.pause)
         self.plan = plan
         self.topics = world.groups_topics[len(world.profile.groups) + index]
         self._seen: list[tuple[str, MessageId]] = []
@@ -66,7 +65,6 @@ class Tourist(Guest[GroupRecord]):
         self._unsure = False
         """A seek or a removal has failed since the last seek that was done everywhere."""
         self._left = MOST_SEEKS
-        self._turn = 0
         self._came_home = False
         """In good weather it has sought the beginning for the last time."""
 
@@ -104,9 +102,6 @@ class Tourist(Guest[GroupRecord]):
 
     # --- one consumer ---------------------------------------------------------------------------------------
 
-    def start(self) -> None:
-        self.world.clock.after(self.stream.below(self.plan.pause), self.open)
-
     def open(self) -> None:
         world, plan = self.world, self.plan
         if not self._may_open():
@@ -132,19 +127,10 @@ class Tourist(Guest[GroupRecord]):
 
     def wake(self) -> None:
         self._left = 0
-        if self.state == "idle":
-            self.world.clock.after(REOPEN_DELAY, self.open)
-        self._later()
-
-    def _later(self) -> None:
-        pause = 1 + self.stream.below(self.plan.pause)
-        if self.world.healed:
-            pause = min(pause, HURRY)
-        self._turn += 1
-        self.world.clock.after(pause, self._step, self._turn)
+        super().wake()
 
     def _step(self, turn: int) -> None:
-        if turn != self._turn or self.state != "open" or self.host.closing is not None:
+        if not self._may_step(turn):
             return
         node, stream, plan = self.host.node, self.stream, self.plan
         try:
@@ -312,10 +298,6 @@ class Tourist(Guest[GroupRecord]):
 
     def _is_ready(self) -> None:
         self._later()
-
-    def _has_ended(self) -> None:
-        if self.incarnation < MOST_OPENINGS or self.world.healed:
-            self.world.clock.after(REOPEN_DELAY + self.stream.below(SECOND), self.open)
 
     def _is_attached_again(self) -> None:
         if self.world.healed:
