@@ -277,7 +277,7 @@ def the_first_topic_is_always_first(patches: Patches) -> None:
     patches.replace(MergedQueue, "_end_turn", end_turn)
 
 
-@bug("own", caught_by=("INV-C16", "INV-C14"), needs=[needs.vanishes])
+@bug("own", caught_by=("INV-C16", "INV-C14", "INV-N5"), needs=[needs.vanishes])
 def what_a_topic_left_behind_is_handed_out(patches: Patches) -> None:
     """The queue of a topic that has left keeps its turn."""
     patches.replace(MergedQueue, "remove", nothing)
