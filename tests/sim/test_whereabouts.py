@@ -3,7 +3,7 @@
 import pytest
 
 from pulsar_sansio.model.config import ProducerSpec
-from pulsar_sansio.sim.records import Entry, ProducerRecord, Sent, TopicRecord
+from pulsar_sansio.sim.records import Chunk, Entry, ProducerRecord, Sent, TopicRecord
 from pulsar_sansio.sim.whereabouts import START, Base, Whereabouts, after, whole
 from pulsar_sansio.wire import MessageMetadata, pack_payload
 
@@ -93,3 +93,27 @@ def test_who_may_be_anywhere(topic: TopicRecord) -> None:
         where.perhaps_at(Base((4, index, 0)))
     assert where.came((5, 2, 0)) == ""
     assert where.least == (5, 2, 1)
+
+
+def test_a_message_whose_first_chunk_lies_before_where_it_began(topic: TopicRecord) -> None:
+    """It was half there when the end was sought: who begins behind its first chunk never has the whole."""
+    producer = ProducerRecord("q", topic, ProducerSpec(topic=topic.name))
+    metadata = MessageMetadata(producer_name="q", sequence_id=0, publish_time=3000)
+    for position, number in (((6, 0), 0), ((6, 2), 1)):
+        payload = b"".join(pack_payload(metadata.encode(), b"chunk %d" % number))
+        if number == 0:
+            sent = Sent(producer, 0, b"", None, {}, 0)
+            sent.sent_at = 50
+        topic.stored(position, Entry(payload, (sent,), Chunk(number, 2, "u")))
+    for entry, at in ((1, 60), (3, 70)):
+        plain = Sent(producer, entry, b"", None, {}, 0)
+        plain.sent_at = at
+        metadata = MessageMetadata(producer_name="q", sequence_id=entry, publish_time=3000)
+        topic.stored((6, entry), Entry(b"".join(pack_payload(metadata.encode(), b"%d" % entry)), (plain,)))
+    where = Whereabouts(topic)
+    where.moved(Base(START.place, since=45))
+    assert where.came((6, 1, 0)) == ""
+    assert where.came((6, 3, 0)) == ""
+    where.moved(Base((6, 0, -1)))
+    assert where.came((6, 1, 0)) == ""
+    assert where.came((6, 3, 0)) == "(6, 2, 0) was left out, from (6, 1, 1) on"

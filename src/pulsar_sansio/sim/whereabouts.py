@@ -45,6 +45,8 @@ class Whereabouts:
         """What came last; None where the next one is the first since it is there."""
         self.furthest: Place | None = None
         """The last one of all that came since the last move."""
+        self._first: Place | None = None
+        """The first one that came since then."""
         self._times: dict[Position, int] = {}
         self._judged = 0, True
         """Whether so many entries lie in the order of their times."""
@@ -52,7 +54,7 @@ class Whereabouts:
     def moved(self, *bases: Base) -> None:
         """It is at one of these places now, whatever was before."""
         self.bases = list(bases)
-        self.last = self.furthest = None
+        self.last = self.furthest = self._first = None
 
     def perhaps_at(self, base: Base) -> None:
         """It may be there, too."""
@@ -80,6 +82,7 @@ class Whereabouts:
         wrong = [self._wrong(base, place) for base in self.may_begin]
         self.last = place
         self.furthest = max(place, self.furthest or place)
+        self._first = min(place, self._first or place)
         return "" if "" in wrong else "; ".join(dict.fromkeys(wrong))
 
     def _wrong(self, base: Base, place: Place) -> str:
@@ -102,9 +105,20 @@ class Whereabouts:
     def _may_be_passed(self, base: Base, place: Place) -> bool:
         if self._compacted and self.topic.compacted.may_lack(place):
             return True
+        if self._is_cut(self.topic.chunks_of(place[:2])[0], place):
+            return True
         if base.since is not None:
             return self.topic.log[place[:2]].messages[place[2]].sent_at <= base.since
         return base.time is not None and (not self._in_order or self.published(place[:2]) < base.time)
+
+    def _is_cut(self, first_chunk: Position, place: Place) -> bool:
+        """Whether it may have begun behind the first chunk of that message, and so never had the whole."""
+        if first_chunk == place[:2] or (self._first is not None and first_chunk >= self._first[:2]):
+            return False
+        return any(
+            base.since is not None or base.time is not None or first_chunk < base.place[:2]
+            for base in self.bases
+        )
 
     def may_let_go(self, place: Place) -> bool:
         """Whether a message lies before where it is, for one of the places where it may be."""
