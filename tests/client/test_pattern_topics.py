@@ -640,3 +640,26 @@ def test_whatever_happens_every_request_is_answered_and_the_end_comes_once(seed:
     assert not taken - sent
     world.pass_time(200.0)
     assert client.next_deadline() is None
+
+
+def test_what_comes_while_it_is_unsubscribing_in_vain_joins_after_all() -> None:
+    """The broker's news fall into the time of the UNSUBSCRIBE that is refused; nobody polls."""
+    world = found("w-a", pattern=TopicsPattern("w-.*", discovery_interval=None))
+    answer, held = world._answer, []
+
+    def hold(link: int, kind: int, command: Any) -> None:
+        if kind == Command.UNSUBSCRIBE:
+            held.append((link, kind, command))
+        else:
+            answer(link, kind, command)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(world, "_answer", hold)
+        world.script.client.unsubscribe(world.script.now, world.handle)
+        world.answer()
+        world.update(added=["w-b"])
+        assert topics(world) == ["w-a"]
+    world.refuse_unsubscribe = {"w-a": proto.ConsumerBusy}
+    answer(*held[0])
+    world.pass_time(60.0)
+    assert topics(world) == ["w-a", "w-b"]

@@ -475,6 +475,43 @@ def test_a_topic_that_refuses_goes_on_and_may_be_asked_again() -> None:
     assert RequestDone(request, None) in world.told()
 
 
+def test_nothing_joins_while_it_is_unsubscribing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """MULTI-29: what would join then would stay behind."""
+    world = ready("p", {"p": 2}, partitions_update_interval=1.0)
+    held: list[tuple[int, int, Any]] = []
+    answer = world._answer
+
+    def hold(link: int, kind: int, command: Any) -> None:
+        if kind in (Command.PARTITIONED_METADATA, Command.UNSUBSCRIBE):
+            held.append((link, kind, command))
+        else:
+            answer(link, kind, command)
+
+    monkeypatch.setattr(world, "_answer", hold)
+    world.pass_time(1.1)
+    request = world.script.client.unsubscribe(world.script.now, world.handle)
+    world.answer()
+    growth, *unsubscriptions = held
+    assert len(unsubscriptions) == 2
+    world.partitions["p"] = 3
+    for each in (growth, *unsubscriptions):
+        answer(*each)
+    assert world.told() == [Closed(world.handle, None), RequestDone(request, None)]
+    assert len(world.asked) == 2
+
+
+def test_who_waits_is_told_before_the_end_of_unsubscribing() -> None:
+    """INV-C14: GET_LAST_MESSAGE_ID is not answered, UNSUBSCRIBE is."""
+    world = ready()
+    client, now = world.script.client, world.script.now
+    question = client.has_message_available(now, world.handle)
+    request = client.unsubscribe(now, world.handle)
+    failed, closed, done = world.told()
+    assert isinstance(failed, RequestFailed)
+    assert failed.request == question
+    assert (closed, done) == (Closed(world.handle, None), RequestDone(request, None))
+
+
 def test_unsubscribing_that_nobody_waits_for_any_more_when_it_is_closed() -> None:
     world = ready()
     client, now = world.script.client, world.script.now

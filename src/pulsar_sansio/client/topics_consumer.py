@@ -224,6 +224,8 @@ class TopicsConsumer(TopicsCommands, TopicsPartitions):
             self._context.emit(RequestFailed(request, ConnectionLost(why)))
             return
         self._move(Input.UNSUBSCRIBE, Unsubscribing(request))
+        for topic in self._topics.values():
+            topic.stop_asking()  # whoever joined now would stay behind
         members = list(self._members.values())
 
         def ask() -> None:
@@ -240,6 +242,8 @@ class TopicsConsumer(TopicsCommands, TopicsPartitions):
                 self._over(None)
             else:
                 self._move(Input.REFUSED, Ready())
+                if self._pattern is not None:
+                    self._pattern.look_again()  # what came and went meanwhile was not heard
         if outcome.request != self._unwanted:
             self._context.emit(outcome)
 

@@ -24,8 +24,9 @@ from .mutation import Patches, bug, nothing
 @bug("BUG-009", caught_by=("INV-N5",), needs=[needs.told_of_topics, needs.appears, needs.reconnects])
 def a_topic_of_the_time_between_is_never_known(patches: Patches) -> None:
     """What came into being between the loss of a watcher and its next registration is not looked for: the
-    list that comes with the answer is ignored."""
+    list that comes with the answer is ignored, and nobody asks for another."""
     patches.replace(PatternTopics, "on_watched", nothing)
+    patches.replace(PatternTopics, "on_watched_list", nothing)
 
 
 @bug("BUG-010", caught_by=("INV-N5",), needs=[needs.polls, needs.appears, needs.fault("watch_update_lost")])
