@@ -512,6 +512,39 @@ def test_who_waits_is_told_before_the_end_of_unsubscribing() -> None:
     assert (closed, done) == (Closed(world.handle, None), RequestDone(request, None))
 
 
+def test_who_is_sent_away_while_unsubscribing_is_closed_before_the_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """INV-C14: what was asked of it is answered before the whole is over."""
+    world = ready()
+    client, now = world.script.client, world.script.now
+    held: list[tuple[int, int, Any]] = []
+    answer = world._answer
+
+    def hold(link: int, kind: int, command: Any) -> None:
+        if kind == Command.UNSUBSCRIBE:
+            held.append((link, kind, command))
+        else:
+            answer(link, kind, command)
+
+    monkeypatch.setattr(world, "_answer", hold)
+    question = client.has_message_available(now, world.handle)
+    request = client.unsubscribe(now, world.handle)
+    world.answer()
+    world.ignore, world.answer_closes = {"b"}, False
+    world.close_by_broker("b")
+    world.pass_time(1.0)
+    for each in held:
+        answer(*each)
+    told = world.told()
+    assert RequestDone(request, None) in told
+    assert Closed(world.handle, None) not in told
+    world.pass_time(31.0)
+    told += world.told()
+    assert told[-1] == Closed(world.handle, None)
+    assert [output.request for output in told if isinstance(output, RequestFailed)] == [question]
+
+
 def test_unsubscribing_that_nobody_waits_for_any_more_when_it_is_closed() -> None:
     world = ready()
     client, now = world.script.client, world.script.now

@@ -237,7 +237,11 @@ class TopicsConsumer(TopicsCommands, TopicsPartitions):
     def _unsubscribed(self, outcome: RequestDone | RequestFailed) -> None:
         """All have answered."""
         if isinstance(self.state, Unsubscribing):
-            if isinstance(outcome, RequestDone):
+            if isinstance(outcome, RequestDone) and self._alive:
+                # One that its broker has sent away meanwhile is still being closed; who waits is told first.
+                self._move(Input.CLOSE, Closing(True))
+                self._close_all()
+            elif isinstance(outcome, RequestDone):
                 self._stop()
                 self._over(None)
             else:
