@@ -6,7 +6,7 @@ broker's public statistics and at the accounts of both watches, never at the ins
 
 from typing import TYPE_CHECKING, Any
 
-from ..model.config import SubscriptionType
+from ..model.config import ConsumerSpec, SubscriptionType
 from .groups import GroupRecord
 from .nodes import ClientNode
 from .records import AUDIT, ConsumerRecord, TopicRecord
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from .world import World
 
 
-SMALL_TOTAL = 1000
-"""Below it partitions share a queue."""
+MOST_PARTITIONS = 16
+"""More than any topic of a world has."""
 
 END_OF_TOPIC_VERSION = 21
 """Protocol version from which our broker says that a topic has ended: a client of 20 drops its connection."""
@@ -218,7 +218,7 @@ def check_permits(world: "World") -> None:
             assert isinstance(node, ClientNode)
             waiting = node.client.available(consumer.handle)
             group = world.model.groups.get(name)
-            if group is not None and (waiting or group.spec.max_total_receiver_queue_size < SMALL_TOTAL):
+            if group is not None and (waiting or _shares_its_queue(group.spec)):
                 continue  # which topic's they are, and how large its share of the queue is, nobody says
             if consumer.record.halted:
                 continue  # it has only just been subscribed, and the application will ask for more
@@ -229,6 +229,11 @@ def check_permits(world: "World") -> None:
                 raise ViolationError(
                     "INV-C6", f"{name}: {held} permits of {consumer.queue} are held back at rest"
                 )
+
+
+def _shares_its_queue(spec: ConsumerSpec) -> bool:
+    """Whether partitions may have less of it than what is said for one topic."""
+    return spec.max_total_receiver_queue_size < MOST_PARTITIONS * spec.receiver_queue_size
 
 
 def check_memory(world: "World") -> None:
