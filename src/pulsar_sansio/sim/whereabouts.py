@@ -112,11 +112,14 @@ class Whereabouts:
         return base.time is not None and (not self._in_order or self.published(place[:2]) < base.time)
 
     def _is_cut(self, first_chunk: Position, place: Place) -> bool:
-        """Whether it may have begun behind the first chunk of that message, and so never had the whole."""
+        """Whether it may have begun behind the first chunk of that message, and so never had the whole; who
+        went to that very message has it."""
         if first_chunk == place[:2] or (self._first is not None and first_chunk >= self._first[:2]):
             return False
         return any(
-            base.since is not None or base.time is not None or first_chunk < base.place[:2]
+            base.since is not None
+            or base.time is not None
+            or (first_chunk < base.place[:2] and base.place != place)
             for base in self.bases
         )
 

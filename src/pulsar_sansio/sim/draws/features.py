@@ -12,6 +12,9 @@ from ..profile import GrowthPlan, PartitionedPlan, Profile
 from ..streams import Stream
 from .producers import keep_entries, send_singly, usual_batch
 
+FEWEST_SENT_AGAIN = 20
+"""Messages of who sends again what may not be stored: with a few it never comes to that."""
+
 
 def draw_partitions(draw: Stream, profile: Profile) -> None:
     """A partitioned topic, and who sends to it."""
@@ -88,6 +91,8 @@ def draw_identities(draw: Stream, profile: Profile) -> None:
         if profile.deduplication and plan.partitioned is None and draw.chance(250):
             plan.explicit = plan.named = True
             send_singly(plan)
+            plan.messages = max(FEWEST_SENT_AGAIN, plan.messages)
+            plan.close_permille = max(10, plan.close_permille)
         elif not plan.named and draw.chance(100):
             plan.initial = draw.choice([-1, 0, 7, 2**40])
 
