@@ -101,10 +101,7 @@ class Guest(ABC, Generic[RecordT]):
             return False
         self.state = "closing"
         node = self.host.node
-        request = node.client.close(self.world.clock.now, self.handle)
-        self.host.routes[request] = self
-        self.world.trace.add(self.world.clock.now, node.name, f"close {self.handle}")
-        self.host.expect_end(self)
+        self.host.ask_to_close(self)
         try:
             messages = node.client.take(self.world.clock.now, self.handle, 1)
         except ClosedError:

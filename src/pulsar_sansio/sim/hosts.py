@@ -111,8 +111,12 @@ class Host:
 
     # --- the end, and a new beginning ---
 
-    def expect_end(self, app: "User") -> None:
-        """INV-N11: what is being closed is closed in time, whatever the broker does."""
+    def ask_to_close(self, app: "User") -> None:
+        """The application hears the answer. Raises what the machine raises. INV-N11: what is being closed is
+        closed in time, whatever the broker does."""
+        request = self.node.client.close(self.world.clock.now, app.handle)
+        self.routes[request] = app
+        self.world.trace.add(self.world.clock.now, self.node.name, f"close {app.handle}")
         limit = round(self.world.profile.operation_timeout * SECOND) + CLOSING_SLACK
         self.world.clock.after(limit, self._check_ended, app, app.handle, self.incarnation)
 

@@ -329,12 +329,9 @@ class ProducerApp:
         self.state = "closing"
         node = self.host.node
         try:
-            request = node.client.close(self.world.clock.now, self.handle)
+            self.host.ask_to_close(self)
         except ClosedError:
             return False
-        self.host.routes[request] = self
-        self.world.trace.add(self.world.clock.now, node.name, f"close {self.handle}")
-        self.host.expect_end(self)
         self._is_closed()
         node.pump()
         return True
