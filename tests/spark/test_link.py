@@ -5,7 +5,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, suppress
 
 import pytest
 
@@ -17,6 +17,7 @@ from pulsar_spark.offsets import NOTHING
 
 from .brokers import SparkBroker
 from .sending import Sender, send
+from .serving import served
 
 pytestmark = pytest.mark.spark
 
@@ -34,24 +35,6 @@ def link(broker: SparkBroker) -> Iterator[Link]:
     link = Link(broker.url)
     yield link
     link.close()
-
-
-@contextmanager
-def served(link: Link) -> Iterator[None]:
-    """Somebody else serves it meanwhile."""
-    over = threading.Event()
-
-    def serve() -> None:
-        while not over.is_set():
-            link.serve(0.05)
-
-    thread = threading.Thread(target=serve)
-    thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        thread.join()
 
 
 # --- topics and positions ----------------------------------------------------------------------------

@@ -3,7 +3,6 @@
 Attempts run in this process, over links of their own; an attempt that "dies" has its sockets closed.
 """
 
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -17,6 +16,7 @@ from pulsar_spark.producing import Limits, Numbered, TaskProducer, WriteFailed, 
 
 from .brokers import SparkBroker
 from .reading_back import entries_of, keep, values_of
+from .serving import served
 
 SMALL = Limits(batch_messages=4, batch_bytes=1000)
 """Entries of four rows."""
@@ -135,29 +135,6 @@ def test_deduplication_that_was_switched_off_is_noticed_by_the_next_batch(broker
         write(attempt, topic, rows(5))
 
 
-@contextmanager
-def kept_alive(attempt: TaskProducer, dies_after: float = 60.0) -> Iterator[None]:
-    """The attempt answers the broker while the block lasts: it is no dead one, which would lose its name.
-    After `dies_after` seconds it is."""
-    over = threading.Event()
-    end = time.monotonic() + dies_after
-
-    def serve() -> None:
-        while not over.is_set():
-            attempt.link.serve(0.02)
-            if time.monotonic() > end:
-                attempt.link.drop()
-                return
-
-    thread = threading.Thread(target=serve)
-    thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        thread.join()
-
-
 def test_a_name_that_is_taken_stays_so_while_its_producer_lives(
     broker: SparkBroker, deduplicated_topic: str
 ) -> None:
@@ -166,7 +143,7 @@ def test_a_name_that_is_taken_stays_so_while_its_producer_lives(
         first.open([deduplicated_topic])
         first.send(deduplicated_topic, rows(4), [5] * 4)
         with (
-            kept_alive(first),
+            served(first.link),
             task(broker, Numbered("q-0", 0), impatient) as second,
             pytest.raises(ProducerBusy, match=r"q-0.*producerBusyTimeoutMs"),
         ):
@@ -179,7 +156,7 @@ def test_a_name_that_is_taken_is_waited_for(broker: SparkBroker, deduplicated_to
     with task(broker, Numbered("q-0", 0)) as first, task(broker, Numbered("q-0", 0)) as second:
         first.open([deduplicated_topic])
         first.send(deduplicated_topic, rows(4), [5] * 4)
-        with kept_alive(first, dies_after=0.5):
+        with served(first.link, dies_after=0.5):
             written = write(second, deduplicated_topic, rows(10))
     assert written.rows == 10
     assert values_of(broker, deduplicated_topic) == rows(10)

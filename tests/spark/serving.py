@@ -1,0 +1,30 @@
+"""A link that somebody else serves while a test waits: it answers the broker's probes, and is no dead one."""
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from pulsar_spark.link import Link
+
+
+@contextmanager
+def served(link: Link, dies_after: float = 60.0) -> Iterator[None]:
+    """While the block lasts. After `dies_after` seconds its sockets are closed."""
+    over = threading.Event()
+    end = time.monotonic() + dies_after
+
+    def serve() -> None:
+        while not over.is_set():
+            link.serve(0.02)
+            if time.monotonic() > end:
+                link.drop()
+                return
+
+    thread = threading.Thread(target=serve)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
