@@ -316,8 +316,7 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message]):
         when all have been tried.
         """
         messages = [what] if isinstance(what, Message) else what
-        driver = self._driver
-        publish_time = (driver.now() + driver.wall_offset) // 1_000_000
+        publish_time = self._publish_time()
         errors: list[PulsarError] = []
         with ExitStack() as waiting:
             answers = []
@@ -336,6 +335,10 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message]):
                     errors.append(error)
         if errors:
             raise errors[0]
+
+    def _publish_time(self) -> int:
+        """Of a copy made now: milliseconds since 1970."""
+        return (self._driver.now() + self._driver.wall_offset) // 1_000_000
 
     def redeliver_unacknowledged(self) -> None:
         """Have everything delivered again that is not acknowledged, also what has not been received yet."""

@@ -2,9 +2,11 @@
 has no `acknowledge_cumulative` (rule ACK-02).
 """
 
+from collections.abc import Mapping
+
 import trio
 
-from pulsar_sansio import SubscriptionType
+from pulsar_sansio import Message, SubscriptionType
 
 from .consumer import Consumer, MessageOrId
 
@@ -23,6 +25,18 @@ class _InOrderConsumer(Consumer):
     def acknowledge_cumulative(self, what: MessageOrId) -> None:
         """Acknowledge a message or id and everything before it. Sent as `acknowledge` does."""
         self._command(self._machine.acknowledge_cumulative, what)
+
+    async def reconsume_later_cumulative(
+        self, message: Message, delay: float, properties: Mapping[str, str] | None = None
+    ) -> None:
+        """Have this message delivered again after `delay` seconds, and be done with everything before it in
+        its topic or partition; only with `retry=True`.
+
+        As `reconsume_later` of one message; when it raises why the message could not be copied, nothing is
+        acknowledged, and all of it comes again.
+        """
+        call = self._machine.reconsume_later_cumulative
+        await self._request(call, message, delay, self._publish_time(), properties)
 
 
 class ExclusiveConsumer(_InOrderConsumer):

@@ -25,7 +25,7 @@ from pulsar_sansio.model.errors import (
     TimedOut,
 )
 from pulsar_sansio.model.message import Message
-from pulsar_sansio.model.message_id import EARLIEST
+from pulsar_sansio.model.message_id import EARLIEST, MessageId, TopicMessageId
 from pulsar_sansio.wire import MessageCommand, MessageMetadata, open_payload, proto
 
 from .broker_script import MILLISECOND, SECOND, WALL, ConsumerScript, batch_bytes, entry_bytes
@@ -92,10 +92,9 @@ class LettersScript(ConsumerScript):
         permits = self.machine.permits
         return permits.at_broker + permits.unreported
 
-    def later(self, message: Any, delay: Any, properties: Any = None) -> int:
-        request = self.client.reconsume_later(
-            self.now, self.consumer, message, delay, WALL + self.now // MILLISECOND, properties
-        )
+    def later(self, message: Any, delay: Any, properties: Any = None, *, cumulative: bool = False) -> int:
+        call = self.client.reconsume_later_cumulative if cumulative else self.client.reconsume_later
+        request = call(self.now, self.consumer, message, delay, WALL + self.now // MILLISECOND, properties)
         self.pump()
         return request
 
@@ -712,6 +711,136 @@ class TestLater:
         s.message(0)
         with pytest.raises(LocalProtocolError, match="retry=True"):
             s.later(s.receive(), 1.0)
+
+
+class TestLaterCumulative:
+    """A message is put off, and what came before it is done."""
+
+    def test_the_copy_first_then_all_up_to_it(self) -> None:
+        s = LettersScript(EXCLUSIVE, retry=True)
+        for entry in range(3):
+            s.message(entry)
+        request = s.later(s.take()[1], 2.5, {"why": "busy"}, cumulative=True)
+        assert s.accept_producer().topic == f"{T}-retry"
+        ((metadata, _),) = s.sends()
+        properties = dict(metadata.properties)
+        assert properties["ORIGIN_MESSAGE_ID"] == "1:1:-1"
+        assert (properties["RECONSUMETIMES"], properties["DELAY_TIME"], properties["why"]) == (
+            "1",
+            "2500",
+            "busy",
+        )
+        s.outputs()
+        s.confirm(0)
+        (ack,) = s.expect("ACK")
+        assert ack.ack_type == proto.CommandAck.Cumulative
+        assert ack.message_ids == [(1, 1, None)]
+        assert s.outputs() == [RequestDone(request, None)]
+
+    def test_in_a_batch(self) -> None:
+        """What comes behind it in the batch is still to be done."""
+        s = LettersScript(EXCLUSIVE, retry=True, batch_index_acknowledgement=True)
+        s.message(0)
+        s.batch(1, 3)
+        s.later(s.take()[2], 1.0, cumulative=True)  # index 1
+        s.accept_producer()
+        s.sends()
+        s.confirm(0)
+        (ack,) = s.expect("ACK")
+        assert (ack.ack_type, ack.message_ids) == (proto.CommandAck.Cumulative, [(1, 1, 0b100)])
+
+    def test_past_the_maximum_it_is_a_dead_letter(self) -> None:
+        s = LettersScript(EXCLUSIVE, retry=True)
+        s.deliver(0, entry_bytes(b"m", properties=[("RECONSUMETIMES", "2")]))
+        s.later(s.receive(), 1.0, cumulative=True)
+        assert s.accept_producer().topic == f"{T.removesuffix('/t')}/t-dead"
+
+    def test_in_the_retry_topic_it_concerns_only_that(self) -> None:
+        """ACK-25."""
+        s = LettersScript(EXCLUSIVE, retry=True)
+        s.message(0)
+        s.bytes(MessageCommand(1, 5, 0, payload=entry_bytes(b"again")).encode())
+        again = s.take()[1]
+        assert again.topic == f"{T}-retry"
+        s.later(again, 1.0, cumulative=True)
+        s.accept_producer()
+        s.sends()
+        s.confirm(0)
+        (ack,) = s.expect("ACK")
+        assert (ack.consumer_id, ack.message_ids) == (1, [(5, 0, None)])
+
+    def test_on_failure_everything_comes_again(self) -> None:
+        s = LettersScript(EXCLUSIVE, retry=True)
+        for entry in range(2):
+            s.message(entry)
+        request = s.later(s.take()[1], 1.0, cumulative=True)
+        s.outputs()
+        s.refuse_producer()
+        (failed,) = s.outputs()
+        assert isinstance(failed, RequestFailed)
+        assert failed.request == request
+        s.pass_time(1100 * MILLISECOND)
+        (again,) = s.expect(REDELIVER)
+        assert places(again) == []  # all of them (REDEL-02)
+
+    def test_meanwhile_all_of_it_is_judged(self) -> None:
+        s = LettersScript(EXCLUSIVE, retry=True, acknowledgement_timeout=5.0)
+        for entry in range(3):
+            s.message(entry)
+        _, second, third = s.take()
+        s.later(second, 1.0, cumulative=True)
+        s.accept_producer()
+        s.sends()
+        s.acknowledge(third)
+        s.expect("ACK")
+        s.pass_time(10 * SECOND)
+        s.expect()
+
+    @pytest.mark.parametrize("cumulative", [False, True])
+    def test_after_a_seek_the_copy_judges_nothing(self, cumulative: bool) -> None:
+        """SEEK-06: what lies before the message comes again, and must not be done with by a late copy."""
+        s = LettersScript(EXCLUSIVE, retry=True)
+        s.message(0)
+        message = s.receive()
+        request = s.later(message, 1.0, cumulative=cumulative)
+        s.accept_producer()
+        s.sends()
+        s.client.seek(s.now, s.consumer, TopicMessageId(T, MessageId(1, 0)), inclusive=True)
+        (seek,) = s.expect("SEEK")
+        s.say("SUCCESS", proto.CommandSuccess(request_id=seek.request_id))
+        s.outputs()
+        s.frames()
+        s.confirm(0)
+        s.pass_time(2 * SECOND)
+        assert "ACK" not in [name for name, _ in s.frames()]
+        assert RequestDone(request, None) in s.outputs()
+
+    def test_refused_where_messages_go_to_several(self) -> None:
+        """ACK-02; and nothing has changed."""
+        s = LettersScript(SHARED, retry=True)
+        s.message(0)
+        message = s.receive()
+        with pytest.raises(LocalProtocolError, match="cumulative"):
+            s.later(message, 1.0, cumulative=True)
+        s.expect()
+        s.acknowledge(message)
+        s.expect("ACK")
+
+    def test_mistakes_change_nothing(self) -> None:
+        s = LettersScript(EXCLUSIVE, retry=True)
+        s.message(0)
+        message = s.receive()
+        for what, delay in ((message, -1), (message.message_id, 1.0), ([message], 1.0)):
+            with pytest.raises(LocalProtocolError):
+                s.later(what, delay, cumulative=True)
+        s.expect()
+        without = LettersScript(EXCLUSIVE)
+        without.message(0)
+        with pytest.raises(LocalProtocolError, match="retry=True"):
+            without.later(without.receive(), 1.0, cumulative=True)
+        s.close()
+        with pytest.raises(ClosedError):
+            s.later(message, 1.0, cumulative=True)
 
 
 class TestCopies:

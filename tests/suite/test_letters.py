@@ -1,8 +1,16 @@
 """Dead letters: what comes too often goes to another topic, and out of the way."""
 
+import pytest
 import trio
 
-from pulsar_trio import BatchingPolicy, Client, DeadLetterPolicy, OutgoingMessage
+from pulsar_trio import (
+    BatchingPolicy,
+    Client,
+    DeadLetterPolicy,
+    ExclusiveConsumer,
+    FailoverConsumer,
+    OutgoingMessage,
+)
 
 from .brokers import BrokerUnderTest
 from .helpers import payloads, receive, receive_and_acknowledge, rest
@@ -134,4 +142,71 @@ async def test_later_of_a_topic_with_partitions(client: Client, topic: str, brok
         again = await receive_and_acknowledge(consumer, 6)
         assert sorted(message.data for message in again) == payloads(6)
         assert {message.topic for message in again} == {f"{topic}-sub-RETRY"}
+        assert await rest(consumer) == []
+
+
+@pytest.mark.parametrize("kind", ["exclusive", "failover"])
+async def test_later_where_one_consumer_gets_everything(client: Client, topic: str, kind: str) -> None:
+    """The copy comes at once, as a broker delays nothing there; the third time it is a dead letter."""
+    policy = DeadLetterPolicy(2, initial_subscription="kept")
+    async with (
+        client.subscribe(topic, "sub", kind=kind, retry=True, dead_letter=policy) as consumer,
+        client.create_producer(topic) as producer,
+    ):
+        await producer.send(b"later")
+        for count in range(3):
+            message = await consumer.receive()
+            assert message.properties.get("RECONSUMETIMES", "0") == str(count)
+            await consumer.reconsume_later(message, 60.0)
+        assert await rest(consumer) == []
+    async with client.subscribe(f"{topic}-sub-DLQ", "kept", kind="shared") as dead:
+        assert (await dead.receive()).properties["RECONSUMETIMES"] == "3"
+    async with client.subscribe(topic, "sub", kind=kind, retry=True, dead_letter=policy) as consumer:
+        assert await rest(consumer) == []
+
+
+@pytest.mark.parametrize("kind", ["exclusive", "failover"])
+@pytest.mark.parametrize("batched", [False, True])
+async def test_one_later_and_all_before_it_done(client: Client, topic: str, kind: str, batched: bool) -> None:
+    """Cumulatively, as far as that message; what is behind it is not touched, in its batch neither."""
+    batching = BatchingPolicy(max_messages=4, max_delay=10.0) if batched else None
+    async with client.subscribe(
+        topic, "sub", kind=kind, retry=True, batch_index_acknowledgement=True
+    ) as consumer:
+        assert isinstance(consumer, ExclusiveConsumer | FailoverConsumer)
+        async with client.create_producer(topic, batching=batching) as producer:
+            await producer.send_many(payloads(12))
+        messages = await receive(consumer, 12)
+        await consumer.reconsume_later_cumulative(messages[6], 0.0, {"why": "busy"})
+        again = await consumer.receive()
+        assert (again.data, again.topic) == (b"6", f"{topic}-sub-RETRY")
+        assert (again.properties["RECONSUMETIMES"], again.properties["why"]) == ("1", "busy")
+        await consumer.reconsume_later_cumulative(again, 0.0)
+        again = await consumer.receive()
+        assert again.properties["RECONSUMETIMES"] == "2"
+        consumer.acknowledge_cumulative(again)
+        await consumer.flush()
+    async with client.subscribe(topic, "sub", kind=kind, retry=True) as consumer:
+        assert [message.data for message in await receive(consumer, 5)] == payloads(5, 7)
+        assert await rest(consumer) == []
+
+
+async def test_one_of_a_partition_later(client: Client, topic: str, broker: BrokerUnderTest) -> None:
+    """Done is what is before it in its partition; the other is not concerned (ACK-25)."""
+    await broker.create_partitioned_topic(topic, 2)
+    async with client.subscribe(topic, "sub", kind="failover", retry=True) as consumer:
+        assert isinstance(consumer, FailoverConsumer)
+        async with client.create_producer(topic, batching=None) as producer:
+            await producer.send_many(payloads(8))
+        messages = await receive(consumer, 8)
+        of_one = [message for message in messages if message.topic.endswith("-partition-0")]
+        of_other = [message for message in messages if message not in of_one]
+        await consumer.reconsume_later_cumulative(of_one[-1], 0.0)
+        again = await consumer.receive()
+        assert again.data == of_one[-1].data
+        consumer.acknowledge(again)
+        await consumer.flush()
+    async with client.subscribe(topic, "sub", kind="failover", retry=True) as consumer:
+        left = await receive(consumer, len(of_other))
+        assert [message.data for message in left] == [message.data for message in of_other]
         assert await rest(consumer) == []

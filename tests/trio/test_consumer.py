@@ -277,6 +277,7 @@ async def test_what_a_kind_forbids_does_not_exist(
         async with client.subscribe("t", "s", given) as consumer:
             assert type(consumer) is expected
             assert hasattr(consumer, "acknowledge_cumulative") == cumulative
+            assert hasattr(consumer, "reconsume_later_cumulative") == cumulative
             assert isinstance(consumer, trio.abc.ReceiveChannel)
 
 

@@ -194,10 +194,35 @@ class ConsumerCommands(ABC):
         `LocalProtocolError` for a consumer without `retry`, for what is no message of it, and for a delay
         below 0.
         """
+        return self._reconsume_later(now, consumer, message, delay, publish_time, properties, False)
+
+    def reconsume_later_cumulative(
+        self,
+        now: int,
+        consumer: int,
+        message: "Message",
+        delay: float,
+        publish_time: int,
+        properties: Mapping[str, str] | None = None,
+    ) -> int:
+        """The same, and all before it are done with when its copy is safe; where it could not be copied,
+        nothing is. Raises `LocalProtocolError` for a subscription that is shared, too."""
+        return self._reconsume_later(now, consumer, message, delay, publish_time, properties, True)
+
+    def _reconsume_later(
+        self,
+        now: int,
+        consumer: int,
+        message: "Message",
+        delay: float,
+        publish_time: int,
+        properties: Mapping[str, str] | None,
+        cumulative: bool,
+    ) -> int:
         machine = self._consumer(now, consumer)
         self._services.note_wall_time(publish_time)
         request = self._context.new_id()
-        machine.reconsume_later(request, message, delay, publish_time, properties or {})
+        machine.reconsume_later(request, message, delay, publish_time, properties or {}, cumulative)
         return request
 
     def redeliver_unacknowledged(self, now: int, consumer: int) -> None:

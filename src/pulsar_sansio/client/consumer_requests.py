@@ -29,7 +29,7 @@ from .redelivery import Redelivery
 from .scaling import ScaledQueue
 from .seeking import SeekTarget, Target
 from .services import Services
-from .verdicts import Acknowledgeable, Verdicts
+from .verdicts import Acknowledgeable, OneMessage, Verdicts
 
 _Command = proto.BaseCommand
 
@@ -41,6 +41,7 @@ class ConsumerRequests(ABC):
     spec: ConsumerSpec
     permits: Permits
     acknowledge: Callable[[Acknowledgeable], bool]
+    acknowledge_cumulative: Callable[[OneMessage], None]
     negative_acknowledge: Callable[[Acknowledgeable], None]
     _emit: Callable[[Output], None]
     _services: Services
@@ -109,27 +110,41 @@ class ConsumerRequests(ABC):
         self._acknowledger.flush_confirmed(request)
 
     def reconsume_later(
-        self, request: int, message: Message, delay: float, publish_time: int, properties: Mapping[str, str]
+        self,
+        request: int,
+        message: Message,
+        delay: float,
+        publish_time: int,
+        properties: Mapping[str, str],
+        cumulative: bool,
     ) -> None:
-        """See `Client.reconsume_later`."""
+        """See `Client.reconsume_later`; `cumulative`: and all before it are done."""
         self._verdicts.check_open()
         letters = self._letters
         if letters is None or not self.spec.retry:
             raise LocalProtocolError("reconsume_later: only a consumer subscribed with retry=True can")
+        if cumulative:
+            self._verdicts.check_cumulative()
         self._verdicts.check_message(message)
         milliseconds = checked_delay(delay)
         text_mapping("properties", properties)
-        if message.batch_index < 0:
-            self._redelivery.acknowledged(message.entry.place)  # it is judged
-        judge = partial(self._put_off, message)
+        ledger_id, entry_id = message.entry.place
+        in_part = message.batch_index >= 0
+        if cumulative:  # they are judged
+            self._redelivery.acknowledged_through((ledger_id, entry_id - in_part))
+        elif not in_part:
+            self._redelivery.acknowledged(message.entry.place)
+        judge = partial(self._put_off, message, cumulative)
         letters.reconsume_later(request, message, milliseconds, publish_time, properties, judge)
 
-    def _put_off(self, message: Message, error: PulsarError | None) -> None:
+    def _put_off(self, message: Message, cumulative: bool, error: PulsarError | None) -> None:
         """The copy is safe, or has failed."""
-        if error is None:
-            self.acknowledge(message)
-        else:
+        if error is not None:
             self.negative_acknowledge(message)
+        elif cumulative:
+            self.acknowledge_cumulative(message)
+        else:
+            self.acknowledge(message)
 
     def unsubscribe(self, request: int, force: bool) -> None:
         """Remove the subscription (rules CONS-45 to CONS-47); `force`: also from under other consumers.

@@ -141,6 +141,7 @@ class Letters:
         "_failed",
         "_handle",
         "_later",
+        "_moves",
         "_permits",
         "_requests",
         "_safe",
@@ -203,6 +204,8 @@ class Letters:
         self._burials: dict[Place, Burial] = {}
         self._requests: set[int] = set()
         """Those that wait for a copy."""
+        self._moves = 0
+        """How often the subscription was moved: what was asked for before that judges nothing."""
         self._closed = False
 
     # --- dead letters ----------------------------------------------------------------------------
@@ -308,12 +311,13 @@ class Letters:
             deliver_at = publish_time + delay if delay else None
             box, write = self._later, partial(copy_of, message, told, deliver_at)
         self._requests.add(request)
-        box.post(write, publish_time, partial(self._put_off, request, judge))
+        box.post(write, publish_time, partial(self._put_off, request, judge, self._moves))
 
     def _put_off(
-        self, request: int, judge: Callable[[PulsarError | None], None], error: PulsarError | None
+        self, request: int, judge: Callable[[PulsarError | None], None], moves: int, error: PulsarError | None
     ) -> None:
-        judge(error)
+        if moves == self._moves:
+            judge(error)
         outcome = RequestDone(request, None) if error is None else RequestFailed(request, error)
         if request in self._requests:
             self._requests.discard(request)
@@ -342,6 +346,7 @@ class Letters:
         """The subscription was moved: what is on its way is copied, and no original is judged by it."""
         self._forget_failed()
         self._burials.clear()
+        self._moves += 1
         self._watch(False)
 
     def close(self) -> None:

@@ -133,13 +133,19 @@ class TopicsCommands(ABC):
         self._requests.ask(request, list(self._members), ask, together, self._context.emit)
 
     def reconsume_later(
-        self, request: int, message: Message, delay: float, publish_time: int, properties: Mapping[str, str]
+        self,
+        request: int,
+        message: Message,
+        delay: float,
+        publish_time: int,
+        properties: Mapping[str, str],
+        cumulative: bool,
     ) -> None:
-        """See `Client.reconsume_later`."""
+        """See `Consumer`; `cumulative` concerns one topic, or partition (ACK-25)."""
         for consumer, _ in self.verdicts.spread_one(message):
 
             def ask(consumer: Consumer = consumer) -> None:
-                consumer.reconsume_later(request, message, delay, publish_time, properties)
+                consumer.reconsume_later(request, message, delay, publish_time, properties, cumulative)
 
             self._requests.ask(request, [str(consumer.topic)], ask, nothing, self._context.emit)
             return

@@ -121,11 +121,7 @@ class Verdicts:
         Raises `LocalProtocolError` on a Shared or Key_Shared subscription, or for what is no message or id
         of this topic.
         """
-        if not self._kind.cumulative:
-            raise LocalProtocolError(
-                f"cumulative acknowledgement is not possible on a {self._kind.value} "
-                f"subscription, whose messages go to several consumers"
-            )
+        self.check_cumulative()
         record = None
         if isinstance(what, TopicMessageId):
             what = self.own_id(what)
@@ -164,6 +160,14 @@ class Verdicts:
         """That entry is safe elsewhere: it is acknowledged, unless the consumer is closing."""
         if self._owner is not None and self._acknowledge_chunks(place):
             self._acknowledger.something_waits()
+
+    def check_cumulative(self) -> None:
+        """Raise where messages go to several consumers, and none knows of those before (ACK-02)."""
+        if not self._kind.cumulative:
+            raise LocalProtocolError(
+                f"cumulative acknowledgement is not possible on a {self._kind.value} "
+                f"subscription, whose messages go to several consumers"
+            )
 
     def check_message(self, message: Message) -> None:
         """Raise for what is no message, or not this consumer's, and once it is closing."""
