@@ -108,6 +108,21 @@ def test_giving_it_back_asks_for_all_its_chunks_and_acknowledging_takes_that_bac
     s.expect()
 
 
+@pytest.mark.parametrize("by_id", [False, True])
+def test_giving_it_back_when_it_is_acknowledged_asks_for_nothing(by_id: bool) -> None:
+    """Of an older delivery, say: of its last chunk alone nobody could make anything (REDEL-02, ACK-18)."""
+    s = Chunked(subscription_type=SHARED, negative_acknowledgement_delay=0.1)
+    for number in range(3):
+        s.chunk(number, number, PARTS)
+    message = s.receive()
+    s.acknowledge(message)
+    s.pass_time(SECOND)
+    s.expect("ACK")
+    s.negative_acknowledge(message.message_id if by_id else message)
+    s.pass_time(SECOND)
+    s.expect()
+
+
 def test_it_costs_one_permit() -> None:
     s = Chunked(receiver_queue_size=100)
     for number in range(3):

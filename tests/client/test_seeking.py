@@ -273,6 +273,54 @@ class TestDone:
         s.expect("FLOW")
 
 
+class TestElsewhere:
+    """The subscription of an answered seek was moved once more, and the client does not know."""
+
+    def test_by_a_seek_that_was_never_answered(self) -> None:
+        """What the first one went behind is not dropped: who begins before it wants all of it (SEEK-01)."""
+        s = started()
+        seek(s, MessageId(1, 1))
+        sought_and_back(s)
+        s.frames()
+        s.outputs()
+        request = seek(s, EARLIEST)
+        sought(s)
+        s.close_by_broker()
+        s.answers_lookups = False
+        s.pass_time(30 * SECOND)
+        assert [each.request for each in s.outputs() if isinstance(each, RequestFailed)] == [request]
+        s.answers_lookups = True
+        s.pass_time(60 * SECOND)
+        s.accept()
+        for entry in range(3):
+            s.message(entry, b"%d" % entry)
+        assert data(s.take()) == [b"0", b"1", b"2"]
+
+    def test_by_somebody_else(self) -> None:
+        """An administrator's reset, say: neither dropped nor acknowledged."""
+        s = started()
+        seek(s, MessageId(1, 1))
+        sought_and_back(s)
+        for entry in range(2):
+            s.batch(entry, 2)
+        assert data(s.take()) == [b"0.0", b"0.1", b"1.0", b"1.1"]
+        s.pass_time(SECOND)
+        assert "ACK" not in [name for name, _ in s.frames()]
+
+    def test_before_the_chunks_of_a_message(self) -> None:
+        """Where it is a message in chunks that it went behind, its first one counts: what lies between it and
+        the last one is from before."""
+        s = started()
+        seek(s, MessageId(1, 5, first_chunk=(1, 3)))
+        sought_and_back(s)
+        s.message(3, b"3")
+        assert s.take() == []
+        s.message(2, b"2")
+        s.message(4, b"4")
+        s.message(5, b"5")
+        assert data(s.take()) == [b"2", b"4", b"5"]
+
+
 class TestWithoutAConnection:
     def test_it_waits_for_one(self) -> None:
         s = started()

@@ -196,6 +196,11 @@ class AckTracker:
         """The entries of the message whose last one is there."""
         return self._chunked.get(place) or [place]
 
+    def in_chunks(self, place: Place) -> bool:
+        """Whether the entries are known of a message in chunks whose last one is there, and which is not
+        acknowledged."""
+        return place in self._chunked
+
     def is_duplicate(self, place: Place) -> bool:
         """Whether the whole entry is acknowledged and the broker was not told yet (ACK-18).
 

@@ -297,16 +297,18 @@ class Arrival:
     def _is_before_start(self, place: Place) -> bool:
         """Whether delivery is to begin after an entry of one message, or the last of a message in chunks.
 
-        For the sake of a message in chunks the broker may begin further back (`MessageId.first_chunk`)."""
+        For the sake of a message in chunks the broker may begin further back (`MessageId.first_chunk`). What
+        lies before that shows that the subscription was moved to somewhere else since, by a seek that was
+        never answered or by somebody else: then everything is wanted."""
         start = self.start
         if start is None or not self._filtering:
             return False
         if start[:2] == place:
             return start.batch_index < 0 and not self.inclusive
-        if start[:2] < place:
-            self._filtering = False
-            return False
-        return start.first_chunk is not None
+        if start[:2] > place and start.first_chunk is not None and start.first_chunk <= place:
+            return True
+        self._filtering = False
+        return False
 
     def _batch(
         self,

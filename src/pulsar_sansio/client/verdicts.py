@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from ..model.config import SubscriptionType
 from ..model.errors import ClosedError, InvalidTopicName, LocalProtocolError
-from ..model.message import Entry, Message, Source
+from ..model.message import ChunkedEntry, Entry, Message, Source
 from ..model.message_id import MessageId, TopicMessageId
 from ..model.topic_name import TopicName
 from .acknowledger import Acknowledger
@@ -150,10 +150,15 @@ class Verdicts:
         ids, messages = self._several(
             [what] if isinstance(what, Message | MessageId | TopicMessageId) else what
         )
-        places = dict.fromkeys([message_id[:2] for message_id in ids], 0)
+        known = self._tracker.in_chunks
+        places = {
+            message_id[:2]: 0 for message_id in ids if message_id.first_chunk is None or known(message_id[:2])
+        }
         for message in messages:
             entry = message.entry
-            places[entry.place] = entry.redelivery_count
+            # One in chunks that is acknowledged already: of its last chunk alone nobody could make anything.
+            if type(entry) is not ChunkedEntry or known(entry.place):
+                places[entry.place] = entry.redelivery_count
         self._redelivery.negative_acknowledge(places)
 
     def buried(self, place: Place) -> None:

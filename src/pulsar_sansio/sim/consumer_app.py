@@ -270,7 +270,10 @@ class ConsumerApp:
         self.record.wanting = not messages
         if messages:
             world.trace.add(now, node.name, f"take {self.handle} {len(messages)}")
-            self._decide(messages)
+            if world.rash and world.injector.refuses():
+                self._refuse(messages)
+            else:
+                self._decide(messages)
         if not world.rash:
             self._finish_kept()
         else:
@@ -341,7 +344,7 @@ class ConsumerApp:
         world = self.world
         delay = self.stream.choice([0, 0, 50, 300, round(LONGEST_PUT_OFF * 1000)])
         world.model.waiting.put_off(record, place, str(message.message_id), delay)
-        record.uncopied.add(place[:2])
+        record.uncopied.update(record.subscription.topic.chunks_of(place[:2]))
         client, now = self.host.node.client, world.clock.now
         request = client.reconsume_later(now, self.handle, message, delay / 1000, world.wall_time())
         self.host.routes[request] = self
@@ -425,19 +428,22 @@ class ConsumerApp:
         node.pump()
         return True
 
-    def nack_everything(self) -> bool:
-        """Refuse all that was kept."""
-        if self.state != "open" or self.host.closing is not None or not self.kept:
-            return False
-        node = self.host.node
-        for taken, message in self.kept.items():
-            now = self.world.clock.now
-            self.world.model.negative_acknowledge(*taken, message.redelivery_count, now)
-        messages = list(self.kept.values())
-        self.kept.clear()
-        node.client.negative_acknowledge(self.world.clock.now, self.handle, messages)
-        node.pump()
-        return True
+    def _refuse(self, messages: list[Message]) -> None:
+        """All that were taken together, in one call."""
+        client, now, wall_time = self.host.node.client, self.world.clock.now, self.world.wall_time()
+        model = self.world.model
+        everything = [
+            (record, model.deliver(record, message, wall_time))
+            for message in messages
+            for record in [self._record_of(message)]
+        ]
+        if self.plan.timeout:
+            self._note(everything, messages)
+        for taken, message in zip(everything, messages, strict=True):
+            self.kept.pop(taken, None)
+            model.negative_acknowledge(*taken, message.redelivery_count, now)
+        client.negative_acknowledge(now, self.handle, messages)
+        self.host.node.pump()
 
     def close_and_reopen(self) -> bool:
         if self.state != "open" or self.host.closing is not None:
@@ -538,7 +544,7 @@ class ConsumerApp:
             self._check_end()
         elif isinstance(output, LetterFailed):  # it is asked for, and tried anew
             for each in self.records:
-                each.uncopied.add(output.message_id[:2])
+                each.uncopied.update(each.subscription.topic.chunks_of(output.message_id[:2]))
         else:
             self._heard(output)
 

@@ -92,6 +92,8 @@ class Injector:
         self._active = False
         self.hasty = 0
         """How many of those that open next are given up at once."""
+        self.refusing = 0
+        """How many times messages that are taken next are refused."""
 
     def start(self) -> None:
         if self._kinds and self._gap:
@@ -100,7 +102,15 @@ class Injector:
 
     def stop(self) -> None:
         self._active = False
-        self.hasty = 0
+        self.hasty = self.refusing = 0
+
+    def refuses(self) -> bool:
+        """Whether who has just taken messages refuses all of them."""
+        if not self.refusing:
+            return False
+        self.refusing -= 1
+        self._world.count_fault("nack_everything")
+        return True
 
     def opened(self, app: "ProducerApp | ConsumerApp") -> None:
         """An application has begun to open something, and may think better of it."""
@@ -393,8 +403,9 @@ def redeliver_all(world: "World", stream: Stream) -> bool:
 
 @fault
 def nack_everything(world: "World", stream: Stream) -> bool:
-    keeping = [consumer for consumer in world.receivers if consumer.kept]
-    return bool(keeping) and stream.choice(keeping).nack_everything()
+    """Who takes messages next refuses all that it takes at once."""
+    world.injector.refusing = stream.between(1, 2)
+    return False  # counted when it happens
 
 
 @fault
