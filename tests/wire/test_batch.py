@@ -229,21 +229,33 @@ def test_single_is_for_members_of_the_batch_only() -> None:
             batch.single(index)
 
 
-def keyed(size: int, *keys: str) -> bytes:
+def keyed(size: int, *keys: str, is_base64: bool | None = None) -> bytes:
+    """As the C++ client writes them, or, saying what keys stand for, as the Java client does."""
+    said = {} if is_base64 is None else {"partition_key_b64_encoded": is_base64}
     return b"".join(
-        encode_single(SingleMessageMetadata(partition_key=key, sequence_id=7 + 100 * number), b"v" * size)
+        encode_single(
+            SingleMessageMetadata(partition_key=key, sequence_id=7 + 100 * number, **said),
+            b"%0*d" % (size, number) if size > 5 else b"v" * size,
+        )
         for number, key in enumerate(keys)
     )
 
 
+@pytest.mark.parametrize("is_base64", [None, False, True])
 @pytest.mark.parametrize("size", [0, 1, 127, 128, 16_383, 16_384])
-def test_keys(size: int) -> None:
-    keys = [f"key-{number % 7}" for number in range(300)]
-    batch = split_batch(keyed(size, *keys), 300)
-    assert batch.payloads == [b"v" * size] * 300
+def test_keys(size: int, is_base64: bool | None) -> None:
+    keys = [f"key-{number % 17}" for number in range(300)]
+    batch = split_batch(keyed(size, *keys, is_base64=is_base64), 300)
+    assert batch.payloads == [b"%0*d" % (size, n) if size > 5 else b"v" * size for n in range(300)]
     assert batch.keys() == keys
     assert batch.single(299).sequence_id == 7 + 29_900
+    assert batch.single(7).partition_key_b64_encoded == bool(is_base64)
     assert not batch.plain
+
+
+def test_keys_with_every_character() -> None:
+    keys = ["a\0b", "", "\0", "c", "\U0001f600", "a\0"]
+    assert split_batch(keyed(2, *keys), len(keys)).keys() == keys
 
 
 def test_keys_of_some_members() -> None:
@@ -273,6 +285,10 @@ def test_keyed_members_that_look_simpler_than_they_are() -> None:
         b"\x12\x03\x18\x03\x40\x18\x03",
         b"\x12\x05\x18\x03\x40\x18\x03",  # the key goes beyond the header
         b"\x12\x01a\x40\x07",
+        b"\x12\x01a\x18\x03\x30\x81\x00\x40\x07",
+        b"\x12\x01a\x18\x03\x30\x01\x30\x00\x40\x07",
+        b"\x12\x01a\x18\x03\x30\x02\x40\x07",
+        b"\x12\x01a\x18\x03\x30\x00",
     ):
         check_batch(simple + len(header).to_bytes(4, "big") + header + b"abc" + simple, 3)
 
@@ -296,6 +312,8 @@ TWO = encode_batch_payloads([b"one", b"two"], 7)
         (b"\0\0\0\x02\x40\x01" + b"\0" * 9, 1, "payload_size"),
         (b"\0\0\0\x0b\x18" + b"\xff" * 9 + b"\x01", 1, "payload of -1"),
         (b"\0\0\0\x03\x0a\x05\x18\x01", 1, "ends inside"),
+        (keyed(9, "k", "l", "m")[:-1], 3, "ends inside"),
+        (keyed(9, "k", "l", "m"), 2, "followed by"),
         (b"\xff\xff\xff\xff\x18\x01", 1, "ends inside"),
         (b"\0\0\0\x0e\x18\x00\x40" + b"\xff" * 10 + b"\x01", 1, "ten bytes"),
     ],

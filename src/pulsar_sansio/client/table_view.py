@@ -86,7 +86,10 @@ class TableView:
             self._reader = machine
             register(machine)
 
-        reading = spec.reader().reading(f"{context.rng.getrandbits(40):010x}")
+        reader = spec.reader()
+        self._has_memory = reader.read_compacted
+        """Whether there is anything to catch up with."""
+        reading = reader.reading(f"{context.rng.getrandbits(40):010x}")
         self._root_ended = services.ended
         open_consumer(self._inner, services.within(self._inner, self._reader_ended), handle, reading, became)
 
@@ -225,9 +228,9 @@ class TableView:
                 self._context.emit(RequestFailed(what.request, output.error))
 
         self._answers[request] = hear
-        if self.spec.reader().read_compacted:
+        if self._has_memory:
             ask(request)
-        else:  # without memory there is nothing to catch up with
+        else:
             self._answers.pop(request)(RequestDone(request, []))
 
     def _last_known(self, what: CatchingUp, result: MessageId | list[TopicMessageId]) -> None:
