@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests.sim.checker import everywhere
 
@@ -12,6 +13,15 @@ _not_imported = pytest.StashKey[int]()
 
 _NEEDS_SPARK = re.compile(r"^pytestmark = .*\bmark\.spark\b", re.MULTILINE)
 """A module that says this imports PySpark, which only `make test-spark` installs."""
+
+settings.register_profile(
+    "same",
+    deadline=None,  # how long an example takes is the machine's affair
+    suppress_health_check=[HealthCheck.too_slow],
+    derandomize=True,
+)
+settings.register_profile("explore", settings.get_profile("same"), derandomize=False)
+settings.load_profile("same")
 
 
 def pytest_configure(config: pytest.Config) -> None:

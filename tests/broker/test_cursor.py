@@ -32,7 +32,7 @@ class Model:
 
 
 @given(actions)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_a_cursor_is_a_set_of_acknowledged_messages(steps: list[tuple[object, ...]]) -> None:
     cursor, model = Cursor(-1), Model()
     for step in steps:

@@ -198,7 +198,7 @@ steps = st.lists(
 
 @pytest.mark.parametrize("kind", [SubType.Shared, SubType.Key_Shared])
 @given(steps)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_permits_add_up_and_nothing_is_lost(kind: Any, script: list[Any]) -> None:
     """Granted = left + delivered, for every consumer; one holder for every entry; all of it in the end."""
     world, producing, peer = world_with()
@@ -425,7 +425,7 @@ def test_a_batch_goes_by_the_key_of_its_metadata() -> None:
 @given(
     st.lists(st.sampled_from(["publish", "join", "leave", "ack", "nack"]), max_size=40), st.integers(0, 2**16)
 )
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_order_of_each_key_while_consumers_come_and_go(script: list[str], choice: int) -> None:
     """INV-C12: between acknowledgements nobody sees a key's later entry before its earlier one."""
     _, producing, peer = world_with()

@@ -91,7 +91,7 @@ frames = st.one_of(hot, hot, st.sampled_from(commands).flatmap(_cold), st.binary
 
 
 @given(st.lists(frames, max_size=8), st.sampled_from([1, 7, 1000]))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_any_commands_in_any_order(script: list[bytes], cut: int) -> None:
     world = World(BrokerConfig(max_unsent_bytes=100_000))
     innocent = world.connect()
@@ -115,7 +115,7 @@ def test_any_commands_in_any_order(script: list[bytes], cut: int) -> None:
 
 
 @given(st.binary(max_size=200))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_any_bytes_before_and_after_the_handshake(data: bytes) -> None:
     world = World()
     world.raw().feed(data)

@@ -87,7 +87,7 @@ def play(steps: list[Any], cut: int) -> Outcome:
 
 
 @given(STEPS, st.integers(0, 5000))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_both_ways_end_in_the_same(steps: list[Any], cut: int) -> None:
     together = play(steps, cut)
     with pytest.MonkeyPatch.context() as patch:

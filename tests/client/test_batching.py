@@ -384,7 +384,7 @@ MESSAGES = st.lists(
 )
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=120)
 @given(
     MESSAGES,
     st.integers(1, 7),

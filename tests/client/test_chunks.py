@@ -358,7 +358,7 @@ def test_after_a_reconnect_it_comes_again_and_what_lay_between_its_chunks_does_n
     assert s.counters.chunk_orphans == 0
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(
     cuts=st.lists(st.lists(st.integers(1, 60), max_size=5, unique=True), min_size=1, max_size=5),
     seed=st.integers(0, 2**16),

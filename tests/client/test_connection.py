@@ -411,7 +411,7 @@ def test_one_poisoned_link_leaves_the_others_alone() -> None:
     script.sent(link, Command.SEND)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.lists(st.binary(max_size=60), max_size=6), st.booleans())
 def test_random_bytes_never_raise_and_memory_is_bounded(pieces: list[bytes], ready: bool) -> None:
     script, link = opened()
@@ -424,7 +424,7 @@ def test_random_bytes_never_raise_and_memory_is_bounded(pieces: list[bytes], rea
         assert len(links[link]._received) <= max_frame_size(5 * 1024 * 1024) + 60
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     st.sampled_from(sorted(set(Command.Type.values()))),
     st.integers(0, 400),

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pulsar_sansio.client.outputs import (
@@ -594,7 +594,7 @@ class TestClosing:
 # --- not durable, over everything ------------------------------------------------------------------
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(
     st.lists(st.integers(0, 3), min_size=1, max_size=6),
     st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4), st.booleans()), max_size=6),
@@ -696,7 +696,7 @@ class PermitBroker:
             self.sent.append((entry, 0))
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.sampled_from(list(SubscriptionType)), st.integers(1, 12), st.booleans(), steps)
 def test_permits_are_conserved(
     kind: SubscriptionType, queue_size: int, index_acknowledgement: bool, moves: list[tuple[str, int]]

@@ -145,7 +145,7 @@ GROWS = pytest.mark.breaks("INV-C6", why="a queue that scales outgrows the first
     "kind", [pytest.param(kind, marks=[GROWS] if kind == "scaled" else []) for kind in KINDS]
 )
 @given(st.lists(st.sampled_from(ACTIONS), max_size=25))
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 def test_everything_comes_in_the_end(kind: str, actions: list[str]) -> None:
     broker = Broker(
         negative_acknowledgement_delay=0.0,

@@ -307,7 +307,7 @@ class Chaos:
 
 
 @pytest.mark.slow
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.sampled_from([0, 3, 12, 12, 12]),
     st.lists(STEPS, min_size=20, max_size=80),

@@ -90,7 +90,7 @@ def test_messages_of_another_topic_are_acknowledged_by_nobody() -> None:
     s.expect("CLOSE_CONSUMER")
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     sizes=st.lists(st.integers(0, 6), min_size=1, max_size=8),
     limits=st.lists(st.integers(1, 12), min_size=1, max_size=6),

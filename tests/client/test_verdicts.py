@@ -4,7 +4,7 @@ import pickle
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pulsar_sansio.model.config import SubscriptionType
@@ -219,7 +219,6 @@ SIZES = [4, 0, 1, 0, 0, 3]
 ALL = [(entry, index) for entry, size in enumerate(SIZES) for index in (range(size) if size else [-1])]
 
 
-@settings(deadline=None)
 @given(
     st.booleans(),
     st.lists(

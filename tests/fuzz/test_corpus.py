@@ -23,7 +23,7 @@ def test_replay(target: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("target", TARGETS)
 def test_a_short_search(target: str) -> None:
-    @settings(max_examples=3 if target in MACHINES else 60, deadline=None, database=None)
+    @settings(max_examples=3 if target in MACHINES else 60, database=None)
     @given(strategy(target))
     def search(data: bytes) -> None:
         TARGETS[target](data)

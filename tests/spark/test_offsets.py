@@ -34,13 +34,13 @@ offsets = st.dictionaries(names, positions, max_size=8)
 
 
 @given(offsets)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_what_is_written_is_read_again(content: dict[str, tuple[int, int]]) -> None:
     assert from_json(json.loads(json.dumps(to_json(content)))) == content
 
 
 @given(offsets, st.randoms())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_the_text_does_not_depend_on_the_order(content: dict[str, tuple[int, int]], random: object) -> None:
     items = list(content.items())
     random.shuffle(items)  # type: ignore[attr-defined]

@@ -21,7 +21,7 @@ from pulsar_spark.plan import (
     walk,
 )
 
-few = settings(max_examples=40, deadline=None)
+few = settings(max_examples=40)
 
 
 @st.composite

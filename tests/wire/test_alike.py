@@ -143,13 +143,13 @@ def streams(draw: st.DrawFn) -> list[bytes]:
 
 
 @given(streams())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_what_is_taken_is_what_the_general_way_gives(frames: Sequence[bytes]) -> None:
     read_all(b"".join(frames), AlikeReader())
 
 
 @given(streams(), st.data())
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=250)
 def test_damaged_frames_are_left_to_the_general_way(frames: Sequence[bytes], data: st.DataObject) -> None:
     whole = b"".join(frames)
     reader = AlikeReader()

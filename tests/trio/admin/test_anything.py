@@ -91,7 +91,7 @@ def requests(draw: st.DrawFn) -> tuple[str, str, object, str]:
 
 
 @pytest.mark.slow
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.lists(requests(), max_size=25))
 @example([("DELETE", "/admin/v2/namespaces/public/default", None, "application/json")])
 def test_anything_is_answered(asked: list[tuple[str, str, object, str]]) -> None:
