@@ -157,7 +157,7 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message]):
             except Exception as error:
                 raise self._driver.own_fault(error) from error.__cause__
             if self._outputs:
-                self._driver.after_call()
+                self._driver.after_take()
             if messages:
                 self._turn -= len(messages)
                 self._pass_on()

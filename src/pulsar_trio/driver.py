@@ -142,6 +142,15 @@ class Driver(Pump):
         except Exception as error:
             raise self.crash(error) from error
 
+    def after_take(self) -> None:
+        """Act on what taking many messages left behind, and write it at once: the broker sends what the new
+        permits allow while the application is at work on what it has taken."""
+        try:
+            self.pump()
+            self.write_now()
+        except Exception as error:
+            raise self.crash(error) from error
+
     def after_quiet_call(self) -> None:
         """After a per-message call that left no outputs, but may have set a deadline."""
         try:
