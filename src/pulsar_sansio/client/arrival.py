@@ -351,7 +351,7 @@ class Arrival:
             kept = bits >> skipped << skipped
             self.counters.before_start += (bits ^ kept).bit_count()
             bits = kept
-        if not batch.plain and b"" in batch.payloads:
+        if batch.compacted:
             # A placeholder has no payload, so only the headers of empty messages need be looked at.
             for index, payload in enumerate(batch.payloads):
                 if not payload and bits >> index & 1 and batch.single(index).compacted_out:

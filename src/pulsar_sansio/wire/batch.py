@@ -19,7 +19,7 @@ from typing import Any
 from ..model.errors import FrameError
 from .fields import encode_text
 from .keyed_members import KEY_TAG, KeyedMembers, keys_of, take_keyed
-from .metadata import SingleMessageMetadata, decode_single_metadata
+from .metadata import SingleMessageMetadata, decode_single_metadata, usual_pair
 from .varint import CONTINUED_VARINTS, SMALL_VARINTS, VALUE_OF_SMALL, encode_varint, read_varint
 
 _MIN_MEMBER = 6
@@ -43,14 +43,16 @@ class Batch:
     """The members of one batch.
 
     `payloads`: the members' payloads, in order. `plain`: no member has more in its header than
-    its size and its sequence id; no key, no properties, not null, not compacted out.
+    its size and its sequence id; no key, no properties, not null, not compacted out. `compacted`: there are
+    members that compaction took out.
     """
 
-    __slots__ = ("_data", "_firsts", "_segments", "payloads", "plain")
+    __slots__ = ("_data", "_firsts", "_segments", "compacted", "payloads", "plain")
 
     def __init__(self, data: bytes) -> None:
         self.payloads: list[bytes] = []
         self.plain = True
+        self.compacted = False
         self._data = data
         self._firsts: list[int] = []
         self._segments: list[tuple[int, int] | list[int]] = []
@@ -240,10 +242,14 @@ def _take_members(batch: Batch, position: int, count: int) -> int:
                     position = header_end + payload_size
                     payloads.append(data[header_end:position])
                     continue
-        header_end, payload_size, plain = _read_header(data, position)
-        if not plain:
+        header_end, payload_size, plain, compacted = _read_header(data, position)
+        if plain:
+            upper = _upper_bytes(data, position, header_end)
+        else:
+            upper = b""
             batch.plain = False
-        upper = _upper_bytes(data, position, header_end)
+            if compacted:
+                batch.compacted = True
         if upper:
             layouts = _layouts(len(upper))
             read, header_size = layouts[0]
@@ -286,8 +292,9 @@ def _upper_bytes(data: bytes, position: int, header_end: int) -> bytes:
     return b""
 
 
-def _read_header(data: bytes, position: int) -> tuple[int, int, bool]:
-    """Where the header at `position` ends, the payload size in it, and whether it is plain.
+def _read_header(data: bytes, position: int) -> tuple[int, int, bool, bool]:
+    """Where the header at `position` ends, the payload size in it, whether it is plain, and whether it says
+    that the member is compacted out.
 
     Raises `FrameError` and `IndexError`. A header it lets pass can be decoded.
     """
@@ -298,6 +305,7 @@ def _read_header(data: bytes, position: int) -> tuple[int, int, bool]:
     start = position
     payload_size = -1
     plain = True
+    compacted = False
     while position < header_end:
         tag = data[position]
         value = data[position + 1]
@@ -308,7 +316,7 @@ def _read_header(data: bytes, position: int) -> tuple[int, int, bool]:
             payload_size = value
         elif tag != _SEQUENCE_ID_TAG:
             plain = False
-            if tag == 0x12:
+            if tag == 0x12 or (tag == 0x0A and usual_pair(data, position, position + value)):
                 position += value
             elif tag != 0x30 and tag != 0x28:
                 position = -1
@@ -317,9 +325,10 @@ def _read_header(data: bytes, position: int) -> tuple[int, int, bool]:
         single = decode_single_metadata(data[start:header_end])
         payload_size = single.payload_size
         plain = not single.__dict__.keys() - _PLAIN_FIELDS
+        compacted = single.compacted_out
         if payload_size < 0:
             raise FrameError(f"a message in a batch has a payload of {payload_size} bytes")
-    return header_end, payload_size, plain
+    return header_end, payload_size, plain, compacted
 
 
 _PLAIN_FIELDS = {"payload_size", "sequence_id", "unknown"}

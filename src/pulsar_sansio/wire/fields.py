@@ -37,10 +37,7 @@ def _unsigned_32(value: int) -> int:
 
 
 def decode_text(data: bytes) -> str:
-    try:
-        return data.decode()
-    except UnicodeDecodeError:
-        return data.decode("utf-8", "surrogateescape")
+    return data.decode("utf-8", "surrogateescape")
 
 
 def encode_text(text: str) -> bytes:

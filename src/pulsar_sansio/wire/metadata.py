@@ -39,15 +39,29 @@ Property = tuple[str, str]
 _PAIR = Layout("KeyValue", [Field(1, "key", TEXT, required=True), Field(2, "value", TEXT, required=True)])
 
 
+def usual_pair(data: bytes, start: int, end: int) -> int:
+    """Where the value's tag stands, when the KeyValue at `data[start:end]` is a key and a value, both with
+    lengths of one byte, as everybody writes them; 0 when it is any other. `end` may lie behind the data.
+
+    Raises `IndexError` where the data end too soon.
+    """
+    middle = start + 2 + data[start + 1]
+    size = data[middle + 1]
+    if data[start] == 0x0A and data[middle] == 0x12 and middle + 2 + size == end and middle < start + 0x82:
+        return middle if size < 0x80 else 0
+    return 0
+
+
 def _read_pair(data: bytes) -> Property:
-    """A KeyValue: both parts with lengths of one byte, key first, as everybody writes them; or any other."""
-    if len(data) > 3 and data[0] == 0x0A:
-        key_end = 2 + data[1]
-        if key_end + 1 < len(data) and data[key_end] == 0x12 and data[1] < 0x80:
-            start = key_end + 2
-            if data[key_end + 1] == len(data) - start and len(data) - start < 0x80:
-                return decode_text(data[2:key_end]), decode_text(data[start:])
-    values, _ = _PAIR.decode(data, 0, len(data))
+    """A KeyValue."""
+    end = len(data)
+    try:
+        middle = usual_pair(data, 0, end)
+    except IndexError:
+        middle = 0
+    if middle:
+        return decode_text(data[2:middle]), decode_text(data[middle + 2 :])
+    values, _ = _PAIR.decode(data, 0, end)
     return values["key"], values["value"]
 
 
@@ -331,13 +345,19 @@ def decode_single_metadata(data: bytes) -> SingleMessageMetadata:
             elif tag == 0x40:
                 single.sequence_id = value
             elif tag == 0x12:
-                single.partition_key = decode_text(data[position : position + value])
+                single.partition_key = data[position : position + value].decode("utf-8", "surrogateescape")
                 position += value
             elif tag == 0x30:
                 single.partition_key_b64_encoded = value != 0
             elif tag == 0x0A and position + value <= end:
-                pair = _read_pair(data[position : position + value])
-                position += value
+                middle = usual_pair(data, position, position + value)
+                if middle:
+                    key = data[position + 2 : middle].decode("utf-8", "surrogateescape")
+                    position += value
+                    pair = key, data[middle + 2 : position].decode("utf-8", "surrogateescape")
+                else:
+                    pair = _read_pair(data[position : position + value])
+                    position += value
                 if properties is None:
                     single.properties = properties = [pair]
                 else:

@@ -21,6 +21,7 @@ class UndividedBatch(Sequence[bytes]):
     __slots__ = ("_divided", "data", "size", "start")
 
     plain = True
+    compacted = False
     """As of `Batch`: nothing in it is left out, whatever the headers say."""
 
     def __init__(self, data: bytes, size: int, start: int) -> None:
