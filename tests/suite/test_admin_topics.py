@@ -5,7 +5,7 @@ from typing import Any
 import trio
 
 from pulsar_sansio import MessageId, TopicTerminated
-from pulsar_trio import Client
+from pulsar_trio import BatchingPolicy, Client
 from tests.real_pulsar.admin import topic_path
 
 from .brokers import BrokerUnderTest
@@ -388,6 +388,25 @@ async def test_messages_expire_up_to_one_of_them(broker: BrokerUnderTest, client
     await trio.sleep(0.2)
     async with client.subscribe(topic, "sub") as consumer:
         assert sorted(numbers(await rest(consumer))) == [2, 3, 4]
+
+
+async def test_a_batch_expires_as_a_whole(broker: BrokerUnderTest, client: Client, topic: str) -> None:
+    """Whichever of its messages is named, also one that it has not; what the topic has not is refused."""
+    path = topic_path(topic)
+    batching = BatchingPolicy(max_messages=4, max_delay=10.0)
+    for number, index in enumerate((0, 2, 3, 9)):
+        async with client.subscribe(topic, f"s{number}"):
+            pass
+        async with client.create_producer(topic, batching=batching) as producer:
+            ids = await producer.send_many(payloads(8))
+        expire = f"{path}/subscription/s{number}/expireMessages"
+        place = {"ledgerId": ids[0].ledger_id, "entryId": ids[0].entry_id, "batchIndex": index}
+        assert await broker.request("POST", expire, {**place, "partitionIndex": -1}) == (204, None)
+        beyond = {**place, "entryId": ids[0].entry_id + 2, "partitionIndex": -1}
+        assert (await broker.request("POST", expire, beyond))[0] == 409
+        await trio.sleep(0.2)
+        async with client.subscribe(topic, f"s{number}") as consumer:
+            assert sorted(numbers(await rest(consumer))) == [4, 5, 6, 7]
 
 
 async def test_properties_of_a_subscription(broker: BrokerUnderTest, client: Client, topic: str) -> None:

@@ -137,8 +137,9 @@ class SubscriptionAdministration:
 
     def expire_messages(self, now: int, topic: str, subscription: str, older_than: float | MessageId) -> bool:
         """Acknowledge on the consumers' behalf what was published more than so many seconds ago, or what lies
-        before a message and that message itself. False where there was nothing to do: no backlog, or
-        consumers who are connected and nothing that is old enough.
+        before an entry and that entry itself, whichever message of it is meant. False where there was nothing
+        to do: no backlog, or consumers who are connected and nothing that is old enough; and where the topic
+        does not go so far as that entry.
 
         Raises `NoSuchThing`.
         """
@@ -147,6 +148,9 @@ class SubscriptionAdministration:
         for each in self._subscribed_topics(topic, subscription):
             log = each.log
             if isinstance(older_than, MessageId):
+                if older_than[:2] > log.position(log.durable_end - 1):
+                    continue
+                expired = True
                 last = log.offset(older_than.ledger_id, older_than.entry_id)
                 if log.exact(older_than.ledger_id, older_than.entry_id) is None:
                     last -= 1

@@ -117,25 +117,24 @@ def expire_by_time_everywhere(broker: Administrator, request: Request) -> Answer
 
 
 def expire_by_message(broker: Administrator, request: Request) -> Answer:
-    """Up to that message and, unless it is excluded, itself."""
+    """Up to that message's entry and, unless it is excluded, that entry as a whole."""
     value = request.json()
     excluded = _excluded(value)
     position = _position(value) or MessageId(LATEST, LATEST)
-    if position.batch_index >= 0:
-        raise Refused(501, "expiry up to a message inside a batch is not implemented by this broker")
     if excluded:
         position = MessageId(position.ledger_id, position.entry_id - 1)
     with _subscription_of(broker, request):
         if broker.machine.topic_partitions(request.topic):
             raise Refused(405, "Expire message at position is not supported for partitioned-topic")
         expire = broker.machine.expire_messages
-        _check_expired(broker.command(expire, request.topic, request.text("subscription"), position), request)
+        expired = broker.command(expire, request.topic, request.text("subscription"), position)
+        _check_expired(expired, request, "the position is beyond its last message")
     return NO_CONTENT
 
 
-def _check_expired(expired: bool, request: Request) -> None:
+def _check_expired(expired: bool, request: Request, why: str = "nothing is old enough") -> None:
     if not expired:
-        raise Refused(409, f"Expire message not issued on topic {request.topic}: nothing is old enough")
+        raise Refused(409, f"Expire message not issued on topic {request.topic}: {why}")
 
 
 def reset_to_time(broker: Administrator, request: Request) -> Answer:

@@ -85,7 +85,9 @@ async def test_a_peek(broker: EmbeddedBroker) -> None:
         ("PUT", "t/subscription/new", {"ledgerId": 0, "entryId": 0, "batchIndex": "x"}, 400),
         ("PUT", "t/subscription/new", {"ledgerId": 0, "entryId": 0, "excluded": 1}, 400),
         ("PUT", "t/subscription/new?replicated=true", "earliest", 501),
-        ("POST", "t/subscription/s/expireMessages", {"ledgerId": 0, "entryId": 0, "batchIndex": 3}, 501),
+        ("POST", "t/subscription/s/expireMessages", {"ledgerId": 0, "entryId": 0, "batchIndex": "x"}, 400),
+        ("POST", "t/subscription/s/expireMessages", {"ledgerId": 9, "entryId": 0, "batchIndex": 3}, 409),
+        ("POST", "t/subscription/s/expireMessages", "latest", 409),
     ],
 )
 async def test_refusals(broker: EmbeddedBroker, method: str, path: str, body: object, status: int) -> None:
