@@ -24,7 +24,7 @@ from tests.real_pulsar import Admin, RealPulsar, Unavailable
 from ..jobs import Job
 from ..processes import ClientProcess, Failed
 from . import connector
-from .rows import Setting
+from .rows import MICRO_BATCH, Setting
 
 REPORT = Path("build/bench-spark.json")
 
@@ -33,6 +33,9 @@ EXTRA_TOPICS = 32
 
 EXTRA_MESSAGES = 1000
 """In each of them."""
+
+MICRO_BATCHES = 30
+"""Of `MICRO_BATCH` messages, one after the other."""
 
 
 class Spark:
@@ -88,15 +91,17 @@ class Bench:
     def run(self, with_connector: bool) -> None:
         self._admin.create_namespace(self._namespace)
         self._admin.set_namespace_policy(self._namespace, "deduplication", True)
-        topic, extra = self._topic("full"), [self._topic(f"extra-{n}") for n in range(EXTRA_TOPICS)]
+        topic, small = self._topic("full"), self._topic("small")
+        extra = [self._topic(f"extra-{n}") for n in range(EXTRA_TOPICS)]
+        sizes = {topic: self._messages, small: MICRO_BATCHES * MICRO_BATCH}
         with ClientProcess("bench.official") as filler:
-            for name, count in [(topic, self._messages), *((each, EXTRA_MESSAGES) for each in extra)]:
+            for name, count in (sizes | dict.fromkeys(extra, EXTRA_MESSAGES)).items():
                 filler.run(Job(self._url, "fill", name, 100, True, count, 0))
         for slots in (1, 2):
             with spark_of(slots) as spark:
                 self._reads(spark, slots, topic)
                 if slots == 2:
-                    self._others(spark, topic, extra)
+                    self._others(spark, small, extra)
         if with_connector:
             self._connector(topic)
 
@@ -107,8 +112,9 @@ class Bench:
         for workload in ("read_value", "read_all", "stream_value"):
             self._measure(spark, f"{workload}, {slots} slots", workload, [topic], self._messages)
 
-    def _others(self, spark: Spark, topic: str, extra: list[str]) -> None:
+    def _others(self, spark: Spark, small: str, extra: list[str]) -> None:
         self._measure(spark, "Spark's own rate source, 2 slots", "stream_rate", [], self._messages)
+        self._measure(spark, "the same batches from memory, 2 slots", "read_memory", [], self._messages)
         some = self._messages // 4
         for workload in ("write_at_least_once", "write_exactly_once"):
             found = [
@@ -116,25 +122,29 @@ class Bench:
                 for round_ in range(self._rounds + 1)
             ]
             self._note(f"{workload}, 2 slots", found[1:])
-        batch = spark.run("micro_batches", self._url, [topic], self._messages)
-        self._say("micro-batch, median", {"milliseconds": batch["rows"] / 1000})
-        one = spark.run("stream_value", self._url, extra[:1], EXTRA_MESSAGES)
-        many = spark.run("stream_value", self._url, extra, EXTRA_MESSAGES * len(extra))
-        cost = (many["seconds"] - one["seconds"]) / (len(extra) - 1)
-        self._say("a topic more in a stream", {"milliseconds": cost * 1000})
+        batch = self._again(spark, "micro_batches", [small], MICRO_BATCHES * MICRO_BATCH)
+        self._say("micro-batch, median", {"milliseconds": median(each["rows"] for each in batch) / 1000})
+        one, many = (
+            median(each["seconds"] for each in self._again(spark, "stream_value", some_topics, 0))
+            for some_topics in (extra[:1], extra)
+        )
+        self._say("a topic more in a stream", {"milliseconds": 1000 * (many - one) / (len(extra) - 1)})
 
     def _connector(self, topic: str) -> None:
         try:
             connector.fetch()
-            found = connector.read(self._url, self._admin.url, topic, 2, self._rounds + 1)
+            found = connector.read(self._url, self._admin.url, topic, 2, self._rounds + 1, self._messages)
         except connector.NotToBeHad as reason:
             print(reason, file=sys.stderr)
             return
         self._note("JVM connector on Spark 3.5, value, 2 slots", found[1:])
 
     def _measure(self, spark: Spark, name: str, workload: str, topics: list[str], rows: int) -> None:
-        found = [spark.run(workload, self._url, topics, rows) for _ in range(self._rounds + 1)]
-        self._note(name, found[1:])
+        self._note(name, self._again(spark, workload, topics, rows))
+
+    def _again(self, spark: Spark, workload: str, topics: list[str], rows: int) -> list[dict[str, Any]]:
+        """Every round but the first."""
+        return [spark.run(workload, self._url, topics, rows) for _ in range(self._rounds + 1)][1:]
 
     def _note(self, name: str, rounds: list[dict[str, Any]]) -> None:
         values = {

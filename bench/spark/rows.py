@@ -14,12 +14,20 @@ from dataclasses import asdict, dataclass
 from statistics import median
 from typing import Any
 
+from pyspark import cloudpickle
 from pyspark.sql import DataFrame, SparkSession
 
 from pulsar_spark.progress import as_dict
 from pulsar_spark.session import open_session
 
+from . import memory
 from .processes import used
+
+TASKS = 2
+"""That share a topic: one for each slot where there are two."""
+
+MICRO_BATCH = 1000
+"""Messages of one, which is one entry of the topic."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +55,8 @@ def read(spark: SparkSession, setting: Setting, schema: str | None = None) -> Da
     reader = spark.read.format("pulsar").option("service.url", setting.url)
     reader = reader.option("topics", ",".join(setting.topics))
     if schema is None:
-        return reader.option("columns", "all").option("minPartitions", 4).load()
-    return reader.option("minPartitions", 4).schema(schema).load()
+        return reader.option("columns", "all").option("minPartitions", TASKS).load()
+    return reader.option("minPartitions", TASKS).schema(schema).load()
 
 
 def to_nowhere(frame: DataFrame) -> None:
@@ -62,6 +70,12 @@ def read_value(spark: SparkSession, setting: Setting) -> int:
 
 def read_all(spark: SparkSession, setting: Setting) -> int:
     to_nowhere(read(spark, setting))
+    return setting.rows
+
+
+def read_memory(spark: SparkSession, setting: Setting) -> int:
+    """The batches of `read_value` out of memory: what a source in Python can do."""
+    to_nowhere(spark.read.format("memory").options(rows=str(setting.rows), tasks=str(TASKS)).load())
     return setting.rows
 
 
@@ -81,21 +95,20 @@ def stream(spark: SparkSession, setting: Setting, **options: str) -> DataFrame:
 
 
 def stream_value(spark: SparkSession, setting: Setting) -> int:
-    batches = run_stream(stream(spark, setting, minPartitions="4"))
+    batches = run_stream(stream(spark, setting, minPartitions=str(TASKS)))
     return sum(each["numInputRows"] for each in batches)
 
 
 def stream_rate(spark: SparkSession, setting: Setting) -> int:
     """Spark's own source, in the JVM: what the engine can do. One batch of so many rows."""
     reader = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", setting.rows)
-    batches = run_stream(reader.option("numPartitions", 4).load())
+    batches = run_stream(reader.option("numPartitions", TASKS).load())
     return sum(each["numInputRows"] for each in batches)
 
 
 def micro_batches(spark: SparkSession, setting: Setting) -> int:
-    """Many small batches; the rows are the milliseconds of the median batch, times 1000."""
-    few = str(max(1, setting.rows // 30))
-    batches = run_stream(stream(spark, setting, maxMessagesPerTrigger=few))
+    """Small batches; the rows are the milliseconds of the median batch, times 1000."""
+    batches = run_stream(stream(spark, setting, maxMessagesPerTrigger=str(MICRO_BATCH)))
     return int(1000 * median(each["durationMs"]["triggerExecution"] for each in batches))
 
 
@@ -118,6 +131,7 @@ def _write(spark: SparkSession, setting: Setting, guarantee: str, **options: str
 WORKLOADS: dict[str, Callable[[SparkSession, Setting], int]] = {
     "read_value": read_value,
     "read_all": read_all,
+    "read_memory": read_memory,
     "stream_value": stream_value,
     "stream_rate": stream_rate,
     "micro_batches": micro_batches,
@@ -135,6 +149,8 @@ def measure(spark: SparkSession, setting: Setting) -> Measured:
 
 def main(master: str) -> None:
     spark = open_session("bench", master, {"spark.sql.shuffle.partitions": "2", "spark.driver.memory": "2g"})
+    cloudpickle.register_pickle_by_value(memory)
+    spark.dataSource.register(memory.MemorySource)
     for line in sys.stdin:
         fields = json.loads(line)
         setting = Setting(**{**fields, "topics": tuple(fields["topics"])})
