@@ -28,6 +28,16 @@ WRITES = frozenset({Use.STREAM_WRITE, Use.BATCH_WRITE})
 BATCH_WRITE = frozenset({Use.BATCH_WRITE})
 ALL = READS | WRITES
 
+BATCH_ROWS: Final = 32 * 1024
+"""Rows handed to Spark together. What a batch costs by itself, in the worker and in the JVM, is spread over
+them; four times as many save nothing more, and cost memory."""
+
+BATCH_BYTES: Final = 8 * 2**20
+
+RECEIVER_QUEUE: Final = 50_000
+"""Messages that the broker may send before the first of them is taken. It only sends as fast as the socket is
+read, so this bounds no memory; it is large so that nobody waits for permits."""
+
 REQUIRED: Final = object()
 """The default of an option without which there is nothing to do."""
 
@@ -284,7 +294,7 @@ OPTIONS: tuple[Option, ...] = (
         "batch_rows",
         1,
         1_000_000,
-        8192,
+        BATCH_ROWS,
         "rows that are handed to Spark together, about: entries are not cut",
     ),
     _count(
@@ -293,7 +303,7 @@ OPTIONS: tuple[Option, ...] = (
         "batch_bytes",
         1024,
         2**30,
-        8 * 2**20,
+        BATCH_BYTES,
         "bytes of payload that are handed to Spark together, about",
     ),
     _count(
@@ -302,7 +312,7 @@ OPTIONS: tuple[Option, ...] = (
         "receiver_queue",
         1,
         1_000_000,
-        20_000,
+        RECEIVER_QUEUE,
         "messages that a task asks the broker for in advance",
     ),
     Option(

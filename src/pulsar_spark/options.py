@@ -12,7 +12,19 @@ from typing import Any, Final
 
 from .errors import ConflictingOptions, InvalidOption, MissingOption, OptionNotImplemented, UnknownOption
 from .offsets import Wanted
-from .option_table import ALL, OPTIONS, READS, REQUIRED, STREAM, WRITES, Option, Use
+from .option_table import (
+    ALL,
+    BATCH_BYTES,
+    BATCH_ROWS,
+    OPTIONS,
+    READS,
+    RECEIVER_QUEUE,
+    REQUIRED,
+    STREAM,
+    WRITES,
+    Option,
+    Use,
+)
 from .option_values import Refused
 
 NOT_IMPLEMENTED: Final = ("auth", "authParams", "tls.", "pulsar.client.", "admin.url")
@@ -48,9 +60,9 @@ class ReadOptions:
     offset_poll_s: float = 0.1
     min_partitions: int | None = None
     max_partitions: int = 16
-    batch_rows: int = 8192
-    batch_bytes: int = 8 * 2**20
-    receiver_queue: int = 20_000
+    batch_rows: int = BATCH_ROWS
+    batch_bytes: int = BATCH_BYTES
+    receiver_queue: int = RECEIVER_QUEUE
     reader_name_prefix: str = "spark-reader"
     poll_timeout_s: float = 120.0
     wait_for_topics_s: float = 0.0

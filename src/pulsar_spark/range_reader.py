@@ -42,15 +42,9 @@ from .columns import Builder, builder
 from .errors import LinkTimeout, RangeReadTimeout, UnreadableMessages
 from .link import Link, Reading, full_name, last_of
 from .offsets import NOTHING, Position, Range
+from .option_table import BATCH_BYTES, BATCH_ROWS, RECEIVER_QUEUE
 
 _log = logging.getLogger("pulsar_spark")
-
-BATCH_ROWS = 8192
-BATCH_BYTES = 8 * 1024 * 1024
-
-QUEUE = 20_000
-"""Messages that the broker may send before the first of them is taken. It only sends as fast as the socket is
-read, so this bounds no memory; it is large so that it never waits for permits."""
 
 FIRST_PROBE, LONGEST_PROBE = 0.1, 5.0
 """Seconds of silence until the broker is asked whether there is more; each further pause is twice as long."""
@@ -83,7 +77,7 @@ def read_ranges(
     batch_bytes: int = BATCH_BYTES,
     timeout_s: float = 120.0,
     read_compacted: bool = False,
-    receiver_queue: int = QUEUE,
+    receiver_queue: int = RECEIVER_QUEUE,
     subscription_prefix: str = "spark-reader",
 ) -> Iterator[Any]:
     """Record batches of exactly `schema`: one range after the other, each in the topic's order. They have at
