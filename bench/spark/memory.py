@@ -1,5 +1,8 @@
 """A source in Python that gives the batches that `pulsar_spark` would give, out of memory: what is left of
-the time of a read when nothing is read. Sent to Spark's workers by value, as they cannot import this package."""
+the time of a read when nothing is read.
+
+It is sent to Spark's workers by value, as they cannot import this package.
+"""
 
 from collections.abc import Iterator
 from typing import Any
