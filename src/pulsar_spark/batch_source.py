@@ -1,30 +1,19 @@
 """Batch reads: a snapshot of topics, divided among tasks, and what every task does with its part.
 
 A snapshot is two offsets. It is taken once for a DataFrame, and once for every action where the user gave the
-schema. Filters come here only where the option `pushdown` asks for it: Spark refuses a reader that could take
-filters while its own setting is off.
+schema.
 """
 
 import json
 import logging
-from collections.abc import Iterable, Iterator, Mapping
-from datetime import datetime
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql.datasource import (
-    DataSourceReader,
-    EqualTo,
-    Filter,
-    GreaterThan,
-    GreaterThanOrEqual,
-    In,
-    InputPartition,
-    LessThan,
-    LessThanOrEqual,
-)
+from pyspark.sql.datasource import DataSourceReader, InputPartition
 
-from pulsar_sansio import TopicName
 from pulsar_sansio import TopicNotFound as NoSuchTopic
 
 from .columns import ALL_COLUMNS
@@ -33,15 +22,12 @@ from .link import Link, open_link
 from .offsets import Offsets, Place, Position, Range, Wanted, as_text, to_json, wanted_at
 from .option_table import Use
 from .options import ReadOptions, parse_read
+from .overtaken import Watch
 from .plan import Extent, Lost, lost_by_deletion, lost_by_retention, pack, ranges, split
 from .range_reader import read_ranges
 from .topics import Topics
 
 _log = logging.getLogger("pulsar_spark")
-
-PUBLISH_TIME_SKEW = 60_000
-"""Milliseconds by which publish times may be out of order: producers' clocks set them, and a filter on them
-narrows what is read by position."""
 
 
 class Part(InputPartition):
@@ -126,6 +112,9 @@ def divide(
     if options.min_partitions is not None and len(whole) < options.min_partitions:
         extents = {each.topic: topics.extent(each.topic, each.start, each.end) for each in whole}
         whole = split(whole, extents, options.min_partitions)
+    whole = [
+        replace(each, from_end_of_ledger=each.start in topics.ends_of_ledgers(each.topic)) for each in whole
+    ]
     return [Part(task) for task in pack(whole, options.max_partitions, extents)]
 
 
@@ -146,88 +135,15 @@ class PulsarReader(DataSourceReader):
         wanted = {name: start for name, start in starts.items() if start < ends[name]}
         if not self._options.read_compacted:
             wanted = check_retention(topics, self._options, wanted)
-        wanted, ends = self._narrow(topics, wanted, ends)
+        wanted, ends = self.narrow(topics, wanted, ends)
         return list(divide(topics, self._options, wanted, {name: ends[name] for name in wanted}))
 
-    def _narrow(self, topics: Topics, starts: Offsets, ends: Offsets) -> tuple[Offsets, Offsets]:
-        """What filters leave of it."""
+    def narrow(self, topics: Topics, starts: Offsets, ends: Offsets) -> tuple[Offsets, Offsets]:
+        """What filters leave of it, where there are any."""
         return starts, ends
 
     def read(self, partition: Any) -> Iterator[Any]:
         return read_part(self._options, self._schema, partition)
-
-
-class FilteredReader(PulsarReader):
-    """The same, with filters on topic, partition and publish time."""
-
-    _names: set[str] | None = None
-    _indexes: set[int] | None = None
-    _from: int | None = None
-    _until: int | None = None
-
-    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
-        """Takes filters on topic and partition over; those on the time narrow what is read, and stay."""
-        for each in filters:
-            if not self._take(each):
-                yield each
-
-    def _take(self, each: Filter) -> bool:
-        """Whether nothing is left to do of a filter."""
-        match each:
-            case EqualTo(("__topic",), str() as name):
-                self._names = _both(self._names, {name})
-            case In(("__topic",), names):
-                self._names = _both(self._names, set(names))
-            case EqualTo(("__partition",), int() as index):
-                self._indexes = _both(self._indexes, {index})
-            case In(("__partition",), indexes):
-                self._indexes = _both(self._indexes, set(indexes))
-            case EqualTo(("__publishTime",), datetime() as when):
-                self._not_before(when)
-                self._not_after(when)
-                return False
-            case GreaterThan(("__publishTime",), datetime() as when):
-                self._not_before(when)
-                return False
-            case GreaterThanOrEqual(("__publishTime",), datetime() as when):
-                self._not_before(when)
-                return False
-            case LessThan(("__publishTime",), datetime() as when):
-                self._not_after(when)
-                return False
-            case LessThanOrEqual(("__publishTime",), datetime() as when):
-                self._not_after(when)
-                return False
-            case _:
-                return False
-        return True
-
-    def _not_before(self, when: datetime) -> None:
-        earliest = int(when.timestamp() * 1000) - PUBLISH_TIME_SKEW
-        self._from = earliest if self._from is None else max(self._from, earliest)
-
-    def _not_after(self, when: datetime) -> None:
-        latest = int(when.timestamp() * 1000) + 1 + PUBLISH_TIME_SKEW
-        self._until = latest if self._until is None else min(self._until, latest)
-
-    def _narrow(self, topics: Topics, starts: Offsets, ends: Offsets) -> tuple[Offsets, Offsets]:
-        kept = {name: start for name, start in starts.items() if self._is_read(name)}
-        ends = dict(ends)
-        for name, start in kept.items():
-            if self._from is not None and self._from > 0:
-                kept[name] = max(start, topics.at_time(name, self._from))
-            if self._until is not None and self._until > 0:
-                ends[name] = min(ends[name], topics.at_time(name, self._until))
-        return kept, ends
-
-    def _is_read(self, name: str) -> bool:
-        if self._names is not None and name not in self._names:
-            return False
-        return self._indexes is None or TopicName.parse(name).partition in self._indexes
-
-
-def _both(known: set[Any] | None, more: set[Any]) -> set[Any]:
-    return more if known is None else known & more
 
 
 # --- tasks ------------------------------------------------------------------------------------------
@@ -239,10 +155,16 @@ def read_part(options: ReadOptions, schema: Any, part: Any) -> Iterator[Any]:
     if not isinstance(part, Part):
         return
     link = reading_link(options)
+    topics = Topics(options, link)
+
+    def watch(wanted: Range) -> Watch:
+        return Watch(topics, wanted, partial(report, options=options))
+
     yield from read_ranges(
         link,
         part.ranges,
         schema,
+        watch=None if options.read_compacted else watch,
         batch_rows=options.batch_rows,
         batch_bytes=options.batch_bytes,
         timeout_s=options.poll_timeout_s,

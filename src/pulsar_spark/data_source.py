@@ -23,6 +23,9 @@ USUAL_COLUMNS = tuple(ALL_COLUMNS)[:7]
 STREAMS_SINCE = (4, 2)
 """Before that, PySpark does not tell a source where the query is, so that no limit can be kept."""
 
+FILTERS_SINCE = STREAM_WRITES_SINCE = (4, 1)
+"""Before that, PySpark has no filters for sources in Python, and no Arrow for streams that are written."""
+
 
 class PulsarDataSource(DataSource):
     """`format("pulsar")`."""
@@ -51,19 +54,18 @@ class PulsarDataSource(DataSource):
         return ", ".join(f"`{name}` {_ddl(name, options)}" for name in columns_of(options))
 
     def reader(self, schema: Any) -> Any:
-        from .batch_source import FilteredReader, PulsarReader
-
         options = parse_read(self._given, Use.BATCH_READ)
-        kind = FilteredReader if options.pushdown else PulsarReader
-        return kind(options, schema, self._snapshot)
+        if options.pushdown:
+            require(FILTERS_SINCE, "the option pushdown")
+            from .filtered_source import FilteredReader
+
+            return FilteredReader(options, schema, self._snapshot)
+        from .batch_source import PulsarReader
+
+        return PulsarReader(options, schema, self._snapshot)
 
     def streamReader(self, schema: Any) -> Any:
-        version = tuple(int(part) for part in pyspark.__version__.split(".")[:2])
-        if version < STREAMS_SINCE:
-            raise UnsupportedSparkVersion(
-                f"reading a stream needs PySpark 4.2 or later, this is {pyspark.__version__}; batch reads "
-                "and writes work with 4.0"
-            )
+        require(STREAMS_SINCE, "reading a stream")
         from .stream_source import PulsarStreamReader
 
         return PulsarStreamReader(parse_read(self._given, Use.STREAM_READ), schema)
@@ -74,7 +76,8 @@ class PulsarDataSource(DataSource):
         return batch_writer(parse_write(self._given, Use.BATCH_WRITE), schema, overwrite)
 
     def streamWriter(self, schema: Any, overwrite: bool) -> Any:
-        from .sink import stream_writer
+        require(STREAM_WRITES_SINCE, "writing a stream")
+        from .stream_sink import stream_writer
 
         return stream_writer(parse_write(self._given, Use.STREAM_WRITE), schema, overwrite)
 
@@ -85,6 +88,15 @@ class PulsarPyDataSource(PulsarDataSource):
     @classmethod
     def name(cls) -> str:
         return "pulsar_py"
+
+
+def require(since: tuple[int, int], what: str) -> None:
+    """Raises `UnsupportedSparkVersion` where this PySpark is older than `what` needs."""
+    if tuple(int(part) for part in pyspark.__version__.split(".")[:2]) < since:
+        raise UnsupportedSparkVersion(
+            f"{what} needs PySpark {since[0]}.{since[1]} or later, this is {pyspark.__version__}; batch "
+            "reads and writes work with 4.0"
+        )
 
 
 def columns_of(options: ReadOptions) -> tuple[str, ...]:

@@ -40,6 +40,8 @@ class Range:
     topic: str
     start: Position
     end: Position
+    from_end_of_ledger: bool = False
+    """`start` is known to be the last entry of its ledger: nothing is lost where that is gone."""
 
     def __str__(self) -> str:
         return f"{self.topic} ({self.start[0]}:{self.start[1]}, {self.end[0]}:{self.end[1]}]"

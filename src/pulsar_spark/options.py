@@ -14,11 +14,8 @@ from .errors import ConflictingOptions, InvalidOption, MissingOption, OptionNotI
 from .offsets import Wanted
 from .option_table import (
     ALL,
-    BATCH_BYTES,
-    BATCH_ROWS,
     OPTIONS,
     READS,
-    RECEIVER_QUEUE,
     REQUIRED,
     STREAM,
     WRITES,
@@ -34,9 +31,10 @@ _OF_SPARK: Final = frozenset({"checkpointlocation"})
 """What Spark hands to a sink although it is meant for Spark."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ReadOptions:
-    """The options of one read, checked. Durations are seconds, times milliseconds since 1970."""
+    """The options of one read, checked. Durations are seconds, times milliseconds since 1970. What has a
+    default here is for streams or batches only, and said nowhere else; all others are in the table."""
 
     service_url: str
     topics: tuple[str, ...]
@@ -47,48 +45,49 @@ class ReadOptions:
     starting_timestamp: int | None
     ending: Wanted | None = None
     ending_timestamp: int | None = None
-    columns: tuple[str, ...] | None = None
-    value_type: str = "bytes"
+    columns: tuple[str, ...] | None
+    value_type: str
     read_compacted: bool = False
     pushdown: bool = False
-    fail_on_data_loss: bool = True
+    fail_on_data_loss: bool
     subscription: str | None = None
-    idle_ack_s: float = 5.0
+    idle_ack_s: float = 0.0
     max_messages: int | None = None
     max_bytes: int | None = None
-    topic_discovery_s: float = 60.0
-    offset_poll_s: float = 0.1
-    min_partitions: int | None = None
-    max_partitions: int = 16
-    batch_rows: int = BATCH_ROWS
-    batch_bytes: int = BATCH_BYTES
-    receiver_queue: int = RECEIVER_QUEUE
-    reader_name_prefix: str = "spark-reader"
-    poll_timeout_s: float = 120.0
-    wait_for_topics_s: float = 0.0
-    operation_timeout_s: float = 30.0
-    connect_timeout_s: float = 10.0
+    topic_discovery_s: float = 0.0
+    offset_poll_s: float = 0.0
+    min_partitions: int | None
+    max_partitions: int
+    batch_rows: int
+    batch_bytes: int
+    receiver_queue: int
+    reader_name_prefix: str
+    poll_timeout_s: float
+    wait_for_topics_s: float
+    operation_timeout_s: float
+    connect_timeout_s: float
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class WriteOptions:
     """The options of one write, checked. Durations are seconds."""
 
     service_url: str
     topic: str | None
-    delivery_guarantee: str = "at-least-once"
+    delivery_guarantee: str
     write_id: str | None = None
-    producer_prefix: str = "spark"
-    producer_busy_timeout_s: float = 60.0
-    order_by: tuple[str, ...] | None = None
-    canonical_order: bool = True
-    send_timeout_s: float = 120.0
-    max_in_flight: int = 50_000
-    batch_max_messages: int = 1000
-    batch_max_bytes: int = 128 * 2**10
-    compression: str = "none"
-    operation_timeout_s: float = 30.0
-    connect_timeout_s: float = 10.0
+    """Of a batch write."""
+    producer_prefix: str
+    producer_busy_timeout_s: float
+    order_by: tuple[str, ...] | None
+    canonical_order: bool
+    send_timeout_s: float
+    max_in_flight: int
+    batch_max_messages: int
+    batch_max_bytes: int
+    compression: str
+    operation_timeout_s: float
+    connect_timeout_s: float
 
 
 # --- from texts to values ---------------------------------------------------------------------------
@@ -142,11 +141,20 @@ def parse_write(given: Mapping[str, str], use: Use) -> WriteOptions:
     """The options of a write; `use` is STREAM_WRITE or BATCH_WRITE. Raises what `parse_read` does."""
     found = _parse(given, use)
     values = found.values
-    if use is Use.BATCH_WRITE and values["delivery_guarantee"] == "exactly-once" and not values["write_id"]:
+    if values["delivery_guarantee"] != "exactly-once":
+        for attribute in ("write_id", "order_by", "canonical_order"):
+            if found.has(attribute):
+                raise ConflictingOptions(
+                    f"option {found.names[attribute]} means nothing with "
+                    f"deliveryGuarantee={values['delivery_guarantee']}; it is for exactly-once"
+                )
+    elif use is Use.BATCH_WRITE and not values["write_id"]:
         raise MissingOption(
             "option writeId is required for a batch write with deliveryGuarantee=exactly-once: the name "
             "under which the write is known when it is done again"
         )
+    if found.has("order_by") and not values["canonical_order"]:
+        raise ConflictingOptions("options orderBy and canonicalOrder=false exclude each other")
     return WriteOptions(**values)
 
 

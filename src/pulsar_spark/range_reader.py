@@ -21,7 +21,7 @@ ranges are made.
 import logging
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import islice
@@ -43,6 +43,7 @@ from .errors import LinkTimeout, RangeReadTimeout, UnreadableMessages
 from .link import Link, Reading, full_name, last_of
 from .offsets import NOTHING, Position, Range
 from .option_table import BATCH_BYTES, BATCH_ROWS, RECEIVER_QUEUE
+from .overtaken import Watch
 
 _log = logging.getLogger("pulsar_spark")
 
@@ -79,11 +80,13 @@ def read_ranges(
     read_compacted: bool = False,
     receiver_queue: int = RECEIVER_QUEUE,
     subscription_prefix: str = "spark-reader",
+    watch: Callable[[Range], Watch] | None = None,
 ) -> Iterator[Any]:
     """Record batches of exactly `schema`: one range after the other, each in the topic's order. They have at
     least `batch_rows` rows or `batch_bytes` bytes but for the last; one may end a range and begin the next.
 
     `timeout_s`: seconds without any progress. `receiver_queue`: messages that the broker may send ahead.
+    `watch`: makes what looks out for ledgers that are taken away meanwhile; without it nobody does.
 
     Raises `RangeReadTimeout`, `UnreadableMessages` for what is damaged, encrypted or too large, `BadColumn`,
     and the `PulsarError`s of a topic that cannot be read.
@@ -98,7 +101,7 @@ def read_ranges(
     }
     rows = builder(schema)
     waiting = deque(
-        _RangeReader(link, each, rows, timeout_s, options) for each in ranges if each.start < each.end
+        _RangeReader(link, each, rows, timeout_s, options, watch) for each in ranges if each.start < each.end
     )
     try:
         while waiting:
@@ -121,10 +124,17 @@ class _RangeReader:
     """One range on its way into `rows`."""
 
     def __init__(
-        self, link: Link, wanted: Range, rows: Builder, timeout: float, options: dict[str, Any]
+        self,
+        link: Link,
+        wanted: Range,
+        rows: Builder,
+        timeout: float,
+        options: dict[str, Any],
+        watch: Callable[[Range], Watch] | None,
     ) -> None:
         self._link = link
         self._range = replace(wanted, topic=full_name(wanted.topic))
+        self._watch = None if watch is None else watch(self._range)
         self._builder = rows
         self._timeout = timeout
         self._options = options
@@ -143,6 +153,8 @@ class _RangeReader:
     def parts(self) -> Iterator[None]:
         """Read it; says so whenever something has become rows."""
         self.begin()
+        if self._watch is not None:
+            self._watch.begin()
         self._go_on()
         while not self._over:
             self._take(self._next())
@@ -202,10 +214,15 @@ class _RangeReader:
         """Make rows of them, as far as they are in the range."""
         if messages is None:
             self._over = True
+            if self._watch is not None:
+                self._watch.end(self._reached)
             return
         end = self._range.end
         for item in messages.items:
             first, last = _extent(item)
+            if last[0] != self._reached[0] and self._watch is not None:
+                for before, ledger in _changes(item, self._reached):
+                    self._watch.enter(ledger, before)
             if last >= end:
                 self._over = True
                 item = _up_to(item, end) if last > end else item
@@ -296,6 +313,21 @@ def _extent(item: Any) -> tuple[Position, Position]:
     if isinstance(item, SinglesItem):
         return item.places[0], item.places[-1]
     return item[0].entry.place, item[-1].entry.place
+
+
+def _changes(item: Any, before: Position) -> Iterator[tuple[Position, int]]:
+    """Where the entries of an item, which come behind `before`, go from one ledger to another: the last of
+    the one, and the other."""
+    if isinstance(item, BatchItem):
+        places: Sequence[Position] = (item.entry.place,)
+    elif isinstance(item, SinglesItem):
+        places = item.places
+    else:
+        places = [message.entry.place for message in item]
+    for place in places:
+        if place[0] != before[0]:
+            yield before, place[0]
+        before = place
 
 
 def _up_to(item: Any, end: Position) -> Any:

@@ -1,4 +1,4 @@
-"""The sinks: what Spark calls to write a DataFrame or the batches of a stream.
+"""The sinks: what Spark calls to write a DataFrame, and what a stream's batches have in common with that.
 
 Each task hands its rows, in order, to a `TaskProducer`. What a task is called and numbered by comes from
 Spark: for a stream the query's id and the batch's number, for a batch write the option `writeId`; the number
@@ -14,11 +14,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from pyspark import TaskContext
-from pyspark.sql.datasource import (
-    DataSourceArrowWriter,
-    DataSourceStreamArrowWriter,
-    WriterCommitMessage,
-)
+from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
 from pulsar_sansio import CompressionType, PulsarError
 
@@ -49,7 +45,7 @@ class TaskWritten(WriterCommitMessage):
     known: int
 
 
-class _Writing:
+class Writing:
     """What both sinks have. `options` are checked, and so are the columns."""
 
     def __init__(self, options: WriteOptions) -> None:
@@ -126,7 +122,7 @@ class _Writing:
         return Numbered(name, int(batch) if batch is not None else 0)
 
 
-class PulsarBatchWriter(_Writing, DataSourceArrowWriter):
+class PulsarBatchWriter(Writing, DataSourceArrowWriter):
     """`df.write.format("pulsar").mode("append")`."""
 
     def commit(self, messages: Sequence[TaskWritten | None]) -> None:
@@ -136,30 +132,16 @@ class PulsarBatchWriter(_Writing, DataSourceArrowWriter):
         log.warning("not written as a whole: %s", summary(messages))
 
 
-class PulsarStreamWriter(_Writing, DataSourceStreamArrowWriter):
-    """`df.writeStream.format("pulsar")`."""
-
-    def commit(self, messages: Sequence[TaskWritten | None], batchId: int) -> None:
-        log.info("batch %d written: %s", batchId, summary(messages))
-
-    def abort(self, messages: Sequence[TaskWritten | None], batchId: int) -> None:
-        log.warning("batch %d not written as a whole: %s", batchId, summary(messages))
-
-
 def batch_writer(options: WriteOptions, schema: Any, overwrite: bool) -> PulsarBatchWriter:
     """What `DataSource.writer` returns. Raises an `OptionError` or `InvalidRows` for what cannot be
     written."""
-    return _checked(PulsarBatchWriter, options, schema, overwrite)
+    return checked(PulsarBatchWriter, options, schema, overwrite)
 
 
-def stream_writer(options: WriteOptions, schema: Any, overwrite: bool) -> PulsarStreamWriter:
-    """What `DataSource.streamWriter` returns; raises likewise."""
-    return _checked(PulsarStreamWriter, options, schema, overwrite)
-
-
-def _checked(
+def checked(
     kind: Callable[[WriteOptions], WriterT], options: WriteOptions, schema: Any, overwrite: bool
 ) -> WriterT:
+    """A writer of this kind. Raises an `OptionError` or `InvalidRows` for what cannot be written."""
     if overwrite:
         raise InvalidOption(
             "mode overwrite (outputMode complete of a stream) is not possible: a topic cannot be replaced; "

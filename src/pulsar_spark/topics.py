@@ -278,6 +278,19 @@ class Topics:
         following = first[0].ledger_id if first else end[0]
         return Ledger(done[1] if done[0] == ledger else -1, max(following, ledger + 1))
 
+    def end_of_ledger(self, name: str, ledger: int) -> int | None:
+        """The last entry of a ledger that takes no more; None where it has none, or is not there."""
+
+        def look() -> Position:
+            behind = MessageId(ledger, _BEHIND_ALL)
+            with self._link.reading(
+                name, behind, paused=True, timeout=self._timeout, **self._naming()
+            ) as reader:
+                return reader.where(self._timeout).mark_delete or NOTHING
+
+        found = self._try(look, f"the end of ledger {ledger} of {name}")
+        return found[1] if found[0] == ledger and found[1] >= 0 else None
+
     def weight(self, name: str, start: Position) -> tuple[int, int]:
         """Of the first entry behind `start`: its messages, and the bytes of their payloads. (1, 0) where none
         comes."""

@@ -27,11 +27,14 @@ def spark_settings(folder: Path) -> dict[str, str]:
     """What a small session for tests needs; a test that starts a driver of its own takes the same.
 
     `folder` is for what Spark writes beside the data. Two slots, and four attempts of each task: without the
-    second number a task that fails once fails the job.
+    second number a task that fails once fails the job. What makes a JVM fast in the long run is left out: it
+    takes longer than these tests do.
     """
     return {
         "spark.master": "local[2,4]",
         "spark.driver.memory": "1g",
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        "spark.python.daemon.module": "tests.spark.daemon",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.ui.enabled": "false",

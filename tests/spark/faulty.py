@@ -19,7 +19,8 @@ from pulsar_spark.link import Link
 from pulsar_spark.option_table import Use
 from pulsar_spark.options import parse_write
 from pulsar_spark.producing import Destination, Numbered, TaskProducer, Written
-from pulsar_spark.sink import BATCH_PROPERTY, PulsarBatchWriter, PulsarStreamWriter, TaskWritten
+from pulsar_spark.sink import BATCH_PROPERTY, PulsarBatchWriter, TaskWritten
+from pulsar_spark.stream_sink import PulsarStreamWriter
 
 
 class Failure(Exception):

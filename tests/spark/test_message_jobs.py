@@ -100,7 +100,8 @@ def test_an_interrupted_run_is_finished_under_its_name(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Killed after its letters were written and before that was noted: they do not come twice."""
+    """Killed after its letters were written and before that was noted: they do not come twice, and go nowhere
+    else although the next run has another aim."""
     dead, book = f"{topic}-s-DLQ", str(tmp_path / "book")
     our_broker.admin.create_topic(deduplicated_topic)
     send(our_broker.url, dead, letters(deduplicated_topic, ["a", "b"]))
@@ -111,9 +112,11 @@ def test_an_interrupted_run_is_finished_under_its_name(
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr("pulsar_spark.jobs.redrive._Book.done", killed)
         redrive(spark, our_broker.url, dead, book, where="__messageProperties['reason'] = 'a'")
-    done = redrive(spark, our_broker.url, dead, book)
+    elsewhere = f"{deduplicated_topic}-elsewhere"
+    done = redrive(spark, our_broker.url, dead, book, to=elsewhere)  # as for the letters of this run
     assert (done.finished, done.moved, done.left) == (1, 1, 0)
-    home = read(spark, our_broker, deduplicated_topic).collect()
-    assert [bytes(row.value) for row in home] == [b"letter 0", b"letter 1"]
+    for topic, letter in ((deduplicated_topic, b"letter 0"), (elsewhere, b"letter 1")):
+        found = read(spark, our_broker, topic).collect()
+        assert [bytes(row.value) for row in found] == [letter]
     states = [row.state for row in spark.read.parquet(f"{book}/runs").collect()]
     assert sorted(states) == ["done", "done", "planned", "planned"]

@@ -11,7 +11,7 @@ from pulsar_spark.errors import (
     UnknownOption,
     UnsupportedTopic,
 )
-from pulsar_spark.option_table import ALL, OPTIONS, REQUIRED, Use
+from pulsar_spark.option_table import ALL, OPTIONS, Use
 from pulsar_spark.options import is_stream_only, options_table, parse_read, parse_write
 
 URL = {"service.url": "pulsar://localhost:6650"}
@@ -26,17 +26,6 @@ def test_the_defaults_of_a_stream() -> None:
     assert options.fail_on_data_loss
     assert (options.idle_ack_s, options.offset_poll_s, options.poll_timeout_s) == (5.0, 0.1, 120.0)
     assert (options.min_partitions, options.max_partitions) == (None, 16)
-
-
-@pytest.mark.parametrize("row", [row for row in OPTIONS if row.default not in (None, REQUIRED)])
-def test_defaults_of_the_table_and_of_the_records_are_the_same(row: object) -> None:
-    from pulsar_spark.option_table import READS, Option
-    from pulsar_spark.options import ReadOptions, WriteOptions
-
-    assert isinstance(row, Option)
-    record = ReadOptions if row.uses & READS else WriteOptions
-    field = record.__dataclass_fields__[row.attribute]
-    assert field.default == row.default
 
 
 def test_case_of_names_does_not_matter() -> None:
@@ -163,6 +152,23 @@ def test_a_batch_write_that_is_exactly_once_has_a_name() -> None:
         parse_write({**given, "checkpointLocation": "x"}, Use.STREAM_WRITE).delivery_guarantee
         == "exactly-once"
     )
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        ({"writeId": "w"}, "option writeId means nothing with deliveryGuarantee=at-least-once"),
+        ({"orderBy": "a"}, "option orderBy means nothing"),
+        ({"canonicalOrder": "true"}, "option canonicalOrder means nothing"),
+        (
+            {"deliveryGuarantee": "exactly-once", "writeId": "w", "orderBy": "a", "canonicalOrder": "false"},
+            "options orderBy and canonicalOrder=false exclude each other",
+        ),
+    ],
+)
+def test_writes_that_contradict_themselves(given: dict[str, str], text: str) -> None:
+    with pytest.raises(ConflictingOptions, match=text):
+        parse_write({**TOPIC, **given}, Use.BATCH_WRITE)
 
 
 def test_what_only_a_stream_has() -> None:

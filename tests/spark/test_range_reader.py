@@ -11,13 +11,16 @@ import pytest
 
 from pulsar_sansio import BatchingPolicy, ConsumerSpec, InitialPosition, MessageId, OutgoingMessage
 from pulsar_sansio.wire import EncryptionKey
-from pulsar_spark.errors import LinkTimeout, UnreadableMessages
+from pulsar_spark.batch_source import Part, read_part
+from pulsar_spark.errors import DataLoss, LinkTimeout, UnreadableMessages
 from pulsar_spark.link import Link
 from pulsar_spark.offsets import NOTHING, Position, Range
+from pulsar_spark.option_table import Use
+from pulsar_spark.options import parse_read
 from pulsar_spark.range_reader import read_range, read_ranges
 from tests.real_pulsar.admin import topic_path
 
-from .brokers import SparkBroker
+from .brokers import RealBroker, SparkBroker
 from .sending import Sender, send
 
 pytestmark = pytest.mark.spark
@@ -166,6 +169,64 @@ def test_what_retention_has_removed_is_not_waited_for(real_broker: SparkBroker, 
         third = sender.send(numbers(20, 30))[-1][:2]
         assert values(link, topic, NOTHING, first) == []
         assert values(link, topic, first, third) == left + numbers(20, 30)
+
+
+@pytest.fixture
+def three_ledgers(real_broker: RealBroker, topic: str) -> list[Position]:
+    """The last entries of three ledgers that nothing keeps, of forty large messages each."""
+    ends = []
+    with closing(Sender(real_broker.url, topic, batching=None)) as sender:
+        for part in range(3):
+            ends.append(sender.send([b"%d" % part + bytes(500_000)] * 40)[-1][:2])
+            if part < 2:
+                real_broker.admin.unload(topic)
+    return ends
+
+
+def trim(broker: SparkBroker, topic: str, gone: Position) -> None:
+    """What nothing keeps goes, up to and including the ledger of `gone`."""
+    with closing(Link(broker.url)) as link:
+        until = time.monotonic() + 60.0
+        while link.first_position(topic)[0] <= gone[0]:
+            assert time.monotonic() < until
+            broker.admin.request("POST", f"{topic_path(topic)}/trim")
+            time.sleep(0.05)
+
+
+def part_of(broker: SparkBroker, wanted: Range, **options: str) -> Iterator[Any]:
+    """What a task of a query with these options does."""
+    given = {"service.url": broker.url, "topic": wanted.topic, "batchRows": "1", **options}
+    return read_part(parse_read(given, Use.BATCH_READ), VALUES, Part((wanted,)))
+
+
+@pytest.mark.real
+def test_ledgers_that_retention_takes_while_a_task_reads_are_a_loss(
+    real_broker: RealBroker, topic: str, three_ledgers: list[Position]
+) -> None:
+    first, second, third = three_ledgers
+    batches = part_of(real_broker, Range(topic, (first[0], 3), third))
+    tolerant = part_of(real_broker, Range(topic, (first[0], 3), third), failOnDataLoss="false")
+    read = [next(batches).num_rows, next(tolerant).num_rows]
+    trim(real_broker, topic, second)
+    with pytest.raises(DataLoss, match=f"data loss in {topic}: the ledger .* was taken away"):
+        read += [each.num_rows for each in batches]
+    assert sum(batch.num_rows for batch in tolerant) >= 40, "and all of the last ledger"
+
+
+@pytest.mark.real
+def test_ledgers_that_went_before_the_task_began(
+    real_broker: RealBroker, topic: str, three_ledgers: list[Position]
+) -> None:
+    """A position in a ledger that is gone is a loss, unless the driver saw that it was the end of it."""
+    first, second, third = three_ledgers
+    whole = list(part_of(real_broker, Range(topic, first, third)))
+    assert sum(batch.num_rows for batch in whole) == 80
+    trim(real_broker, topic, second)
+    for lost in (Range(topic, first, third), Range(topic, first, second)):
+        with pytest.raises(DataLoss, match="was taken away"):
+            list(part_of(real_broker, lost))
+    behind = Range(topic, second, third, from_end_of_ledger=True)
+    assert sum(batch.num_rows for batch in part_of(real_broker, behind)) == 40
 
 
 # --- what the messages are ---------------------------------------------------------------------------

@@ -4,7 +4,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -161,7 +161,7 @@ def test_a_row_without_a_topic_is_an_error_that_names_it(
 
 def files(folder: Path, batches: int, rows: int) -> None:
     """Two files for each micro-batch, which Spark reads in two tasks."""
-    folder.mkdir()
+    folder.mkdir(parents=True)
     for batch in range(batches):
         for part in range(2):
             lines = "".join(f"{batch}-{part}-{row:05}\n" for row in range(rows))
@@ -330,21 +330,28 @@ DRIVER_ENDS = {"0-1-6": "driver", "commit-1": "driver"}
 """In the middle of a task, and when everything of a batch is written and nothing is committed."""
 
 
+@pytest.mark.real
 def test_drivers_that_are_killed_leave_every_row_once(
-    spark_environment: None, our_broker: SparkBroker, deduplicated_topic: str, tmp_path: Path
+    our_broker: SparkBroker, real_broker: SparkBroker, deduplicated_topic: str, tmp_path: Path
 ) -> None:
-    """The query is started again over its checkpoint, until it is done."""
-    files(tmp_path / "in", batches=2, rows=40)
-    plan(tmp_path, DRIVER_ENDS)
+    """One driver with a query to each broker, started again over the checkpoints until both are done. Where
+    the plan of one ends the driver, the other is killed wherever it is."""
+    brokers = [our_broker, real_broker]
+    for broker in brokers:
+        files(tmp_path / broker.name / "in", batches=2, rows=40)
+        plan(tmp_path / broker.name, DRIVER_ENDS)
     killed = 0
-    while run_driver(our_broker, deduplicated_topic, tmp_path):
+    while run_driver(brokers, deduplicated_topic, tmp_path):
         killed += 1
-        assert killed <= len(DRIVER_ENDS)
-    assert ends(tmp_path) == set(DRIVER_ENDS)
-    assert sorted(values_of(our_broker, deduplicated_topic)) == all_rows(2, 40)
+        assert killed <= len(brokers) * len(DRIVER_ENDS)
+    for broker in brokers:
+        assert ends(tmp_path / broker.name) == set(DRIVER_ENDS)
+        assert sorted(values_of(broker, deduplicated_topic)) == all_rows(2, 40)
 
 
-def run_driver(broker: SparkBroker, topic: str, folder: Path) -> int:
+def run_driver(brokers: Sequence[SparkBroker], topic: str, folder: Path) -> int:
     """0 where it came to its end."""
-    command = [sys.executable, "-m", "tests.spark.driver", broker.url, topic, str(folder)]
+    command = [sys.executable, "-m", "tests.spark.driver"]
+    for broker in brokers:
+        command += [broker.url, topic, str(folder / broker.name)]
     return subprocess.run(command, check=False, timeout=300, capture_output=True).returncode

@@ -1,9 +1,9 @@
 """Re-drive: dead letters back to the topics they came from, those that a condition names, each once.
 
-A run writes down which letters it is about to move before it moves them, and that it is done afterwards. So
-a run that was killed is finished by the next one under the name it had, and letters that were left where
-they are can be chosen by a later run with another condition. Owns that book; what a letter says of its origin
-is the protocol's (`REAL_TOPIC` in its properties).
+A run writes down which letters it is about to move, and where to, before it moves them, and that it is done
+afterwards. So a run that was killed is finished by the next one under the name it had and as it was meant,
+and letters that were left where they are can be chosen by a later run with another condition. Owns that book;
+what a letter says of its origin is the protocol's (`REAL_TOPIC` in its properties).
 """
 
 from dataclasses import dataclass
@@ -24,6 +24,11 @@ POSITION = ("__topic", "__ledgerId", "__entryId", "__batchIndex")
 
 COLUMNS = ("value", "__key", "__eventTime", "__messageProperties", "__orderingKey", *POSITION)
 
+HOME = "home"
+"""In the book: the topic that a letter goes to."""
+
+POSITION_DDL = "__topic string, __ledgerId bigint, __entryId bigint, __batchIndex int"
+
 TASKS = 4
 """That write. The same for every run: rows that are written again have to be numbered as they were."""
 
@@ -32,7 +37,7 @@ ACKNOWLEDGE_TIMEOUT = 30.0
 
 
 class LettersGone(PulsarSparkError):
-    """Letters that an interrupted run had chosen are not in the dead-letter topic any more."""
+    """Letters that a run has chosen are not in the dead-letter topic any more. Nothing was written."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +69,7 @@ def redrive(
     letter goes to the topic it came from, or to `to`; without either it is left. `book` is a folder that
     Spark can write, one for each dead-letter topic. `subscription` of the dead-letter topic, with nobody
     connected, is acknowledged up to the first letter that is left. `exactly_once` needs deduplication on the
-    topics written to; without it a letter may come twice when a run is interrupted.
+    topics written to; without it a letter may come twice when a run is interrupted. Raises `LettersGone`.
     """
     ledger = _Book(spark, book, show)
     run = _Run(spark, service_url, letters, to, exactly_once, show)
@@ -75,7 +80,7 @@ def redrive(
     found = run.letters().join(ledger.moved(), list(POSITION), "left_anti")
     wanted = found.where(where) if where is not None else found
     name = uuid4().hex
-    count = ledger.choose(name, wanted.where(run.home().isNotNull()))
+    count = ledger.choose(name, wanted.withColumn(HOME, run.home()).where(f"{HOME} IS NOT NULL"))
     moved = run.move(ledger.chosen(name), name, count) if count else 0
     ledger.done(name)
     if subscription is not None:
@@ -85,7 +90,8 @@ def redrive(
 
 
 class _Book:
-    """Which run moves which letters, as Parquet: `chosen/run=…` are positions, `runs` says planned and done.
+    """Which run moves which letters, as Parquet: `chosen/run=…` are positions and where each goes, `runs`
+    says planned and done.
 
     What is chosen counts from the moment the run is planned, so a half-written choice is none.
     """
@@ -115,7 +121,7 @@ class _Book:
         return [(name, self.chosen(name)) for name in sorted(names)]
 
     def chosen(self, run: str) -> "DataFrame":
-        schema = "__topic string, __ledgerId bigint, __entryId bigint, __batchIndex int"
+        schema = f"{POSITION_DDL}, {HOME} string"
         return self._spark.read.schema(schema).parquet(f"{self._path}/chosen/run={run}")
 
     def count(self, run: str) -> int:
@@ -123,7 +129,7 @@ class _Book:
 
     def choose(self, run: str, letters: "DataFrame") -> int:
         """Write down the choice; how many they are."""
-        writing = letters.select(*POSITION).coalesce(TASKS).write.mode("overwrite")
+        writing = letters.select(*POSITION, HOME).coalesce(TASKS).write.mode("overwrite")
         path = f"{self._path}/chosen/run={run}"
         watched(self._spark, "re-drive: choose", lambda: writing.parquet(path), self._show)
         self._mark(run, "planned")
@@ -139,11 +145,9 @@ class _Book:
     def moved(self) -> "DataFrame":
         """The positions of all letters of runs that are done."""
         done = [name for name, states in self._runs().items() if "done" in states]
-        found = self._spark.createDataFrame(
-            [], "__topic string, __ledgerId bigint, __entryId bigint, __batchIndex int"
-        )
+        found = self._spark.createDataFrame([], POSITION_DDL)
         for name in done:
-            found = found.unionAll(self.chosen(name))
+            found = found.unionAll(self.chosen(name).select(*POSITION))
         return found
 
 
@@ -178,38 +182,31 @@ class _Run:
         return f.lit(self._to) if self._to is not None else f.col("__messageProperties")["REAL_TOPIC"]
 
     def move(self, chosen: "DataFrame", run: str, count: int) -> int:
-        """Write the chosen letters, `count` of them, under the name of their run. Raises `LettersGone`."""
-        from pyspark.sql import Observation
+        """Write the chosen letters, `count` of them, under the name of their run. Raises `LettersGone` before
+        anything is written: with some of them missing, the others would be numbered otherwise than before."""
         from pyspark.sql import functions as f
 
-        counted = Observation("moved")
+        letters = self.letters().join(chosen, list(POSITION))
+        there = watched(self._spark, "re-drive: find", letters.count, self._show)
+        if there != count:
+            raise LettersGone(f"{count - there} of {count} letters chosen by a run are not in {self._topic}")
+        properties = f.map_filter("__messageProperties", lambda name, _: ~name.isin(*ORIGIN))
         rows = (
-            self.letters()
-            .join(chosen, list(POSITION), "left_semi")
-            .withColumns(
-                {
-                    "__topic": self.home(),
-                    "__messageProperties": f.map_filter(
-                        "__messageProperties", lambda name, _: ~name.isin(*ORIGIN)
-                    ),
-                }
-            )
+            letters.withColumns({"__topic": f.col(HOME), "__messageProperties": properties})
+            .drop(HOME)
             .repartition(TASKS, "__topic")
-            .observe(counted, f.count("*").alias("letters"))
+            .sortWithinPartitions(*POSITION)
         )
         options = {"service.url": self._url}
         if self._exactly_once:
             options |= {
                 "deliveryGuarantee": "exactly-once",
                 "writeId": run,
-                "orderBy": ",".join(POSITION),
+                "canonicalOrder": "false",
             }
         writing = rows.write.format("pulsar").mode("append").options(**options)
         watched(self._spark, "re-drive: move", writing.save, self._show)
-        moved = int(counted.get["letters"])
-        if moved != count:
-            raise LettersGone(f"{count - moved} of {count} letters chosen by a run are not in {self._topic}")
-        return moved
+        return count
 
     def acknowledge(self, moved: "DataFrame", subscription: str) -> None:
         """Up to the last entry before the first letter that is left, in each partition."""

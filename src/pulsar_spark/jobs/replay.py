@@ -53,9 +53,8 @@ def replay(
         rows = rows.where(where)
     counted = Observation("replayed")
     tasks = min(MOST_TASKS, max(1, rows.select("__topic").distinct().count()))
-    rows = rows.select(*COLUMNS, *ORDER).repartition(tasks, "__topic")
-    if not exactly_once:
-        rows = rows.sortWithinPartitions(*ORDER)
+    # Sorted by Spark, which needs no memory for all of it; the sink has nothing left to put in order.
+    rows = rows.select(*COLUMNS, *ORDER).repartition(tasks, "__topic").sortWithinPartitions(*ORDER)
     options = {"service.url": service_url}
     if topic is not None:
         options["topic"] = topic
@@ -63,7 +62,7 @@ def replay(
         options |= {
             "deliveryGuarantee": "exactly-once",
             "writeId": write_id,
-            "orderBy": ",".join(ORDER),
+            "canonicalOrder": "false",
         }
     writing = (
         rows.observe(counted, f.count("*").alias("messages"))
