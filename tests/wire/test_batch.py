@@ -329,6 +329,17 @@ def test_a_property_that_cannot_be_read_is_found_when_the_batch_is_split() -> No
         split_batch(len(header).to_bytes(4, "big") + header + b"x", 1)
 
 
+@pytest.mark.parametrize("key_size", [0, 1, 5, 127, 128, 129, 200])
+@pytest.mark.parametrize("value_size", [0, 1, 127, 128, 200])
+def test_a_property_at_the_end_of_a_batch(key_size: int, value_size: int) -> None:
+    key = b"\x0a" + oracle.varint(key_size) + bytes(key_size)
+    value = b"\x12" + oracle.varint(value_size) + bytes(value_size)
+    unknown = b"\x78\xff\x7f"
+    for pair in (key + value, value + key, unknown + key + value):
+        header = b"\x18\x00\x0a" + oracle.varint(len(pair)) + pair
+        check_batch((len(header).to_bytes(4, "big") + header) * 2, 2)
+
+
 # --- putting together ------------------------------------------------------------------------------
 
 

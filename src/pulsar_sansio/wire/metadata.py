@@ -46,10 +46,10 @@ def usual_pair(data: bytes, start: int, end: int) -> int:
     Raises `IndexError` where the data end too soon.
     """
     middle = start + 2 + data[start + 1]
+    if middle + 1 >= end or middle >= start + 0x82 or data[start] != 0x0A or data[middle] != 0x12:
+        return 0
     size = data[middle + 1]
-    if data[start] == 0x0A and data[middle] == 0x12 and middle + 2 + size == end and middle < start + 0x82:
-        return middle if size < 0x80 else 0
-    return 0
+    return middle if size < 0x80 and middle + 2 + size == end else 0
 
 
 def _read_pair(data: bytes) -> Property:
