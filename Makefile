@@ -11,7 +11,7 @@ demo: $(VENV)/installed
 	$(BIN)/pulsar-trio demo
 
 test: lint
-	$(BIN)/python -m pytest --cov --cov-report=term --cov-report=json:build/coverage.json
+	$(BIN)/python -m pytest --numprocesses auto --cov --cov-report=term --cov-report=json:build/coverage.json
 
 lint: $(VENV)/installed-test
 	$(BIN)/ruff check .

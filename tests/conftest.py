@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -53,6 +54,20 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         left_out = set(real)
         items[:] = [item for item in items if item not in left_out]
         config.hook.pytest_deselected(items=real)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """A worker of pytest-xdist tells the process that reports, which collects nothing."""
+    config = session.config
+    if hasattr(config, "workeroutput"):
+        config.workeroutput["left out"] = config.stash.get(_not_run, 0), config.stash.get(_not_imported, 0)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    left_out = getattr(node, "workeroutput", {}).get("left out")
+    if left_out is not None:
+        node.config.stash[_not_run], node.config.stash[_not_imported] = left_out
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
