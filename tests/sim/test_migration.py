@@ -111,7 +111,7 @@ def later(world: ScenarioWorld) -> None:
 
 
 def back_after_a_loss(self: Any, connection: Any, cause: Any) -> None:
-    self._cluster = None
+    self.directions.cluster = None
     lost(self, connection, cause)
 
 

@@ -16,7 +16,6 @@ tries for ever.
 """
 
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any
@@ -24,8 +23,6 @@ from typing import Any
 from ..core.backoff import Backoff
 from ..core.transitions import Transitions
 from ..model.errors import (
-    AuthenticationError,
-    BrokerError,
     NotSupported,
     PulsarError,
     RemoteProtocolError,
@@ -35,13 +32,11 @@ from ..model.service_url import Address
 from ..model.topic_name import TopicName
 from .attachable import Attachable
 from .connection import Connection
+from .directions import Directions
 from .lookup import Query
 from .pool import Waiter
-from .refusals import Decision as Decision
-from .refusals import decide
+from .refusals import Decision, decide, not_ready
 from .services import ClientContext, Services
-
-# --- states --------------------------------------------------------------------------------------
 
 
 @dataclass(slots=True)
@@ -220,10 +215,7 @@ class Attachment:
         self._topic = topic
         self._owner = owner
         self._not_partitioned = False
-        self._cluster: Address | None = None
-        """Where to ask for the topic since it has moved to another cluster; None is the service URL."""
-        self._assignments = 0
-        """How often brokers have said where to go, and were followed at once, since the last wait."""
+        self.directions = Directions(services)
         durations = services.durations
         self._backoff = Backoff(durations.initial_backoff, durations.max_backoff, context.rng, mandatory_stop)
         self._retry_at = context.deadlines.slot(self._retry)
@@ -297,12 +289,9 @@ class Attachment:
             self._over()
             return
         if partitions > 0:
-            self._give_up(
-                NotSupported(
-                    f"topic {self._topic} has {partitions} partitions, and here it has to be one without; "
-                    f"use one partition by its name, {self._topic.partition_name(0)} for the first"
-                )
-            )
+            first = self._topic.partition_name(0)
+            why = f"topic {self._topic} has {partitions} partitions, and here it has to be one without"
+            self._give_up(NotSupported(f"{why}; use one partition by its name, {first} for the first"))
             return
         self._not_partitioned = True
         self._look_up(Input.NOT_PARTITIONED)
@@ -311,7 +300,7 @@ class Attachment:
         state = LookingUp()
         self._move(event, state)
         state.query = self._services.lookup.find(
-            self._topic, self._found, self._attempt_failed, self._cluster
+            self._topic, self._found, self._attempt_failed, self.directions.cluster
         )
 
     def _found(self, logical: Address, physical: Address) -> None:
@@ -393,7 +382,7 @@ class Attachment:
     def _back_off(self, cause: PulsarError) -> None:
         self._depart(Input.RETRY, BackingOff(cause))
         self._last_error = cause
-        self._assignments = 0
+        self.directions.waited()
         now = self._context.now
         self._retry_at.set(now + self._backoff.next(now))
 
@@ -408,15 +397,8 @@ class Attachment:
         if isinstance(self.state, Opening):
             self._services.requests.cancel(self.state.connection, self.state.request_id)
             self._close_without_waiting(self.state.connection)
-        last = self._last_error
-        if isinstance(last, BrokerError) and not isinstance(last, AuthenticationError):
-            self._give_up(last)
-            return
         seconds = self._services.config.operation_timeout
-        why = f"; the last attempt: {last}" if last is not None else ""
-        error = TimedOut(f"{self._owner.kind} on {self._topic} was not ready within {seconds:g} s{why}")
-        error.__cause__ = last
-        self.give_up(error)
+        self.give_up(not_ready(f"{self._owner.kind} on {self._topic}", seconds, self._last_error))
 
     def _give_up(self, error: PulsarError) -> None:
         self._depart(Input.GIVE_UP, Failed(error))
@@ -431,17 +413,9 @@ class Attachment:
             self._detached(cause)
             self._back_off(cause)
 
-    @property
-    def cluster(self) -> Address | None:
-        """Where the topic is asked for since it has migrated; None is the service URL."""
-        return self._cluster
-
     def migrated(self, url: str) -> None:
-        """TOPIC_MIGRATED: from the next attempt on the topic is asked for in the cluster of that URL. What is
-        pending is kept; a URL that is missing or refused changes nothing, and the old cluster says it again.
-        """
-        with suppress(RemoteProtocolError):
-            self._cluster = self._services.lookup.cluster_at(url)
+        """TOPIC_MIGRATED: from the next attempt on, see `Directions`."""
+        self.directions.migrated(url)
 
     def closed_by_broker(self, connection: Connection, assigned_url: str | None, cause: PulsarError) -> None:
         """CLOSE_PRODUCER or CLOSE_CONSUMER from the broker (GAP-37): come back, at once where the
@@ -457,18 +431,15 @@ class Attachment:
                 return
             case _:
                 raise AssertionError("registered with a connection that it does not use")
-        self._assignments += 1
-        if assigned_url is None or self._assignments > self._services.config.max_lookup_redirects:
-            self._back_off(cause)  # without end, it would be a redirect without end
-            return
-        # A connection through a proxy goes on through that proxy: only the broker behind it changes.
-        proxied = connection.logical != connection.physical
         try:
-            logical, physical = self._services.lookup.way_to(assigned_url, connection, proxied)
+            way = self.directions.assigned(assigned_url, connection)
         except RemoteProtocolError as error:
             self._back_off(error)  # the lookup that follows says where to go instead
             return
-        self._connect(Input.ASSIGNED, logical, physical)
+        if way is None:
+            self._back_off(cause)
+        else:
+            self._connect(Input.ASSIGNED, *way)
 
     def _detached(self, cause: PulsarError) -> None:
         self.connection = None

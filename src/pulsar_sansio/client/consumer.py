@@ -38,7 +38,7 @@ from .acknowledger import Acknowledger
 from .acks import AckTracker, Place
 from .arrival import Arrival
 from .attachment import Attached as AttachedState
-from .attachment import Attachment, Decision
+from .attachment import Attachment
 from .chunks import Chunks
 from .collecting import Collecting
 from .connection import Connection
@@ -63,6 +63,7 @@ from .outputs import (
 from .positions import Positions
 from .receiving import receiving
 from .redelivery import Redelivery
+from .refusals import Decision
 from .services import ClientContext, Services
 from .statistics import ConsumerStatistics
 from .subscribe_command import subscribe_command
@@ -301,7 +302,7 @@ class Consumer(ConsumerRequests):
             create_topic=self._create_topic,
             epoch=self._redelivery.epoch,
         )
-        if self.attachment.cluster != self._cluster:
+        if self.attachment.directions.cluster != self._cluster:
             self._positions.leave_cluster()
         self._positions.prepare(command)
         self._queue.clear()
@@ -317,8 +318,8 @@ class Consumer(ConsumerRequests):
     def on_opened(self, connection: Connection, _reply: Any) -> None:
         """Subscribed: first the acknowledgements that wait, then permits for a full queue (FLOW-02)."""
         self._connection = self._was_on = connection
-        if self.attachment.cluster != self._cluster:
-            self._cluster = self.attachment.cluster
+        if self.attachment.directions.cluster != self._cluster:
+            self._cluster = self.attachment.directions.cluster
             self._acknowledger.moved()
         self._redelivery.attach(connection)
         self._acknowledger.attach(connection)

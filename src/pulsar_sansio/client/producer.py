@@ -25,7 +25,7 @@ from ..model.errors import (
 )
 from ..model.topic_name import TopicName
 from ..wire import encode_command, proto
-from .attachment import Attachment, Decision
+from .attachment import Attachment
 from .connection import Connection
 from .envelopes import is_intact
 from .intake import Early, Intake
@@ -37,6 +37,7 @@ from .outputs import (
     ProducerFailed,
     ProducerReady,
 )
+from .refusals import Decision
 from .services import ClientContext, Services
 from .statistics import ProducerStatistics, measured
 from .window import Flush, Listener, Window

@@ -5,7 +5,7 @@ One table for both: by the broker's code, and by whether it was attached before.
 
 from enum import Enum, auto
 
-from ..model.errors import BrokerError, PulsarError, ServerError
+from ..model.errors import AuthenticationError, BrokerError, PulsarError, ServerError, TimedOut
 
 
 class Decision(Enum):
@@ -56,3 +56,13 @@ def decide(error: PulsarError, was_attached: bool) -> Decision:
     if isinstance(error, BrokerError):
         return REFUSALS[error.code][was_attached]
     return Decision.RETRY if error.retryable else Decision.FAIL
+
+
+def not_ready(what: str, seconds: float, last: PulsarError | None) -> PulsarError:
+    """Why something was not opened in time (PROD-25): what the broker said last, or that time is up."""
+    if isinstance(last, BrokerError) and not isinstance(last, AuthenticationError):
+        return last
+    why = f"; the last attempt: {last}" if last is not None else ""
+    error = TimedOut(f"{what} was not ready within {seconds:g} s{why}")
+    error.__cause__ = last
+    return error

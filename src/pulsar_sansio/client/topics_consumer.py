@@ -3,8 +3,9 @@ MULTI-35).
 
 It holds a `Consumer` for each plain topic and each partition, and is to the application what one of them is
 alone: one handle, one queue, one beginning and one end. Everything about one topic is that consumer's. Here
-is when the whole is open, and what the failure of one means; how topics become partitions, now and as time
-goes on, is in `topics_partitions`, and how a request to all becomes one answer in `topics_commands`.
+is when the whole is open, and what the failure of one means. How topics become partitions, now and as time
+goes on, is in `topics_partitions`, how those of a pattern join and leave in `topics_changes`, and how a
+request to all becomes one answer in `topics_commands`.
 
     opening ──► ready ◄─► unsubscribing ──► closing ──► over
        │          └───────────┬───────────────────────────▲
@@ -27,11 +28,9 @@ from ..model.errors import (
     ConnectionLost,
     InvalidConfiguration,
     PulsarError,
-    TooManyPartitions,
     TopicNotFound,
 )
 from ..model.message import Message
-from ..model.message_id import EARLIEST, LATEST
 from ..model.processing import Judge
 from ..model.topic_name import TopicName
 from .collecting import Collecting, MergedCollection
@@ -55,9 +54,10 @@ from .outputs import (
 from .pattern_topics import PatternTopics
 from .services import ClientContext, Services
 from .statistics import ConsumerStatistics
+from .topics_changes import TopicsChanges
 from .topics_commands import TopicsCommands
 from .topics_member import Member
-from .topics_partitions import Known, TopicsPartitions
+from .topics_partitions import Known, not_for_several
 from .topics_requests import GatheredRequests, nothing
 from .topics_topic import GroupTopic
 from .topics_verdicts import TopicsVerdicts
@@ -131,7 +131,7 @@ TRANSITIONS = Transitions(
 )
 
 
-class TopicsConsumer(TopicsCommands, TopicsPartitions):
+class TopicsConsumer(TopicsCommands, TopicsChanges):
     """Methods are called by the root with `context.now` set. `known`: where there is one topic, and its
     partitions are known."""
 
@@ -198,20 +198,12 @@ class TopicsConsumer(TopicsCommands, TopicsPartitions):
             topic = self._topics[name] = GroupTopic(name)
             if known is None:
                 self._find_partitions(topic)
-            elif (wrong := self._not_for_several()) is not None:
+            elif (wrong := not_for_several(self.spec)) is not None:
                 text = f"{wrong}, because {name} has {known.partitions} partitions"
                 self._move(Input.MEMBER_FAILED, Failing(InvalidConfiguration(text)))
                 self._close_all()
             else:
                 self._open_partitions(topic, known.partitions, known.wire_id, known.give_up_at)
-
-    def _not_for_several(self) -> str | None:
-        """What was asked for that only one topic can have, as nobody knew that there are more (MULTI-03)."""
-        if not self.spec.receiver_queue_size:
-            return "receiver_queue_size: 1 and more"
-        if self.spec.start_message_id not in (None, EARLIEST, LATEST):
-            return "start_message_id: EARLIEST or LATEST"
-        return None
 
     # --- what the application asks for: see also `TopicsCommands` ---
 
@@ -295,58 +287,19 @@ class TopicsConsumer(TopicsCommands, TopicsPartitions):
             topic.has(name) for topic in (self._topics.get(name), self._topics.get(name.base)) if topic
         )
 
-    # --- a pattern's topics ---
+    # --- opening ---
 
-    def _topics_are(self, names: set[TopicName]) -> None:
-        """Those that are new join, those that are gone leave (PATTERN-04, PATTERN-05)."""
-        if not isinstance(self.state, Opening | Ready):
-            return
-        for name in sorted(names - self._topics.keys(), key=str):
-            self._topics[name] = GroupTopic(name)
-            self._find_partitions(self._topics[name])
-        for name in sorted(self._topics.keys() - names, key=str):
-            self._leave(self._topics[name])
-        if isinstance(self.state, Opening):
-            self._ready_if_all_are()
+    @property
+    def _opening(self) -> bool:
+        return isinstance(self.state, Opening)
+
+    @property
+    def _ready(self) -> bool:
+        return isinstance(self.state, Ready)
 
     def _topics_not_known(self, error: PulsarError) -> None:
         self._move(Input.MEMBER_FAILED, Failing(error))
         self._close_all()
-
-    def _leave(self, topic: GroupTopic) -> None:
-        """Nothing is left of it; its subscription is not removed, as nobody asked for that."""
-        del self._topics[topic.name]
-        topic.stop_asking()
-        told = isinstance(self.state, Ready) and topic.opened
-        for member in list(topic.members):
-            if told and member not in topic.growth:
-                self._context.emit(TopicLeft(self.handle, member.name, None))
-            self._let_go(member)
-
-    def _has_room(self, partitions: int) -> bool:
-        """Of a pattern, a broker says both how many topics and how many partitions there are."""
-        return self._pattern is None or len(self._alive) + partitions <= self._services.config.max_partitions
-
-    def _too_many(self, topic: GroupTopic) -> None:
-        if isinstance(self.state, Opening):
-            most = self._services.config.max_partitions
-            text = f"pattern {self._describe()} matches more topics and partitions than {most}"
-            self._topics_not_known(TooManyPartitions(f"{text} (max_partitions)"))
-        else:
-            self._leave_for_now(topic)
-
-    def _leave_for_now(self, topic: GroupTopic) -> None:
-        """The others go on, and it is tried again."""
-        self._leave(topic)
-        if self._pattern is not None:
-            self._pattern.look_again()
-
-    def _let_go(self, member: Member) -> None:
-        """It is closed, and the others go on: from now on nothing is asked of it, and nothing taken."""
-        self._strike(member)
-        member.leave()
-
-    # --- opening ---
 
     def _new_member(
         self, topic: GroupTopic, name: TopicName, spec: ConsumerSpec, wire_id: int | None

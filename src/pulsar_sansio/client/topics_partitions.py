@@ -12,6 +12,7 @@ from functools import partial
 
 from ..model.config import ConsumerSpec
 from ..model.errors import PulsarError
+from ..model.message_id import EARLIEST, LATEST
 from ..model.topic_name import TopicName
 from .services import Services
 from .topics_member import Member
@@ -27,6 +28,16 @@ class Known:
     """Nobody has heard of it yet: it is for the first partition's consumer."""
     name: str
     give_up_at: int | None
+
+
+def not_for_several(spec: ConsumerSpec) -> str | None:
+    """What was asked for that only a topic without partitions can have, as nobody knew that it has some
+    (MULTI-03)."""
+    if not spec.receiver_queue_size:
+        return "receiver_queue_size: 1 and more"
+    if spec.start_message_id not in (None, EARLIEST, LATEST):
+        return "start_message_id: EARLIEST or LATEST"
+    return None
 
 
 class TopicsPartitions(ABC):

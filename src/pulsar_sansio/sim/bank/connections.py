@@ -4,10 +4,11 @@ from typing import Any
 
 from ...client import attachment as attachment_module
 from ...client import connection as connection_module
-from ...client.attachment import Attached, Attachment, Closing, Decision, Opening
+from ...client.attachment import Attached, Attachment, Closing, Opening
 from ...client.connection import Connection
 from ...client.lookup import Lookup, LookupQueue
 from ...client.pool import Pool
+from ...client.refusals import Decision
 from ...client.requests import Requests
 from ...core.backoff import Backoff
 from ...core.buffers import ReceiveBuffer

@@ -44,7 +44,7 @@ def back_to_the_old_cluster_after_a_loss(patches: Patches) -> None:
 
     def detached(original: Any, self: Any, connection: Any, cause: Any) -> None:
         if isinstance(self.state, Attached) and self.state.connection is connection:
-            self._cluster = None
+            self.directions.cluster = None
         original(self, connection, cause)
 
     patches.around(Attachment, "lost", detached)
