@@ -187,9 +187,9 @@ def what_is_put_off_is_acknowledged_at_once(patches: Patches) -> None:
 def what_is_put_off_is_never_acknowledged(patches: Patches) -> None:
     """The copy is safe, and the original stays in the subscription."""
 
-    def put_off(original: Any, self: Any, message: Any, error: Any) -> None:
-        if error is not None:
-            original(self, message, error)
+    def put_off(original: Any, self: Any, *arguments: Any) -> None:
+        if arguments[-1] is not None:  # the copy has failed
+            original(self, *arguments)
 
     patches.around(ConsumerRequests, "_put_off", put_off)
 
