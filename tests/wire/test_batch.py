@@ -323,6 +323,30 @@ def test_malformed_batches_are_refused(data: bytes, count: int, words: str) -> N
         split_batch(data, count)
 
 
+UNUSUAL_FIELDS = {
+    "a property behind the size": b"\x18\x03\x0a\x06\x0a\x01k\x12\x01v",
+    "a value before its key": b"\x0a\x06\x12\x01v\x0a\x01k\x18\x03",
+    "a length of a key that is longer than it has to be": b"\x18\x03\x0a\x07\x0a\x81\x00k\x12\x01v",
+    "a size that is longer than it has to be": b"\x18\x83\x80\x00",
+    "two sizes": b"\x18\x05\x18\x03",
+    "a key behind the size": b"\x18\x03\x12\x01k",
+    "a time that is longer than it has to be": b"\x18\x03\x28\x85\x80\x00",
+    "compacted out": b"\x18\x03\x20\x01",
+    "compacted out, taken back": b"\x18\x03\x20\x01\x20\x00",
+    "null": b"\x18\x03\x48\x01",
+    "an ordering key": b"\x18\x03\x3a\x02zz",
+    "a field of later": b"\x18\x03\xf8\x07\x01",
+}
+
+
+@pytest.mark.parametrize("header", UNUSUAL_FIELDS.values(), ids=UNUSUAL_FIELDS)
+def test_headers_that_nobody_writes_like_this(header: bytes) -> None:
+    data = 2 * (len(header).to_bytes(4, "big") + header + b"abc")
+    check_batch(data, 2)
+    batch = split_batch(data, 2)
+    assert batch.compacted is (header == UNUSUAL_FIELDS["compacted out"])
+
+
 def test_a_property_that_cannot_be_read_is_found_when_the_batch_is_split() -> None:
     header = b"\x0a\x03\x0a\x05k\x18\x01"
     with pytest.raises(FrameError):

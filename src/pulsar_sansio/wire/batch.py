@@ -298,37 +298,67 @@ def _read_header(data: bytes, position: int) -> tuple[int, int, bool, bool]:
 
     Raises `FrameError` and `IndexError`. A header it lets pass can be decoded.
     """
-    header_end = position + 4 + int.from_bytes(data[position : position + 4], "big")
+    start = position + 4
+    header_end = start + int.from_bytes(data[position:start], "big")
     if header_end > len(data):
         raise IndexError
-    position += 4
-    start = position
-    payload_size = -1
-    plain = True
-    compacted = False
-    while position < header_end:
-        tag = data[position]
-        value = data[position + 1]
+    try:
+        return _read_usual_header(data, start, header_end) or _decode_header(data, start, header_end)
+    except IndexError:
+        return _decode_header(data, start, header_end)
+
+
+def _read_usual_header(data: bytes, position: int, end: int) -> tuple[int, int, bool, bool] | None:
+    """As `_read_header`, of fields as everybody writes them, in the order of their numbers. None, or
+    `IndexError`, where it is otherwise."""
+    tag = data[position]
+    plain = tag == _PAYLOAD_SIZE_TAG
+    while tag == 0x0A:
+        size = data[position + 1]
         position += 2
-        if value > 0x7F:
-            value, position = read_varint(data, position - 1)
-        if tag == _PAYLOAD_SIZE_TAG and value < 1 << 31:
-            payload_size = value
-        elif tag != _SEQUENCE_ID_TAG:
+        if size > 0x7F or not usual_pair(data, position, position + size):
+            return None
+        position += size
+        tag = data[position]
+    if tag == KEY_TAG:
+        size = data[position + 1]
+        position += 2
+        if size > 0x7F:
+            size, position = read_varint(data, position - 1)
+        position += size
+        tag = data[position]
+    payload_size = data[position + 1]
+    position += 2
+    if payload_size > 0x7F:
+        if data[position] < 0x80:
+            payload_size = payload_size & 0x7F | data[position] << 7
+            position += 1
+        else:
+            payload_size, position = read_varint(data, position - 1)
+    if tag != _PAYLOAD_SIZE_TAG or payload_size >> 31:
+        return None
+    while position < end:
+        tag = data[position]
+        position += 2
+        if data[position - 1] > 0x7F:
+            if data[position] < 0x80:
+                position += 1
+            else:
+                _, position = read_varint(data, position - 1)
+        if tag != _SEQUENCE_ID_TAG:
             plain = False
-            if tag == 0x12 or (tag == 0x0A and usual_pair(data, position, position + value)):
-                position += value
-            elif tag != 0x30 and tag != 0x28:
-                position = -1
-                break
-    if position != header_end or payload_size < 0:
-        single = decode_single_metadata(data[start:header_end])
-        payload_size = single.payload_size
-        plain = not single.__dict__.keys() - _PLAIN_FIELDS
-        compacted = single.compacted_out
-        if payload_size < 0:
-            raise FrameError(f"a message in a batch has a payload of {payload_size} bytes")
-    return header_end, payload_size, plain, compacted
+            if tag != 0x28 and tag != 0x30 and tag != 0x48:
+                return None
+    return (end, payload_size, plain, False) if position == end else None
+
+
+def _decode_header(data: bytes, start: int, end: int) -> tuple[int, int, bool, bool]:
+    """As `_read_header`, of any header."""
+    single = decode_single_metadata(data[start:end])
+    if single.payload_size < 0:
+        raise FrameError(f"a message in a batch has a payload of {single.payload_size} bytes")
+    plain = not single.__dict__.keys() - _PLAIN_FIELDS
+    return end, single.payload_size, plain, single.compacted_out
 
 
 _PLAIN_FIELDS = {"payload_size", "sequence_id", "unknown"}

@@ -308,6 +308,10 @@ class SingleMessageMetadata(_Record):
         if sequence_id is not None:
             left -= 1
             header += b"\x40" + encode_varint(sequence_id)
+        null_value = get("null_value")
+        if null_value is not None:
+            left -= 1
+            header += b"\x48\x01" if null_value else b"\x48\x00"
         # Anything else is left: the general way knows it.
         return super().encode() if left else header
 
@@ -327,50 +331,62 @@ def encode_message_metadata(metadata: MessageMetadata) -> bytes:
 
 def decode_single_metadata(data: bytes) -> SingleMessageMetadata:
     """Raises `FrameError` when `data` is malformed or lacks a required field."""
+    # Fields as everybody writes them, in the order of their numbers; anything else is for the general way.
     single = _new(SingleMessageMetadata)
     position = 0
     end = len(data)
-    properties: list[Property] | None = None
-    sized = False
     try:
+        tag = data[0]
+        if tag == 0x0A:
+            properties: list[Property] = []
+            single.properties = properties
+            while tag == 0x0A:
+                start = position + 2
+                position = start + data[start - 1]
+                middle = usual_pair(data, start, position)
+                if not middle or data[start - 1] > 0x7F:
+                    return SingleMessageMetadata.decode(data)
+                name = data[start + 2 : middle].decode("utf-8", "surrogateescape")
+                properties.append((name, data[middle + 2 : position].decode("utf-8", "surrogateescape")))
+                tag = data[position]
+        if tag == 0x12:
+            start = position + 2
+            size = data[start - 1]
+            if size > 0x7F:
+                size, start = read_varint(data, start - 1)
+            position = start + size
+            single.partition_key = data[start:position].decode("utf-8", "surrogateescape")
+            tag = data[position]
+        value = data[position + 1]
+        position += 2
+        if value > 0x7F:
+            value, position = read_varint(data, position - 1)
+        if tag != 0x18 or value >> 31:
+            return SingleMessageMetadata.decode(data)
+        single.payload_size = value
         while position < end:
             tag = data[position]
             value = data[position + 1]
             position += 2
             if value > 0x7F:
-                value, position = read_varint(data, position - 1)
-            if tag == 0x18 and value < 1 << 31:
-                single.payload_size = value
-                sized = True
-            elif tag == 0x40:
+                if data[position] < 0x80:
+                    value = value & 0x7F | data[position] << 7
+                    position += 1
+                else:
+                    value, position = read_varint(data, position - 1)
+            if tag == 0x40:
                 single.sequence_id = value
-            elif tag == 0x12:
-                single.partition_key = data[position : position + value].decode("utf-8", "surrogateescape")
-                position += value
             elif tag == 0x30:
                 single.partition_key_b64_encoded = value != 0
-            elif tag == 0x0A and position + value <= end:
-                middle = usual_pair(data, position, position + value)
-                if middle:
-                    key = data[position + 2 : middle].decode("utf-8", "surrogateescape")
-                    position += value
-                    pair = key, data[middle + 2 : position].decode("utf-8", "surrogateescape")
-                else:
-                    pair = _read_pair(data[position : position + value])
-                    position += value
-                if properties is None:
-                    single.properties = properties = [pair]
-                else:
-                    properties.append(pair)
             elif tag == 0x28:
                 single.event_time = value
+            elif tag == 0x48:
+                single.null_value = value != 0
             else:
                 return SingleMessageMetadata.decode(data)
     except IndexError:
         return SingleMessageMetadata.decode(data)
-    if position != end or not sized:
-        return SingleMessageMetadata.decode(data)
-    return single
+    return single if position == end else SingleMessageMetadata.decode(data)
 
 
 def encode_single_metadata(single: SingleMessageMetadata) -> bytes:
@@ -424,17 +440,44 @@ def decode_metadata_range(data: bytes, start: int, end: int) -> MessageMetadata:
     publish_time = _times.get(time) or _learn_time(time)
     if publish_time is None:
         return MessageMetadata._decode_range(data, start, end)
-    tail = data[tail_start:end]
-    fields = _tails.get(tail)
-    if fields is None:
-        fields = _learn_tail(tail)
     metadata = _new(MessageMetadata)
     metadata.producer_name = name
     metadata.sequence_id = sequence_id
     metadata.publish_time = publish_time
+    if tail_start < end and data[tail_start] == 0x22:
+        behind = _take_properties(data, tail_start, end, metadata)
+        if not behind:
+            return MessageMetadata._decode_range(data, start, end)
+        tail_start = behind
+    tail = data[tail_start:end]
+    fields = _tails.get(tail)
+    if fields is None:
+        fields = _learn_tail(tail)
     for field, value in fields:
         setattr(metadata, field, value)
     return metadata
+
+
+def _take_properties(data: bytes, position: int, end: int, metadata: MessageMetadata) -> int:
+    """Properties one behind the other, and a key behind them, all with lengths of one byte, and no property
+    anywhere else, as everybody writes them. Gives the position behind; 0 where it is otherwise."""
+    properties: list[Property] = []
+    while position + 5 < end and data[position] == 0x22:
+        start = position + 2
+        position = start + data[start - 1]
+        # Room for both tags and lengths, and for the key between them.
+        if data[start - 1] > 0x7F or position > end or data[start + 1] + 4 > position - start:
+            return 0
+        middle = usual_pair(data, start, position)
+        if not middle:
+            return 0
+        properties.append((decode_text(data[start + 2 : middle]), decode_text(data[middle + 2 : position])))
+    metadata.properties = properties
+    if position + 1 < end and data[position] == 0x32 and data[position + 1] < 0x80:
+        start = position + 2
+        position = start + data[start - 1]
+        metadata.partition_key = decode_text(data[start:position])
+    return position if position <= end and b"\x22" not in data[position:end] else 0
 
 
 def known_name(prefix: bytes) -> bool:

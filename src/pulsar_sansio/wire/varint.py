@@ -57,18 +57,23 @@ def read_varint(data: bytes, position: int) -> tuple[int, int]:
     Raises `FrameError` when it is longer than ten bytes, `IndexError` when `data` ends in it.
     """
     byte = data[position]
-    position += 1
     if byte < 0x80:
-        return byte, position
-    value = byte & 0x7F
-    shift = 7
-    while True:
-        byte = data[position]
-        position += 1
-        if byte < 0x80:
-            value |= byte << shift
-            return (value if shift < 63 else value & _WORD - 1), position
-        value |= (byte & 0x7F) << shift
-        shift += 7
+        return byte, position + 1
+    value = shift = 0
+    continued = VALUE_OF_CONTINUED.get
+    pair = continued(data[position : position + 2])
+    while pair is not None:
+        value |= pair << shift
+        shift += 14
+        position += 2
         if shift > 63:
             raise FrameError("a varint is longer than ten bytes")
+        pair = continued(data[position : position + 2])
+    byte = data[position]
+    if byte > 0x7F:
+        value |= (byte & 0x7F) << shift
+        shift += 7
+        position += 1
+        byte = data[position]
+    value |= byte << shift
+    return (value if shift < 63 else value & _WORD - 1), position + 1

@@ -21,16 +21,23 @@ from ...wire import decode_frame, max_frame_size
 from .commands import BROKER_SINCE, CLIENT_SINCE, SENT_BY
 from .findings import Blame, Finding, Side, Violation
 from .memory import Memory
-from .registry import RULES, Selection
+from .registry import RULES, Selection, id_of
 from .rules import framing, handshake, versions
 from .state import State
 from .tracking import PREPARE, TRACK
 from .traits import ALL_TRAITS, TRAITS
 
 _ALL = Selection()
-_OF_CLIENT, _OF_BROKER = (SENT_BY[side] for side in Side)
-_PLANS = {kind: (PREPARE.get(kind), TRAITS.get(kind), TRACK.get(kind)) for kind in _OF_CLIENT | _OF_BROKER}
-"""By kind of command: what finds what it is about, what finds its traits, what moves the state on."""
+_OF_CLIENT, _OF_BROKER = (
+    {
+        kind: (since.get(kind, 0), PREPARE.get(kind), TRAITS.get(kind), TRACK.get(kind))
+        for kind in SENT_BY[side]
+    }
+    for side, since in ((Side.CLIENT, CLIENT_SINCE), (Side.BROKER, BROKER_SINCE))
+)
+"""By kind of command: which version has it, what finds what it is about, what finds its traits, what moves the
+state on."""
+_OF = {Side.CLIENT: _OF_CLIENT, Side.BROKER: _OF_BROKER}
 
 
 class Conversation:
@@ -100,25 +107,24 @@ class Conversation:
         state.kind = kind
         violations: list[Violation] = []
         from_client = side is Side.CLIENT
-        if kind not in (_OF_CLIENT if from_client else _OF_BROKER) or command is None:
+        plan = (_OF_CLIENT if from_client else _OF_BROKER).get(kind)
+        if plan is None or command is None:
             if not from_client:
                 state.quiet_since_ping = False  # a frame of an unknown kind is a sign of life, too (INV-N7)
             self._report(framing.each_side_has_its_commands, "WIRE-22", kind, violations)
             self._report(framing.commands_are_known, "CHECK-78", kind, violations)
             return violations
-        if not state.connected or state.version < (CLIENT_SINCE if from_client else BROKER_SINCE).get(
-            kind, 0
-        ):
+        since, prepare, traits_of, step = plan
+        if state.version < since or not state.connected:
             self._of_any_kind(kind, violations)
         state.producer = state.consumer = state.request = None
-        prepare, traits_of, step = _PLANS[kind]
         if prepare is not None:
             prepare(state, command)
         traits = ALL_TRAITS if traits_of is None else traits_of(state, command)
-        for rule_id, check in (self._of_client if from_client else self._of_broker)[kind, traits]:
+        for check in (self._of_client if from_client else self._of_broker)[kind, traits]:
             finding = check(state, command)
             if finding is not None:
-                violations.append(self._violation(rule_id, finding))
+                violations.append(self._violation(id_of(check), finding))
         if step is not None:
             step(state, command)
         if not from_client:
@@ -139,13 +145,13 @@ class Conversation:
         violations: Sequence[Violation] = ()
         if route is not None and command is not None:
             state.producer = state.consumer = state.request = None
-            prepare, _, step = _PLANS[kind]
+            _, prepare, _, step = _OF[side][kind]
             if prepare is not None:
                 prepare(state, command)
             if route:
-                found = [(rule_id, check(state, command)) for rule_id, check in route]
+                found = [(check, check(state, command)) for check in route]
                 said = [
-                    self._violation(rule_id, finding) for rule_id, finding in found if finding is not None
+                    self._violation(id_of(check), finding) for check, finding in found if finding is not None
                 ]
                 violations = [violation for violation in said if violation.side is not side]
             if step is not None:

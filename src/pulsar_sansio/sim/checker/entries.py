@@ -5,12 +5,13 @@ The looking inside of a batch or a compressed payload happens only where somebod
 into its payload is that producer's affair, and the broker that delivers it has no part in it.
 """
 
+from collections.abc import Sequence
 from itertools import pairwise
 
 from ...model.errors import ChecksumMismatch, DecompressionFailed, FrameError
 from ...wire import (
-    Batch,
     MessageMetadata,
+    SingleMessageMetadata,
     crc32c,
     decompress,
     single_prefix,
@@ -45,8 +46,8 @@ class Entry:
     """Headers and payload, read."""
 
     __slots__ = (
-        "_looked_inside", "_members", "_size_wrong", "batch_wrong", "broker_block", "checksum_wrong", "count",
-        "digest", "metadata", "payload", "sequences_wrong", "traits", "wrong",
+        "_looked_inside", "_null_with_payload", "_size_wrong", "batch_wrong", "broker_block",
+        "checksum_wrong", "count", "digest", "metadata", "payload", "sequences_wrong", "traits", "wrong",
     )  # fmt: skip
 
     def __init__(self, data: bytes) -> None:
@@ -66,7 +67,8 @@ class Entry:
         self.batch_wrong = ""
         """After `look_inside`: why the payload is not the batch it claims to be."""
         self.sequences_wrong = ""
-        self._members: Batch | None = None
+        self._null_with_payload: bool | None = None
+        """Of a batch that was taken apart: whether a member that says it is null has bytes."""
         try:
             unpacked = unpack_payload(data)
         except ChecksumMismatch as error:
@@ -123,9 +125,13 @@ class Entry:
             except FrameError as error:
                 self.batch_wrong = str(error)
                 return
-            self._members = members
+            singles = [members.single(index) for index in range(count)]
             highest = metadata.highest_sequence_id
-            self.sequences_wrong = _sequences_wrong(members, metadata.sequence_id, highest)
+            self.sequences_wrong = _sequences_wrong(singles, metadata.sequence_id, highest)
+            self._null_with_payload = any(
+                single.null_value and bool(payload)
+                for single, payload in zip(singles, members.payloads, strict=True)
+            )
 
     @property
     def size_wrong(self) -> str:
@@ -136,12 +142,8 @@ class Entry:
     def null_with_payload(self) -> bool:
         """Whether a message that says it is null has bytes."""
         self.look_inside()
-        members = self._members
-        if members is not None:
-            if members.plain:
-                return False
-            singles = zip(range(len(members)), members.payloads, strict=True)
-            return any(payload and members.single(index).null_value for index, payload in singles)
+        if self._null_with_payload is not None:
+            return self._null_with_payload
         metadata = self.metadata
         return (
             metadata is not None
@@ -208,11 +210,11 @@ def _is_plain(payload: bytes, count: int, sequence_id: int, highest: int | None)
     return position == end
 
 
-def _sequences_wrong(members: Batch, sequence_id: int, highest: int | None) -> str:
+def _sequences_wrong(singles: Sequence[SingleMessageMetadata], sequence_id: int, highest: int | None) -> str:
     """Members ascend from the batch's id to its highest one; a batch of one key is named by its highest
     id."""
-    count = len(members)
-    found = [members.single(index).sequence_id for index in range(count)]
+    count = len(singles)
+    found = [single.sequence_id for single in singles]
     ids = [number for number in found if number is not None]
     if not ids:
         return ""

@@ -52,7 +52,12 @@ def rule(
     return register
 
 
-Route = tuple[tuple[str, Check], ...]
+def id_of(check: Check) -> str:
+    """The rule that a function is."""
+    return next(known.id for known in RULES.values() if known.check is check)
+
+
+Route = tuple[Check, ...]
 
 
 class Routes(dict[tuple[int, int], Route]):
@@ -87,7 +92,7 @@ class Selection:
     def rules(self, side: Side, kind: int, traits: int = ~0, blames: bool = False) -> Route:
         """The rules that look at a frame of `side` with such traits, in the order of their registration."""
         return tuple(
-            (known.id, known.check)
+            known.check
             for known in RULES.values()
             if known.id in self.ids
             and kind in known.kinds
