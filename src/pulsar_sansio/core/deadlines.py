@@ -53,7 +53,12 @@ class Deadlines:
 
     def next(self) -> int | None:
         """The earliest moment that anything is due; None where nothing is."""
-        return self._heap[0][0] if self._settle() else None
+        heap = self._heap
+        if heap:
+            when, order, slot = heap[0]
+            if (slot._order == order and slot.when == when) or self._settle():
+                return heap[0][0]
+        return None
 
     def run(self, now: int) -> None:
         """Do everything due at `now`, in the order of (moment, setting).

@@ -130,8 +130,7 @@ class Pipe:
     def end(self) -> None:
         """The sender has closed: after what is queued comes the end."""
         if not self.lost:
-            self.queue.append((self._due(), None))
-            self._schedule()
+            self._put(None)
 
     def _monitor(self, data: bytes) -> bytes:
         if self._partial:
@@ -171,23 +170,25 @@ class Pipe:
     def _queue(self, data: bytes) -> None:
         self.written += len(data)
         if not self.lost:
-            self.queue.append((self._due(), data))
-            self._schedule()
+            self._put(data)
 
-    def _due(self) -> int:
+    def _put(self, data: bytes | None) -> None:
+        """It arrives behind what is under way, after the latency."""
         network = self.wire.network
         conditions = network.conditions
         due = network.clock.now + conditions.latency
         if conditions.jitter:
             due += network.stream.below(conditions.jitter)
-        due = max(due, self.last_due, self.blocked_until)
+        if due < self.last_due:
+            due = self.last_due
+        if due < self.blocked_until:
+            due = self.blocked_until
         self.last_due = due
-        return due
-
-    def _schedule(self) -> None:
+        queue = self.queue
+        queue.append((due, data))
         if not self._scheduled:
             self._scheduled = True
-            self.wire.network.clock.at(self.queue[0][0], self._deliver)
+            network.clock.at(queue[0][0], self._deliver)
 
     def is_due(self, kind: int) -> bool:
         """Whether a frame of that kind is under way, or has arrived in part."""

@@ -31,7 +31,10 @@ class Trace:
     def add_bytes(self, now: int, actor: str, event: str, data: bytes) -> None:
         """The line shows how many bytes there are; the bytes themselves are hashed."""
         self._bytes.update(data)
-        self.add(now, actor, f"{event} {len(data)} bytes")
+        pending = self._pending
+        pending.append(f"{now} {actor} {event} {len(data)} bytes\n")
+        if len(pending) >= _FLUSH_AT:
+            self._flush()
 
     def note(self, now: int, actor: str, event: str) -> None:
         """A line for people only: no part of the hash, dropped unless lines are kept."""

@@ -35,8 +35,8 @@ _OF_CLIENT, _OF_BROKER = (
     }
     for side, since in ((Side.CLIENT, CLIENT_SINCE), (Side.BROKER, BROKER_SINCE))
 )
-"""By kind of command: which version has it, what finds what it is about, what finds its traits, what moves the
-state on."""
+"""By kind of command: since which version it is there, what finds what it is about, what finds its traits,
+what moves the state on."""
 _OF = {Side.CLIENT: _OF_CLIENT, Side.BROKER: _OF_BROKER}
 
 
