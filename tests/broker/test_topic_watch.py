@@ -165,6 +165,20 @@ def test_a_watcher_that_is_closed_or_gone_is_told_nothing() -> None:
     assert not peer.inbox
 
 
+def test_a_watcher_that_is_closed_while_the_store_is_at_work_is_told_nothing() -> None:
+    """What it was to be told waits until the topic is safe; nothing comes behind the answer of the close."""
+    world = World()
+    peer = world.connect()
+    watch(peer)
+    world.hold_writes = True
+    world.broker.create_topic(world.now, "w-a")
+    world.advance(0.0)
+    peer.send(Type.WATCH_TOPIC_LIST_CLOSE, proto.CommandWatchTopicListClose(request_id=9, watcher_id=3))
+    assert peer.expect(Type.SUCCESS).request_id == 9
+    world.sync()
+    assert not peer.inbox
+
+
 def test_closing_a_watcher_that_is_not_there() -> None:
     peer = World().connect()
     peer.send(Type.WATCH_TOPIC_LIST_CLOSE, proto.CommandWatchTopicListClose(request_id=9, watcher_id=0))

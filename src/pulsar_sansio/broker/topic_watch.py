@@ -161,7 +161,12 @@ class Watchers:
         )
         watcher.added.clear()
         watcher.deleted.clear()
-        self._broker.journal.confirm(lambda: connection.send(Type.WATCH_TOPIC_UPDATE, update))
+
+        def send() -> None:  # unless it was closed while the store was at work
+            if self._all.get(connection, {}).get(watcher.id) is watcher:
+                connection.send(Type.WATCH_TOPIC_UPDATE, update)
+
+        self._broker.journal.confirm(send)
 
     def watched(self, watcher: Watcher) -> list[str]:
         """The topics there are, of those it watches."""
