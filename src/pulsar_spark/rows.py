@@ -185,13 +185,16 @@ def _messages(batch: Any, first: int) -> tuple[list[Payload], list[str | None] |
     row."""
     names = set(batch.schema.names)
     values = _bytes(batch.column("value"))
-    sizes = [len(value) if value is not None else 0 for value in values]
+    complete = not batch.column("value").null_count
+    sizes = list(map(len, values)) if complete else [len(value or b"") for value in values]
     more = [
         name
         for name in ("__key", "__eventTime", "__messageProperties", "__orderingKey")
         if name in names and batch.column(name).null_count < batch.num_rows
     ]
     if not more:
+        if complete:
+            return values, None, sizes
         return [OutgoingMessage(None) if value is None else value for value in values], None, sizes
     nothing: list[Any] = [None] * len(values)
     columns: dict[str, list[Any]] = {
