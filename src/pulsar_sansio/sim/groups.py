@@ -85,8 +85,8 @@ class GroupRecord:
         self._closed = False
         self._waiting: dict[str, dict[Position, None]] = {}
         """Topic -> entries that have come for the first time, and of which nothing was handed out."""
-        self._passed: dict[str, int] = {}
-        """Topic -> messages that others gave while such an entry waited."""
+        self._passed: dict[str, dict[str, int]] = {}
+        """Topic -> another -> messages that it gave while such an entry waited."""
 
     # --- whose turn it is ---
 
@@ -108,16 +108,17 @@ class GroupRecord:
         something has its turn, a run of messages, before another has one again (MULTI-19, INV-C16)."""
         mine = self._waiting.get(topic, {})
         mine.pop(position, None)
-        self._passed[topic] = 0
-        most = (len(self._waiting) + 1) * max(at_once, LONGEST_RUN if at_once == 1 else 0)
+        self._passed.pop(topic, None)
+        most = 2 * max(at_once, LONGEST_RUN if at_once == 1 else 0)
         for other, waiting in self._waiting.items():
             if other == topic or not waiting or other in self.left or self.members[other].redeliver_all:
                 continue
-            self._passed[other] = self._passed.get(other, 0) + 1
-            if self._passed[other] > most:
+            passed = self._passed.setdefault(other, {})
+            passed[topic] = passed.get(topic, 0) + 1
+            if passed[topic] > most:
                 raise ViolationError(
                     "INV-C16",
-                    f"{self.name}: {other} waits with {next(iter(waiting))}, {most} of others came before",
+                    f"{self.name}: {other} waits with {next(iter(waiting))}, and {topic} gives more than {most}",
                 )
 
     @property
