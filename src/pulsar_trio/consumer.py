@@ -313,7 +313,7 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message]):
         `max_redeliver_count` times, and the message is acknowledged. `properties`: more of them for the copy.
         Raises why it could not be copied; the message then comes again as after `negative_acknowledge`. Of
         several each is copied by itself; what went wrong with the first of those that could not be is raised
-        when all have been tried.
+        when all have been tried. When cancelled, it happens all the same.
         """
         messages = [what] if isinstance(what, Message) else what
         publish_time = self._publish_time()

@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 
 import pytest
+import trio
 
 from pulsar_trio import BatchingPolicy, Client, ExclusiveConsumer
 
@@ -113,3 +114,30 @@ async def test_without_batch_indexes_the_broker_hears_of_whole_batches_only(read
     assert numbers(messages) == list(range(10))
     consumer = await reader.come_back("close", consumer)
     assert await rest(consumer) == []
+
+
+@pytest.mark.parametrize("receipts", [False, True])
+@pytest.mark.parametrize("cumulative", [False, True])
+async def test_what_is_acknowledged_while_the_connection_is_lost(
+    line: Line, client_on_line: Client, topic: str, cumulative: bool, receipts: bool
+) -> None:
+    """It waits, and goes first on the next one: before anything comes again."""
+    async with client_on_line.subscribe(
+        topic, "sub", kind="exclusive", acknowledgement_receipts=receipts
+    ) as consumer:
+        async with client_on_line.create_producer(topic, batching=None) as producer:
+            await producer.send_many(payloads(10))
+        messages = await receive(consumer, 10)
+        line.cut()
+        while consumer.connected:
+            await trio.lowlevel.checkpoint()
+        if cumulative:
+            consumer.acknowledge_cumulative(messages[5])
+        else:
+            consumer.acknowledge(messages[:6])
+        again = await receive(consumer, 4)
+        assert numbers(again) == [6, 7, 8, 9]
+        await consumer.flush()
+    async with client_on_line.subscribe(topic, "sub", kind="exclusive") as consumer:
+        assert numbers(await receive_and_acknowledge(consumer, 4)) == [6, 7, 8, 9]
+        assert await rest(consumer) == []

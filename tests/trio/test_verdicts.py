@@ -96,6 +96,30 @@ async def test_of_several_put_off_each_is_tried(client: Client) -> None:
         consumer.acknowledge(again)
 
 
+@pytest.mark.parametrize("cumulative", [False, True])
+async def test_a_copy_that_nobody_waits_for_is_made_all_the_same(client: Client, cumulative: bool) -> None:
+    async with (
+        client.subscribe("t", "s", kind="exclusive", retry=True) as consumer,
+        client.create_producer("t") as producer,
+    ):
+        await producer.send_many([b"0", b"1"])
+        first, second = [await consumer.receive() for _ in range(2)]
+        with trio.CancelScope() as scope:
+            scope.cancel()
+            if cumulative:
+                await consumer.reconsume_later_cumulative(second, 0.0)
+            else:
+                await consumer.reconsume_later(second, 0.0)
+        assert scope.cancelled_caught
+        again = await consumer.receive()
+        assert (again.data, again.properties["RECONSUMETIMES"]) == (b"1", "1")
+        consumer.acknowledge(again if cumulative else [first, again])
+    async with client.subscribe("t", "s", kind="exclusive", retry=True) as consumer:
+        with trio.move_on_after(0.1) as scope:
+            await consumer.receive()
+        assert scope.cancelled_caught
+
+
 async def test_a_broker_that_does_not_keep_what_of_a_batch_is_acknowledged() -> None:
     """It confirms and forgets; the batch comes again as a whole, and is done when all of it is."""
     async with (
