@@ -184,7 +184,7 @@ def _messages(batch: Any, first: int) -> tuple[list[Payload], list[str | None] |
     """Messages, keys as they travel (None where no row has one), sizes. `first`: the number of the first
     row."""
     names = set(batch.schema.names)
-    values = _bytes(batch.column("value"))
+    values: list[Any] = _bytes(batch.column("value"))
     complete = not batch.column("value").null_count
     sizes = list(map(len, values)) if complete else [len(value or b"") for value in values]
     more = [

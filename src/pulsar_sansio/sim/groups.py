@@ -116,9 +116,9 @@ class GroupRecord:
             passed = self._passed.setdefault(other, {})
             passed[topic] = passed.get(topic, 0) + 1
             if passed[topic] > most:
+                first = next(iter(waiting))
                 raise ViolationError(
-                    "INV-C16",
-                    f"{self.name}: {other} waits with {next(iter(waiting))}, and {topic} gives more than {most}",
+                    "INV-C16", f"{self.name}: {other} waits with {first}, and {topic} gives more than {most}"
                 )
 
     @property
