@@ -49,7 +49,11 @@ def take_keyed(data: bytes, position: int, most: int) -> tuple[KeyedMembers, lis
             break
         members.append(position)
         payloads.append(data[header_end:end])
-        if data[position : position + _HEAD] == data[end : end + _HEAD]:
+        behind = end + _HEAD + key_size
+        if (
+            data[end : end + _HEAD] == data[position : position + _HEAD]
+            and data[behind : behind + constant] == tail[:constant]
+        ):
             stride = end - position
             following = memoryview(data)[end : end + (limit - end) // stride * stride]
             run = _run(following, key_size, tail, constant, payload_size, most - len(payloads))
