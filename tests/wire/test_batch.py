@@ -13,6 +13,7 @@ from pulsar_sansio.wire import (
     encode_batch_payloads,
     encode_keyed,
     encode_single,
+    encode_usual,
     proto,
     single_prefix,
     split_batch,
@@ -432,8 +433,11 @@ def test_text_without_a_utf8_form_is_the_callers_mistake() -> None:
         encode_single(SingleMessageMetadata(partition_key="\ud800"), b"")
 
 
+TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=200)
+
+
 @given(
-    st.text(st.characters(exclude_categories=["Cs"]), max_size=200),
+    TEXT,
     st.booleans(),
     st.integers(0, 2**63 - 1),
     st.integers(0, 2**63 - 1),
@@ -448,6 +452,37 @@ def test_a_member_with_a_key_is_what_the_general_way_makes_of_it(
     if event_time:
         single.event_time = event_time
     assert encode_keyed(key, is_base64, event_time, sequence_id, payload) == encode_single(single, payload)
+
+
+@given(
+    st.lists(st.tuples(TEXT, TEXT), max_size=3),
+    st.none() | TEXT,
+    st.booleans(),
+    st.integers(0, 2**63 - 1),
+    st.integers(0, 2**63 - 1),
+    st.none() | st.binary(max_size=300),
+)
+def test_a_member_with_properties_is_what_the_general_way_makes_of_it(
+    properties: list[tuple[str, str]],
+    key: str | None,
+    is_base64: bool,
+    event_time: int,
+    sequence_id: int,
+    payload: bytes | None,
+) -> None:
+    message = proto.SingleMessageMetadata(payload_size=len(payload or b""), sequence_id=sequence_id)
+    for name, value in properties:
+        message.properties.add(key=name, value=value)
+    if key is not None:
+        message.partition_key = key
+        message.partition_key_b64_encoded = is_base64
+    if event_time:
+        message.event_time = event_time
+    if payload is None:
+        message.null_value = True
+    header = message.SerializeToString()
+    expected = len(header).to_bytes(4, "big") + header + (payload or b"")
+    assert encode_usual(properties, key, is_base64, event_time, sequence_id, payload) == expected
 
 
 def test_a_key_without_a_form_in_utf_8_is_refused_by_the_short_way_too() -> None:

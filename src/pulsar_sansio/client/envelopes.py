@@ -25,6 +25,7 @@ from ..wire import (
     encode_plain_send,
     encode_send,
     encode_single,
+    encode_usual,
     max_frame_size,
     pack_payload,
     plain_command_prefix,
@@ -253,17 +254,17 @@ def encode_member(message: OutgoingMessage, sequence_id: int) -> bytes:
     payload, key = message.payload, message.key
     if key is not None and payload is not None and not message.properties and message.ordering_key is None:
         return encode_keyed(key, message.has_base64_key, message.event_time, sequence_id, payload)
-    single = SingleMessageMetadata(0 if payload is None else len(payload))
-    if message.properties:
-        single.properties = tuple(message.properties.items())
+    properties = message.properties.items() if message.properties else ()
+    if message.ordering_key is None:
+        return encode_usual(properties, key, message.has_base64_key, message.event_time, sequence_id, payload)
+    single = SingleMessageMetadata(ordering_key=message.ordering_key, sequence_id=sequence_id)
+    if properties:
+        single.properties = tuple(properties)
     if key is not None:
         single.partition_key = key
         single.partition_key_b64_encoded = message.has_base64_key
     if message.event_time:
         single.event_time = message.event_time
-    if message.ordering_key is not None:
-        single.ordering_key = message.ordering_key
-    single.sequence_id = sequence_id
     if payload is None:
         single.null_value = True
     return encode_single(single, payload or b"")

@@ -12,6 +12,7 @@ from .batch import (
     encode_batch_payloads,
     encode_keyed,
     encode_single,
+    encode_usual,
     single_prefix,
     split_batch,
 )
@@ -118,6 +119,7 @@ __all__ = [
     "encode_send_receipt",
     "encode_single",
     "encode_single_metadata",
+    "encode_usual",
     "encode_varint",
     "has_checksum",
     "max_frame_size",

@@ -19,7 +19,7 @@ from typing import Any
 from ..model.errors import FrameError
 from .fields import encode_text
 from .keyed_members import KEY_TAG, KeyedMembers, keys_of, take_keyed
-from .metadata import SingleMessageMetadata, decode_single_metadata, usual_pair
+from .metadata import SingleMessageMetadata, decode_single_metadata, encode_usual_single, usual_pair
 from .varint import CONTINUED_VARINTS, SMALL_VARINTS, VALUE_OF_SMALL, encode_varint, read_varint
 
 _MIN_MEMBER = 6
@@ -302,54 +302,52 @@ def _read_header(data: bytes, position: int) -> tuple[int, int, bool, bool]:
     header_end = start + int.from_bytes(data[position:start], "big")
     if header_end > len(data):
         raise IndexError
+    position = start
     try:
-        return _read_usual_header(data, start, header_end) or _decode_header(data, start, header_end)
-    except IndexError:
-        return _decode_header(data, start, header_end)
-
-
-def _read_usual_header(data: bytes, position: int, end: int) -> tuple[int, int, bool, bool] | None:
-    """As `_read_header`, of fields as everybody writes them, in the order of their numbers. None, or
-    `IndexError`, where it is otherwise."""
-    tag = data[position]
-    plain = tag == _PAYLOAD_SIZE_TAG
-    while tag == 0x0A:
-        size = data[position + 1]
-        position += 2
-        if size > 0x7F or not usual_pair(data, position, position + size):
-            return None
-        position += size
+        # Fields as everybody writes them, in the order of their numbers; what is otherwise is decoded.
         tag = data[position]
-    if tag == KEY_TAG:
-        size = data[position + 1]
+        plain = tag == _PAYLOAD_SIZE_TAG
+        while tag == 0x0A:
+            size = data[position + 1]
+            position += 2
+            if size > 0x7F or not usual_pair(data, position, position + size):
+                return _decode_header(data, start, header_end)
+            position += size
+            tag = data[position]
+        if tag == KEY_TAG:
+            size = data[position + 1]
+            position += 2
+            if size > 0x7F:
+                size, position = read_varint(data, position - 1)
+            position += size
+            tag = data[position]
+        payload_size = data[position + 1]
         position += 2
-        if size > 0x7F:
-            size, position = read_varint(data, position - 1)
-        position += size
-        tag = data[position]
-    payload_size = data[position + 1]
-    position += 2
-    if payload_size > 0x7F:
-        if data[position] < 0x80:
-            payload_size = payload_size & 0x7F | data[position] << 7
-            position += 1
-        else:
-            payload_size, position = read_varint(data, position - 1)
-    if tag != _PAYLOAD_SIZE_TAG or payload_size >> 31:
-        return None
-    while position < end:
-        tag = data[position]
-        position += 2
-        if data[position - 1] > 0x7F:
+        if payload_size > 0x7F:
             if data[position] < 0x80:
+                payload_size = payload_size & 0x7F | data[position] << 7
                 position += 1
             else:
-                _, position = read_varint(data, position - 1)
-        if tag != _SEQUENCE_ID_TAG:
-            plain = False
-            if tag != 0x28 and tag != 0x30 and tag != 0x48:
-                return None
-    return (end, payload_size, plain, False) if position == end else None
+                payload_size, position = read_varint(data, position - 1)
+        if tag != _PAYLOAD_SIZE_TAG or payload_size >> 31:
+            return _decode_header(data, start, header_end)
+        while position < header_end:
+            tag = data[position]
+            position += 2
+            if data[position - 1] > 0x7F:
+                if data[position] < 0x80:
+                    position += 1
+                else:
+                    _, position = read_varint(data, position - 1)
+            if tag != _SEQUENCE_ID_TAG:
+                plain = False
+                if tag != 0x28 and tag != 0x30 and tag != 0x48:
+                    return _decode_header(data, start, header_end)
+    except IndexError:
+        return _decode_header(data, start, header_end)
+    if position != header_end:
+        return _decode_header(data, start, header_end)
+    return header_end, payload_size, plain, False
 
 
 def _decode_header(data: bytes, start: int, end: int) -> tuple[int, int, bool, bool]:
@@ -396,6 +394,25 @@ def encode_keyed(key: str, is_base64: bool, event_time: int, sequence_id: int, p
         )
     )
     return len(header).to_bytes(4, "big") + header + payload
+
+
+def encode_usual(
+    properties: Iterable[tuple[str, str]],
+    key: str | None,
+    is_base64: bool,
+    event_time: int,
+    sequence_id: int,
+    payload: bytes | None,
+) -> bytes:
+    """One member without an ordering key, as `encode_keyed`. `payload`: None for a null value.
+
+    Raises `InvalidMessage` for text that has no UTF-8 form.
+    """
+    size = 0 if payload is None else len(payload)
+    flag = None if key is None else is_base64
+    null = True if payload is None else None
+    header = encode_usual_single(size, properties, key, flag, event_time or None, sequence_id, null)
+    return len(header).to_bytes(4, "big") + header + (payload or b"")
 
 
 class _Heads(dict[int, bytes]):

@@ -9,7 +9,7 @@ Text a foreign client wrote that is not UTF-8 is kept with surrogate escapes and
 Fields the schema does not know are kept and written back at the end.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar, NamedTuple, Self
 
 from ..model.errors import FrameError
@@ -281,39 +281,61 @@ class SingleMessageMetadata(_Record):
     def encode(self) -> bytes:
         """As for every record, with a short way for what most messages with a key or properties have."""
         fields = self.__dict__
+        if not fields.keys() <= _USUAL_FIELDS:
+            return super().encode()
         get = fields.get
-        header = b""
-        left = len(fields) - 1
-        properties = get("properties")
-        if properties is not None:
-            left -= 1
-            for pair in properties:
-                encoded = _write_pair(pair)
-                header += b"\x0a" + encode_varint(len(encoded)) + encoded
-        key = get("partition_key")
-        if key is not None:
-            left -= 1
-            encoded = encode_text(key)
-            header += b"\x12" + encode_varint(len(encoded)) + encoded
-        header += b"\x18" + encode_varint(self.payload_size)
-        event_time = get("event_time")
-        if event_time is not None:
-            left -= 1
-            header += b"\x28" + encode_varint(event_time)
-        flag = get("partition_key_b64_encoded")
-        if flag is not None:
-            left -= 1
-            header += b"\x30\x01" if flag else b"\x30\x00"
-        sequence_id = get("sequence_id")
-        if sequence_id is not None:
-            left -= 1
-            header += b"\x40" + encode_varint(sequence_id)
-        null_value = get("null_value")
-        if null_value is not None:
-            left -= 1
-            header += b"\x48\x01" if null_value else b"\x48\x00"
-        # Anything else is left: the general way knows it.
-        return super().encode() if left else header
+        return encode_usual_single(
+            self.payload_size,
+            get("properties") or (),
+            get("partition_key"),
+            get("partition_key_b64_encoded"),
+            get("event_time"),
+            get("sequence_id"),
+            get("null_value"),
+        )
+
+
+_USUAL_FIELDS = {
+    "payload_size",
+    "properties",
+    "partition_key",
+    "partition_key_b64_encoded",
+    "event_time",
+    "sequence_id",
+    "null_value",
+}
+
+
+def encode_usual_single(
+    payload_size: int,
+    properties: Iterable[Property],
+    key: str | None,
+    is_base64: bool | None,
+    event_time: int | None,
+    sequence_id: int | None,
+    null_value: bool | None,
+) -> bytes:
+    """A `SingleMessageMetadata` of these fields, without making one; None leaves a field out.
+
+    Raises `InvalidMessage` for text that has no UTF-8 form.
+    """
+    parts: list[bytes] = []
+    for pair in properties:
+        encoded = _write_pair(pair)
+        parts += (b"\x0a", encode_varint(len(encoded)), encoded)
+    if key is not None:
+        encoded = encode_text(key)
+        parts += (b"\x12", encode_varint(len(encoded)), encoded)
+    parts += (b"\x18", encode_varint(payload_size))
+    if event_time is not None:
+        parts += (b"\x28", encode_varint(event_time))
+    if is_base64 is not None:
+        parts.append(b"\x30\x01" if is_base64 else b"\x30\x00")
+    if sequence_id is not None:
+        parts += (b"\x40", encode_varint(sequence_id))
+    if null_value is not None:
+        parts.append(b"\x48\x01" if null_value else b"\x48\x00")
+    return b"".join(parts)
 
 
 # --- the functions the machines call ---------------------------------------------------------------
