@@ -40,25 +40,26 @@ _PAIR = Layout("KeyValue", [Field(1, "key", TEXT, required=True), Field(2, "valu
 
 
 def usual_pair(data: bytes, start: int, end: int) -> int:
-    """Where the value's tag stands, when the KeyValue at `data[start:end]` is a key and a value, both with
-    lengths of one byte, as everybody writes them; 0 when it is any other. `end` may lie behind the data.
+    """Where the value's tag stands, when the KeyValue at `data[start:end]`, of at most 127 bytes, is a key
+    and a value, as everybody writes them; 0 when it is any other. `end` may lie behind the data.
 
     Raises `IndexError` where the data end too soon.
     """
     middle = start + 2 + data[start + 1]
-    if middle + 1 >= end or middle >= start + 0x82 or data[start] != 0x0A or data[middle] != 0x12:
-        return 0
-    size = data[middle + 1]
-    return middle if size < 0x80 and middle + 2 + size == end else 0
+    if (
+        middle + 1 < end
+        and data[start] == 0x0A
+        and data[middle] == 0x12
+        and middle + 2 + data[middle + 1] == end
+    ):
+        return middle
+    return 0
 
 
 def _read_pair(data: bytes) -> Property:
     """A KeyValue."""
     end = len(data)
-    try:
-        middle = usual_pair(data, 0, end)
-    except IndexError:
-        middle = 0
+    middle = usual_pair(data, 0, end) if 1 < end < 0x80 else 0
     if middle:
         return decode_text(data[2:middle]), decode_text(data[middle + 2 :])
     values, _ = _PAIR.decode(data, 0, end)
@@ -487,8 +488,7 @@ def _take_properties(data: bytes, position: int, end: int, metadata: MessageMeta
     while position + 5 < end and data[position] == 0x22:
         start = position + 2
         position = start + data[start - 1]
-        # Room for both tags and lengths, and for the key between them.
-        if data[start - 1] > 0x7F or position > end or data[start + 1] + 4 > position - start:
+        if data[start - 1] > 0x7F or position > end:
             return 0
         middle = usual_pair(data, start, position)
         if not middle:
