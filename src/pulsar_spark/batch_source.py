@@ -7,6 +7,7 @@ schema.
 import json
 import logging
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -46,7 +47,11 @@ class Part(InputPartition):
 
 def take_snapshot(options: ReadOptions) -> tuple[Offsets, Offsets]:
     """Where a batch read begins and ends, as the topics are now."""
-    topics = Topics(options, reading_link(options))
+    with closing(Topics(options, reading_link(options))) as topics:
+        return _places(topics, options)
+
+
+def _places(topics: Topics, options: ReadOptions) -> tuple[Offsets, Offsets]:
     lasts, _ = topics.wait_for(topics.discover())
     if options.starting_timestamp is not None:
         wanted = wanted_at(options.starting_timestamp)

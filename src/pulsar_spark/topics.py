@@ -149,6 +149,11 @@ class Topics:
             if gone is not None:
                 gone.close()
 
+    def close(self) -> None:
+        """Leave everything that was opened; the link stays, for others of this process."""
+        for name in {*self._watched, *self._holds}:
+            self.forget(name)
+
     # --- places ----------------------------------------------------------------------------------
 
     def begins(self, name: str) -> Position:

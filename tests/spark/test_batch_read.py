@@ -128,6 +128,17 @@ def test_one_frame_is_one_snapshot(spark: SparkSession, our_broker: SparkBroker,
     assert read(spark, our_broker, "value binary", topic=topic, **taken).count() == 10
 
 
+def test_nothing_of_a_snapshot_stays_with_the_broker(our_broker: SparkBroker, topic: str) -> None:
+    """Its readers would pile up in a process that takes many."""
+    fill(our_broker, topic, 10)
+    for _ in range(3):
+        snapshot(**{"service.url": our_broker.url, "topic": topic})
+    deadline = time.monotonic() + 60
+    while our_broker.admin.stats(topic)["subscriptions"]:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
 def test_where_reading_begins_and_ends(spark: SparkSession, broker: SparkBroker, topic: str) -> None:
     sender = Sender(broker.url, topic)
     base = int(time.time() * 1000) - 3_600_000
