@@ -10,6 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
+
+from pulsar_spark.command import _first_line
+from pulsar_spark.jobs.archive import archive
 
 from .brokers import SparkBroker
 from .conftest import ROOT, spark_settings
@@ -64,8 +68,8 @@ def test_archive_replay_and_audit(
 ) -> None:
     for first in range(0, 200, 20):
         send(our_broker.url, topic, keyed(range(first, first + 20)))
-    archive, report = str(tmp_path / "archive"), tmp_path / "report"
-    done = result(command("archive", topic, archive, "--most", "60", "--report", str(report)))
+    path, report = str(tmp_path / "archive"), tmp_path / "report"
+    done = result(command("archive", topic, path, "--most", "60", "--report", str(report)))
     assert done["messages"] == 200
     assert done["batches"] >= 3
     page = (report / "report.html").read_text()
@@ -73,7 +77,7 @@ def test_archive_replay_and_audit(
     assert all(f'aria-label="{plot}"' in page for plot in ("Messages a second", "Entries behind"))
 
     our_broker.admin.create_topic(deduplicated_topic)
-    done = result(command("replay", archive, "--topic", deduplicated_topic, "--write-id", "again"))
+    done = result(command("replay", path, "--topic", deduplicated_topic, "--write-id", "again"))
     assert done["messages"] == 200
     send(our_broker.url, deduplicated_topic, [b"nobody sent this"])
     done = result(command("audit", topic, deduplicated_topic), code=1)
@@ -94,8 +98,13 @@ def test_redrive(
     assert values_of(our_broker, deduplicated_topic) == [b"letter 0", b"letter 2"]
 
 
-def test_what_goes_wrong_is_one_line(command: Command, topic: str, tmp_path: Path) -> None:
-    done = command("archive", topic, str(tmp_path / "archive"))
-    assert done.returncode == 1
-    (said,) = [line for line in done.stderr.splitlines() if line.startswith('{"error": ')]
-    assert f"topic {topic} does not exist" in json.loads(said)["error"]
+def test_what_goes_wrong_is_one_line(
+    spark: SparkSession, our_broker: SparkBroker, topic: str, tmp_path: Path
+) -> None:
+    """What a command says of an error that came through Spark, with its traces."""
+    with pytest.raises(Exception, match="TopicNotFound") as caught:
+        archive(spark, {"service.url": our_broker.url, "topic": topic}, str(tmp_path / "archive"))
+    said = _first_line(caught.value)
+    assert said is not None
+    assert said.startswith(f"topic {topic} does not exist at {our_broker.url}")
+    assert "\n" not in said
