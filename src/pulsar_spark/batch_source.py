@@ -117,9 +117,7 @@ def divide(
     if options.min_partitions is not None and len(whole) < options.min_partitions:
         extents = {each.topic: topics.extent(each.topic, each.start, each.end) for each in whole}
         whole = split(whole, extents, options.min_partitions)
-    whole = [
-        replace(each, from_end_of_ledger=each.start in topics.ends_of_ledgers(each.topic)) for each in whole
-    ]
+    whole = [replace(each, next_ledger=topics.next_ledger(each.topic, each.start)) for each in whole]
     return [Part(task) for task in pack(whole, options.max_partitions, extents)]
 
 

@@ -40,8 +40,9 @@ class Range:
     topic: str
     start: Position
     end: Position
-    from_end_of_ledger: bool = False
-    """`start` is known to be the last entry of its ledger: nothing is lost where that is gone."""
+    next_ledger: int | None = None
+    """Where `start` is known to be the last entry of its ledger: the ledger after it. Nothing is lost where
+    the ledger of `start` is gone and this one is there."""
 
     def __str__(self) -> str:
         return f"{self.topic} ({self.start[0]}:{self.start[1]}, {self.end[0]}:{self.end[1]}]"

@@ -1,10 +1,10 @@
 """Whether retention overtook a task: ledgers of its range were taken away between its plan and its reading.
 
 A broker says nothing when it removes ledgers under a reader: the reader goes on with what is left. But
-ledgers go as a whole, and entries come in order, so there is something to ask about only where what comes
-next is of another ledger, or nothing comes at all. What was read last is no loss where its ledger is still
-there, or where it was that ledger's last entry; that is looked up while the ledger is there, before it is
-read.
+ledgers go as a whole and from the oldest on, and entries come in order, so there is something to ask about
+only where what comes next is of another ledger, or nothing comes at all. Nothing is lost where the ledger
+that was read last is still there; or where it was read to its end, and the one after it is there. Which entry
+is its last, and which ledger comes after it, is looked up before it is read, while it is there.
 
 It asks `Topics` and knows neither sockets nor messages. What a loss means is decided by the query's options.
 """
@@ -25,45 +25,51 @@ class Watch:
         self._topics = topics
         self._range = wanted
         self._report = report
-        self._last: int | None = None
-        """The last entry of the ledger that is being read, where that is known; only ledgers before the one
-        in which the range ends have one."""
+        self._read: tuple[Position, int] | None = None
+        """The last entry of the ledger that is being read, and the ledger after it, where they are known.
+        Only ledgers before the one in which the range ends have them."""
 
     def begin(self) -> None:
         """Before anything is read. Costs nothing where the range lies in one ledger."""
         start = self._range.start
-        if self._range.from_end_of_ledger:
-            self._last = start[1]
+        if self._range.next_ledger is not None:
+            self._read = start, self._range.next_ledger
         elif start != NOTHING:
             self._look_at(start[0])
 
     def enter(self, ledger: int, reached: Position) -> None:
         """What comes behind `reached` is of another ledger."""
         if reached != NOTHING:
-            self._check(reached)
+            self._check(reached, ledger)
         self._look_at(ledger)
 
     def end(self, reached: Position) -> None:
         """Behind `reached` nothing comes, though the range goes on."""
         if reached != NOTHING:
-            self._check(reached)
+            self._check(reached, None)
 
     def _look_at(self, ledger: int) -> None:
-        complete = ledger < self._range.end[0]
-        self._last = self._topics.end_of_ledger(self._range.topic, ledger) if complete else None
+        self._read = None
+        if ledger < self._range.end[0]:
+            found = self._topics.ledger(self._range.topic, ledger, self._range.end)
+            if found.last >= 0:
+                self._read = (ledger, found.last), found.next
 
-    def _check(self, reached: Position) -> None:
-        if self._last is not None and reached[1] >= self._last:
-            return
+    def _check(self, reached: Position, entered: int | None) -> None:
+        needed = reached[0]
+        if self._read is not None and reached >= self._read[0]:
+            needed = self._read[1]
+            if entered == needed:
+                return
         begins = self._topics.begins(self._range.topic)
-        if begins == NOTHING or begins[0] <= reached[0]:
+        if begins == NOTHING or begins[0] <= needed:
             return
         self._report(
             Lost(
                 self._range.topic,
                 reached,
                 begins,
-                f"the ledger {reached[0]} was taken away while a task read it, up to entry {reached[1]}; "
-                "what it had behind that entry, and ledgers after it, are gone",
+                f"the ledger {needed} was taken away while a task read the topic, up to "
+                f"{reached[0]}:{reached[1]}; what it had behind that entry, and ledgers after it, are gone",
             )
         )

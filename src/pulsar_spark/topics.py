@@ -264,6 +264,11 @@ class Topics:
         for number in sorted(ledgers)[:-REMEMBERED]:
             del ledgers[number]
 
+    def next_ledger(self, name: str, position: Position) -> int | None:
+        """The ledger after that of `position`, where it is known that `position` is the end of its own."""
+        ledger = self._runs.get(name, {}).get(position[0])
+        return ledger.next if ledger is not None and ledger.last == position[1] >= 0 else None
+
     def ends_of_ledgers(self, name: str) -> list[Position]:
         """The last entries of ledgers that were looked at."""
         return [(number, ledger.last) for number, ledger in self._runs.get(name, {}).items()]
@@ -283,18 +288,9 @@ class Topics:
         following = first[0].ledger_id if first else end[0]
         return Ledger(done[1] if done[0] == ledger else -1, max(following, ledger + 1))
 
-    def end_of_ledger(self, name: str, ledger: int) -> int | None:
-        """The last entry of a ledger that takes no more; None where it has none, or is not there."""
-
-        def look() -> Position:
-            behind = MessageId(ledger, _BEHIND_ALL)
-            with self._link.reading(
-                name, behind, paused=True, timeout=self._timeout, **self._naming()
-            ) as reader:
-                return reader.where(self._timeout).mark_delete or NOTHING
-
-        found = self._try(look, f"the end of ledger {ledger} of {name}")
-        return found[1] if found[0] == ledger and found[1] >= 0 else None
+    def ledger(self, name: str, number: int, end: Position) -> "Ledger":
+        """A ledger before the one of `end`, as it is now; its `last` is -1 where it is not there any more."""
+        return self._try(lambda: self._look_at(name, number, end), f"ledger {number} of {name}")
 
     def weight(self, name: str, start: Position) -> tuple[int, int]:
         """Of the first entry behind `start`: its messages, and the bytes of their payloads. (1, 0) where none

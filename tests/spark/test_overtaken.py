@@ -5,7 +5,7 @@ from typing import cast
 from pulsar_spark.offsets import NOTHING, Position, Range
 from pulsar_spark.overtaken import Watch
 from pulsar_spark.plan import Lost
-from pulsar_spark.topics import Topics
+from pulsar_spark.topics import Ledger, Topics
 
 TOPIC = "persistent://public/default/t"
 
@@ -24,9 +24,9 @@ class Log:
         self.asked += 1
         return (min(self.ledgers), -1)
 
-    def end_of_ledger(self, _: str, ledger: int) -> int | None:
+    def ledger(self, _: str, number: int, end: Position) -> Ledger:
         self.asked += 1
-        return self.ledgers.get(ledger)
+        return Ledger(self.ledgers.get(number, -1), min(each for each in self.ledgers if each > number))
 
 
 def watching(log: Log, wanted: Range) -> tuple[Watch, list[Lost]]:
@@ -69,9 +69,33 @@ def test_a_ledger_that_went_before_the_task_began() -> None:
     watch.begin()
     watch.enter(2, (1, 9))
     assert len(lost) == 1, "nobody knows whether that was all of it"
-    watch, lost = watching(log, Range(TOPIC, (1, 9), (2, 9), from_end_of_ledger=True))
+    watch, lost = watching(log, Range(TOPIC, (1, 9), (2, 9), next_ledger=2))
     watch.begin()
     watch.enter(2, (1, 9))
+    assert lost == []
+
+
+def test_a_ledger_that_is_left_out_is_a_loss() -> None:
+    log = Log(L1=9, L4=9, L7=9)
+    watch, lost = watching(log, Range(TOPIC, (1, 3), (7, 9)))
+    watch.begin()
+    log.trim(7)
+    watch.enter(7, (1, 9))
+    assert [(each.expected, each.found) for each in lost] == [((1, 9), (7, -1))], "all of the ledger 4"
+    log = Log(L4=9, L7=9)
+    watch, lost = watching(log, Range(TOPIC, (1, 9), (4, 9), next_ledger=4))
+    watch.begin()
+    log.trim(7)
+    watch.end((1, 9))
+    assert len(lost) == 1
+
+
+def test_numbers_between_ledgers_are_of_other_topics() -> None:
+    log = Log(L1=9, L4=9)
+    watch, lost = watching(log, Range(TOPIC, (1, 9), (4, 9)))
+    watch.begin()
+    log.trim(4)
+    watch.enter(4, (1, 9))
     assert lost == []
 
 

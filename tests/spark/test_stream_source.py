@@ -338,7 +338,7 @@ def test_when_a_ledger_that_is_gone_is_a_loss(
                 driver.tasks({topic: ends[0]}, end)
         else:
             assert [part.ranges for part in driver.tasks({topic: ends[0]}, end)] == [
-                (Range(topic, ends[0], ends[-1], from_end_of_ledger=True),)
+                (Range(topic, ends[0], ends[-1], next_ledger=ends[-1][0]),)
             ]
     finally:
         driver.close()
