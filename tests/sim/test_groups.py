@@ -1,5 +1,7 @@
 """Consumers of several topics in worlds: they are drawn, and what the reference model says of them."""
 
+from collections.abc import Callable
+
 import pytest
 
 from pulsar_sansio.model.config import ConsumerSpec, DeadLetterPolicy, ProducerSpec, SubscriptionType
@@ -258,3 +260,55 @@ def test_nothing_is_known_of_what_may_be_dropped_or_become_a_dead_letter() -> No
     turns.record.spec = ConsumerSpec(f"{BASE}n", "group-0", SHARED, dead_letter=DeadLetterPolicy(1))
     turns.waits()
     turns.give_from_the_other(100, at_once=5)
+
+
+# --- worlds of several topics, of special kinds ------------------------------------------------------------
+
+
+def worlds(count: int, wanted: Callable[[Profile], bool]) -> list[World]:
+    """The first so many that are drawn so; they pass."""
+    found: list[World] = []
+    for seed in range(2000):
+        profile = draw(Streams(seed))
+        if wanted(profile):
+            world = World(seed, profile)
+            report = world.run()
+            assert report.outcome is Outcome.PASSED, str(report)
+            found.append(world)
+            if len(found) == count:
+                return found
+    raise AssertionError(f"{len(found)} of {count} in 2,000 seeds")
+
+
+def test_topics_vanish_in_worlds_of_several_brokers() -> None:
+    (world,) = worlds(
+        1, lambda profile: len(profile.brokers) > 1 and any(plan.gone_after for plan in profile.appearances)
+    )
+    assert world.faults["topic_vanished"]
+    assert world.administrator.vanished
+
+
+def test_topics_come_again() -> None:
+    (world,) = worlds(1, lambda profile: any(plan.back_after for plan in profile.appearances))
+    assert world.faults["topic_came_again"]
+    again = set(world.administrator.ever_vanished) - set(world.administrator.vanished)
+    logs = [world.model.topics[name] for name in again]
+    assert any(position[0] > topic.gone for topic in logs for position in topic.log), (
+        "something is sent again"
+    )
+
+
+def test_readers_of_several_topics() -> None:
+    delivered = 0
+    for world in worlds(2, lambda profile: any(plan.reads for plan in profile.tourists)):
+        for topic in world.model.topics.values():
+            toured = [each for each in topic.subscriptions.values() if isinstance(each, Toured)]
+            delivered += sum(len(each.delivered) for each in toured if each.reads)
+    assert delivered
+
+
+def test_messages_are_put_off_where_one_consumer_has_all() -> None:
+    (world,) = worlds(
+        1, lambda profile: any(group.retry and group.kind.cumulative for group in profile.groups)
+    )
+    assert world.model.retries

@@ -242,7 +242,7 @@ def test_the_shrinker_stops_when_it_is_told_to(monkeypatch: pytest.MonkeyPatch) 
     profile = quiet_profile(messages=40)
     profile.producers[0] = replace(profile.producers[0], burst=1)
     profile.latency = 10_000_000
-    case = Case(1, profile, [Strike(360_000_000, "reset_everything", ())])
+    case = Case(1, profile, [Strike(200_000_000, "reset_everything", ())])
     assert case.run().rule == "INV-P6"
     assert Shrinker(case, limit=1).shrink().case is case
     assert Shrinker(case, enough=lambda: True).shrink().runs == 1

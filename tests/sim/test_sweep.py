@@ -119,10 +119,10 @@ def test_every_byte_of_both_directions_is_a_place_to_cut() -> None:
 @pytest.mark.parametrize("ending", ENDINGS)
 @pytest.mark.parametrize("byte", [0, 1, 150, 400])
 def test_a_cut_lets_so_many_bytes_through(byte: int, ending: str) -> None:
-    world = CutWorld(find("produce-single"), Cut(2, to_broker=True, byte=byte, ending=ending))
+    world = CutWorld(find("produce-single"), Cut(1, to_broker=True, byte=byte, ending=ending))
     assert str(world.run()) == "seed 1 passed"
-    assert world.wires[1].to_broker.arrived == byte
-    assert len(world.wires) > 3, "there is another connection"
+    assert world.wires[0].to_broker.arrived == byte
+    assert len(world.wires) > 2, "there is another connection"
 
 
 def test_points_are_run_again_by_their_text() -> None:
@@ -172,7 +172,7 @@ def test_all_orders_are_different() -> None:
 
 @pytest.mark.parametrize(
     "wrong",
-    ["", "wire 2", "wire 2 to broker byte 3 loudly", "step 3 timers of all soon", "step x", "order a:b"],
+    ["", "wire 1", "wire 1 to broker byte 3 loudly", "step 3 timers of all soon", "step x", "order a:b"],
 )
 def test_what_is_no_point(wrong: str) -> None:
     with pytest.raises(ValueError):
@@ -266,9 +266,9 @@ def test_the_command_sweeps(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_the_command_shows_a_point(capsys: pytest.CaptureFixture[str]) -> None:
-    point = ["--scenario", "produce-single", "--point", "wire 2 from broker byte 100 clean-end"]
+    point = ["--scenario", "produce-single", "--point", "wire 1 from broker byte 100 clean-end"]
     assert main(["simulate", "sweep", *point]) == 0
-    assert "cut at wire 2 from broker byte 100 clean-end" in capsys.readouterr().out
+    assert "cut at wire 1 from broker byte 100 clean-end" in capsys.readouterr().out
     assert main(["simulate", "sweep", *point, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["outcome"] == "passed"
     assert main(["simulate", "sweep", "--list"]) == 0
@@ -289,4 +289,4 @@ def test_a_failure_of_a_sweep_is_the_exit_code(
     monkeypatch.setitem(ENDINGS, "reset", cut_short)
     chosen = ["--scenario", "produce-single", "--every", "500"]
     assert main(["simulate", "sweep", *chosen]) == 1
-    assert "'wire 2 to broker byte 0 reset': exception in phase run" in capsys.readouterr().out
+    assert "'wire 1 to broker byte 0 reset': exception in phase run" in capsys.readouterr().out

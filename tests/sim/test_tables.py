@@ -45,6 +45,19 @@ def test_a_case_with_tables_can_be_written_down() -> None:
     assert again.profile.compactions == [CompactionPlan(0, 5)]
 
 
+def test_of_a_partitioned_topic() -> None:
+    for seed in range(2000):
+        profile = draw(Streams(seed))
+        if any(plan.partitioned is not None for plan in profile.tables):
+            world = World(seed, profile)
+            report = world.run()
+            assert report.outcome is Outcome.PASSED, str(report)
+            tables = [table for table in world.tables if table.plan.partitioned is not None]
+            assert all(len(table.parts) == profile.partitioned[0].partitions for table in tables)
+            return
+    raise AssertionError("none is drawn")
+
+
 def a_log(*messages: tuple[str | None, bytes]) -> TopicRecord:
     """One message in each entry: key and value."""
     topic = TopicRecord("t", False)

@@ -13,6 +13,7 @@ from ..broker.mistakes import StillInUse
 from .clock import MILLISECOND
 from .cluster import FAR_BROKER, address
 from .profile import EndPlan
+from .toured import Toured
 from .violations import ViolationError
 
 if TYPE_CHECKING:
@@ -31,10 +32,13 @@ class Administrator:
         """Topics that have been told to go on in the other cluster."""
         self._asked: set[str] = set()
         self.vanished: dict[str, None] = {}
-        """Topics that were deleted, and are not to come into being again."""
+        """Topics that were deleted, and are not to come into being again, or not yet."""
+        self.ever_vanished: dict[str, None] = {}
+        """The same, and those that have come again."""
         self._expected = len(world.profile.appearances)
         """Topics that are still to come."""
         self._to_vanish = sum(plan.gone_after > 0 for plan in world.profile.appearances)
+        self._to_come_again = sum(plan.back_after > 0 for plan in world.profile.appearances)
         self.ends: dict[str, Position] = {}
         """Topics that have ended and stay so: the last entry's position."""
 
@@ -98,7 +102,8 @@ class Administrator:
 
     @property
     def done(self) -> bool:
-        return self._asked == set(self.ends) and not self._expected and not self._to_vanish
+        to_come = self._expected or self._to_vanish or self._to_come_again
+        return self._asked == set(self.ends) and not to_come
 
     def _migrate(self, topic: str) -> None:
         cluster = self.world.cluster
@@ -138,19 +143,35 @@ class Administrator:
             world.clock.after(plan.gone_after, self._vanish, name, index)
 
     def _vanish(self, topic: str, index: int) -> None:
-        """It is deleted for good, and nobody uses it any more."""
+        """It is deleted, and nobody uses it any more."""
         world = self.world
         for app in world.producers:
             if app.plan.appearing == index:
                 app.retire()
         node, broker = world.cluster.node_of(topic), world.cluster.serving(topic)
-        if broker is None or not node.up:
+        if broker is None or not node.up or world.cluster.is_moving(topic):
             world.clock.after(100 * MILLISECOND, self._vanish, topic, index)
             return
         world.count_fault("topic_vanished")
         self._to_vanish -= 1
-        self.vanished[topic] = None
+        self.vanished[topic] = self.ever_vanished[topic] = None
         self._keep_gone(topic)
+        back_after = world.profile.appearances[index].back_after
+        if back_after:
+            world.clock.after(back_after, self._come_again, topic, index)
+
+    def _come_again(self, topic: str, index: int) -> None:
+        """There is a new one of the same name."""
+        world = self.world
+        del self.vanished[topic]
+        self._to_come_again -= 1
+        world.count_fault("topic_came_again")
+        world.trace.add(world.clock.now, "administrator", f"{topic} comes again")
+        if world.profile.appearances[index].made or world.healed:
+            self._create(topic)
+        for app in world.producers:
+            if app.plan.appearing == index:
+                app.begin_anew()
 
     def _keep_gone(self, topic: str) -> None:
         """Delete it whenever it is there: a broker that died has forgotten that it did, or what was under way
@@ -158,12 +179,18 @@ class Administrator:
         world = self.world
         cluster = world.cluster
         broker, node = cluster.serving(topic), cluster.node_of(topic)
-        if world.closing:
+        if world.closing or topic not in self.vanished:
+            return
+        if world.cluster.is_moving(topic):
+            world.clock.after(100 * MILLISECOND, self._keep_gone, topic)
             return
         if broker is not None and node.up:
             world.model.topics[topic].gone = broker.internal_stats(topic)["ledgers"][-1]["ledgerId"]
             world.trace.add(world.clock.now, node.name, f"delete {topic}")
             node.command(broker.delete_topic, topic, True)
+            for subscription in world.model.topics[topic].subscriptions.values():
+                if isinstance(subscription, Toured):
+                    subscription.may_be_gone()
         if world.healed:
             world.clock.after(100 * MILLISECOND, self._keep_gone, topic)
 
@@ -228,7 +255,7 @@ class Administrator:
             record.stored(position, record.sends[payload])
         record.compacted.begins((int(ledger), int(entry)))
         for table in world.tables:
-            if table.topic is record:
+            if record in table.parts:
                 table.compaction_begins()
         world.trace.add(world.clock.now, node.name, f"compact {topic} up to {ledger}:{entry}")
         try:

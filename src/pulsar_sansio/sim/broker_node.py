@@ -25,6 +25,16 @@ if TYPE_CHECKING:
     from .cluster import Cluster
 
 
+class OneOfSeveral(Broker):
+    """A broker that has the ids of its ledgers from what all of them share."""
+
+    cluster: "Cluster"
+
+    def next_ledger_id(self) -> int:
+        self._next_ledger_id = self.cluster.new_ledger(self._next_ledger_id)
+        return super().next_ledger_id()
+
+
 class BrokerNode:
     """One broker process after another. What survives them is in the cluster's store.
 
@@ -69,7 +79,8 @@ class BrokerNode:
         seed = world.streams.seed_of(f"machine {self.name} {self.incarnation}")
         now = world.clock.now
         cluster = self.cluster
-        self.broker = Broker(
+        kind = OneOfSeveral if cluster.several else Broker
+        self.broker = kind(
             now,
             self.config,
             cluster.load(self),
@@ -77,6 +88,8 @@ class BrokerNode:
             wall_time=world.wall_time(),
             owner=partial(cluster.who_serves, self) if cluster.several else None,
         )
+        if isinstance(self.broker, OneOfSeveral):
+            self.broker.cluster = cluster
         self._timer = Timer(world, self.name, self.broker.next_deadline, self.wake)
         for name in cluster.names():
             self.broker.topic_made(now, name)

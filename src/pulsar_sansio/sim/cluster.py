@@ -23,9 +23,10 @@ from ..broker.store import (
     TopicSaved,
 )
 from ..model.errors import ServiceNotReady
+from ..model.message_id import EARLIEST
 from .broker_node import BrokerNode
 from .profile import BrokerPlan
-from .records import FAR_LEDGERS
+from .records import AUDIT, FAR_LEDGERS
 from .streams import Stream
 
 if TYPE_CHECKING:
@@ -62,6 +63,7 @@ class Cluster:
         self._moving: dict[str, str] = {}
         """Topic that is being released -> who is to have it."""
         self._incarnations = 0
+        self._last_ledger = -1
         self._names: dict[str, None] = {}
         """Of all topics in the store."""
 
@@ -126,6 +128,24 @@ class Cluster:
             self.set_partitions(name, topic.count)
         for node in self.nodes:
             self._boot(node)
+
+    def keep_logs(self) -> None:
+        """Every topic has a subscription from the beginning that nobody uses: nothing of it is removed."""
+        for topic in self._own_topics():
+            node = self.node_of(topic)
+            assert node.broker is not None
+            node.command(node.broker.create_subscription, topic, AUDIT, EARLIEST)
+
+    @property
+    def keeps_logs(self) -> bool:
+        """That they have is durable."""
+        stored = self.store.load().topics
+        return all(topic in stored and AUDIT in stored[topic].cursors for topic in self._own_topics())
+
+    def new_ledger(self, least: int) -> int:
+        """An id that no broker has used, and none before it was larger."""
+        self._last_ledger = max(self._last_ledger + 1, least)
+        return self._last_ledger
 
     def heal(self) -> None:
         """Everybody runs and knows what it serves, and nobody is to be killed."""

@@ -96,6 +96,11 @@ class ConsumerApp:
     def host(self) -> Host:
         return self.world.hosts[self.plan.client]
 
+    @property
+    def waits(self) -> bool:
+        """For an answer to what it has asked for."""
+        return bool(self.confirmations or self._putting_off)
+
     def start(self) -> None:
         self.world.clock.after(self.stream.below(self.plan.pause), self.open)
 
@@ -345,6 +350,9 @@ class ConsumerApp:
         delay = self.stream.choice([0, 0, 50, 300, round(LONGEST_PUT_OFF * 1000)])
         world.model.waiting.put_off(record, place, str(message.message_id), delay)
         record.uncopied.update(record.subscription.topic.chunks_of(place[:2]))
+        if record.subscription.kind.cumulative:  # where that fails everything comes again
+            record.rewinds += 1
+            record.requests_to_rewind += 1
         client, now = self.host.node.client, world.clock.now
         request = client.reconsume_later(now, self.handle, message, delay / 1000, world.wall_time())
         self.host.routes[request] = self

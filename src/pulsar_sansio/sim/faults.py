@@ -88,6 +88,8 @@ class Injector:
         self._stream = stream
         self._kinds = kinds
         self._gap = gap
+        self._deck: list[str] = []
+        """Kinds whose turn is still to come: none has a second one before all had one."""
         self._second_thoughts = world.streams.stream("second thoughts")
         self._active = False
         self.hasty = 0
@@ -129,7 +131,10 @@ class Injector:
     def _strike(self) -> None:
         if not self._active:
             return
-        self.strike(self._stream.choice(self._kinds), self._stream)
+        if not self._deck:
+            self._deck = list(self._kinds)
+            self._stream.shuffle(self._deck)
+        self.strike(self._deck.pop(), self._stream)
         self._schedule()
 
     def strike(self, name: str, stream: Stream) -> None:

@@ -138,7 +138,7 @@ class GroupApp(ConsumerApp):
 
     def _left(self, output: TopicLeft) -> None:
         """A topic leaves only when it is gone; those that were asked for by name never do."""
-        if not self.topics.by_pattern or output.topic not in self.world.administrator.vanished:
+        if not self.topics.by_pattern or output.topic not in self.world.administrator.ever_vanished:
             raise ViolationError(
                 "INV-C16", f"{self._group.name}: {output.topic} leaves, and is there: {output.error}"
             )

@@ -53,6 +53,11 @@ class GroupTopics:
         self.listed = tuple(listed)
         self._pattern = re.compile(pattern) if pattern else None
 
+    def named(self, name: str) -> "GroupTopics":
+        """The same topics, for another subscription."""
+        pattern = self._pattern.pattern if self._pattern is not None else ""
+        return GroupTopics(name, self.kind, self.listed, pattern, self.toured, self.retry)
+
     @property
     def by_pattern(self) -> bool:
         return self._pattern is not None
@@ -69,7 +74,8 @@ class GroupTopics:
 class GroupRecord:
     """One consumer of a group, from subscribing to closing."""
 
-    def __init__(self, name: str, topics: GroupTopics, spec: ConsumerSpec) -> None:
+    def __init__(self, name: str, topics: GroupTopics, spec: ConsumerSpec, questions: int = 0) -> None:
+        """`questions`: for last messages, that it may ask by itself."""
         self.name = name
         self.topics = topics
         self.spec = spec
@@ -80,7 +86,7 @@ class GroupRecord:
         """Topics that have left it for good, or until they join again."""
         self._ids: dict[str, int] = {}
         """Topic -> the consumer id that its part has on wires."""
-        self._questions = 0
+        self._questions = questions
         self._halted = False
         self._closed = False
         self._waiting: dict[str, dict[Position, None]] = {}

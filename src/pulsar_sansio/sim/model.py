@@ -66,6 +66,8 @@ class ReferenceModel:
         self.by_identity: dict[bytes | str, Sent] = {}
         self.producers: dict[str, ProducerRecord] = {}
         self.consumers: dict[str, ConsumerRecord] = {}
+        self.volatile: dict[str, TopicRecord] = {}
+        """Topics of which nothing is kept."""
         self.groups: dict[str, GroupRecord] = {}
         """Consumers of several topics, by name."""
         self.letters: set[str] = set()

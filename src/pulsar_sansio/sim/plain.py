@@ -67,6 +67,7 @@ _ELSEWHERE = frozenset(
         "roamers",
         "tourists",
         "tables",
+        "whispers",
         "groups",
         "compactions",
         "ends",

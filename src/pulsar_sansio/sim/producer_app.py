@@ -369,6 +369,12 @@ class ProducerApp:
         self.left_for_good = True
         self.abandon_and_reopen()
 
+    def begin_anew(self) -> None:
+        """There is its topic again: it sends as much as before."""
+        self.left = self.plan.messages
+        self.left_for_good = False
+        self.start()
+
     def lose(self) -> None:
         """The process is gone, and everything that was pending with it."""
         self._forget("lost")

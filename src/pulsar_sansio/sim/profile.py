@@ -207,6 +207,8 @@ class TablePlan:
     """Nanoseconds between steps, at most."""
     refresh_permille: int
     close_permille: int
+    partitioned: int | None = None
+    """Of this partitioned topic, which does not grow, and not of `topic`."""
 
 
 @dataclass(slots=True)
@@ -225,7 +227,9 @@ class AppearancePlan:
     made: bool = True
     """By an administrator, before anybody uses it."""
     gone_after: int = 0
-    """Nanoseconds from then on until it is deleted for good; 0 for never."""
+    """Nanoseconds from then on until it is deleted; 0 for never."""
+    back_after: int = 0
+    """Nanoseconds from then on until there is a new one of that name; 0 for never."""
 
 
 @dataclass(slots=True)
@@ -270,6 +274,22 @@ class TouristPlan:
     leave_permille: int
     """Of the steps, how many remove the subscription."""
     close_permille: int
+    reads: bool = False
+    """Has no subscription that remembers where it is."""
+
+
+@dataclass(slots=True)
+class WhisperPlan:
+    """One who sends to a non-persistent topic, and listens there."""
+
+    client: int
+    reads: bool
+    """As a reader."""
+    queue: int
+    pause: int
+    """Nanoseconds between steps, at most."""
+    close_permille: int
+    batching: BatchingPolicy | None = None
 
 
 @dataclass(slots=True)
@@ -353,6 +373,7 @@ class Profile:
     appearances: list[AppearancePlan] = field(default_factory=list)
     groups: list[GroupPlan] = field(default_factory=list)
     tourists: list[TouristPlan] = field(default_factory=list)
+    whispers: list[WhisperPlan] = field(default_factory=list)
     memory_limit: int | None = None
     """Bytes of payload that the producers of a client hold together, at most."""
     max_rejected_requests: int = 50
@@ -398,5 +419,5 @@ class Profile:
         if self.memory_limit is not None:  # one batch of one message may fill it, until its time is over
             work += sum(plan.messages * plan.longest_batch for plan in self.producers)
             work += self.messages * 3 * self.store_delay  # until it is durable, after the write before it
-        late = max((plan.after + plan.gone_after for plan in self.appearances), default=0)
+        late = max((plan.after + plan.gone_after + plan.back_after for plan in self.appearances), default=0)
         return round(2 * slowest * SECOND) + work + late

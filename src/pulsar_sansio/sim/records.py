@@ -124,6 +124,7 @@ class TopicRecord:
 
     def __init__(self, name: str, deduplication: bool) -> None:
         self.name = name
+        self.persistent = not name.startswith("non-persistent:")
         self.deduplication = deduplication
         self.ended = False
         """An administrator has terminated it, perhaps."""

@@ -119,7 +119,7 @@ def all_attached(world: "World") -> bool:
     for consumer in world.consumers:
         record = consumer.record
         attached = consumer.state == "open" and consumer.attached
-        if not isinstance(record, ConsumerRecord) or (attached and consumer.confirmations):
+        if not isinstance(record, ConsumerRecord) or (attached and consumer.waits):
             return False
         if record.subscription.kind is SubscriptionType.EXCLUSIVE:
             name = record.subscription.name
@@ -128,7 +128,7 @@ def all_attached(world: "World") -> bool:
             return False
     for group in world.groups:
         attached = group.state == "open" and group.attached
-        if group.record is None or (attached and group.confirmations):
+        if group.record is None or (attached and group.waits):
             return False
         if group.topics.kind is not SubscriptionType.EXCLUSIVE and not (attached and group.has_all_topics):
             return False

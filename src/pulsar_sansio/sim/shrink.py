@@ -30,8 +30,8 @@ LONGEST_LINE = 150
 
 GUESTS = ("visitors", "roamers", "tables")
 
-OF_SEVERAL = ("tourists", "groups")
-"""Those who receive from several topics."""
+OF_SEVERAL = ("tourists", "groups", "whispers")
+"""Those who receive from several topics, or from one of their own."""
 
 EVENTS = ("compactions", "ends", "migrations")
 
@@ -216,15 +216,15 @@ class Shrinker:
     def _places(self) -> None:
         """One client, one topic."""
         profile = self.case.profile
-        producers = [replace(plan, client=0) for plan in profile.producers]
-        consumers = [replace(plan, client=0) for plan in profile.consumers]
         groups = [
             replace(group, consumers=[replace(plan, client=0) for plan in group.consumers])
             for group in profile.groups
         ]
-        tourists = [replace(plan, client=0) for plan in profile.tourists]
         if profile.clients > 1:
-            users_of_one = {"producers": producers, "consumers": consumers, "tourists": tourists}
+            names = ("producers", "consumers", *GUESTS, "tourists", "whispers")
+            users_of_one = {
+                name: [replace(plan, client=0) for plan in getattr(profile, name)] for name in names
+            }
             self._try(self._with(clients=1, groups=groups, **users_of_one))
         profile = self.case.profile
         users: list[Any] = [plan for plan in profile.producers if plan.partitioned is None]

@@ -9,12 +9,13 @@ may keep the value until there is another. And while a view reads on, what it wa
 in favour of a later message, which it gets later.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from ..client.outputs import EndOfTopic, Output, RequestDone, RequestFailed, TableChanged
-from ..model.config import TableViewSpec
-from .guest import Restless, TopicGuest
+from ..model.config import SubscriptionType, TableViewSpec
+from .groups import GroupRecord, GroupTopics
+from .guest import Restless
 from .hosts import REOPEN_DELAY
 from .profile import TablePlan
 from .records import BEFORE_ALL, ConsumerRecord, Place, Position, TopicRecord
@@ -54,15 +55,21 @@ class Viewed(Visited):
         return 0 if position <= self.read else super().open_bits(position)
 
 
-class TableApp(TopicGuest, Restless[ConsumerRecord]):
+class TableApp(Restless[ConsumerRecord | GroupRecord]):
     """One application, through as many table views as it takes."""
 
     def __init__(self, world: "World", index: int, plan: TablePlan) -> None:
         super().__init__(world, "table", index, plan.client, plan.pause)
         self.plan = plan
-        self.topic = world.model.topics[world.topics[plan.topic]]
-        self.compacted = self.topic.compacted
-        self.subscription = self._new_subscription()
+        self.parts: list[TopicRecord]
+        """The topic, or its partitions."""
+        if plan.partitioned is None:
+            self.parts = [world.model.topics[world.topics[plan.topic]]]
+            self.topic_name = self.parts[0].name
+        else:
+            whole = world.model.partitioned[world.partitioned[plan.partitioned]]
+            self.parts, self.topic_name = whole.partitions, whole.name
+        self.subscriptions = self._new_subscriptions()
         self.table: dict[str, bytes] = {}
         """The sum of all that was heard."""
         self._heard: dict[str, Place] = {}
@@ -82,8 +89,8 @@ class TableApp(TopicGuest, Restless[ConsumerRecord]):
     def done(self) -> bool:
         return self.state == "open" and self.attached and not self._refreshing and self._up_to_date
 
-    def _new_subscription(self) -> Viewed:
-        return Viewed(self.topic, f"table-{self.index}.{self.incarnation}")
+    def _new_subscriptions(self) -> list[Viewed]:
+        return [Viewed(part, f"table-{self.index}.{self.incarnation}") for part in self.parts]
 
     # --- what it does ---------------------------------------------------------------------------------------
 
@@ -92,13 +99,27 @@ class TableApp(TopicGuest, Restless[ConsumerRecord]):
             return
         self.incarnation += 1
         name = f"t{self.index}.{self.incarnation}"
-        self.subscription = self._new_subscription()
+        self.subscriptions = self._new_subscriptions()
         self._up_to_date = False
         self._stale.clear()
         self._opened_at = self._last_of_keys()
-        spec = TableViewSpec(self.topic.name, name=name, receiver_queue_size=self.plan.queue)
-        self._register(name, self.subscription, spec.reader().reading("unused")).questions = ANY_NUMBER
+        spec = TableViewSpec(self.topic_name, name=name, receiver_queue_size=self.plan.queue)
+        self._register(name, spec)
         self._opened(self.host.node.client.open_table_view(self.world.clock.now, spec))
+
+    def _register(self, name: str, spec: TableViewSpec) -> None:
+        """Who reads, before it does."""
+        model, reading = self.world.model, spec.reader().reading("unused")
+        first = self.subscriptions[0]
+        if self.plan.partitioned is None:
+            record = ConsumerRecord(name, first, reading)
+            record.questions = ANY_NUMBER
+            self.record = model.consumers[name] = record
+            return
+        for subscription in self.subscriptions:
+            subscription.topic.subscriptions[subscription.name] = subscription
+        topics = GroupTopics(first.name, SubscriptionType.EXCLUSIVE, [self.topic_name], "")
+        self.record = model.groups[name] = GroupRecord(name, topics, reading, ANY_NUMBER)
 
     def wake(self) -> None:
         if self.state == "idle":
@@ -148,22 +169,33 @@ class TableApp(TopicGuest, Restless[ConsumerRecord]):
 
     def compaction_begins(self) -> None:
         """Up to the horizon of the topic: that a key is gone may not come to a view that is behind it."""
-        horizon = self.compacted.horizon
+        compacted, read = self.parts[0].compacted, self.subscriptions[0].read
         last: dict[str, tuple[Place, bytes | None]] = {}
-        for key, place, value in self.compacted.messages_of_keys():
-            if place[:2] <= horizon:
+        for key, place, value in compacted.messages_of_keys():
+            if place[:2] <= compacted.horizon:
                 last[key] = place, value
         for key, (place, value) in last.items():
-            if value is None and place[:2] > self.subscription.read:
+            if value is None and place[:2] > read:
                 self._stale[key] = place
 
+    def _messages_of_keys(self) -> Iterator[tuple[str, Place, bytes | None]]:
+        """A key is of one partition."""
+        for part in self.parts:
+            yield from part.compacted.messages_of_keys()
+
+    def _comes_later(self, key: str, place: Place) -> bool:
+        """In place of that message of the key a later one is left, which is not read yet."""
+        if self.plan.partitioned is not None:
+            return False
+        return self.parts[0].compacted.comes_later(key, place, self.subscriptions[0].read)
+
     def _last_of_keys(self) -> dict[str, Place]:
-        return {key: place for key, place, _ in self.compacted.messages_of_keys()}
+        return {key: place for key, place, _ in self._messages_of_keys()}
 
     def _places(self) -> dict[str, list[tuple[Place, bytes | None]]]:
         """Of every key all messages."""
         found: dict[str, list[tuple[Place, bytes | None]]] = {}
-        for key, place, value in self.compacted.messages_of_keys():
+        for key, place, value in self._messages_of_keys():
             found.setdefault(key, []).append((place, value))
         return found
 
@@ -183,7 +215,7 @@ class TableApp(TopicGuest, Restless[ConsumerRecord]):
                     found[key] = fresh[0]
             elif key in self._stale and self._stale[key] >= least and said:
                 found[key] = said[0]
-            elif self.compacted.comes_later(key, least, self.subscription.read) and (said or value is None):
+            elif self._comes_later(key, least) and (said or value is None):
                 if value is not None:
                     found[key] = said[0]
             else:

@@ -18,16 +18,29 @@ class Toured(Roamed):
 
     def __init__(self, topic: TopicRecord, name: str) -> None:
         super().__init__(topic, name, compacted=False)
+        self.reads = False
+        """Nothing remembers where it is but its client."""
         self._under_way: dict[int, Base] = {}
         """Request -> where it goes: those that may still be done here."""
+        self._not_joined: set[int] = set()
+        """Requests from before it was one of the topics."""
         self._failed: list[Base] = []
         """Where it may have gone, or may still go, since the last seek that was done."""
         self._came_since: Place | None = None
         """What came last since a seek was asked for that is under way."""
+        self._came_while_sought: Place | None = None
+        """The same of the last seek that was done: readers may acknowledge it, if it is from after that."""
+
+    def all_up_to(self, place: Place) -> bool:
+        came = self._came_while_sought
+        return (came is not None and place <= came) or super().all_up_to(place)
 
     def subscribed_again(self) -> None:
         """It begins where the subscription is. Of a batch the broker keeps the place of the whole entry."""
         where = self.where
+        if self.reads:
+            self._reads_on()
+            return
         for base in [*self._failed, *self._under_way.values()]:
             where.perhaps_at(_whenever(base))
         for ledger, entry, index in [each.place for each in where.bases if each.place[2] > 0]:
@@ -35,8 +48,22 @@ class Toured(Roamed):
             where.perhaps_at(Base(whole((ledger, entry, index))))
         where.back()
 
-    def is_sought(self, request: int, base: Base) -> None:
+    def _reads_on(self) -> None:
+        """A reader goes on behind what came last. Of the end of a topic nobody knows where it was until
+        something has come; and some seek of which nothing was heard may have been done."""
+        where = self.where
+        if where.last is None:
+            where.bases = [
+                base if base.since is None else Base(base.place, since=ANYWHERE) for base in where.bases
+            ]
+        for base in [*self._failed, *self._under_way.values()]:
+            where.unsettled(_whenever(base))
+
+    def is_sought(self, request: int, base: Base, joined: bool = True) -> None:
+        """`joined`: its client is subscribed here; a topic that joins later may begin where it begins."""
         self._under_way[request] = base
+        if not joined:
+            self._not_joined.add(request)
         self._came_since = None
         self.where.unsettled(_whenever(base))
 
@@ -50,6 +77,9 @@ class Toured(Roamed):
         self._failed.clear()
         there = base if base.since is None else Base(base.place, since=now)
         self.where.moved(there)
+        self._came_while_sought = self._came_since
+        if request in self._not_joined:
+            self.where.perhaps_at(START)
         if self._came_since is not None:
             self.where.perhaps_at(Base(after(self._came_since)))
         for other in self._under_way.values():

@@ -2,8 +2,9 @@
 
 Owns what they do and what they may be told. They seek: the ends, times, a message of one topic, a place of
 each topic's own; several seeks at once; they ask whether there is more and for the last messages, and they
-remove their subscription and begin anew. After a seek no topic gives what lies before, whichever topic was
-there first (INV-C7), also out of what was merged already; every question ends in time (INV-C15).
+remove their subscription and begin anew. Some are readers, whose client alone knows where they are. After a
+seek no topic gives what lies before, whichever topic was there first (INV-C7), also out of what was merged
+already; every question ends in time (INV-C15).
 """
 
 from typing import TYPE_CHECKING
@@ -19,7 +20,7 @@ from ..client.outputs import (
     TopicLeft,
 )
 from ..client.seeking import Target
-from ..model.config import ConsumerSpec, InitialPosition
+from ..model.config import ConsumerSpec, InitialPosition, ReaderSpec, TopicsPattern
 from ..model.errors import ClosedError, TimedOut
 from ..model.message import Message
 from ..model.message_id import EARLIEST, LATEST, MessageId, TopicMessageId
@@ -109,8 +110,13 @@ class Tourist(Restless[GroupRecord]):
         self._leaving = None
         self.incarnation += 1
         name = f"tour{self.index}.{self.incarnation}"
+        topic = asked_for(plan.group, self.topics)
+        if plan.reads:
+            assert not isinstance(topic, TopicsPattern)
+            self._read(name, topic)
+            return
         spec = ConsumerSpec(
-            topic=asked_for(plan.group, self.topics),
+            topic=topic,
             subscription=self.topics.name,
             consumer_name=name,
             receiver_queue_size=plan.queue,
@@ -122,6 +128,25 @@ class Tourist(Restless[GroupRecord]):
         )
         self.record = world.model.groups[name] = GroupRecord(name, self.topics, spec)
         self._opened(self.host.node.client.subscribe(world.clock.now, spec))
+
+    def _read(self, name: str, topic: str | tuple[str, ...]) -> None:
+        """From the beginning of all topics on, without a subscription that remembers anything."""
+        first = self.world.groups_topics[len(self.world.profile.groups) + self.index]
+        self.topics = first.named(f"{first.name}.{self.incarnation}")
+        for each in self._all_topics:
+            record = self.world.model.topics[each]
+            toured = record.subscriptions[self.topics.name] = Toured(record, self.topics.name)
+            toured.reads = True
+        reading = ReaderSpec(
+            topic,
+            start=EARLIEST,
+            name=name,
+            subscription=self.topics.name,
+            receiver_queue_size=self.plan.queue,
+        )
+        spec = reading.reading("unused")
+        self.record = self.world.model.groups[name] = GroupRecord(name, self.topics, spec)
+        self._opened(self.host.node.client.open_reader(self.world.clock.now, reading))
 
     # --- steps ----------------------------------------------------------------------------------------------
 
@@ -239,8 +264,9 @@ class Tourist(Restless[GroupRecord]):
         if self._seeks:  # one topic's may time out, and the next one be sent, before the whole is answered
             self.world.rules.excused.add("SEEK-01")
         self._seeks[request] = bases
+        joined = self._subscribed()
         for name, base in bases.items():
-            self._toured(name).is_sought(request, base)
+            self._toured(name).is_sought(request, base, name in joined)
         self.record.asks()
         self._expect(request, f"seek {self.handle} {text}: {request}")
 
@@ -317,7 +343,7 @@ class Tourist(Restless[GroupRecord]):
 
     def _topic_left(self, output: TopicLeft) -> None:
         assert self.record is not None
-        if output.topic not in self.world.administrator.vanished:
+        if output.topic not in self.world.administrator.ever_vanished:
             raise ViolationError("INV-C16", f"{self.topics.name}: {output.topic} leaves, and is there")
         self.record.leaves(output.topic)
 
@@ -349,7 +375,7 @@ class Tourist(Restless[GroupRecord]):
     def _check_removed(self) -> None:
         """MULTI-29: who is told that the subscription is removed has removed it in all topics."""
         assert self.record is not None
-        gone = self.world.administrator.vanished
+        gone = self.world.administrator.ever_vanished
         kept = [name for name in self._to_leave if name not in gone and not self.record.of(name).removed]
         if kept:
             raise ViolationError("INV-C16", f"{self.topics.name} is removed, and nobody asked in {kept}")
@@ -357,7 +383,7 @@ class Tourist(Restless[GroupRecord]):
     def _told_of_more(self, known: dict[str, Place], result: bool) -> None:
         if self._seeks or self._unsure or result:
             return
-        gone = self.world.administrator.vanished
+        gone = self.world.administrator.ever_vanished
         more = [
             name for name, end in known.items() if name not in gone and self._toured(name).where.has_more(end)
         ]
@@ -367,7 +393,7 @@ class Tourist(Restless[GroupRecord]):
     def _told_of_last(self, known: dict[str, Place], result: list[TopicMessageId]) -> None:
         """Of every topic, and not before what was known to be stored when it was asked."""
         found = {each.topic: place_of(each.message_id) for each in result}
-        gone = self.world.administrator.vanished
+        gone = self.world.administrator.ever_vanished
         for name, end in known.items():
             if name in gone:
                 continue

@@ -138,11 +138,13 @@ class SubscriptionState:
 class BrokerEnd:
     """What one wire looks like from its broker."""
 
-    __slots__ = ("acknowledging", "consumers", "dead", "opening", "producers")
+    __slots__ = ("acknowledging", "consumers", "dead", "opening", "producers", "whispered")
 
     def __init__(self) -> None:
         self.producers: dict[int, ProducerSeat] = {}
         self.consumers: dict[int, ConsumerSeat] = {}
+        self.whispered: set[int] = set()
+        """Consumers of topics of which nothing is kept."""
         self.opening: dict[int, tuple[int, ProducerSeat | ConsumerSeat]] = {}
         """Request -> (id, what it will be)."""
         self.dead = False
@@ -280,6 +282,8 @@ class BrokerWatch:
             state = far if place[0] >= FAR_LEDGERS else near
             if state is None or position in consumer.nacked or (consumer.sent_far and state is near):
                 continue
+            if place[0] <= record.topic.gone:
+                continue
             by_index = self.batch_index and consumer.spec.batch_index_acknowledgement
             if not by_index and len(record.topic.log[position].messages) > 1:
                 continue
@@ -293,7 +297,7 @@ class BrokerWatch:
     # --- producers ---
 
     def _got_producer(self, wire: Wire, end: BrokerEnd, command: Any) -> None:
-        topic = self.model.topics.get(command.topic)
+        topic = self.model.topics.get(command.topic) or self.model.volatile.get(command.topic)
         if topic is not None:
             end.opening[command.request_id] = (command.producer_id, ProducerSeat(topic))
 
@@ -309,6 +313,8 @@ class BrokerWatch:
             raise ViolationError(
                 "BROKER-41", f"wire {wire.number}: receipt {command.sequence_id} answers no SEND in order"
             )
+        if not producer.topic.persistent:
+            return
         if command.ledger_id is not None and command.ledger_id >= 0 and command.entry_id is not None:
             position = (command.ledger_id, command.entry_id)
             producer.topic.stored(position, producer.topic.sends[send.payload])
@@ -323,6 +329,9 @@ class BrokerWatch:
     # --- consumers ---
 
     def _got_subscribe(self, wire: Wire, end: BrokerEnd, command: Any) -> None:
+        if command.topic in self.model.volatile:
+            end.whispered.add(command.consumer_id)
+            return
         record = self.model.topics[command.topic].subscriptions.get(command.subscription)
         if record is None or command.consumer_id in end.consumers:
             return
@@ -375,6 +384,8 @@ class BrokerWatch:
 
     def _wrote_message(self, wire: Wire, end: BrokerEnd, command: MessageCommand) -> None:
         consumer = end.consumers.get(command.consumer_id)
+        if command.consumer_id in end.whispered:
+            return
         if consumer is None:
             raise ViolationError("BROKER-29", f"wire {wire.number}: MESSAGE to a consumer that is not there")
         state = consumer.state

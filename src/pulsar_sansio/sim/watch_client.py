@@ -339,7 +339,7 @@ class ClientWatch:
         if known is not None and known.ready and not known.closed and known not in self._closed:
             raise ViolationError("INV-N4", f"wire {wire.number}: producer {command.producer_id} opened twice")
         self._check_cluster(wire, record, record.tag)
-        topic = self.model.topics.get(command.topic)
+        topic = self.model.topics.get(command.topic) or self.model.volatile.get(command.topic)
         whole = record.topic
         if topic is None or not (
             topic is whole or (isinstance(whole, PartitionedTopic) and whole.index_of(topic) >= 0)
@@ -393,7 +393,7 @@ class ClientWatch:
             raise ViolationError("INV-P10", f"wire {wire.number}: SEND of a producer that is not open there")
         if type(producer) is LetterEnd:
             self._letters.wrote(producer, command)
-        else:
+        elif producer.lane.topic.persistent:
             self._sends.wrote(producer, command)
 
     def _consumer(self, wire: Wire, end: ClientEnd, consumer_id: int, what: str) -> ConsumerEnd:

@@ -8,7 +8,7 @@ know what wires are, nor which consumers are open on one: that is said by `watch
 from collections.abc import Callable
 from typing import Any
 
-from ..wire import Ack, Flow, MessageCommand, proto
+from ..wire import Ack, Flow, MessageCommand, proto, unpack_payload
 from .clock import SECOND
 from .records import FAR_LEDGERS, ConsumerRecord, Position, SubscriptionRecord, complete_chunks
 from .violations import ViolationError
@@ -80,6 +80,8 @@ def wrote_ack(consumer: ConsumerEnd, command: Ack, now: int) -> None:
     """Nothing is acknowledged that the application did not acknowledge (INV-C4)."""
     subscription = consumer.record.subscription
     name = consumer.record.name
+    if not subscription.topic.persistent:
+        raise ViolationError("INV-C4", f"{name}: acknowledges where nothing is kept")
     if command.validation_error is not None:
         raise ViolationError("INV-C2", f"{name}: reports validation error {command.validation_error}")
     if consumer.far and not consumer.granted and any(each[0] < FAR_LEDGERS for each in command.message_ids):
@@ -95,6 +97,8 @@ def wrote_ack(consumer: ConsumerEnd, command: Ack, now: int) -> None:
             if bits:
                 upto = (bits & -bits).bit_length() - 2
             place = (*position, upto)
+            for copied in [each for each in subscription.copied if each <= place]:
+                subscription.bury(copied[:2])
             if entry_id >= 0 and place > subscription.cumulative and not subscription.all_up_to(place):
                 raise ViolationError("INV-C4", f"{name}: acknowledges up to {place} by itself")
         return
@@ -223,6 +227,8 @@ def got_message(consumer: ConsumerEnd, command: MessageCommand, now: int) -> Non
             come = everything if masked is None else masked & everything
             too_often[position] = too_often.get(position, 0) | come
         consumer.arrived += size if masked is None else (masked & ((1 << size) - 1)).bit_count()
+    elif not consumer.record.subscription.topic.persistent:
+        consumer.arrived += unpack_payload(command.payload).metadata.num_messages_in_batch or 1
 
 
 def held_back(consumer: ConsumerEnd, waiting: int) -> int:

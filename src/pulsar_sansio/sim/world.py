@@ -58,6 +58,7 @@ from .trace import Trace
 from .transcript import describe
 from .violations import LivenessError, Outcome, ViolationError
 from .visitor import Visitor
+from .whisperer import Whisperer, whispered
 
 WALL_CLOCK_AT_START = 1_700_000_000_000
 """Milliseconds since 1970."""
@@ -168,6 +169,8 @@ class World:
         for topic in self.model.topics.values():
             topic.subscriptions[AUDIT] = SubscriptionRecord(topic, AUDIT, SubscriptionType.EXCLUSIVE)
         self.cluster = Cluster(self)
+        for index in range(len(self.profile.whispers)):
+            self.cluster.own(whispered(index))
         self.clusters = [self.cluster, FarCluster(self)] if self.profile.migrations else [self.cluster]
         self.hosts: list[Host] = []
         self.producers: list[ProducerApp] = []
@@ -177,6 +180,7 @@ class World:
         self.roamers: list[Roamer] = []
         self.tables: list[TableApp] = []
         self.tourists: list[Tourist] = []
+        self.whisperers: list[Whisperer] = []
         self.administrator = Administrator(self)
 
     def _group_topics(self, name: str, group: GroupPlan, toured: bool = False) -> GroupTopics:
@@ -252,7 +256,7 @@ class World:
     @property
     def guests(self) -> list[Guest[Any]]:
         """Those who leave nothing behind in a subscription."""
-        return [*self.visitors, *self.roamers, *self.tables, *self.tourists]
+        return [*self.visitors, *self.roamers, *self.tables, *self.tourists, *self.whisperers]
 
     @property
     def users(self) -> list[User]:
@@ -347,10 +351,8 @@ class World:
         self._set_phase("boot")
         for cluster in self.clusters:
             cluster.boot()
-        auditor = Auditor(self, "auditor.1")
-        self._until(auditor.ready, 60 * SECOND, "the topics cannot be created")
-        auditor.close()
-        self._until(auditor.closed, 60 * SECOND, "the first client does not close")
+        self.cluster.keep_logs()
+        self._until(lambda: self.cluster.keeps_logs, 60 * SECOND, "the topics cannot be created")
 
         self._set_phase("run")
         profile = self.profile
@@ -368,6 +370,7 @@ class World:
         self.visitors = [Visitor(self, index, plan) for index, plan in enumerate(profile.visitors)]
         self.roamers = [Roamer(self, index, plan) for index, plan in enumerate(profile.roamers)]
         self.tables = [TableApp(self, index, plan) for index, plan in enumerate(profile.tables)]
+        self.whisperers = [Whisperer(self, index, plan) for index, plan in enumerate(profile.whispers)]
         self.tourists = [Tourist(self, index, plan) for index, plan in enumerate(profile.tourists)]
         for user in self.users:
             user.start()
@@ -477,7 +480,7 @@ class World:
         return all(host.closing == CLOSED for host in self.hosts)
 
     def _audit(self) -> None:
-        auditor = Auditor(self, "auditor.2")
+        auditor = Auditor(self, "auditor")
         known = {name: len(topic.log) for name, topic in self.model.topics.items()}
         try:
             self._until(auditor.complete, 60 * SECOND, f"the logs cannot be read: {known}", timed=True)

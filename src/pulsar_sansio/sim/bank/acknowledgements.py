@@ -89,7 +89,11 @@ def set_of_what_is_left_upside_down(patches: Patches) -> None:
     patches.replace(BatchAcknowledgement, "open_bits", property(open_bits))
 
 
-@bug("BUG-039", caught_by=("INV-N5", "CHECK-73", "INV-C6"), needs=[needs.index_acknowledgement_of_batches])
+@bug(
+    "BUG-039",
+    caught_by=("INV-C7", "INV-N5", "CHECK-73", "INV-C6"),
+    needs=[needs.index_acknowledgement_of_batches],
+)
 def parts_of_a_batch_lost_when_it_comes_again(patches: Patches) -> None:
     """Of a batch that is delivered again, what was left out counts as not acknowledged."""
 
@@ -129,7 +133,9 @@ def unread_parts_taken_for_duplicates(patches: Patches) -> None:
 # --- cumulative ------------------------------------------------------------------------------------------
 
 
-@bug("BUG-034", caught_by=("INV-N5", "INV-C1", "INV-C4"), needs=[needs.cumulative, needs.last_reset])
+@bug(
+    "BUG-034", caught_by=("INV-C7", "INV-N5", "INV-C1", "INV-C4"), needs=[needs.cumulative, needs.last_reset]
+)
 def cumulative_mark_survives_its_connection(patches: Patches) -> None:
     """A cumulative acknowledgement counts as sent before it is, also when its connection is lost: what comes
     again below it is dropped as a duplicate."""

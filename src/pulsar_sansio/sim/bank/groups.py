@@ -1,9 +1,11 @@
 """Bugs of consumers of several topics: of lists, of partitions that grow, of patterns and their watchers."""
 
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from ...broker.topic_watch import TopicNames, Watchers
 from ...client.connection import Connection
+from ...client.items import Messages
 from ...client.merging import MergedQueue
 from ...client.pattern_topics import PatternTopics
 from ...client.pattern_watch import PatternWatch
@@ -143,6 +145,25 @@ def members_of_a_pattern_make_topics_anew(patches: Patches) -> None:
     patches.around(Member, "__init__", init)
 
 
+@bug("own", caught_by=("INV-N5",), needs=[needs.comes_again])
+def a_topic_that_comes_again_is_not_looked_at(patches: Patches) -> None:
+    """A topic that was deleted once is believed to stay so."""
+
+    def tell(original: Any, self: Any) -> None:
+        left, before = _KNOWN.setdefault(self, (set(), set()))
+        left |= before - set(self._names)
+        self._names = {text: name for text, name in self._names.items() if text not in left}
+        before.clear()
+        before |= set(self._names)
+        original(self)
+
+    patches.around(PatternTopics, "_tell", tell)
+
+
+_KNOWN: "WeakKeyDictionary[PatternTopics, tuple[set[str], set[str]]]" = WeakKeyDictionary()
+"""Topics that have left, and those that are there."""
+
+
 @bug("own", caught_by=("INV-N9", "INV-C16"), needs=[needs.vanishes])
 def one_topic_takes_the_others_with_it(patches: Patches) -> None:
     """When one topic ends for good the whole consumer ends."""
@@ -192,7 +213,7 @@ def the_shared_queue_survives_a_redelivery(patches: Patches) -> None:
     _fan_in(patches)
 
 
-@bug("BUG-060", caught_by=("INV-C7", "INV-C3"), needs=[needs.tours])
+@bug("BUG-060", caught_by=("INV-C15", "INV-C7", "INV-C3"), needs=[needs.tours])
 def the_shared_queue_survives_a_seek(patches: Patches) -> None:
     """The same, when the subscription is moved."""
     _fan_in(patches)
@@ -206,7 +227,7 @@ def _fan_in(patches: Patches) -> None:
         waiting = held.setdefault(self, [])
         waiting += list(original(self, limit + 5))
         given, held[self] = waiting[:limit], waiting[limit:]
-        return given
+        return Messages([given] if given else [])
 
     def receive(original: Any, self: Any) -> Any:
         waiting = held.setdefault(self, [])

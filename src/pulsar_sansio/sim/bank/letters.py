@@ -194,6 +194,16 @@ def what_is_put_off_is_never_acknowledged(patches: Patches) -> None:
     patches.around(ConsumerRequests, "_put_off", put_off)
 
 
+@bug("own", caught_by=("INV-C4",), needs=[needs.retries_in_order])
+def what_is_put_off_takes_what_is_before_it(patches: Patches) -> None:
+    """Where one consumer has all messages, the original is acknowledged with everything before it."""
+
+    def put_off(original: Any, self: Any, message: Any, cumulative: bool, error: Any) -> None:
+        original(self, message, not self._redelivery._single_entries, error)
+
+    patches.around(ConsumerRequests, "_put_off", put_off)
+
+
 @bug("own", caught_by=("INV-C10",), needs=[needs.retries])
 def what_is_put_off_comes_at_once(patches: Patches) -> None:
     """A copy says how long it is to wait, and does not wait."""

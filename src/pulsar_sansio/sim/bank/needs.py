@@ -416,6 +416,18 @@ def reads(profile: Profile) -> bool:
     return any(not plan.durable for plan in profile.roamers)
 
 
+def reads_partitions(profile: Profile) -> bool:
+    """A reader of several partitions, or a table view."""
+    reads = any(plan.reads and plan.group.partitioned for plan in profile.tourists)
+    several = any(plan.partitions > 1 for plan in profile.partitioned)
+    return (reads and several) or tables_of_partitions(profile)
+
+
+def whispers_to_readers(profile: Profile) -> bool:
+    """A reader of a non-persistent topic."""
+    return any(plan.reads for plan in profile.whispers)
+
+
 def asks(profile: Profile) -> bool:
     """Somebody asks whether there is more."""
     return any(plan.ask_permille for plan in profile.roamers)
@@ -497,6 +509,11 @@ def vanishes(profile: Profile) -> bool:
     return appears(profile) and any(plan.gone_after for plan in profile.appearances)
 
 
+def comes_again(profile: Profile) -> bool:
+    """And made anew."""
+    return appears(profile) and any(plan.back_after for plan in profile.appearances)
+
+
 def groups_grow(profile: Profile) -> bool:
     """A topic gets more partitions while somebody receives from all of them."""
     return grows(profile) and any(group.partitioned or "p" in group.pattern for group in _of_several(profile))
@@ -576,6 +593,12 @@ def tables(profile: Profile) -> bool:
     return bool(profile.tables)
 
 
+def tables_of_partitions(profile: Profile) -> bool:
+    """Of several partitions."""
+    several = any(plan.partitions > 1 for plan in profile.partitioned)
+    return several and any(plan.partitioned is not None for plan in profile.tables)
+
+
 def tables_close(profile: Profile) -> bool:
     """And closes it now and then, alone or with its client."""
     return tables(profile) and (
@@ -611,6 +634,11 @@ def greedy(profile: Profile) -> bool:
 def retries(profile: Profile) -> bool:
     """Messages are put off, to come again later."""
     return any(group.retry for group in profile.groups)
+
+
+def retries_in_order(profile: Profile) -> bool:
+    """Where one consumer has all messages, and acknowledges them one by one."""
+    return any(group.retry and group.kind in IN_ORDER for group in profile.groups)
 
 
 def retries_often(profile: Profile) -> bool:

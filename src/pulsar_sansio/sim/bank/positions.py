@@ -86,7 +86,7 @@ def a_refused_seek_is_done(patches: Patches) -> None:
     patches.around(Seeking, "_refused", refused)
 
 
-@bug("own", caught_by=("INV-C7", "INV-C3", "INV-C4"), needs=[needs.roams, needs.detaches])
+@bug("own", caught_by=("INV-N5", "INV-C7", "INV-C3", "INV-C4"), needs=[needs.roams, needs.detaches])
 def a_seek_that_was_lost_is_done(patches: Patches) -> None:
     """The connection is lost before a SEEK is answered; when there is another one, it counts as done."""
 
@@ -182,10 +182,33 @@ def an_inclusive_reader_reads_the_last_one_again(patches: Patches) -> None:
     patches.around(Arrival, "resume_after", resume_after)
 
 
-@bug("own", caught_by=("INV-C3", "INV-C7"), needs=[needs.reads, needs.detaches])
+@bug("BUG-008", caught_by=("INV-N5",), needs=[needs.whispers_to_readers, needs.detaches])
+def a_reader_waits_for_what_has_no_place(patches: Patches) -> None:
+    """After a reconnect a reader of a non-persistent topic goes on behind the place of the last message: 0:0,
+    as that of every other one."""
+
+    def init(original: Any, self: Any, *arguments: Any) -> None:
+        original(self, *arguments)
+        self._durable = arguments[3].durable
+
+    patches.around(Positions, "__init__", init)
+
+
+@bug("own", caught_by=("INV-C3", "INV-C7", "INV-C18"), needs=[needs.reads, needs.detaches])
 def a_reader_begins_anew(patches: Patches) -> None:
     """After a reconnect a reader begins where it began at first."""
     patches.replace(Arrival, "resume_after", nothing)
+
+
+@bug("own", caught_by=("INV-C3", "INV-C7", "INV-C18"), needs=[needs.reads_partitions, needs.detaches])
+def only_the_first_partition_goes_on(patches: Patches) -> None:
+    """Of a reader of several partitions the others begin anew after a reconnect."""
+
+    def resume_after(original: Any, self: Any, last: Any) -> None:
+        if self._source.partition <= 0:
+            original(self, last)
+
+    patches.around(Arrival, "resume_after", resume_after)
 
 
 @bug("own", caught_by=("INV-C3", "INV-C7"), needs=[needs.reads, needs.detaches])

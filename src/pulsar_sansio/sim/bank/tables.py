@@ -21,6 +21,20 @@ def a_table_is_ready_before_it_is_read(patches: Patches) -> None:
     patches.replace(TableView, "_look", lambda self, what: self._done(what))
 
 
+@bug("own", caught_by=("INV-C18",), needs=[needs.tables_of_partitions])
+def a_table_is_ready_with_the_first_partition(patches: Patches) -> None:
+    """Of several partitions one that is read to its end counts for all."""
+
+    def passed(original: Any, self: Any, item: Any) -> None:
+        before = [(each, len(each.waits_for or ())) for each in self._catching_up]
+        original(self, item)
+        for each, count in before:
+            if each.waits_for is not None and len(each.waits_for) < count:
+                each.waits_for.clear()
+
+    patches.around(TableView, "_pass", passed)
+
+
 @bug("own", caught_by=("INV-C18",), needs=[needs.tables])
 def deleted_keys_stay_in_the_table(patches: Patches) -> None:
     """A message without payload does not delete its key."""

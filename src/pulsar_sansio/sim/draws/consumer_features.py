@@ -6,9 +6,9 @@ Each function draws one of them, perhaps, from a stream of its own, and leaves e
 from dataclasses import replace
 from itertools import pairwise
 
-from ...model.config import SubscriptionType
+from ...model.config import BatchingPolicy, SubscriptionType
 from ..clock import MILLISECOND, SECOND
-from ..profile import Profile, RoamerPlan
+from ..profile import Profile, RoamerPlan, WhisperPlan
 from ..sticky import HASHES
 from ..streams import Stream
 from .producers import keep_entries, largest_usual_batch, usual_batch
@@ -78,6 +78,13 @@ def draw_roamers(draw: Stream, profile: Profile) -> None:
     used = {plan.topic for plan in profile.producers if plan.partitioned is None} - gone
     for _ in range(draw.between(1, 2) if used else 0):
         profile.roamers.append(_roamer(draw, profile, draw.below(profile.clients), draw.choice(sorted(used))))
+    may_be_refused(draw, profile)
+
+
+def may_be_refused(draw: Stream, profile: Profile) -> None:
+    """What only those who move about ask for is refused there, often."""
+    if profile.fault_gap and draw.chance(400):
+        profile.faults = sorted({*profile.faults[::2], "seek_refused", "last_message_refused"})
 
 
 def _roamer(draw: Stream, profile: Profile, client: int, topic: int) -> RoamerPlan:
@@ -87,7 +94,7 @@ def _roamer(draw: Stream, profile: Profile, client: int, topic: int) -> RoamerPl
         topic=topic,
         durable=draw.chance(500),
         times="wall_clock_set" not in profile.faults and draw.chance(500),
-        queue=draw.choice([1, 2, 10, 100, 1000]) * (batch if draw.chance(800) else 1),
+        queue=draw.choice([1, 2, 10, 100, 1000]) * (batch if draw.chance(900) else 1),
         take=draw.choice([1, 3, 10, 100]),
         pause=draw.spread(MILLISECOND, SECOND),
         seek_permille=draw.choice([50, 200, 500]),
@@ -138,3 +145,20 @@ def draw_sticky_keys(draw: Stream, profile: Profile) -> None:
             before = usual_batch(producer)
             producer.rich_permille = draw.choice([500, 1000])
             keep_entries(producer, before)
+
+
+def draw_whispers(draw: Stream, profile: Profile) -> None:
+    """One or two who talk to themselves, where nothing is kept; where nobody waits for memory."""
+    if not draw.chance(60) or profile.memory_limit is not None:
+        return
+    for _ in range(draw.weighted([(1, 3), (2, 1)])):
+        profile.whispers.append(
+            WhisperPlan(
+                client=draw.below(profile.clients),
+                reads=draw.chance(600),
+                queue=draw.choice([1, 10, 100]),
+                pause=draw.spread(50 * MILLISECOND, 2 * SECOND),
+                close_permille=draw.choice([0, 0, 50]),
+                batching=draw.choice([None, BatchingPolicy(max_delay=0.02)]),
+            )
+        )

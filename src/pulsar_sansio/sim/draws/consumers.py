@@ -45,9 +45,9 @@ def _consumer(draw: Stream, profile: Profile, subscription: int) -> ConsumerPlan
     topic = profile.subscriptions[subscription].topic
     failover = profile.subscriptions[subscription].kind is SubscriptionType.FAILOVER
     batch = largest_usual_batch(profile, topic)
-    queue = draw.choice([1, 2, 5, 10, 10, 100, 100, 1000])
+    queue = draw.choice([1, 2, 10, 10, 100, 100, 1000, 1000])
     # In entries, mostly: a queue that is smaller than one asks for more after every few messages.
-    queue = queue * batch if draw.chance(800) else max(queue, batch // 2)
+    queue = queue * batch if draw.chance(900) else max(queue, batch // 2)
     # What is done for each message of a batch is done for small ones: large ones would show no more.
     large = batch > 10
     return ConsumerPlan(
@@ -83,6 +83,6 @@ def draw_visitors(draw: Stream, profile: Profile) -> None:
                 topic=topic,
                 durable=draw.chance(500),
                 stay=draw.spread(20 * MILLISECOND, 3 * SECOND),
-                queue=batch * draw.choice([1, 10, 100, 1000]),
+                queue=batch * draw.choice([2, 10, 100, 1000]),
             )
         )

@@ -45,6 +45,8 @@ def draw_partitions(draw: Stream, profile: Profile) -> None:
             keep_entries(producer, before)
             if draw.chance(200):
                 send_singly(producer)
+    if plan.growth and profile.fault_gap and draw.chance(500):
+        profile.faults = sorted({*profile.faults, "partitions_out_of_date"})
 
 
 def draw_chunks(draw: Stream, profile: Profile) -> None:
@@ -62,8 +64,15 @@ def draw_chunks(draw: Stream, profile: Profile) -> None:
             producer.chunk_size = draw.choice([20, 100, 100, 1000])
             producer.largest = producer.chunk_size * draw.between(1, 8)
             producer.burst = min(producer.burst, 16)
-    if profile.fault_gap and draw.chance(400):  # what only such a world can show shall be one of few
-        profile.faults = sorted({*profile.faults[::4], "cut_between_chunks"})
+    if profile.fault_gap and draw.chance(
+        800
+    ):  # what only such a world can show shall be one of few, and soon
+        profile.faults = sorted({*profile.faults[::8], "cut_between_chunks"})
+        profile.fault_gap = min(profile.fault_gap, SECOND // 2)
+        profile.run_time = min(profile.run_time, 10 * SECOND)
+        for plan in profile.producers:  # there is something to cut
+            if plan.chunk_size:
+                plan.pause = max(plan.pause, SECOND // 2)
 
 
 def draw_access(draw: Stream, profile: Profile) -> None:

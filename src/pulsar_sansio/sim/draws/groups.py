@@ -20,6 +20,7 @@ from ..profile import (
     TouristPlan,
 )
 from ..streams import Stream
+from .consumer_features import may_be_refused
 from .producers import usual_batch
 
 PATTERNS = ("[tn].*", "[np].*", "[tnp].*", "n[0-9]+", "n.*", "(t|n)[0-9]", "p.*")
@@ -43,9 +44,9 @@ def draw_groups(draw: Stream, profile: Profile, always: bool = False) -> None:
         kinds = [kind for kind in GROUP_FAULTS if kind != "watch_update_lost" or polled]
         some = [kind for kind in kinds if draw.chance(500)]
         others = list(profile.faults)
-        if some and draw.chance(300):  # they strike often, and little else does
+        if some and draw.chance(400):  # they strike often, and little else does
             draw.shuffle(others)
-            others = others[:2]
+            others = others[:4]
         profile.faults = sorted({*others, *some})
 
 
@@ -86,6 +87,12 @@ def draw_tourists(draw: Stream, profile: Profile) -> None:
             close_permille=draw.choice([0, 0, 20]),
         )
     )
+    tourist = profile.tourists[-1]
+    if not group.pattern and draw.chance(500):
+        tourist.reads, tourist.leave_permille, group.twice = True, 0, 0
+        if group.partitioned:  # what a reader does not know it never asks for, or once a minute
+            profile.partitioned[0].growth.clear()
+    may_be_refused(draw, profile)
 
 
 def _draw_topics(draw: Stream, profile: Profile, group: GroupPlan) -> None:
@@ -126,8 +133,10 @@ def _draw_pattern(draw: Stream, profile: Profile, group: GroupPlan) -> None:
                 group.discovery_interval = max(group.discovery_interval, 3.0)
         after = draw.spread(60 * SECOND, 100 * SECOND) if late else draw.between(1, 100) * 100 * MILLISECOND
         appearance = AppearancePlan(after, made=draw.chance(600))
-        if len(profile.brokers) == 1 and draw.chance(400):
+        if draw.chance(500):
             appearance.gone_after = draw.spread(100 * MILLISECOND, 10 * SECOND)
+            if not late and draw.chance(600):
+                appearance.back_after = draw.spread(100 * MILLISECOND, 5 * SECOND)
         profile.appearances.append(appearance)
         profile.producers.append(
             replace(_sender(draw, profile), appearing=len(profile.appearances) - 1, partitioned=None)
@@ -174,7 +183,7 @@ def _receiver(draw: Stream, profile: Profile) -> ConsumerPlan:
         client=draw.below(profile.clients),
         topic=0,
         subscription=0,
-        queue=draw.choice([1, 5, 20, 20, 100, 1000]) * (batch if draw.chance(800) else 1),
+        queue=draw.choice([1, 5, 20, 20, 100, 1000]) * (batch if draw.chance(900) else 1),
         receipts=draw.chance(400),
         batch_index=draw.chance(500),
         group_time=draw.choice([0.0, 0.01, 0.1, 0.1, 1.0]),
@@ -215,9 +224,12 @@ def draw_retries(draw: Stream, profile: Profile) -> None:
     if not used:
         return
     topics = [draw.choice(used)] if draw.chance(700) else used
-    consumers = [_receiver(draw, profile) for _ in range(draw.weighted([(1, 3), (2, 2)]))]
+    kinds = [SubscriptionType.SHARED, SubscriptionType.SHARED, SubscriptionType.KEY_SHARED]
+    kind = draw.choice([*kinds, SubscriptionType.EXCLUSIVE, SubscriptionType.FAILOVER])
+    several = kind is not SubscriptionType.EXCLUSIVE
+    count = draw.weighted([(1, 3), (2, 2)]) if several else 1
+    consumers = [_receiver(draw, profile) for _ in range(count)]
     for plan in consumers:
         plan.timeout, plan.forget_permille, plan.growing = 0.0, 0, False
         plan.put_off_permille = draw.choice([100, 300])
-    kind = draw.choice([SubscriptionType.SHARED, SubscriptionType.SHARED, SubscriptionType.KEY_SHARED])
     profile.groups.append(GroupPlan(kind, consumers, topics=topics, retry=draw.choice([1, 1, 2, 3])))

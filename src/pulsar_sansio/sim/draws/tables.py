@@ -3,6 +3,7 @@
 Each function draws one thing, perhaps, from a stream of its own, and leaves everything else as it was.
 """
 
+from ...model.config import HashingScheme
 from ..clock import MILLISECOND, SECOND
 from ..profile import CompactionPlan, Profile, TablePlan
 from ..streams import Stream
@@ -46,3 +47,33 @@ def draw_tables(draw: Stream, profile: Profile) -> None:
         profile.compactions.append(CompactionPlan(topic, after))
     for roamer in profile.roamers:
         roamer.compacted = roamer.topic == topic and draw.chance(700)
+
+
+def draw_tables_of_partitions(draw: Stream, profile: Profile) -> None:
+    """A table view of a partitioned topic: one that does not grow, nor seems to; a key has
+    one partition."""
+    if not profile.partitioned or not draw.chance(200):
+        return
+    senders = [plan for plan in profile.producers if plan.partitioned == 0]
+    if any(plan.chunk_size for plan in senders):
+        return
+    profile.partitioned[0].growth.clear()
+    profile.faults = [kind for kind in profile.faults if kind != "partitions_out_of_date"]
+    for plan in senders:
+        before = usual_batch(plan)
+        plan.rich_permille = draw.choice([700, 1000])
+        plan.hashing = HashingScheme.JAVA_STRING
+        if plan.routing == "by_size":
+            plan.routing = "round_robin"
+        keep_entries(plan, before)
+    profile.tables.append(
+        TablePlan(
+            client=draw.below(profile.clients),
+            topic=0,
+            queue=draw.choice([1, 10, 100, 1000]),
+            pause=draw.spread(50 * MILLISECOND, SECOND),
+            refresh_permille=draw.choice([100, 300]),
+            close_permille=draw.choice([0, 0, 20]),
+            partitioned=0,
+        )
+    )

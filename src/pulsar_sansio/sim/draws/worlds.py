@@ -17,6 +17,7 @@ from .consumer_features import (
     draw_roamers_among_chunks,
     draw_sticky_keys,
     draw_timeouts,
+    draw_whispers,
 )
 from .consumers import draw_consumers, draw_subscriptions, draw_visitors
 from .features import (
@@ -30,7 +31,7 @@ from .features import (
 from .groups import draw_groups, draw_retries, draw_tourists
 from .producers import draw_producers
 from .rarities import draw_special
-from .tables import draw_tables
+from .tables import draw_tables, draw_tables_of_partitions
 from .trouble import draw_faults
 
 LONGEST_STAY = 12 * SECOND
@@ -71,6 +72,8 @@ def draw(streams: Streams, faults: bool = True, messages: int | None = None) -> 
     draw_retries(streams.stream("retries"), profile)
     draw_roamers_among_chunks(streams.stream("roamers among chunks"), profile)
     draw_dead_letters_of_chunks(streams.stream("dead letters of chunks"), profile)
+    draw_whispers(streams.stream("whispers"), profile)
+    draw_tables_of_partitions(streams.stream("tables of partitions"), profile)
     return profile
 
 
