@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from pulsar_sansio.client.outputs import ConsumerReady, RequestDone, RequestFailed
+from pulsar_sansio.client.outputs import ConsumerFailed, ConsumerReady, RequestDone, RequestFailed
 from pulsar_sansio.model.errors import (
     InvalidConfiguration,
     LocalProtocolError,
@@ -307,6 +307,21 @@ class TestWhereTheBrokerPutIt:
         answer(s, request, (7, 3, -1), (7, 3))
         assert s.outputs() == [ConsumerReady(s.consumer, "persistent://public/default/t")]
         s.expect("FLOW")
+
+    @pytest.mark.parametrize("answers", [False, True])
+    def test_who_is_closed_meanwhile_lets_nothing_in(self, answers: bool) -> None:
+        s = ConsumerScript(durable=False, start_message_id=LATEST)
+        s.answers_positions = False
+        s.accept()
+        request = asked(s)
+        s.close()
+        if answers:
+            answer(s, request, (7, 3, -1), (7, 3))
+        else:
+            refuse(s, request, proto.NotAllowedError)
+        (close,) = s.expect("CLOSE_CONSUMER")
+        s.say("SUCCESS", proto.CommandSuccess(request_id=close.request_id))
+        assert [type(each) for each in s.outputs()] == [ConsumerFailed, RequestDone]
 
     @pytest.mark.parametrize("answers", [False, True])
     def test_or_when_it_cannot_be_known(self, answers: bool) -> None:

@@ -255,7 +255,12 @@ class Positions:
         self._last.detach()
 
     def leave(self) -> None:
-        """The consumer is being closed."""
+        """The consumer is being closed: no answer lets messages in any more."""
+        self._connection = None
+        self._ask_again.clear()
+        if self._question is not None:
+            self._last.withdraw(self._question)
+            self._question = None
         self._seeking.leave()
 
     def end(self, error: PulsarError) -> None:
