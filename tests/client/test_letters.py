@@ -245,12 +245,20 @@ class TestDeadLetters:
         s.expect("ACK")
         assert s.permits() == 10
 
-    def test_a_reconnect_meanwhile(self) -> None:
-        """The producer sends again what is not confirmed; the entry is acknowledged on the new connection."""
+    @pytest.mark.parametrize("acknowledged", [False, True])
+    def test_a_reconnect_meanwhile(self, acknowledged: bool) -> None:
+        """The producer sends again what is not confirmed; the entry is acknowledged on the new connection,
+        also where it had been acknowledged over the one before: that may be lost."""
         s = LettersScript()
+        if acknowledged:
+            s.message(0)
+            given = s.receive()
         s.message(0, redelivery_count=3)
         s.accept_producer()
         s.sends()
+        if acknowledged:
+            s.acknowledge(given)
+            s.frames()
         s.lose()
         s.pass_time(SECOND)
         for name, command in s.frames():

@@ -330,10 +330,12 @@ class Letters:
     # --- ends ------------------------------------------------------------------------------------
 
     def detach(self) -> None:
-        """The connection is lost: what its permits were is of no interest. Copies go on (DLQ-08)."""
+        """The connection is lost: what its permits were is of no interest, and an acknowledgement may be lost
+        with it. Copies go on (DLQ-08)."""
         self._forget_failed()
         for burial in self._burials.values():
             burial.permits = 0
+            burial.acknowledged = False
 
     def _forget_failed(self) -> None:
         """Everything comes again by itself."""
