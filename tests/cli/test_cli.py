@@ -375,3 +375,13 @@ async def test_a_reader_that_has_read_enough_is_no_error() -> None:
             )
     assert one_line(done.stdout.decode()).endswith("x" * 100)
     assert b"Traceback" not in done.stderr
+
+
+@pytest.mark.slow
+def test_a_result_that_nobody_reads_is_no_bug() -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    command = [sys.executable, "-m", "pulsar_trio", "simulate", "recall", "--list"]
+    done = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, env=ENVIRONMENT, timeout=60)
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (141, b"")

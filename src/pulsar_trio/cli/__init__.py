@@ -28,6 +28,9 @@ COMMANDS = "pulsar_trio.commands"
 
 DEFAULT_URL = "pulsar://localhost:6650"
 
+NOBODY_READS = 141
+"""The exit code of a command whose result nobody read, as a shell gives it for SIGPIPE."""
+
 
 class _Parser(argparse.ArgumentParser):
     """One line for an error, instead of the whole usage."""
@@ -41,7 +44,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; gives the exit code."""
     given = _parser().parse_args(arguments)
     if hasattr(given, "handler"):  # needs no event loop, and has exit codes of its own
-        code: int = given.handler(given)
+        try:
+            code: int = given.handler(given)
+            sys.stdout.flush()
+        except BrokenPipeError:
+            _write_nothing_more()
+            return NOBODY_READS
         return code
     output = Output(given.json)
     try:
@@ -51,9 +59,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         match error:
             case KeyboardInterrupt():
                 error = Failed("interrupted")
-            case BrokenPipeError():
-                # Whoever read our output has read enough. Python would complain once more when it flushes.
-                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            case BrokenPipeError():  # whoever read our output has read enough
+                _write_nothing_more()
                 return 0
             case PulsarError() | OSError() | Failed():
                 pass
@@ -62,6 +69,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         output.error(error)
         return 2 if isinstance(error, InvalidConfiguration) else 1
     return 0
+
+
+def _write_nothing_more() -> None:
+    """Python would complain once more when it flushes what nobody reads."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _first(error: BaseException) -> BaseException:
