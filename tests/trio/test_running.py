@@ -361,7 +361,8 @@ async def test_a_handler_that_never_waits_lets_others_run(client: Client) -> Non
 
 
 async def test_what_is_taken_back_is_not_handled(client: Client) -> None:
-    """Also what would only have to be taken."""
+    """Also what would only have to be taken. What is being handled comes again, unless it is acknowledged before
+    the broker has sent it."""
     async with filled(client, 50, "exclusive") as consumer:
         handled: list[int] = []
 
@@ -369,10 +370,13 @@ async def test_what_is_taken_back_is_not_handled(client: Client) -> None:
             handled.append(int(message.data))
             if len(handled) == 10:
                 consumer.redeliver_unacknowledged()
-                await trio.sleep(0.01)
+                await trio.lowlevel.checkpoint()
 
         async with trio.open_nursery() as nursery:
             nursery.start_soon(consumer.run, handle)
-            await until(lambda: len(handled) == 51)
+            await until(lambda: len(handled) >= 10)
+            async with client.create_producer("t") as producer:
+                await producer.send(b"50")
+            await until(lambda: 50 in handled)
             nursery.cancel_scope.cancel()
-        assert handled == [*range(10), *range(9, 50)]
+        assert handled in ([*range(10), *range(9, 51)], [*range(51)])
