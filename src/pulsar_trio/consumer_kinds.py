@@ -3,6 +3,7 @@ has no `acknowledge_cumulative` (rule ACK-02).
 """
 
 from collections.abc import Mapping
+from functools import partial
 
 import trio
 
@@ -35,7 +36,7 @@ class _InOrderConsumer(Consumer):
         As `reconsume_later` of one message; when it raises why the message could not be copied, nothing is
         acknowledged, and all of it comes again.
         """
-        call = self._machine.reconsume_later_cumulative
+        call = partial(self._machine.reconsume_later, cumulative=True)
         await self._request(call, message, delay, self._publish_time(), properties)
 
 

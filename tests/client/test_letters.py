@@ -93,8 +93,10 @@ class LettersScript(ConsumerScript):
         return permits.at_broker + permits.unreported
 
     def later(self, message: Any, delay: Any, properties: Any = None, *, cumulative: bool = False) -> int:
-        call = self.client.reconsume_later_cumulative if cumulative else self.client.reconsume_later
-        request = call(self.now, self.consumer, message, delay, WALL + self.now // MILLISECOND, properties)
+        wall_time = WALL + self.now // MILLISECOND
+        request = self.client.reconsume_later(
+            self.now, self.consumer, message, delay, wall_time, properties, cumulative=cumulative
+        )
         self.pump()
         return request
 

@@ -11,7 +11,7 @@ from ..model.config import ConsumerSpec
 from ..model.errors import InvalidConfiguration, LocalProtocolError
 from .counters import ArrivalCounters
 from .ends import Ends
-from .letters import with_retry_topic
+from .letters import later, with_retry_topic
 from .services import ClientContext, Services
 from .statistics import ConsumerStatistics
 from .topics_opening import AnyConsumer, open_consumer
@@ -184,45 +184,24 @@ class ConsumerCommands(ABC):
         delay: float,
         publish_time: int,
         properties: Mapping[str, str] | None = None,
+        *,
+        cumulative: bool = False,
     ) -> int:
         """Have this message delivered again after `delay` seconds: a copy of it goes to the consumer's retry
         topic, or to the dead letters once that has happened `max_redeliver_count` times.
 
         `publish_time`: milliseconds since 1970, of the copy. `properties`: more of them for the copy.
-        `RequestDone` follows when the copy is safe and the message acknowledged; `RequestFailed` where it
-        could not be copied: it is redelivered then, as after a negative acknowledgement. Raises
-        `LocalProtocolError` for a consumer without `retry`, for what is no message of it, and for a delay
-        below 0.
+        `cumulative`: all before it are done with, too, when its copy is safe. `RequestDone` follows when the
+        copy is safe and the message acknowledged; `RequestFailed` where it could not be copied: it is
+        redelivered then, as after a negative acknowledgement. Raises `LocalProtocolError` for a consumer
+        without `retry`, for what is no message of it, and for `cumulative` on a subscription that is shared;
+        `InvalidConfiguration` for a delay below 0.
         """
-        return self._reconsume_later(now, consumer, message, delay, publish_time, properties, False)
-
-    def reconsume_later_cumulative(
-        self,
-        now: int,
-        consumer: int,
-        message: "Message",
-        delay: float,
-        publish_time: int,
-        properties: Mapping[str, str] | None = None,
-    ) -> int:
-        """The same, and all before it are done with when its copy is safe; where it could not be copied,
-        nothing is. Raises `LocalProtocolError` for a subscription that is shared, too."""
-        return self._reconsume_later(now, consumer, message, delay, publish_time, properties, True)
-
-    def _reconsume_later(
-        self,
-        now: int,
-        consumer: int,
-        message: "Message",
-        delay: float,
-        publish_time: int,
-        properties: Mapping[str, str] | None,
-        cumulative: bool,
-    ) -> int:
         machine = self._consumer(now, consumer)
+        what = later(message, delay, publish_time, properties, cumulative)
         self._services.note_wall_time(publish_time)
         request = self._context.new_id()
-        machine.reconsume_later(request, message, delay, publish_time, properties or {}, cumulative)
+        machine.reconsume_later(request, what)
         return request
 
     def redeliver_unacknowledged(self, now: int, consumer: int) -> None:

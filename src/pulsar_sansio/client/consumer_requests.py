@@ -5,14 +5,13 @@ they mean for the life of the consumer is its own business.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 from ..model.config import ConsumerSpec
-from ..model.config.checks import text_mapping
 from ..model.errors import ConnectionLost, LocalProtocolError, PulsarError
-from ..model.message import Message, Source
+from ..model.message import Source
 from ..model.message_id import MessageId, TopicMessageId
 from ..model.processing import Judge
 from ..wire import encode_command, proto
@@ -21,7 +20,7 @@ from .acks import AckTracker
 from .collecting import Collecting, CollectingQueue
 from .connection import Connection
 from .delivery import DeliveryQueue
-from .letters import Letters, checked_delay
+from .letters import Later, Letters
 from .outputs import Output, RequestDone, RequestFailed
 from .permits import Permits
 from .positions import Positions
@@ -109,42 +108,32 @@ class ConsumerRequests(ABC):
         self._verdicts.check_open()
         self._acknowledger.flush_confirmed(request)
 
-    def reconsume_later(
-        self,
-        request: int,
-        message: Message,
-        delay: float,
-        publish_time: int,
-        properties: Mapping[str, str],
-        cumulative: bool,
-    ) -> None:
-        """See `Client.reconsume_later`; `cumulative`: and all before it are done."""
+    def reconsume_later(self, request: int, what: Later) -> None:
+        """See `Client.reconsume_later`."""
         self._verdicts.check_open()
         letters = self._letters
         if letters is None or not self.spec.retry:
             raise LocalProtocolError("reconsume_later: only a consumer subscribed with retry=True can")
-        if cumulative:
+        message = what.message
+        if what.cumulative:
             self._verdicts.check_cumulative()
         self._verdicts.check_message(message)
-        milliseconds = checked_delay(delay)
-        text_mapping("properties", properties)
         ledger_id, entry_id = message.entry.place
         in_part = message.batch_index >= 0
-        if cumulative:  # they are judged
+        if what.cumulative:  # they are judged
             self._redelivery.acknowledged_through((ledger_id, entry_id - in_part))
         elif not in_part:
             self._redelivery.acknowledged(message.entry.place)
-        judge = partial(self._put_off, message, cumulative)
-        letters.reconsume_later(request, message, milliseconds, publish_time, properties, judge)
+        letters.reconsume_later(request, what, partial(self._put_off, what))
 
-    def _put_off(self, message: Message, cumulative: bool, error: PulsarError | None) -> None:
+    def _put_off(self, what: Later, error: PulsarError | None) -> None:
         """The copy is safe, or has failed."""
         if error is not None:
-            self.negative_acknowledge(message)
-        elif cumulative:
-            self.acknowledge_cumulative(message)
+            self.negative_acknowledge(what.message)
+        elif what.cumulative:
+            self.acknowledge_cumulative(what.message)
         else:
-            self.acknowledge(message)
+            self.acknowledge(what.message)
 
     def unsubscribe(self, request: int, force: bool) -> None:
         """Remove the subscription (rules CONS-45 to CONS-47); `force`: also from under other consumers.

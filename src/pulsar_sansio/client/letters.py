@@ -18,9 +18,10 @@ nothing of it.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import NamedTuple
 
 from ..model.config import ConsumerSpec, DeadLetterPolicy, OutgoingMessage, ProducerSpec, seconds_to_ns
-from ..model.config.checks import duration
+from ..model.config.checks import duration, text_mapping
 from ..model.config.topics import names_of
 from ..model.errors import ClosedError, InvalidConfiguration, PulsarError
 from ..model.message import Message
@@ -107,10 +108,27 @@ def times_reconsumed(properties: Mapping[str, str]) -> int:
     return int(text) if len(text) < 10 and text.isascii() and text.isdecimal() else 0
 
 
-def checked_delay(delay: float) -> int:
-    """Milliseconds. Raises `InvalidConfiguration` for what is no number of seconds from 0."""
+class Later(NamedTuple):
+    """A message that is to be consumed later."""
+
+    message: Message
+    delay: int
+    """Milliseconds."""
+    publish_time: int
+    properties: Mapping[str, str]
+    """More of them for the copy."""
+    cumulative: bool
+    """All before it are done with when its copy is safe."""
+
+
+def later(
+    message: Message, delay: float, publish_time: int, properties: Mapping[str, str] | None, cumulative: bool
+) -> Later:
+    """As an application says it. Raises `InvalidConfiguration` for a delay that is no number of seconds from
+    0, and for properties that are no text."""
     duration("delay", delay)
-    return seconds_to_ns(delay) // 1_000_000
+    text_mapping("properties", properties or {})
+    return Later(message, seconds_to_ns(delay) // 1_000_000, publish_time, properties or {}, cumulative)
 
 
 class Burial:
@@ -292,16 +310,14 @@ class Letters:
     def reconsume_later(
         self,
         request: int,
-        message: Message,
-        delay: int,
-        publish_time: int,
-        properties: Mapping[str, str],
+        what: Later,
         judge: Callable[[PulsarError | None], None],
     ) -> None:
-        """Copy the message to where it is delivered from after `delay` milliseconds, or to the dead letters
+        """Copy the message to where it is delivered from after its delay, or to the dead letters
         if that was done as often as the policy allows; `judge(None)` and `RequestDone` when the copy is safe,
         else `judge(error)` and `RequestFailed` (RETRY-01, RETRY-03)."""
-        told = {**origin(message, str(self._topic.base), self._subscription), **properties}
+        message, delay, publish_time = what.message, what.delay, what.publish_time
+        told = {**origin(message, str(self._topic.base), self._subscription), **what.properties}
         times = times_reconsumed(told) + 1
         told[_RECONSUMED] = str(times)
         told[_DELAY_TIME] = str(delay)

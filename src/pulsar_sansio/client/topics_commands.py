@@ -7,15 +7,16 @@ and when the whole is open, is the group's business.
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from ..model.config import ConsumerSpec
 from ..model.errors import ClosedError, LocalProtocolError
-from ..model.message import Message
 from ..model.message_id import MessageId, TopicMessageId
 from ..model.processing import Judge
 from .collecting import Collecting
 from .consumer import Consumer
+from .letters import Later
 from .merging import MergedQueue
 from .outputs import RequestFailed
 from .seeking import SeekTarget
@@ -132,24 +133,14 @@ class TopicsCommands(ABC):
 
         self._requests.ask(request, list(self._members), ask, together, self._context.emit)
 
-    def reconsume_later(
-        self,
-        request: int,
-        message: Message,
-        delay: float,
-        publish_time: int,
-        properties: Mapping[str, str],
-        cumulative: bool,
-    ) -> None:
-        """See `Consumer`; `cumulative` concerns one topic, or partition (ACK-25)."""
-        for consumer, _ in self.verdicts.spread_one(message):
-
-            def ask(consumer: Consumer = consumer) -> None:
-                consumer.reconsume_later(request, message, delay, publish_time, properties, cumulative)
+    def reconsume_later(self, request: int, what: Later) -> None:
+        """See `Consumer`; all before it are those of one topic, or partition (ACK-25)."""
+        for consumer, _ in self.verdicts.spread_one(what.message):
+            ask = partial(consumer.reconsume_later, request, what)
 
             self._requests.ask(request, [str(consumer.topic)], ask, nothing, self._context.emit)
             return
-        gone = ClosedError(f"the consumer is not subscribed to {message.topic} any more")
+        gone = ClosedError(f"the consumer is not subscribed to {what.message.topic} any more")
         self._context.emit(RequestFailed(request, gone))
 
     def prepare_seek(self, target: SeekTarget | TopicMessageId, inclusive: bool) -> Callable[[int], None]:

@@ -198,8 +198,8 @@ def what_is_put_off_is_never_acknowledged(patches: Patches) -> None:
 def what_is_put_off_takes_what_is_before_it(patches: Patches) -> None:
     """Where one consumer has all messages, the original is acknowledged with everything before it."""
 
-    def put_off(original: Any, self: Any, message: Any, cumulative: bool, error: Any) -> None:
-        original(self, message, not self._redelivery._single_entries, error)
+    def put_off(original: Any, self: Any, what: Any, error: Any) -> None:
+        original(self, what._replace(cumulative=not self._redelivery._single_entries), error)
 
     patches.around(ConsumerRequests, "_put_off", put_off)
 
