@@ -108,8 +108,9 @@ class Roamer(TopicGuest, Restless[ConsumerRecord]):
             return False
         last = self.topic.last_message
         end = BEFORE_ALL if last is None else (*last, len(self.topic.log[last].messages))
-        if self._promised is not None and end <= self._promised:
-            raise ViolationError("INV-C15", f"{record.name} was told of a message from {self._promised} on")
+        promised, gone = self._promised, self.topic.gone
+        if promised is not None and end <= promised and (gone < 0 or promised[0] > gone):
+            raise ViolationError("INV-C15", f"{record.name} was told of a message from {promised} on")
         return self.state == "open" and self.attached and not self.where.has_more(self.where.end)
 
     def _new_subscription(self) -> Roamed:

@@ -54,7 +54,7 @@ class Voice:
             self.pending -= len(output.message_ids)
         elif isinstance(output, SendFailed):
             self.pending -= output.count
-        elif isinstance(output, Attached):
+        elif isinstance(output, Attached) and self.pending:
             self._whisperer.may_repeat_itself()
         elif isinstance(output, (ProducerFailed, Closed)):
             self.is_gone()
@@ -79,9 +79,9 @@ class Whisperer(Restless[ConsumerRecord]):
         self._said = 0
         """The number of the last message."""
         self._heard = 0
-        """And of the last one that came."""
-        self._repeats = True
-        """What has come may come once more, and in its order from there on."""
+        """And of the one that came last."""
+        self._repeats = 0
+        """So often may what has come begin to come once more, and in its order from there on."""
         self._first = 0
         """The first message that was said since it was attached."""
         self._hears_now = False
@@ -135,11 +135,12 @@ class Whisperer(Restless[ConsumerRecord]):
         voice.handle = self.host.node.client.open_producer(world.clock.now, spec)
         self.host.routes[voice.handle] = voice
         world.trace.add(world.clock.now, self.host.node.name, f"open_producer {tag} is {voice.handle}")
-        self.may_repeat_itself()
+        if self._voices > 1:  # what is left of the one before may come behind what this one says
+            self.may_repeat_itself()
 
     def may_repeat_itself(self) -> None:
-        """What was pending is sent again, by a producer that has come back."""
-        self._repeats = True
+        """What is pending is sent again. It may have come already, and wait here still."""
+        self._repeats += 1
 
     def has_lost(self, voice: Voice) -> None:
         if self._voice is voice:
@@ -201,10 +202,11 @@ class Whisperer(Restless[ConsumerRecord]):
         name = self.record.name
         if not 0 < number <= self._said:
             raise ViolationError("INV-C2", f"{name} hears {number}, and {self._said} were said")
-        if number <= self._heard and not self._repeats:
-            raise ViolationError("INV-C3", f"{name} hears {number} after {self._heard}")
-        self._repeats = self._repeats and number <= self._heard
-        self._heard = max(number, self._heard)
+        if number <= self._heard:
+            if not self._repeats:
+                raise ViolationError("INV-C3", f"{name} hears {number} after {self._heard}")
+            self._repeats -= 1
+        self._heard = number
         self._hears_now = self._hears_now or number >= self._first
 
     # --- news -----------------------------------------------------------------------------------------------
