@@ -186,6 +186,19 @@ class TestById:
         assert not tracker.individual(MessageId(1, 0, -1, 0, 2))
         assert ids(tracker.drain()) == [(1, 0, None)]
 
+    def test_ids_count_for_the_last_delivery_also_where_an_earlier_one_is_complete_and_waits(self) -> None:
+        tracker = AckTracker(True)
+        first = tracker.batch((1, 0), 3, None)
+        tracker.drain()
+        again = tracker.batch((1, 0), 3, None)
+        for index in range(3):
+            tracker.member(first, index)
+        tracker.individual(MessageId(1, 0, -1, 0, 3))
+        tracker.individual(MessageId(1, 0, -1, 2, 3))
+        tracker.drain()
+        tracker.member(again, 1)
+        assert again.complete
+
     def test_an_id_without_index_is_the_whole_entry(self) -> None:
         tracker = AckTracker(False)
         tracker.batch((1, 0), 5, None)

@@ -173,6 +173,24 @@ class TestWhat:
         s.pass_time(20 * SECOND)
         s.expect()
 
+    @pytest.mark.parametrize("index_acknowledgement", [False, True])
+    def test_a_batch_that_came_twice_and_is_acknowledged_twice_does_not(
+        self, index_acknowledgement: bool
+    ) -> None:
+        """First as messages; then partly by ids, before the broker is told of the first."""
+        s = started(batch_index_acknowledgement=index_acknowledgement)
+        s.batch(0, 4)
+        first = s.take()
+        s.batch(0, 4)
+        s.acknowledge(first)
+        second = s.take(3)
+        s.acknowledge([second[0].message_id, second[1], second[2].message_id])
+        s.pass_time(SECOND)
+        s.expect("ACK")
+        s.acknowledge(s.take())
+        s.pass_time(20 * SECOND)
+        assert REDELIVER not in [name for name, _ in s.frames()]  # UNACK-07
+
     def test_the_last_message_of_a_batch_that_is_handed_out_counts(self) -> None:
         s = started()
         s.batch(0, 2)

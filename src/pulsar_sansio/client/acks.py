@@ -261,7 +261,7 @@ class AckTracker:
     def individual(self, message_id: MessageId) -> bool:
         """The message, or the whole entry, with that id is acknowledged."""
         place = message_id[:2]
-        if place in self.entries:
+        if place in self.entries and place not in self._batches:  # else it counts for a later delivery
             return False
         if message_id.batch_index < 0:
             return self.entry(place)

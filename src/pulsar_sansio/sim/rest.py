@@ -84,11 +84,14 @@ def _is_deserted(stats: dict[str, Any]) -> bool:
 
 
 def holding(world: "World") -> list[str]:
-    """Clients that still hold the memory of producers that were abandoned: their closes are not answered."""
+    """Clients that still hold the memory of messages for which no application waits: of producers that were
+    abandoned, whose closes are not answered, or copies that consumers send by themselves, of what another
+    consumer has acknowledged since (DLQ-08). It becomes free in time, too."""
+    letters = world.model.letters
     return [
         host.node.name
         for host in world.hosts
-        if host.abandoned_bytes and host.closing is None and host.node.client.memory_held
+        if (host.abandoned_bytes or letters) and host.closing is None and host.node.client.memory_held
     ]
 
 
@@ -176,7 +179,7 @@ def what_is_left(world: "World") -> str:
         if each.state == "open" and not each.has_all_topics
     ]
     left += [f"guest {each.handle} is {each.state}" for each in world.guests if not each.done]
-    left += [f"{name} holds memory of producers that were abandoned" for name in holding(world)]
+    left += [f"{name} holds memory of messages for which nobody waits" for name in holding(world)]
     if not all_told(world):
         left.append("somebody is not told that a topic has ended")
     left += [
