@@ -121,7 +121,8 @@ def write_exactly_once(spark: SparkSession, setting: Setting) -> int:
 
 
 def _write(spark: SparkSession, setting: Setting, guarantee: str, **options: str) -> int:
-    rows = spark.range(0, setting.rows, 1, 2).selectExpr("cast(lpad(id, 100, '0') AS binary) AS value")
+    value = f"cast(concat('{'.' * 87}', {10**12} + id) AS binary) AS value"  # 100 B; `lpad` costs 1.5 us
+    rows = spark.range(0, setting.rows, 1, 2).selectExpr(value)
     writing = rows.write.format("pulsar").mode("append").option("service.url", setting.url)
     writing = writing.option("topic", setting.topics[0]).option("deliveryGuarantee", guarantee)
     writing.options(**options).save()
