@@ -293,6 +293,17 @@ class TestOnOneConsumersSubscriptions:
         s.pass_time(30 * SECOND)
         s.expect("ACK")  # ACK-08
 
+    @pytest.mark.parametrize("by_id", [False, True])
+    def test_also_a_batch_that_comes_again_although_the_broker_was_told(self, by_id: bool) -> None:
+        """It was under way. There is nothing new to tell (ACK-14), and nothing to ask for (UNACK-07)."""
+        s = started(EXCLUSIVE, acknowledgement_group_time=0.0)
+        for _ in range(2):
+            s.batch(0, 2)
+            for message in s.take():
+                s.acknowledge_cumulative(message.message_id if by_id else message)
+        s.pass_time(30 * SECOND)
+        assert REDELIVER not in [name for name, _ in s.frames()]
+
     def test_but_not_what_is_left_of_its_batch(self) -> None:
         s = started(EXCLUSIVE)
         s.message(0)

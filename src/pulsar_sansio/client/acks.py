@@ -265,7 +265,7 @@ class AckTracker:
             return False
         if message_id.batch_index < 0:
             return self.entry(place)
-        return self.member(self._record(message_id), message_id.batch_index)
+        return self.member(self.record(message_id), message_id.batch_index)
 
     def cumulative(self, record: BatchAcknowledgement | None, message_id: MessageId) -> bool:
         """That message and everything before it is acknowledged; `record` is its batch's, if it is at hand.
@@ -276,7 +276,7 @@ class AckTracker:
         ledger_id, entry_id, _, index = message_id[:4]
         position = Position(ledger_id, entry_id, WHOLE_ENTRY)
         if index >= 0:
-            record = self._record(message_id) if record is None else record
+            record = self.record(message_id) if record is None else record
             record.acknowledge_through(index)
             if record.complete:
                 self._complete(record)
@@ -384,7 +384,7 @@ class AckTracker:
         self._position_record = record
         return True
 
-    def _record(self, message_id: MessageId) -> BatchAcknowledgement:
+    def record(self, message_id: MessageId) -> BatchAcknowledgement:
         """The record that the id of a message in a batch counts for: the last delivery's, or a new one."""
         record = self._batches.get(message_id[:2])
         if record is None:

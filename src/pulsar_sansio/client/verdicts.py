@@ -135,9 +135,12 @@ class Verdicts:
             message_id = what
         else:
             raise _not_a_message(what)
+        if record is None and message_id.batch_index >= 0:
+            record = self._tracker.record(message_id)
         waits = self._tracker.cumulative(record, message_id)
         ledger_id, entry_id = message_id[:2]
-        in_part = message_id.batch_index >= 0 and not self._tracker.covers((ledger_id, entry_id))
+        # Complete it may be although nothing waits: that it is was said already, of an earlier delivery.
+        in_part = record is not None and not (record.complete or self._tracker.covers((ledger_id, entry_id)))
         self._redelivery.acknowledged_through((ledger_id, entry_id - in_part))
         if waits:
             self._acknowledger.something_waits()
