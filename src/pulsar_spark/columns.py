@@ -26,6 +26,7 @@ from pulsar_sansio import (
     encode_message_id,
 )
 
+from .errors import BadColumn
 from .parts import Bytes, Parts, fixed, from_column
 from .shapes import Run, Shape, find_run
 
@@ -47,7 +48,11 @@ ALL_COLUMNS: dict[str, Column] = {
     "__topic": Column(pa.string(), "string", "full name of the topic, or of its partition"),
     "__messageId": Column(pa.binary(), "binary", "the message's id, as all Pulsar clients write it"),
     "__publishTime": Column(TIMESTAMP, "timestamp", "the producer's clock when it sent the message"),
-    "__eventTime": Column(TIMESTAMP, "timestamp", "the application's own time, null where it gave none"),
+    "__eventTime": Column(
+        TIMESTAMP,
+        "timestamp",
+        "the application's own time, null where it gave none or one that Spark has no timestamp for",
+    ),
     "__messageProperties": Column(PROPERTIES, "map<string,string>", "the application's properties"),
     "__partition": Column(pa.int32(), "int", "index of the partition, -1 where the topic has none"),
     "__ledgerId": Column(pa.int64(), "bigint", "of the message's entry"),
@@ -71,10 +76,6 @@ DDL = ", ".join(f"{name} {column.ddl}" for name, column in ALL_COLUMNS.items())
 
 _ALSO: dict[str, tuple[Any, ...]] = {"value": (pa.string(),), "__key": (pa.string(),)}
 """Other types that a column may be asked for as."""
-
-
-class BadColumn(ValueError):
-    """A column that there is not, or not of that type."""
 
 
 def check_schema(schema: Any) -> None:
@@ -110,8 +111,9 @@ def _clean(text: str | None) -> str | None:
     return text if text is None or text.isascii() else text.encode("utf-8", "replace").decode()
 
 
-MAX_TIME = 2**63 // 1000
-"""Milliseconds that a timestamp can say; a producer may write any number."""
+MAX_TIME = 253_402_300_799_999
+"""Milliseconds since 1970 that a timestamp can say: until the end of the year 9999. Beyond it Spark writes
+nothing that Python can read; a producer may write any number."""
 
 
 def _micros(milliseconds: int | None) -> int | None:
@@ -274,13 +276,17 @@ class _SequenceId(Parts):
     def add_members(self, entry: Any, run: Run, first: int) -> None:
         where = run.shape.sequence_id
         if where is None:
-            start = (entry.header.sequence_id or 0) + first
-            self.add(np.arange(start, start + len(run), dtype=np.int64))
+            self.add(np.arange(len(run), dtype=np.int64) + _signed((entry.header.sequence_id or 0) + first))
         else:
             self.add(run.numbers(where))
 
     def add_messages(self, messages: Sequence[Message]) -> None:
-        self.add(np.array([message.sequence_id for message in messages], np.uint64).astype(np.int64))
+        self.add(np.array([_signed(message.sequence_id) for message in messages], np.int64))
+
+
+def _signed(number: int) -> Any:
+    """64 bits as Spark has them; a producer may write any."""
+    return np.int64((number + 2**63) % 2**64 - 2**63)
 
 
 class _BatchIndex(Parts):
@@ -314,6 +320,14 @@ class _Properties(Parts):
     def add_messages(self, messages: Sequence[Message]) -> None:
         self.add_list([_clean_pairs(message.properties) for message in messages])
 
+    def finish(self) -> Any:
+        array = super().finish()
+        try:
+            array.validate(full=True)
+        except pa.ArrowInvalid:  # some text of a run is not UTF-8
+            array = pa.MapArray.from_arrays(array.offsets, *map(_clean_texts, (array.keys, array.items)))
+        return array
+
 
 _NO_TEXT = pa.array([], pa.string())
 
@@ -327,6 +341,11 @@ def _interleaved(run: Run, slices: list[tuple[int, int]]) -> Any:
     np.cumsum(np.tile([size for _, size in slices], len(run)), out=offsets[1:])
     buffers = [None, pa.py_buffer(offsets), pa.py_buffer(np.ascontiguousarray(data))]
     return pa.Array.from_buffers(pa.string(), len(offsets) - 1, buffers)
+
+
+def _clean_texts(texts: Any) -> Any:
+    known = texts.cast(pa.binary()).to_pylist()
+    return pa.array([_clean(each.decode("utf-8", "surrogateescape")) for each in known], pa.string())
 
 
 def _clean_pairs(properties: dict[str, str]) -> list[tuple[str | None, str | None]]:
@@ -352,8 +371,8 @@ _FIRST_STRETCH = 16
 
 
 class Builder:
-    """Record batches of one schema. `rows`: messages taken since the last one; `size`: bytes of theirs, of
-    what is not counted in every row."""
+    """Record batches of one schema. `rows`: messages taken since the last one; `size`: about how many bytes,
+    payloads and what of their headers may be large."""
 
     def __init__(self, schema: Any) -> None:
         """Raises `BadColumn`."""
@@ -374,6 +393,7 @@ class Builder:
         """Of the last run."""
         self._wants_properties = "__messageProperties" in schema.names
         self._wants_key = "__key" in schema.names
+        self._wants_header = not {"__key", "__orderingKey", "__messageProperties"}.isdisjoint(schema.names)
 
     def add(self, item: Any) -> None:
         """All messages of one item of `Messages`. Raises `FrameError` for a malformed batch."""
@@ -395,7 +415,14 @@ class Builder:
         for column in self._of_message:
             column.add_messages(messages)
         for message in messages:
-            self._added(message.entry, 1, len(message.data))
+            self._added(message.entry, 1, len(message.data) + self._header_size(message))
+
+    def _header_size(self, message: Message) -> int:
+        """Of what may be large in a header, where it becomes part of a column."""
+        if not self._wants_header:
+            return 0
+        properties = sum(len(name) + len(value) for name, value in message.header.properties)
+        return len(message.key or "") + len(message.ordering_key or b"") + properties
 
     def _added(self, entry: Any, rows: int, size: int) -> None:
         self.rows += rows
@@ -417,10 +444,10 @@ class Builder:
                 stretch *= 4
                 continue
             self._shape = run.shape
-            if not run.shape.compacted_out:
+            if run.shape.payload or not run.shape.compacted_out:
                 for column in self._of_message:
                     column.add_members(entry, run, index)
-                self._added(entry, len(run), len(run) * run.shape.payload)
+                self._added(entry, len(run), len(run) * run.shape.stride)
             index += len(run)
             position += len(run) * run.shape.stride
         if position != len(data):
@@ -458,9 +485,12 @@ class Builder:
         rows = sum(self._counts)
         of_message = iter(self._of_message)
         arrays = [
-            self._of_entry[each.name].finish(self._entries, self._counts, rows)
-            if each.name in self._of_entry
-            else _checked(next(of_message).finish(), each)
+            _checked(
+                self._of_entry[each.name].finish(self._entries, self._counts, rows)
+                if each.name in self._of_entry
+                else next(of_message).finish(),
+                each,
+            )
             for each in self._schema
         ]
         self.rows = self.size = 0
@@ -470,7 +500,9 @@ class Builder:
 
 
 def _checked(array: Any, field: Any) -> Any:
-    """Text is UTF-8, or nobody gets it."""
+    """Text is UTF-8, or nobody gets it; and nothing is null in a column that Spark takes for one without."""
+    if array.null_count and not field.nullable:
+        raise BadColumn(f"column {field.name!r}: it is asked for as NOT NULL, and a message has none")
     if field.name in _ALSO and field.type == pa.string():
         try:
             array.validate(full=True)

@@ -91,6 +91,14 @@ class UnreadableMessages(PulsarSparkError):
     """Messages that are there and cannot be handed out: damaged, encrypted, or too large."""
 
 
+class BadColumn(PulsarSparkError, ValueError):
+    """A column that there is not, or not of that type, or that cannot say what a message has."""
+
+
+class RecordBatchTooLarge(PulsarSparkError):
+    """What came at once is more than Arrow can hold; the text says which options make it less."""
+
+
 class LinkTimeout(PulsarSparkError):
     """The broker did not answer in time; the text names it and what was asked."""
 

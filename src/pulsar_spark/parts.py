@@ -10,9 +10,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from .errors import RecordBatchTooLarge
 from .shapes import Run, Slice
 
 _FIRST_SIZE = 64 * 1024
+
+MOST_BYTES = 2**31 - 1
+"""Of all texts or bytes of a column: Spark's columns have offsets of 32 bits."""
 
 
 class Bytes:
@@ -90,7 +94,12 @@ class Bytes:
         return array
 
     def _grow(self, least: int) -> None:
-        data = np.empty(max(least, 2 * self._data.shape[0]), np.uint8)
+        if least > MOST_BYTES:
+            raise RecordBatchTooLarge(
+                f"a record batch would have a column of {least} bytes; Arrow allows {MOST_BYTES}. Lower the "
+                "options receiverQueue and batchBytes"
+            )
+        data = np.empty(max(least, min(2 * self._data.shape[0], MOST_BYTES)), np.uint8)
         data[: self.size] = self._data[: self.size]
         self._data = data
 

@@ -5,9 +5,9 @@ The end is decided by position. Positions of messages that never come (markers o
 compaction or retention has removed, an empty ledger) cannot be waited for, so one of these ends it:
 
 * an entry at the end or behind it has come; what is behind it is dropped;
-* the broker says that the topic has no message behind what has come, or that everything up to the end is
-  acknowledged: the reader acknowledges what it has handed out, and the broker what it does not deliver. It is
-  asked when nothing came for a while.
+* the broker says that the topic has no message behind what has come, chunks of incomplete messages included,
+  or that everything up to the end is acknowledged: the reader acknowledges what it has handed out, and the
+  broker what it does not deliver. It is asked when nothing came for a while.
 
 Otherwise it fails when nothing happens for too long: it never ends early. A message that came in chunks
 belongs to the range that its last chunk is in. Where the first ones lie before the range, the reader begins
@@ -140,7 +140,6 @@ class _RangeReader:
         self._options = options
         self._reached = wanted.start
         """Everything up to this entry is done."""
-        self._over = False
         self._steps_back = 0
         self._reading: Reading | None = None
         self._counters = ArrivalCounters()
@@ -156,9 +155,14 @@ class _RangeReader:
         if self._watch is not None:
             self._watch.begin()
         self._go_on()
-        while not self._over:
-            self._take(self._next())
-            yield
+        while (messages := self._next()) is not None:
+            for item in messages.items:
+                self._take(item)
+                yield
+                if self._reached >= self._range.end:
+                    return
+        if self._watch is not None:
+            self._watch.end(self._reached)
 
     def close(self) -> None:
         """The reader goes; the link stays."""
@@ -210,27 +214,19 @@ class _RangeReader:
         self._check_unreadable()
         return True if self._link.client.available(reading.handle) or self._is_cut() else None
 
-    def _take(self, messages: Messages | None) -> None:
-        """Make rows of them, as far as they are in the range."""
-        if messages is None:
-            self._over = True
-            if self._watch is not None:
-                self._watch.end(self._reached)
-            return
+    def _take(self, item: Any) -> None:
+        """Make rows of it, as far as it is in the range."""
         end = self._range.end
-        for item in messages.items:
-            first, last = _extent(item)
-            if last[0] != self._reached[0] and self._watch is not None:
-                for before, ledger in _changes(item, self._reached):
+        first, last = _extent(item)
+        if last[0] != self._reached[0] and self._watch is not None:
+            for before, ledger in _changes(item, self._reached):
+                if before < end:
                     self._watch.enter(ledger, before)
-            if last >= end:
-                self._over = True
-                item = _up_to(item, end) if last > end else item
-            if item is not None:
-                self._add(item, first)
-            if self._over:
-                return
-            self._reached = max(self._reached, last)
+        if last > end:
+            item = _up_to(item, end)
+        if item is not None:
+            self._add(item, first)
+        self._reached = max(self._reached, last)
 
     def _add(self, item: Any, first: Position) -> None:
         try:
@@ -251,7 +247,9 @@ class _RangeReader:
             return False
         if answer.mark_delete is not None and answer.mark_delete >= self._range.end:
             return True
-        return last_of(answer) <= self._reached
+        # A chunk belongs to no message yet: others of it may never come, or belong to the next range.
+        came = max(self._reached, self._counters.last_chunk or NOTHING)
+        return came >= min(last_of(answer), self._range.end)
 
     def _timed_out(self) -> RangeReadTimeout:
         return RangeReadTimeout(

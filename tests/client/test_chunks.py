@@ -213,7 +213,7 @@ def test_a_chunk_without_those_before_it_waits_for_its_time_and_is_acknowledged_
     s.pass_time(SECOND)
     assert s.acknowledged() == [(1, 5), (1, 6)]
     assert (s.counters.chunk_orphans, s.counters.chunks_expired) == (2, 2)
-    assert s.counters.last_orphan == (1, 6)
+    assert s.counters.last_orphan == s.counters.last_chunk == (1, 6)
     assert s.permits == 1000
 
 

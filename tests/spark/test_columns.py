@@ -14,11 +14,15 @@ from pulsar_sansio import BatchItem, FrameError, Message, Messages, SinglesItem,
 from pulsar_sansio import encode_message_id as encode_id
 from pulsar_sansio.model.message import Entry, Source
 from pulsar_sansio.wire import MessageMetadata, SingleMessageMetadata, encode_single, encode_single_metadata
-from pulsar_spark.columns import ALL_COLUMNS, SCHEMA, TIMESTAMP, BadColumn, builder
+from pulsar_spark import parts
+from pulsar_spark.columns import ALL_COLUMNS, SCHEMA, TIMESTAMP, builder
+from pulsar_spark.errors import BadColumn, RecordBatchTooLarge
 
 pytestmark = pytest.mark.spark
 
 TOPIC = "persistent://public/default/t-partition-3"
+YEAR_9999 = 253_402_300_799_999
+"""Its last millisecond, and the last one of Python and Spark."""
 Member = tuple[dict[str, Any], bytes]
 """Fields of a message's header in a batch, and its payload."""
 
@@ -56,7 +60,7 @@ def row(message: Message) -> dict[str, Any]:
         "__topic": TOPIC,
         "__messageId": encode_id(message.message_id),
         "__publishTime": message.publish_time * 1000,
-        "__eventTime": message.event_time * 1000 if 0 < message.event_time < 2**50 else None,
+        "__eventTime": message.event_time * 1000 if 0 < message.event_time <= YEAR_9999 else None,
         "__messageProperties": list(message.properties.items()),
         "__partition": 3,
         "__ledgerId": message.message_id.ledger_id,
@@ -87,7 +91,7 @@ fields = st.fixed_dictionaries(
     optional={
         "sequence_id": st.sampled_from([0, 1, 127, 128, 16383, 2**21, 2**35, 2**63 - 1, 2**63 + 5]),
         "partition_key": texts,
-        "event_time": st.sampled_from([0, 1, 1_700_000_000_000, 2**62, 2**63 + 1]),
+        "event_time": st.sampled_from([0, 1, YEAR_9999, YEAR_9999 + 1, 2**62, 2**63 + 1]),
         "ordering_key": st.binary(max_size=3),
         "null_value": st.booleans(),
         "properties": st.lists(st.tuples(st.sampled_from(["a", "b", "é"]), texts), max_size=3),
@@ -169,6 +173,15 @@ def test_times_that_no_timestamp_can_say() -> None:
     assert built(item).column("__deliverAt").null_count == 20
 
 
+@pytest.mark.parametrize("numbered", [{"sequence_id": 2**64 - 1}, {}], ids=["member", "batch"])
+@pytest.mark.parametrize("count", [2, 20])
+def test_sequence_ids_of_64_bits(numbered: dict[str, int], count: int) -> None:
+    item = batch([(numbered, b"x")] * count)
+    item.entry.header.sequence_id = 2**64 - 1  # type: ignore[misc]
+    expected = [-1] * count if numbered else list(range(-1, count - 1))
+    assert built(item).column("__sequenceId").to_pylist() == expected
+
+
 def test_what_compaction_took_out_is_no_row() -> None:
     gone = {"compacted_out": True, "partition_key": "k"}
     item = batch([({}, b"0"), (gone, b""), (gone, b""), ({}, b"3"), *[(gone, b"")] * 20, ({}, b"24")])
@@ -191,6 +204,8 @@ def test_text_that_is_not_utf_8() -> None:
     assert built(item).column("__replicatedFrom").to_pylist() == ["?"] * 20
     with pytest.raises(BadColumn, match="'value': a message is not UTF-8 text; ask for the column as binary"):
         built(item, schema=pa.schema([("value", pa.string())]))
+    marked = batch([({"properties": [("n\udcff", "v")], "partition_key": "k"}, b"x")] * 20)
+    assert built(marked).column("__messageProperties").to_pylist() == [[("n?", "v")]] * 20
     fine = batch([({"partition_key": "k"}, "é".encode())] * 20)
     schema = pa.schema([("value", pa.string()), ("__key", pa.string())])
     assert built(fine, schema=schema).to_pylist() == [{"value": "é", "__key": "k"}] * 20
@@ -242,6 +257,23 @@ def test_whatever_comes_only_frame_errors_go(data: bytes, size: int, alike: int)
         built(BatchItem(entry, undivided, range(size + alike)))
 
 
+def test_headers_count_in_the_size_where_they_are_wanted() -> None:
+    """Or a record batch of them would have no bound."""
+    header = {"partition_key": "k" * 1000, "properties": [("n", "v" * 1000)], "ordering_key": b"o" * 1000}
+    for count in (3, 20):
+        made = builder(SCHEMA)
+        made.add(batch([(header, b"")] * count))
+        assert made.size >= 3000 * count
+
+
+def test_a_column_has_no_more_bytes_than_arrow_can_say(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parts, "MOST_BYTES", 100_000)
+    made = builder(pa.schema([("value", pa.binary())]))
+    made.add(batch([({}, b"x" * 1000)] * 90))
+    with pytest.raises(RecordBatchTooLarge, match="Lower the options receiverQueue and batchBytes"):
+        made.add(batch([({}, b"x" * 1000)] * 20))
+
+
 # --- schemas -----------------------------------------------------------------------------------------
 
 
@@ -256,6 +288,13 @@ def test_whatever_comes_only_frame_errors_go(data: bytes, size: int, alike: int)
 def test_schemas_that_are_none(schema: Any, why: str) -> None:
     with pytest.raises(BadColumn, match=why):
         builder(pa.schema(schema))
+
+
+def test_nulls_where_there_may_be_none() -> None:
+    schema = pa.schema([pa.field("__key", pa.binary(), nullable=False)])
+    assert built(batch([({"partition_key": "k"}, b"x")]), schema=schema).to_pydict() == {"__key": [b"k"]}
+    with pytest.raises(BadColumn, match="'__key': it is asked for as NOT NULL, and a message has none"):
+        built(batch([({}, b"x")]), schema=schema)
 
 
 def test_only_what_is_asked_for_in_that_order() -> None:

@@ -313,6 +313,20 @@ def test_chunks_without_a_beginning_stop_nothing(link: Link, topic: str, sender:
     assert values(link, topic, NOTHING, end) == numbers(0, 10)
 
 
+@BY_HAND
+def test_a_message_that_is_not_complete_yet_is_not_waited_for(link: Link, topic: str, sender: Sender) -> None:
+    """Its producer may be gone; if it is not, the message is of a later range."""
+    sender.send([b"before"])
+    first = chunk(sender, "a", 0, 3, b"aa", 6)
+    assert values(link, topic, NOTHING, first) == [b"before"]
+    orphan = chunk(sender, "b", 1, 3, b"b", 3)
+    assert values(link, topic, NOTHING, orphan) == [b"before"]
+    assert values(link, topic, first, orphan) == []
+    chunk(sender, "a", 1, 3, b"bb", 6)
+    last = chunk(sender, "a", 2, 3, b"cc", 6)
+    assert values(link, topic, orphan, last) == [b"aabbcc"]
+
+
 # --- what cannot be read -----------------------------------------------------------------------------
 
 

@@ -84,6 +84,7 @@ class Chunks:
         uuid = (metadata.producer_name, metadata.uuid or "")
         chunk_id = metadata.chunk_id or 0
         total, size = metadata.num_chunks_from_msg or 1, metadata.total_chunk_msg_size or 0
+        self._counters.last_chunk = place
         if size > self.max_message_size:
             self._counters.chunks_oversized += 1
             self._counters.note_unreadable(place)

@@ -31,6 +31,9 @@ class ArrivalCounters:
     """Chunks of which one before them is missing, or that do not fit to the others."""
     last_orphan: tuple[int, int] | None = field(default=None, compare=False)
     """Ledger and entry of the last of these."""
+    last_chunk: tuple[int, int] | None = field(default=None, compare=False)
+    """Ledger and entry of the last chunk that came, whatever became of it. Everything before it has come, and
+    is no longer in the queue when that is empty; None while that is not so after a reconnect."""
     chunks_dropped: int = 0
     """Chunks held when too many messages were incomplete at a time, of the one that began first."""
     chunks_expired: int = 0

@@ -207,7 +207,7 @@ class Positions:
     def prepare(self, command: proto.CommandSubscribe) -> None:
         """Say in SUBSCRIBE where to begin; what is queued will come again."""
         if self._queue.available:
-            self._arrival.passed = None
+            self._arrival.passed = self._arrival.counters.last_chunk = None
         if self._durable:
             return
         resume_after = self._queue.resume_after()
