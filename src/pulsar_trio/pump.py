@@ -69,14 +69,20 @@ class Pump(ABC):
     def pump(self) -> None:
         """Do what the machine says until it is quiet, then set the timer.
 
+        What is due at the moment it was told is done at once: two turns of the event loop would cost more.
         Links with something to write are noted; `write_now` or `wake_writers` has to follow.
         """
         self.generation += 1
         self.wall_offset = time_ns() - self.now()
-        next_output, actions = self.machine.next_output, self.actions
-        while (output := next_output()) is not None:
-            actions[type(output)](output)
-        self.set_timer()
+        machine, actions = self.machine, self.actions
+        while True:
+            while (output := machine.next_output()) is not None:
+                actions[type(output)](output)
+            deadline = machine.next_deadline()
+            if deadline is None or deadline > self.tick:
+                break
+            machine.handle_deadline(self.tick)
+        self._set_timer(deadline)
 
     def set_timer(self) -> None:
         """Move the timer if the machine's next deadline is earlier than what it is set to.
@@ -84,7 +90,9 @@ class Pump(ABC):
         A later one is left alone: the timer then wakes once too often, which costs less than
         moving it for every batch.
         """
-        deadline = self.machine.next_deadline()
+        self._set_timer(self.machine.next_deadline())
+
+    def _set_timer(self, deadline: int | None) -> None:
         if deadline is not None and deadline < self._timer_at:
             self._timer_at = deadline
             self._timer.deadline = self._seconds(deadline)

@@ -19,6 +19,7 @@ from pulsar_sansio.wire import (
     split_batch,
 )
 from pulsar_sansio.wire.batch import encode_batch_parts
+from pulsar_sansio.wire.varint import encode_varint
 
 from . import oracle
 from .test_metadata import check
@@ -271,6 +272,40 @@ def test_a_key_that_is_no_text() -> None:
     batch = split_batch(keyed(1, "k", "\udcff"), 2)
     assert batch.keys() == ["k", "\udcff"]
     assert batch.single(1).partition_key == "\udcff"
+
+
+def keyed_member(key: bytes, sequence_id: int, payload: bytes) -> bytes:
+    header = b"\x12" + bytes([len(key)]) + key + b"\x18" + encode_varint(len(payload))
+    header += b"\x40" + encode_varint(sequence_id)
+    return len(header).to_bytes(4, "big") + header + payload
+
+
+def test_batches_of_one_key() -> None:
+    """A producer with a batch for each key: sequence ids that are not neighbours."""
+    for first, step in ((5, 1), (5, 100), (16_000, 100), (1 << 27, 1 << 22)):
+        members = [keyed_member(b"key", first + step * n, b"%04d" % n) for n in range(45)]
+        check_batch(b"".join(members), 45)
+        check_batch(b"".join([*members, keyed_member(b"kex", 20_000, b"0045")]), 46)
+        check_batch(b"".join([*members, keyed_member(b"key", 20_000, b"045")]), 46)
+
+
+def test_a_payload_of_a_batch_of_one_key_that_looks_like_a_header() -> None:
+    like = keyed_member(b"k", 300, b"p" * 40)[:12]
+    for payload in (like.ljust(40, b"p"), (like * 3).ljust(40, b"p")):
+        members = [keyed_member(b"k", 300, b"p" * 40), keyed_member(b"k", 301, payload)]
+        check_batch(b"".join(members), 2)
+        check_batch(b"".join(members[::-1]), 2)
+        check_batch(members[1] * 40, 40)
+
+
+def test_runs_of_keyed_members_end_where_anything_differs() -> None:
+    one = keyed_member(b"key", 300, b"payload")
+    for count in (1, 3, 33):
+        for position in range(len(one)):
+            for flip in (1, 0x80):
+                other = bytearray(one)
+                other[position] ^= flip
+                check_batch(one * count + bytes(other) + one, count + 2)
 
 
 def test_keyed_members_that_look_simpler_than_they_are() -> None:

@@ -17,6 +17,7 @@ from struct import Struct
 from typing import Any
 
 from ..model.errors import FrameError
+from .columns import FIRST_WINDOW, alike, cut
 from .fields import encode_text
 from .keyed_members import KEY_TAG, KeyedMembers, keys_of, take_keyed
 from .metadata import SingleMessageMetadata, decode_single_metadata, encode_usual_single, usual_pair
@@ -25,15 +26,10 @@ from .varint import CONTINUED_VARINTS, SMALL_VARINTS, VALUE_OF_SMALL, encode_var
 _MIN_MEMBER = 6
 """Bytes of the smallest member: its size, and metadata with a payload_size of one byte."""
 
-_FIRST_WINDOW = 32
 _FIRST_STRETCH = 16
-"""Members looked at as one run at first, and members read one by one before a run is tried again. Both
-grow while they prove right."""
+"""Members read one by one before a run is tried again; more while that proves right."""
 
 _PAYLOAD_SIZE_TAG, _SEQUENCE_ID_TAG = 0x18, 0x40
-
-_LOW_BYTES = bytes(range(0x80))
-_IS_LOW = bytes([1] * 0x80 + [0] * 0x80)
 
 
 # --- taking apart ----------------------------------------------------------------------------------
@@ -107,7 +103,7 @@ def split_batch(payload: bytes, count: int, start: int = 0) -> Batch:
     batch = Batch(payload)
     position = start
     left = count
-    window = _FIRST_WINDOW
+    window = FIRST_WINDOW
     stretch = _FIRST_STRETCH
     try:
         while left:
@@ -121,7 +117,7 @@ def split_batch(payload: bytes, count: int, start: int = 0) -> Batch:
             if run:
                 position += run * stride
                 left -= run
-                window = window * 8 if run == window else _FIRST_WINDOW
+                window = window * 8 if run == window else FIRST_WINDOW
                 stretch = _FIRST_STRETCH
             else:
                 taken = min(left, stretch)
@@ -168,48 +164,11 @@ def _take_run(batch: Batch, position: int, most: int) -> tuple[int, int]:
         or not data.startswith(data[position : position + constant], position + stride)
     ):
         return 0, 0
-    stop = position + run * stride
-    for offset in range(constant):
-        column = data[position + offset : stop : stride]
-        byte = column[:1]
-        if column != byte * len(column):
-            run = min(run, len(column) - len(column.lstrip(byte)))
-    for offset in range(constant, header):
-        column = data[position + offset : stop : stride]
-        if offset == header - 1:
-            if not column.isascii():
-                run = min(run, column.translate(_IS_LOW).find(b"\x00"))
-        elif column.translate(None, _LOW_BYTES) != column:
-            run = min(run, column.translate(_IS_LOW).find(b"\x01"))
+    run = alike(data, position, stride, run, range(constant), header, sequence_length)
     if run < 2:
         return 0, 0
-    batch._add((position, stride), _cut(data, position, header, payload_size, run))
+    batch._add((position, stride), cut(data, position, header, payload_size, stride, run))
     return run, stride
-
-
-_CUT = 64
-"""Members cut by one call; more would make the formats long, and nothing faster."""
-
-
-@lru_cache(maxsize=512)
-def _cutter(header: int, payload_size: int, count: int) -> Struct:
-    return Struct(f"{header}x{payload_size}s" * count)
-
-
-def _cut(data: bytes, position: int, header: int, payload_size: int, count: int) -> list[bytes]:
-    """The payloads of `count` members that all have the same sizes."""
-    payloads: list[bytes] = []
-    many, rest = divmod(count, _CUT)
-    if many:
-        cutter = _cutter(header, payload_size, _CUT)
-        for _ in range(many):
-            payloads += cutter.unpack_from(data, position)
-            position += cutter.size
-    if rest:
-        stop = position + rest * (header + payload_size)
-        for (payload,) in _cutter(header, payload_size, 1).iter_unpack(data[position:stop]):
-            payloads.append(payload)
-    return payloads
 
 
 def _take_members(batch: Batch, position: int, count: int) -> int:

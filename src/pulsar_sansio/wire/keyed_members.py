@@ -8,10 +8,10 @@ that is anything else, or not complete, is left to whoever reads headers; so not
 known of these members is enough to have all keys of a batch at the price of cutting them out.
 """
 
-from functools import lru_cache
-from itertools import islice
+from itertools import chain
 from struct import Struct
 
+from .columns import FIRST_WINDOW, alike, cut
 from .fields import decode_text
 from .varint import VALUE_OF_CONTINUED, VALUE_OF_SMALL
 
@@ -27,7 +27,15 @@ _LEAST = 4
 
 
 class KeyedMembers(list[int]):
-    """Where they begin. The key begins `_HEAD` bytes behind that; the byte before it is its length."""
+    """Where they begin."""
+
+    __slots__ = ("runs",)
+
+    def __init__(self) -> None:
+        self.runs: list[tuple[int, int, int, int]] = []
+        """Of each run of members with keys and payloads of the same lengths: where it begins, the length of
+        its keys, the distance from one member to the next, 0 where all have the same key, and how many there
+        are."""
 
 
 def take_keyed(data: bytes, position: int, most: int) -> tuple[KeyedMembers, list[bytes], int] | None:
@@ -37,82 +45,100 @@ def take_keyed(data: bytes, position: int, most: int) -> tuple[KeyedMembers, lis
     payloads: list[bytes] = []
     limit = len(data)
     last = limit - _HEAD - _LEAST
-    while position <= last and len(payloads) < most:
+    window = FIRST_WINDOW
+    while position <= last and most:
         size, tag, key_size = _read_head(data, position)
         header_end = position + 4 + size
-        tail = data[position + _HEAD + key_size : header_end]
-        if tag != KEY_TAG or key_size > 0x7F or len(tail) < _LEAST:
+        tail = position + _HEAD + key_size
+        if tag != KEY_TAG or key_size > 0x7F or header_end - tail < _LEAST or header_end > limit:
             break
-        payload_size, constant = _read_tail(tail)
+        payload_size, sequence = _read_tail(data, tail, header_end)
         end = header_end + payload_size
-        if not constant or end > limit:
+        if not sequence or end > limit:
             break
-        members.append(position)
-        payloads.append(data[header_end:end])
-        behind = end + _HEAD + key_size
+        stride = end - position
+        count = 1
+        same: list[bytes] | None = None
         if (
             data[end : end + _HEAD] == data[position : position + _HEAD]
-            and data[behind : behind + constant] == tail[:constant]
+            and data[tail + stride : sequence + stride] == data[tail:sequence]
         ):
-            stride = end - position
-            following = memoryview(data)[end : end + (limit - end) // stride * stride]
-            run = _run(following, key_size, tail, constant, payload_size, most - len(payloads))
-            payloads += run
-            members += range(end, end + len(run) * stride, stride)
-            end += len(run) * stride
+            count = min(most, window, (limit - position) // stride)
+            same = _of_one_key(data, position, sequence, header_end, stride, count)
+            if same is None:
+                constant = chain(range(_HEAD), range(tail - position, sequence - position))
+                header = header_end - position
+                count = alike(data, position, stride, count, constant, header, header_end - sequence)
+            window = window * 8 if count == window else FIRST_WINDOW
+        if count > 1:
+            payloads += same or cut(data, position, header_end - position, payload_size, stride, count)
+            end = position + stride * count
+            members += range(position, end, stride)
+        else:
+            payloads.append(data[header_end:end])
+            members.append(position)
+        members.runs.append((position, key_size, 0 if same else stride, count))
+        most -= count
         position = end
     return (members, payloads, position) if payloads else None
 
 
-def _read_tail(tail: bytes) -> tuple[int, int]:
-    """What stands behind the key: the payload size, and at which of its bytes the sequence id begins; 0 where
-    it is anything else."""
-    if tail[0] != _PAYLOAD_SIZE_TAG:
+def _of_one_key(
+    data: bytes, position: int, sequence: int, header_end: int, stride: int, count: int
+) -> list[bytes] | None:
+    """The payloads of `count` members, where all of them are like the first one up to the sequence id, so
+    that nothing more need be compared: what a producer writes whose batches are of one key."""
+    like = data[position:sequence]
+    number = header_end - sequence
+    if not data.startswith(like, position + stride):
+        return None
+    pieces = data[position : position + count * stride].split(like)
+    if (
+        len(pieces) != count + 1
+        or max(map(len, pieces)) != stride - len(like)
+        or alike(data, position, stride, count, (), header_end - position, number) != count
+    ):
+        return None
+    del pieces[0]  # what stands before the first one: nothing
+    return [piece[number:] for piece in pieces]
+
+
+def _read_tail(data: bytes, position: int, end: int) -> tuple[int, int]:
+    """What stands between the key and the end of the header: the payload size, and where the sequence id
+    begins; 0 where it is anything else."""
+    if data[position] != _PAYLOAD_SIZE_TAG:
         return 0, 0
-    payload_size, position = tail[1], 2
+    payload_size = data[position + 1]
+    position += 2
     if payload_size > 0x7F:
-        sized = VALUE_OF_SMALL.get(tail[1:3])
+        sized = VALUE_OF_SMALL.get(data[position - 1 : position + 1])
         if sized is None:
             return 0, 0
-        payload_size, position = sized, 3
-    if tail[position] == _BASE64_TAG and tail[position + 1 : position + 2] < b"\x80":
+        payload_size = sized
+        position += 1
+    if data[position] == _BASE64_TAG and data[position + 1] < 0x80:
         position += 2
-    sequence = tail[position + 1 :]
-    if tail[position : position + 1] != _SEQUENCE_ID or not (
-        sequence in VALUE_OF_SMALL or (sequence[:2] in VALUE_OF_CONTINUED and sequence[2:] in VALUE_OF_SMALL)
+    sequence = data[position + 1 : end]
+    if (
+        position < end
+        and data[position] == _SEQUENCE_ID_TAG
+        and (
+            sequence in VALUE_OF_SMALL
+            or (sequence[:2] in VALUE_OF_CONTINUED and sequence[2:] in VALUE_OF_SMALL)
+        )
     ):
-        return 0, 0
-    return payload_size, position + 1
-
-
-_SEQUENCE_ID = bytes([_SEQUENCE_ID_TAG])
-
-
-@lru_cache(maxsize=512)
-def _reader(key_size: int, constant: int, upper: int, payload_size: int) -> Struct:
-    return Struct(f"{_HEAD}s{key_size}x{constant}sB{upper}s{payload_size}s")
-
-
-def _run(
-    following: memoryview, key_size: int, tail: bytes, constant: int, payload_size: int, most: int
-) -> list[bytes]:
-    """The payloads of those that are like the one before them, but for the key, the payload, and the lowest
-    seven bits of the sequence id."""
-    payloads: list[bytes] = []
-    reader = _reader(key_size, constant, len(tail) - constant - 1, payload_size)
-    like_head = bytes(following[:_HEAD])
-    like_constant, like_upper = tail[:constant], tail[constant + 1 :]
-    goes_on = tail[constant] >> 7
-    for head, fixed, low, upper, payload in islice(reader.iter_unpack(following), most):
-        if head != like_head or fixed != like_constant or low >> 7 != goes_on or upper != like_upper:
-            break
-        payloads.append(payload)
-    return payloads
+        return payload_size, position + 1
+    return 0, 0
 
 
 def keys_of(data: bytes, members: KeyedMembers) -> list[str]:
     """The keys of these, in order."""
-    raw = [data[member + _HEAD : member + _HEAD + data[member + _HEAD - 1]] for member in members]
+    raw: list[bytes] = []
+    for position, size, stride, count in members.runs:
+        if stride and count > 1:
+            raw += cut(data, position, _HEAD, size, stride, count)
+        else:
+            raw += [data[position + _HEAD : position + _HEAD + size]] * count
     if raw.count(raw[0]) == len(raw):
         return [decode_text(raw[0])] * len(raw)
     try:
