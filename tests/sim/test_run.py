@@ -17,15 +17,13 @@ from pulsar_sansio.sim import (
     World,
     observe_seed,
     run_seed,
-    run_seeds,
 )
 from pulsar_sansio.sim.campaign import ENOUGH_SEEDS
 from pulsar_sansio.sim.clock import MILLISECOND
 from pulsar_sansio.sim.scenarios import quiet_profile
+from tests.sim import reached
 
 SOURCES = str(Path(__file__).parents[2] / "src")
-
-FIXED_SEEDS = range(80)
 
 
 def test_one_message_at_a_time_and_a_slow_store_are_slow_and_not_stuck() -> None:
@@ -37,18 +35,18 @@ def test_one_message_at_a_time_and_a_slow_store_are_slow_and_not_stuck() -> None
 
 
 @pytest.mark.slow
-def test_fixed_seeds_pass() -> None:
-    campaign = Campaign()
-    for report in run_seeds(FIXED_SEEDS):
-        campaign.add(report)
+def test_fixed_seeds_pass_and_reach_what_they_reached() -> None:
+    campaign, seeds = reached.run_fixed_seeds()
     assert [str(report) for report in campaign.failures] == []
     found = campaign.as_json()
-    assert found["seeds"] == len(FIXED_SEEDS)
+    assert found["seeds"] == len(reached.FIXED_SEEDS)
     assert found["violations"] == 0
     assert found["messages"] > 10_000
     assert found["virtual_seconds"] > 500
     assert found["fault_kinds"] > 35
     assert campaign.outcome is Outcome.PASSED
+    assert [name for name in reached.FILE.read_text().splitlines() if name not in seeds] == []
+    assert len(seeds) > 230
 
 
 def test_the_same_seed_gives_the_same_world_in_one_process() -> None:

@@ -1,0 +1,45 @@
+"""What the fixed seeds reach: faults, marks, and inputs by the state in which they came.
+
+`reached.txt` lists what several of them reach, so that a change of what is drawn cannot lose it by chance.
+`python -m tests.sim.reached` writes it anew.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+from pulsar_sansio.sim import Campaign, Coverage, Recorder, SeedReport, observe_seed
+
+FIXED_SEEDS = range(80)
+
+OFTEN = 8
+"""In so many seeds at least."""
+
+FILE = Path(__file__).with_name("reached.txt")
+
+
+def reached(report: SeedReport, coverage: Coverage) -> Iterator[str]:
+    """By one seed, or by many."""
+    yield from (f"fault {name}" for name in report.faults)
+    yield from (f"mark {name}" for name in coverage.marks)
+    yield from (f"{machine}: {column} in {row}" for machine, row, column in coverage.cells)
+
+
+def run_fixed_seeds() -> tuple[Campaign, Counter[str]]:
+    """All of them; and what was reached, in how many of them."""
+    campaign, seeds = Campaign(), Counter[str]()
+    with Recorder() as recorder:
+        for seed in FIXED_SEEDS:
+            report, coverage = observe_seed(seed, recorder)
+            campaign.add(report, coverage)
+            seeds.update(reached(report, coverage))
+    return campaign, seeds
+
+
+def main() -> None:
+    _, seeds = run_fixed_seeds()
+    FILE.write_text("".join(f"{name}\n" for name in sorted(seeds) if seeds[name] >= OFTEN))
+
+
+if __name__ == "__main__":
+    main()
