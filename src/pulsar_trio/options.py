@@ -144,6 +144,7 @@ class ReaderOptions(TypedDict, total=False):
     max_pending_chunked_messages: int
     max_chunked_message_size: int
     incomplete_chunked_message_timeout: float
+    partitions_update_interval: float | None
     key_hash_ranges: tuple[tuple[int, int], ...] | None
 
 
@@ -154,6 +155,7 @@ class TableViewOptions(TypedDict, total=False):
     subscription_prefix: str
     receiver_queue_size: int
     max_size: int
+    partitions_update_interval: float | None
 
 
 def client_config(url: str, options: Mapping[str, Any]) -> ClientConfig:

@@ -95,10 +95,13 @@ class TopicsPartitions(ABC):
             member.consumer.attachment.start_as_partition(give_up_at)
 
     def _new_partitions(
-        self, topic: GroupTopic, indexes: Iterable[int], wire_id: int | None = None
+        self, topic: GroupTopic, indexes: Iterable[int], wire_id: int | None = None, late: bool = False
     ) -> list[Member]:
-        """Each has its share of the receiver queue (rules FLOW-16, MULTI-15)."""
+        """Each has its share of the receiver queue (rules FLOW-16, MULTI-15). `late`: they came when the
+        others had begun, so whoever began at the end has all that is in them before him."""
         spec = self._member_spec
+        if late and not spec.durable:
+            spec = replace(spec, start_message_id=EARLIEST, start_message_rollback=0.0)
         assert topic.partitions
         share = spec.max_total_receiver_queue_size // topic.partitions
         spec = replace(spec, receiver_queue_size=max(1, min(spec.receiver_queue_size, share)))
@@ -128,7 +131,7 @@ class TopicsPartitions(ABC):
         if partitions <= before or not self._has_room(partitions - before):
             return
         topic.partitions = partitions
-        topic.growth = self._new_partitions(topic, range(before, partitions))
+        topic.growth = self._new_partitions(topic, range(before, partitions), late=True)
         topic.missing = set(topic.growth)
         for member in topic.growth:
             member.consumer.attachment.start_as_partition(None)

@@ -124,6 +124,8 @@ class Administrator:
         self.world.count_fault("partitions_added")
         self.world.trace.add(self.world.clock.now, "administrator", f"{name} has {partitions} partitions")
         self.world.add_partitions(name, partitions)
+        for guest in self.world.guests:
+            guest.expect_partitions()
         self.world.cluster.set_partitions(name, partitions)
 
     def _appear(self, index: int) -> None:
@@ -231,7 +233,7 @@ class Administrator:
         broker, node = cluster.serving(topic), cluster.node_of(topic)
         if self.world.healed:
             return
-        if broker is None or not node.up:
+        if broker is None or not node.up or cluster.is_moving(topic):
             self.world.clock.after(100 * MILLISECOND, self._delete, topic)
             return
         last = broker.internal_stats(topic)["ledgers"][-1]["ledgerId"]

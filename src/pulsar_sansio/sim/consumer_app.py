@@ -85,8 +85,8 @@ class ConsumerApp:
         """By this consumer, not yet named in a request to confirm."""
         self._on_this_connection: list[Taken] = []
         """Acknowledged since it was attached."""
-        self._putting_off: dict[int, Taken] = {}
-        """Requests to have a message come later."""
+        self._putting_off: dict[int, tuple[Taken, bool]] = {}
+        """Requests to have a message come later, and whether all before it are done with then."""
         self._paused_until = 0
         self._scheduled = False
         self._turn = 0
@@ -348,23 +348,35 @@ class ConsumerApp:
         self._refusals_left -= 1
         world = self.world
         delay = self.stream.choice([0, 0, 50, 300, round(LONGEST_PUT_OFF * 1000)])
-        world.model.waiting.put_off(record, place, str(message.message_id), delay)
+        in_order = record.subscription.kind.cumulative
+        cumulative = in_order and self.stream.chance(500)
+        world.model.waiting.put_off(record, place, str(message.message_id), delay, cumulative)
         record.uncopied.update(record.subscription.topic.chunks_of(place[:2]))
-        if record.subscription.kind.cumulative:  # where that fails everything comes again
+        if cumulative:
+            self._is_done_with_all_before(taken)
+        if in_order:  # where that fails everything comes again
             record.rewinds += 1
             record.requests_to_rewind += 1
         client, now = self.host.node.client, world.clock.now
-        request = client.reconsume_later(now, self.handle, message, delay / 1000, world.wall_time())
+        request = client.reconsume_later(
+            now, self.handle, message, delay / 1000, world.wall_time(), cumulative=cumulative
+        )
         self.host.routes[request] = self
-        self._putting_off[request] = taken
-        world.trace.add(now, self.host.node.name, f"put off {place} by {delay} ms: {request}")
+        self._putting_off[request] = taken, cumulative
+        what = f"{place} and be done with all before it" if cumulative else str(place)
+        world.trace.add(now, self.host.node.name, f"put off {what} by {delay} ms: {request}")
         self.host.node.pump()
 
     def _is_put_off(self, request: int) -> None:
-        """INV-C10: the copy is safe."""
-        taken = self._putting_off.pop(request, None)
-        if taken is not None and taken[1] not in taken[0].subscription.copied:
-            raise ViolationError("INV-C10", f"{taken[0].name}: {taken[1]} is put off, and nothing is stored")
+        """INV-C10: the copy is safe, and so may be the acknowledgement of all before it."""
+        (record, place), cumulative = self._putting_off.pop(request, ((None, None), False))
+        if record is None or place is None:
+            return
+        subscription = record.subscription
+        if place not in subscription.copied:
+            raise ViolationError("INV-C10", f"{record.name}: {place} is put off, and nothing is stored")
+        if cumulative:
+            self._acknowledged += [(record, each) for each in subscription.through(place)]
 
     def _note(self, everything: list[Taken], messages: list[Message]) -> None:
         """From now on there is a time within which these have to be judged."""
@@ -387,9 +399,13 @@ class ConsumerApp:
         if not record.closed:
             self.world.model.acknowledge_cumulative(record, place)
             self._acknowledged.append(taken)
+        self._is_done_with_all_before(taken)
+        self.host.node.client.acknowledge_cumulative(self.world.clock.now, self.handle, message)
+
+    def _is_done_with_all_before(self, taken: Taken) -> None:
+        record, place = taken
         for kept in [each for each in self.kept if each[0] is record and each[1] <= place]:
             del self.kept[kept]
-        self.host.node.client.acknowledge_cumulative(self.world.clock.now, self.handle, message)
 
     def _finish_kept(self) -> None:
         """Acknowledge what was kept, in any order."""

@@ -79,6 +79,9 @@ class Guest(ABC, Generic[RecordT]):
     def wake(self) -> None:
         """The weather is good: finish soon."""
 
+    def expect_partitions(self) -> None:
+        """A partitioned topic has more of them."""
+
     # --- one handle -----------------------------------------------------------------------------------------
 
     def _may_open(self) -> bool:

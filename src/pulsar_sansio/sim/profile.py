@@ -208,7 +208,9 @@ class TablePlan:
     refresh_permille: int
     close_permille: int
     partitioned: int | None = None
-    """Of this partitioned topic, which does not grow, and not of `topic`."""
+    """Of this partitioned topic, and not of `topic`."""
+    update_interval: float = 1.0
+    """Seconds between two questions for the number of partitions."""
 
 
 @dataclass(slots=True)
@@ -415,6 +417,7 @@ class Profile:
             slowest += self.chunk_patience
         if self.partitioned:
             slowest += max((plan.update_interval or 0.0 for plan in self.producers), default=0.0)
+            slowest += max((plan.update_interval for plan in self.tables), default=0.0)
         work = sum(plan.messages for plan in self.producers) * 50 * MILLISECOND
         if self.memory_limit is not None:  # one batch of one message may fill it, until its time is over
             work += sum(plan.messages * plan.longest_batch for plan in self.producers)

@@ -34,6 +34,8 @@ class PutOff(NamedTuple):
     sent: Sent
     delay: int
     """Milliseconds."""
+    cumulative: bool
+    """All before it are done with when its copy is safe."""
 
     @property
     def most(self) -> int:
@@ -63,13 +65,15 @@ class Waiting:
     def __init__(self) -> None:
         self._by_origin: dict[Origin, list[PutOff]] = {}
 
-    def put_off(self, record: ConsumerRecord, place: Place, message_id: str, delay: int) -> None:
+    def put_off(
+        self, record: ConsumerRecord, place: Place, message_id: str, delay: int, cumulative: bool
+    ) -> None:
         """An application asks for it, with a delay in milliseconds."""
         topic = record.subscription.topic
         sent = topic.log[place[:2]].messages[place[2]]
         origin = origin_of(sent.properties) if TIMES in sent.properties else (topic.name, message_id, 0)
         again = (origin[0], origin[1], origin[2] + 1)
-        self._by_origin.setdefault(again, []).append(PutOff(record, place, sent, delay))
+        self._by_origin.setdefault(again, []).append(PutOff(record, place, sent, delay, cumulative))
 
     def of(self, origin: Origin) -> list[PutOff]:
         return self._by_origin.get(origin, [])

@@ -317,6 +317,13 @@ class SubscriptionRecord:
                     return False
         return True
 
+    def through(self, place: Place) -> list[Place]:
+        """All messages up to that one, and it."""
+        log = self.topic.log
+        positions = [each for each in self.topic.order if self.topic.gone < each[0] and each <= place[:2]]
+        found = [(*each, index) for each in positions for index in range(len(log[each].messages))]
+        return [each for each in found if each <= place]
+
     def everything_acknowledged(self) -> bool:
         """Whether nothing of the log is left; each call goes on where the last one stopped."""
         topic = self.topic

@@ -2,7 +2,8 @@
 
 Owns what such an application does and what it may be told (INV-C18). When the view is ready, and when it was
 refreshed, no value is older than what the topic held when that was asked for. A change is heard once, in the
-order of the topic, and whoever adds up the changes has the table. In the end it is what the topic says.
+order of the topic, and whoever adds up the changes has the table. In the end it is what the topic says, with
+all partitions that there are; of a key that has come to another partition, what one of them says.
 
 Two things cannot be helped. That a key is gone is itself compacted away: a view that had not come that far
 may keep the value until there is another. And while a view reads on, what it waits for may be compacted away
@@ -10,9 +11,9 @@ in favour of a later message, which it gets later.
 """
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
-from ..client.outputs import EndOfTopic, Output, RequestDone, RequestFailed, TableChanged
+from ..client.outputs import EndOfTopic, Output, RequestDone, RequestFailed, TableChanged, TopicJoined
 from ..model.config import SubscriptionType, TableViewSpec
 from .groups import GroupRecord, GroupTopics
 from .guest import Restless
@@ -24,6 +25,9 @@ from .visitor import Visited
 
 if TYPE_CHECKING:
     from .world import World
+
+PartKey: TypeAlias = tuple[int, str]
+"""A key in one part of the topic. Where there are more partitions than before, it may be in two of them."""
 
 ANY_NUMBER = 1 << 60
 """Of questions for the last message: a view asks as often as it has read something."""
@@ -72,13 +76,13 @@ class TableApp(Restless[ConsumerRecord | GroupRecord]):
         self.subscriptions = self._new_subscriptions()
         self.table: dict[str, bytes] = {}
         """The sum of all that was heard."""
-        self._heard: dict[str, Place] = {}
-        """By key, the message that was heard of last."""
-        self._stale: dict[str, Place] = {}
-        """By key, a message that says that it is gone, and that may not come."""
-        self._refreshing: dict[int, dict[str, Place]] = {}
-        """Requests -> by key, the last message when it was asked for."""
-        self._opened_at: dict[str, Place] = {}
+        self._heard: dict[PartKey, Place] = {}
+        """The message that was heard of last."""
+        self._stale: dict[PartKey, Place] = {}
+        """A message that says that the key is gone, and that may not come."""
+        self._refreshing: dict[int, dict[PartKey, Place]] = {}
+        """Requests -> the last messages when it was asked for."""
+        self._opened_at: dict[PartKey, Place] = {}
         """Likewise, when the view was opened."""
         self._listens = False
         """It knows what the table was when it was ready, and adds up what it hears from then on."""
@@ -102,8 +106,13 @@ class TableApp(Restless[ConsumerRecord | GroupRecord]):
         self.subscriptions = self._new_subscriptions()
         self._up_to_date = False
         self._stale.clear()
-        self._opened_at = self._last_of_keys()
-        spec = TableViewSpec(self.topic_name, name=name, receiver_queue_size=self.plan.queue)
+        self._opened_at = self._last_of_keys(self._parts_at_first)
+        spec = TableViewSpec(
+            self.topic_name,
+            name=name,
+            receiver_queue_size=self.plan.queue,
+            partitions_update_interval=self.plan.update_interval,
+        )
         self._register(name, spec)
         self._opened(self.host.node.client.open_table_view(self.world.clock.now, spec))
 
@@ -121,6 +130,28 @@ class TableApp(Restless[ConsumerRecord | GroupRecord]):
         topics = GroupTopics(first.name, SubscriptionType.EXCLUSIVE, [self.topic_name], "")
         self.record = model.groups[name] = GroupRecord(name, topics, reading, ANY_NUMBER)
 
+    @property
+    def _parts_at_first(self) -> int:
+        """So many a client knows that asks for them, whatever it is told."""
+        if self.plan.partitioned is None:
+            return 1
+        return min(self.world.model.partitioned[self.topic_name].believed)
+
+    def expect_partitions(self) -> None:
+        """There are more of them."""
+        if self.plan.partitioned is None or len(self.subscriptions) == len(self.parts):
+            return
+        name = self.subscriptions[0].name
+        new = [Viewed(part, name) for part in self.parts[len(self.subscriptions) :]]
+        self.subscriptions += new
+        if self.record is not None and not self.record.closed:
+            for subscription in new:
+                subscription.topic.subscriptions[name] = subscription
+
+    def _parts_it_has(self) -> int:
+        """Partitions come in their order."""
+        return len(self.host.node.client.subscribed_topics(self.handle))
+
     def wake(self) -> None:
         if self.state == "idle":
             self.world.clock.after(REOPEN_DELAY, self.open)
@@ -135,7 +166,8 @@ class TableApp(Restless[ConsumerRecord | GroupRecord]):
         if self._listens:
             self._check_sum()
         if self.world.healed:
-            if not self._up_to_date and not self._refreshing and self._everything_is_sent():
+            everything = self._everything_is_sent() and self._parts_it_has() == len(self.parts)
+            if everything and not self._up_to_date and not self._refreshing:
                 self._refresh()
         elif stream.chance(plan.close_permille):
             self.close_and_reopen()
@@ -150,7 +182,7 @@ class TableApp(Restless[ConsumerRecord | GroupRecord]):
     def _refresh(self) -> None:
         world, node = self.world, self.host.node
         request = node.client.refresh(world.clock.now, self.handle)
-        self._refreshing[request] = self._last_of_keys()
+        self._refreshing[request] = self._last_of_keys(self._parts_it_has())
         self.host.routes[request] = self
         world.trace.add(world.clock.now, node.name, f"refresh {self.handle}: {request}")
         node.pump()
@@ -176,12 +208,12 @@ class TableApp(Restless[ConsumerRecord | GroupRecord]):
                 last[key] = place, value
         for key, (place, value) in last.items():
             if value is None and place[:2] > read:
-                self._stale[key] = place
+                self._stale[0, key] = place
 
-    def _messages_of_keys(self) -> Iterator[tuple[str, Place, bytes | None]]:
-        """A key is of one partition."""
-        for part in self.parts:
-            yield from part.compacted.messages_of_keys()
+    def _messages_of_keys(self) -> Iterator[tuple[PartKey, Place, bytes | None]]:
+        for index, part in enumerate(self.parts):
+            for key, place, value in part.compacted.messages_of_keys():
+                yield (index, key), place, value
 
     def _comes_later(self, key: str, place: Place) -> bool:
         """In place of that message of the key a later one is left, which is not read yet."""
@@ -189,41 +221,61 @@ class TableApp(Restless[ConsumerRecord | GroupRecord]):
             return False
         return self.parts[0].compacted.comes_later(key, place, self.subscriptions[0].read)
 
-    def _last_of_keys(self) -> dict[str, Place]:
-        return {key: place for key, place, _ in self._messages_of_keys()}
+    def _last_of_keys(self, parts: int) -> dict[PartKey, Place]:
+        """In the first so many parts."""
+        return {key: place for key, place, _ in self._messages_of_keys() if key[0] < parts}
 
-    def _places(self) -> dict[str, list[tuple[Place, bytes | None]]]:
-        """Of every key all messages."""
-        found: dict[str, list[tuple[Place, bytes | None]]] = {}
-        for key, place, value in self._messages_of_keys():
-            found.setdefault(key, []).append((place, value))
+    def _places(self) -> dict[str, dict[int, list[tuple[Place, bytes | None]]]]:
+        """Of every key all messages, by the part of the topic."""
+        found: dict[str, dict[int, list[tuple[Place, bytes | None]]]] = {}
+        for (part, key), place, value in self._messages_of_keys():
+            found.setdefault(key, {}).setdefault(part, []).append((place, value))
         return found
 
-    def _check_as_new_as(self, last: dict[str, Place], what: str) -> dict[str, Place]:
-        """INV-C18: of every key the table has what that message says, or a later one. Where each is from."""
+    def _check_as_new_as(self, last: dict[PartKey, Place], what: str) -> dict[PartKey, Place]:
+        """INV-C18: of every key the table has what that message says, or a later one; of one that is in
+        several partitions, in one of them. Where each is from."""
         table = self._in_client()
-        found: dict[str, Place] = {}
+        found: dict[PartKey, Place] = {}
         places = self._places()
         for key in {**places, **dict.fromkeys(table)}:
-            least, value = last.get(key, BEFORE_ALL), table.get(key)
-            said = [place for place, each in places.get(key, ()) if each == value]
-            fresh = [place for place in said if place >= least]
-            if value is None and key not in last:  # it has not come, or has come and is gone again
-                continue
-            if fresh:
-                if value is not None or len(fresh) == 1:  # else it may be gone for the second time
-                    found[key] = fresh[0]
-            elif key in self._stale and self._stale[key] >= least and said:
-                found[key] = said[0]
-            elif self._comes_later(key, least) and (said or value is None):
-                if value is not None:
-                    found[key] = said[0]
+            value = table.get(key)
+            parts = places.get(key, {})
+            if value is None and not any((part, key) in last for part in parts):
+                continue  # it has not come, or has come and is gone again
+            for part, messages in parts.items():
+                least = last.get((part, key), BEFORE_ALL)
+                if self._may_say(part, key, least, value, messages, found):
+                    break
             else:
-                raise ViolationError(
-                    "INV-C18",
-                    f"{self._name} has {key!r} = {value!r} {what}, from {said or 'nowhere'}; it was {least}",
-                )
+                was = {part: last.get((part, key)) for part in parts}
+                raise ViolationError("INV-C18", f"{self._name} has {key!r} = {value!r} {what}; it was {was}")
         return found
+
+    def _may_say(
+        self,
+        part: int,
+        key: str,
+        least: Place,
+        value: bytes | None,
+        messages: list[tuple[Place, bytes | None]],
+        found: dict[PartKey, Place],
+    ) -> bool:
+        """Whether the value may be from that part of the topic, which says where it is from, if that is
+        known."""
+        said = [place for place, each in messages if each == value]
+        fresh = [place for place in said if place >= least]
+        if fresh:
+            if value is not None or len(fresh) == 1:  # else it may be gone for the second time
+                found[part, key] = fresh[0]
+        elif (part, key) in self._stale and self._stale[part, key] >= least and said:
+            found[part, key] = said[0]
+        elif self._comes_later(key, least) and (said or value is None):
+            if value is not None:
+                found[part, key] = said[0]
+        else:
+            return False
+        return True
 
     @property
     def _name(self) -> str:
@@ -249,7 +301,9 @@ class TableApp(Restless[ConsumerRecord | GroupRecord]):
     def _begin(self, incarnation: int) -> None:
         if self.state != "open" or incarnation != self.incarnation:
             return
-        self._heard = self._check_as_new_as(self._opened_at, "when it is ready")
+        first = self._parts_at_first  # perhaps it was told of fewer of them since it was opened
+        opened_at = {key: place for key, place in self._opened_at.items() if key[0] < first}
+        self._heard = self._check_as_new_as(opened_at, "when it is ready")
         self.table = dict(self._in_client())
         self._listens = True
         self._later()
@@ -273,18 +327,22 @@ class TableApp(Restless[ConsumerRecord | GroupRecord]):
         self._refreshing.pop(output.request, None)
         self._later()
 
-    def _heard_of(self, key: str, value: bytes | None, places: list[tuple[Place, bytes | None]]) -> None:
+    def _heard_of(
+        self, key: str, value: bytes | None, parts: dict[int, list[tuple[Place, bytes | None]]]
+    ) -> None:
         """INV-C18: it comes after what was heard of the key before; of messages that came together only the
         last of each key is told. Where the key was not there when the view was ready nobody knows how much of
         it had been read."""
-        before = self._heard.get(key)
-        for place, said in places:
-            if said == value and (before is None or place > before):
-                self._heard[key] = place
+        for part, messages in parts.items():
+            before = self._heard.get((part, key), BEFORE_ALL)
+            found = [place for place, said in messages if said == value and place > before]
+            if found:
+                self._heard[part, key] = found[0]
                 break
         else:
+            before_it = {part: self._heard.get((part, key)) for part in parts}
             raise ViolationError(
-                "INV-C18", f"{self._name} hears of {key!r} = {value!r}, which does not come after {before}"
+                "INV-C18", f"{self._name} hears of {key!r} = {value!r}, which does not come after {before_it}"
             )
         if value is None:
             self.table.pop(key, None)
@@ -295,5 +353,5 @@ class TableApp(Restless[ConsumerRecord | GroupRecord]):
         if isinstance(output, TableChanged) and self._listens:
             places = self._places()
             for key, value in output.changes:
-                self._heard_of(key, value, places.get(key, []))
-        return isinstance(output, (TableChanged, EndOfTopic))
+                self._heard_of(key, value, places.get(key, {}))
+        return isinstance(output, (TableChanged, EndOfTopic, TopicJoined))

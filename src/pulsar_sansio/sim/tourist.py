@@ -133,20 +133,28 @@ class Tourist(Restless[GroupRecord]):
         """From the beginning of all topics on, without a subscription that remembers anything."""
         first = self.world.groups_topics[len(self.world.profile.groups) + self.index]
         self.topics = first.named(f"{first.name}.{self.incarnation}")
-        for each in self._all_topics:
-            record = self.world.model.topics[each]
-            toured = record.subscriptions[self.topics.name] = Toured(record, self.topics.name)
-            toured.reads = True
+        self.expect_partitions()
         reading = ReaderSpec(
             topic,
             start=EARLIEST,
             name=name,
             subscription=self.topics.name,
             receiver_queue_size=self.plan.queue,
+            partitions_update_interval=self.plan.group.update_interval,
         )
         spec = reading.reading("unused")
         self.record = self.world.model.groups[name] = GroupRecord(name, self.topics, spec)
         self._opened(self.host.node.client.open_reader(self.world.clock.now, reading))
+
+    def expect_partitions(self) -> None:
+        """Who reads begins at the beginning of each topic, and of partitions that come later."""
+        if not self.plan.reads:
+            return
+        for each in self._all_topics:
+            record = self.world.model.topics[each]
+            if self.topics.name not in record.subscriptions:
+                toured = record.subscriptions[self.topics.name] = Toured(record, self.topics.name)
+                toured.reads = True
 
     # --- steps ----------------------------------------------------------------------------------------------
 

@@ -3,7 +3,8 @@ is safe (INV-C10).
 
 Owns the producers that consumers have for them, on the clients' ends of the wires: a copy is of a message
 that has come too often or was put off, holds what it held, says where it is from, and goes where it belongs.
-When its receipt has arrived the original may be acknowledged, not before. It knows nothing of how a consumer
+When its receipt has arrived the original may be acknowledged, and all before it if that was asked for,
+not before. It knows nothing of how a consumer
 gets there.
 """
 
@@ -27,6 +28,8 @@ class Source(NamedTuple):
     subscription: SubscriptionRecord
     place: Place
     sent: Sent
+    done_with_all_before: ConsumerRecord | None = None
+    """Who asked for that, when there is a copy of it."""
 
 
 class LetterEnd(ProducerEnd):
@@ -85,7 +88,10 @@ class LetterWatch:
             why = "; ".join(dict.fromkeys(wrong)) or "nobody has put it off"
             said = dict(metadata.properties)
             raise ViolationError("INV-C10", f"{letters.name}: a copy that says {said}: {why}")
-        return [Source(each.record.subscription, each.place, each.sent) for each in put_off]
+        return [
+            Source(each.record.subscription, each.place, each.sent, each.record if each.cumulative else None)
+            for each in put_off
+        ]
 
     def _buried(self, letters: LetterEnd, said: dict[str, str]) -> list[Source]:
         """The message has come too often to the consumer whose producer it is, and was not acknowledged."""
@@ -132,10 +138,11 @@ class LetterWatch:
             return group.members.get(subscription.topic.name)
         return self.model.consumers.get(consumer)
 
-    @staticmethod
-    def got_receipt(letters: LetterEnd, command: Any) -> None:
-        for source in letters.copies.get(command.sequence_id, ()):
-            source.subscription.copied.add(source.place)
+    def got_receipt(self, letters: LetterEnd, command: Any) -> None:
+        for subscription, place, _, done in letters.copies.get(command.sequence_id, ()):
+            subscription.copied.add(place)
+            if done is not None and not done.closed:
+                self.model.acknowledge_cumulative(done, place)
 
 
 def _came_too_often(record: ConsumerRecord, place: Place) -> bool:

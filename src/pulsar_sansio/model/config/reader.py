@@ -47,7 +47,8 @@ class ReaderSpec:
     What the compactor has taken out of a batch is still in it, and a batch that is malformed is found out by
     who looks at its messages (`FrameError`).
 
-    The others are those of `ConsumerSpec`.
+    The others are those of `ConsumerSpec`. Of partitions that come while it reads everything is read,
+    wherever it began.
     """
 
     topic: str | tuple[str, ...]
@@ -63,6 +64,7 @@ class ReaderSpec:
     max_pending_chunked_messages: int = 10
     max_chunked_message_size: int = 128 * 1024 * 1024
     incomplete_chunked_message_timeout: float = 60.0
+    partitions_update_interval: float | None = 60.0
     key_hash_ranges: tuple[tuple[int, int], ...] | None = None
     undivided: bool = False
 
@@ -116,6 +118,7 @@ class ReaderSpec:
             max_pending_chunked_messages=self.max_pending_chunked_messages,
             max_chunked_message_size=self.max_chunked_message_size,
             incomplete_chunked_message_timeout=self.incomplete_chunked_message_timeout,
+            partitions_update_interval=self.partitions_update_interval,
             positions=dict(start) if isinstance(start, Mapping) else {},
             start_time=start if isinstance(start, int) else None,
             key_hash_ranges=self.key_hash_ranges,

@@ -18,6 +18,8 @@ class TableViewSpec:
     `receiver_queue_size`: messages granted to the broker at a time, 1 to 1 000 000.
     `max_size`: bytes of all keys and values together; a table that grows beyond it ends with
     `TableViewTooLarge`.
+    `partitions_update_interval`: seconds between two questions whether there are more partitions, 0.001 and
+    more; None never asks again.
     """
 
     topic: str | tuple[str, ...]
@@ -25,6 +27,7 @@ class TableViewSpec:
     subscription_prefix: str = "reader"
     receiver_queue_size: int = 1000
     max_size: int = 1024 * 1024 * 1024
+    partitions_update_interval: float | None = 60.0
 
     def __post_init__(self) -> None:
         integer("receiver_queue_size", self.receiver_queue_size, 1, 1_000_000)
@@ -40,4 +43,5 @@ class TableViewSpec:
             subscription_prefix=self.subscription_prefix,
             read_compacted=all(name.persistent for name in names_of(self.topic)),
             receiver_queue_size=self.receiver_queue_size,
+            partitions_update_interval=self.partitions_update_interval,
         )

@@ -1,5 +1,6 @@
 """Bugs of consumers of several topics: of lists, of partitions that grow, of patterns and their watchers."""
 
+from dataclasses import replace
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -17,6 +18,7 @@ from ...client.topics_requests import GatheredRequests
 from ...client.topics_verdicts import TopicsVerdicts
 from ...model.config import consumer as consumer_config
 from ...model.message import Message
+from ...model.message_id import LATEST
 from . import needs
 from .mutation import Patches, bug, nothing
 
@@ -93,6 +95,25 @@ def topics_are_asked_for_until_it_fails(patches: Patches) -> None:
 def consumers_do_not_notice_growth(patches: Patches) -> None:
     """A consumer keeps the partitions that it has begun with."""
     patches.replace(TopicsPartitions, "_partitions_known", nothing)
+
+
+@bug("own", caught_by=("INV-C3", "INV-C7", "INV-C15", "INV-C18", "INV-N5"), needs=[needs.reads_growing])
+def what_is_in_a_new_partition_already_is_not_read(patches: Patches) -> None:
+    """Of a partition that comes while somebody reads he gets what is sent from the moment on at which his
+    client finds it."""
+
+    def new_partitions(
+        original: Any, self: Any, topic: Any, indexes: Any, wire_id: Any = None, late: bool = False
+    ) -> Any:
+        before = self._member_spec
+        if late and not before.durable:
+            self._member_spec = replace(before, start_message_id=LATEST)
+        try:
+            return original(self, topic, indexes, wire_id)
+        finally:
+            self._member_spec = before
+
+    patches.around(TopicsPartitions, "_new_partitions", new_partitions)
 
 
 @bug(
@@ -324,10 +345,10 @@ def ready_with_the_first_topic(patches: Patches) -> None:
 def every_partition_has_the_whole_queue(patches: Patches) -> None:
     """The total of a receiver queue is not shared among partitions."""
 
-    def new_partitions(original: Any, self: Any, topic: Any, *rest: Any) -> Any:
+    def new_partitions(original: Any, self: Any, topic: Any, *rest: Any, **options: Any) -> Any:
         partitions, topic.partitions = topic.partitions, 1
         try:
-            return original(self, topic, *rest)
+            return original(self, topic, *rest, **options)
         finally:
             topic.partitions = partitions
 

@@ -204,6 +204,28 @@ def what_is_put_off_takes_what_is_before_it(patches: Patches) -> None:
     patches.around(ConsumerRequests, "_put_off", put_off)
 
 
+@bug("own", caught_by=("INV-C4",), needs=[needs.retries_with_all_before])
+def what_is_before_it_does_not_wait_for_the_copy(patches: Patches) -> None:
+    """A message is put off, and all before it is acknowledged while its copy is on its way."""
+
+    def later(original: Any, self: Any, request: Any, what: Any, judge: Any) -> None:
+        if what.cumulative:
+            judge(None)
+        original(self, request, what, judge)
+
+    patches.around(Letters, "reconsume_later", later)
+
+
+@bug("own", caught_by=("INV-C4", "INV-N5"), needs=[needs.retries_with_all_before])
+def what_is_before_it_is_forgotten(patches: Patches) -> None:
+    """A message is put off to be done with all before it, and it alone is acknowledged."""
+
+    def put_off(original: Any, self: Any, what: Any, error: Any) -> None:
+        original(self, what._replace(cumulative=False), error)
+
+    patches.around(ConsumerRequests, "_put_off", put_off)
+
+
 @bug("own", caught_by=("INV-C10",), needs=[needs.retries])
 def what_is_put_off_comes_at_once(patches: Patches) -> None:
     """A copy says how long it is to wait, and does not wait."""

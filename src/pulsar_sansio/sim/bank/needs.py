@@ -599,6 +599,17 @@ def tables_of_partitions(profile: Profile) -> bool:
     return several and any(plan.partitioned is not None for plan in profile.tables)
 
 
+def tables_that_grow(profile: Profile) -> bool:
+    """And there are more partitions while somebody has it."""
+    return grows(profile) and any(plan.partitioned is not None for plan in profile.tables)
+
+
+def reads_growing(profile: Profile) -> bool:
+    """Partitions come that somebody reads without a subscription of their own."""
+    reads = any(plan.reads and plan.group.partitioned for plan in profile.tourists)
+    return tables_that_grow(profile) or (reads and grows(profile))
+
+
 def tables_close(profile: Profile) -> bool:
     """And closes it now and then, alone or with its client."""
     return tables(profile) and (
@@ -639,6 +650,14 @@ def retries(profile: Profile) -> bool:
 def retries_in_order(profile: Profile) -> bool:
     """Where one consumer has all messages, and acknowledges them one by one."""
     return any(group.retry and group.kind in IN_ORDER for group in profile.groups)
+
+
+def retries_with_all_before(profile: Profile) -> bool:
+    """Where one consumer has all messages, keeps some, and is done with them when it puts one off."""
+    return any(
+        group.retry and group.kind in IN_ORDER and any(plan.keep_permille for plan in group.consumers)
+        for group in profile.groups
+    )
 
 
 def retries_often(profile: Profile) -> bool:

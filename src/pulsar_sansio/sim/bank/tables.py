@@ -9,6 +9,7 @@ from ...client.arrival import Arrival
 from ...client.consumer import Consumer
 from ...client.outputs import TableChanged
 from ...client.table_view import TableView
+from ...client.topics_partitions import TopicsPartitions
 from . import needs
 from .mutation import Patches, bug
 
@@ -120,6 +121,17 @@ def the_end_of_a_table_is_told_too_late(patches: Patches) -> None:
 def an_answer_to_a_table_that_is_closed(patches: Patches) -> None:
     """Answers that cross a close ask a reader that is closed."""
     patches.replace(Consumer, "is_closing", property(lambda self: False))
+
+
+@bug("own", caught_by=("INV-N5", "INV-C18"), needs=[needs.tables_that_grow])
+def a_table_does_not_grow(patches: Patches) -> None:
+    """A table view reads the partitions that there were when it was opened, and no others."""
+
+    def look_for_growth(original: Any, self: Any) -> None:
+        if not self.spec.read_compacted:
+            original(self)
+
+    patches.around(TopicsPartitions, "_look_for_growth", look_for_growth)
 
 
 # --- what compaction leaves, at the client ---------------------------------------------------------------

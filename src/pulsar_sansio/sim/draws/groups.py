@@ -90,8 +90,6 @@ def draw_tourists(draw: Stream, profile: Profile) -> None:
     tourist = profile.tourists[-1]
     if not group.pattern and draw.chance(500):
         tourist.reads, tourist.leave_permille, group.twice = True, 0, 0
-        if group.partitioned:  # what a reader does not know it never asks for, or once a minute
-            profile.partitioned[0].growth.clear()
     may_be_refused(draw, profile)
 
 
@@ -232,4 +230,7 @@ def draw_retries(draw: Stream, profile: Profile) -> None:
     for plan in consumers:
         plan.timeout, plan.forget_permille, plan.growing = 0.0, 0, False
         plan.put_off_permille = draw.choice([100, 300])
+        if kind.cumulative:
+            plan.keep_permille = draw.choice([0, 100, 500])
+            plan.cumulative_permille = draw.choice([0, 0, 500])
     profile.groups.append(GroupPlan(kind, consumers, topics=topics, retry=draw.choice([1, 1, 2, 3])))

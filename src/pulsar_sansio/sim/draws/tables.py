@@ -11,6 +11,9 @@ from .producers import keep_entries, usual_batch
 
 MOST_COMPACTIONS = 6
 
+MOST_OF_ONE = 60
+"""Messages of one producer to a partitioned topic that is viewed: all who view it have all of them."""
+
 
 def draw_tables(draw: Stream, profile: Profile) -> None:
     """A topic of which some have a table view, and which is compacted: one that stays where it is, without
@@ -50,17 +53,15 @@ def draw_tables(draw: Stream, profile: Profile) -> None:
 
 
 def draw_tables_of_partitions(draw: Stream, profile: Profile) -> None:
-    """A table view of a partitioned topic: one that does not grow, nor seems to; a key has
-    one partition."""
+    """A table view of a partitioned topic, which may grow while it is viewed."""
     if not profile.partitioned or not draw.chance(200):
         return
     senders = [plan for plan in profile.producers if plan.partitioned == 0]
     if any(plan.chunk_size for plan in senders):
         return
-    profile.partitioned[0].growth.clear()
-    profile.faults = [kind for kind in profile.faults if kind != "partitions_out_of_date"]
     for plan in senders:
         before = usual_batch(plan)
+        plan.messages = min(plan.messages, MOST_OF_ONE)
         plan.rich_permille = draw.choice([700, 1000])
         plan.hashing = HashingScheme.JAVA_STRING
         if plan.routing == "by_size":
@@ -75,5 +76,6 @@ def draw_tables_of_partitions(draw: Stream, profile: Profile) -> None:
             refresh_permille=draw.choice([100, 300]),
             close_permille=draw.choice([0, 0, 20]),
             partitioned=0,
+            update_interval=draw.choice([0.5, 1.0, 3.0]),
         )
     )

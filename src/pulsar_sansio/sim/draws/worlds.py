@@ -108,8 +108,7 @@ def _ends(draw: Stream, profile: Profile) -> None:
     """A topic that comes to its end."""
     if draw.chance(80):
         profile.ends.append(EndPlan(draw.below(profile.topics), draw.spread(10 * MILLISECOND, 10 * SECOND)))
-    elif len(profile.brokers) == 1 and draw.chance(80):
-        # Ledger ids are unique over one broker's restarts only. Somebody has to come back to the topic.
+    elif draw.chance(80):  # somebody has to come back to the topic
         topic = profile.producers[0].topic
         profile.ends.append(EndPlan(topic, draw.spread(10 * MILLISECOND, 10 * SECOND), deleted=True))
 
