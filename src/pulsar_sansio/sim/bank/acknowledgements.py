@@ -13,7 +13,7 @@ from .mutation import Patches, bug, nothing
 # --- single messages and batches -------------------------------------------------------------------------
 
 
-@bug("BUG-003", caught_by=("INV-C4",), needs=[needs.nacks])
+@bug("BUG-003", caught_by=("INV-C4", "INV-C11"), needs=[needs.nacks])
 def negative_acknowledgement_by_id_acknowledges(patches: Patches) -> None:
     """A negative acknowledgement by id acknowledges the message."""
 
