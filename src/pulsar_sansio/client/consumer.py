@@ -92,6 +92,7 @@ class Consumer(ConsumerRequests):
 
     `listener`: who is told everything in place of the application. `counters`: what it counts in, together
     with others. `create_topic`: whether a topic that does not exist may come into being by this (BROKER-07).
+    `source`: what its messages say of where they come from; its topic and partition alone, if None.
     """
 
     kind: Literal["producer", "consumer"] = "consumer"
@@ -108,6 +109,7 @@ class Consumer(ConsumerRequests):
         *,
         counters: ArrivalCounters | None = None,
         create_topic: bool = True,
+        source: Source | None = None,
     ) -> None:
         self.handle = handle
         self.wire_id = wire_id
@@ -121,7 +123,7 @@ class Consumer(ConsumerRequests):
         self._context = context
         self._services = services
         self._create_topic = create_topic and services.config.create_topics
-        self._source = Source(str(self.topic), self.topic.partition)
+        self._source = source or Source(str(self.topic), self.topic.partition)
         tracker = self._tracker = AckTracker(spec.batch_index_acknowledgement)
         # A topic without memory never delivers anything again.
         has_memory = self.topic.persistent

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Protocol
 
 from ..model.config import ConsumerSpec
 from ..model.errors import PulsarError
+from ..model.message import Source
+from ..model.topic_name import TopicName
 from .consumer import Consumer
 from .counters import ArrivalCounters
 from .outputs import (
@@ -45,6 +47,12 @@ class Group(Protocol):
     def on_member_ended(self, member: "Member", error: PulsarError | None) -> None: ...
 
 
+class MemberSource(Source):
+    """Where the messages of a member come from, and to whom. Equal to any `Source` of the same topic."""
+
+    group: Group
+
+
 class Member:
     """The `Listener` of one consumer in a group. `topic`: what it was subscribed for, of which it may be a
     partition."""
@@ -58,6 +66,7 @@ class Member:
         "leaving",
         "name",
         "ready",
+        "source",
         "topic",
     )
 
@@ -78,6 +87,11 @@ class Member:
         self.topic = topic
         if wire_id is None:
             wire_id = services.next_consumer_id()
+        assert isinstance(spec.topic, str)
+        name = TopicName.parse(spec.topic)
+        self.name = str(name)
+        self.source = MemberSource(self.name, name.partition)
+        self.source.group = group
         self.consumer: Consumer = machine_for(spec)(
             context,
             services,
@@ -87,8 +101,8 @@ class Member:
             self,
             counters=group.counters,
             create_topic=create_topic,
+            source=self.source,
         )
-        self.name = str(self.consumer.topic)
         self.ready = False
         """It was subscribed once."""
         self.detached: PulsarError | None = None

@@ -4,19 +4,19 @@ they came from (rules MULTI-16, MULTI-17, MULTI-24).
 A message carries its topic, an id its partition; an id of one of several topics is only known by a
 `TopicMessageId`. Everything is looked at before anything is passed on, so a call that raises has changed
 nothing. A topic that was there and has left is nobody's mistake: what is said of its messages then has no
-effect, as everything unacknowledged of it has gone with its consumer.
+effect, as everything unacknowledged of it has gone with its consumer; nor later, should the topic come again.
 """
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import cast
 
 from ..model.errors import InvalidTopicName, LocalProtocolError
-from ..model.message import Message
+from ..model.message import Message, Source
 from ..model.message_id import MessageId, TopicMessageId
 from ..model.topic_name import TopicName
 from .consumer import Consumer
 from .items import Item, Messages, message_at
-from .topics_member import Member
+from .topics_member import Member, MemberSource
 
 OneMessage = Message | MessageId | TopicMessageId
 Spreadable = OneMessage | Iterable[OneMessage]
@@ -48,8 +48,9 @@ class TopicsVerdicts:
     def acknowledge(self, what: Spreadable) -> bool:
         """See `Verdicts.acknowledge`."""
         if type(what) is Message:
-            member = self._members.get(what.entry.source.topic)
-            if member is not None:
+            source = what.entry.source
+            member = self._members.get(source.topic)
+            if member is not None and member.source is source:
                 return member.consumer.acknowledge(what)
         waits = False
         for consumer, part in self.spread(what):
@@ -87,7 +88,7 @@ class TopicsVerdicts:
         """The one consumer that is concerned; none where its topic has left."""
         self._check_open()
         if isinstance(what, Message):
-            return [(consumer, what) for consumer in self._of_topic(what.topic, what)]
+            return [(consumer, what) for consumer in self._of_source(what.entry.source, what)]
         if isinstance(what, TopicMessageId):
             topic, message_id = what
             if not isinstance(message_id, MessageId):
@@ -114,10 +115,21 @@ class TopicsVerdicts:
         for item in messages.items:
             if isinstance(item, list) and not item:
                 continue
-            topic = message_at(item, 0)[0].source.topic  # the same for all: an item comes of one queue
-            for consumer in self._of_topic(topic, "a message"):
+            source = message_at(item, 0)[0].source  # the same for all: an item comes of one queue
+            for consumer in self._of_source(source, "a message"):
                 parts.setdefault(consumer, []).append(item)
         return [(consumer, Messages(items)) for consumer, items in parts.items()]
+
+    def _of_source(self, source: Source, what: object) -> Iterable[Consumer]:
+        member = self._members.get(source.topic)
+        if (
+            member is not None
+            and isinstance(source, MemberSource)
+            and source is not member.source
+            and source.group is member.source.group
+        ):
+            return ()  # its topic had left before it came again
+        return self._of_topic(source.topic, what)
 
     def _of_topic(self, topic: str, what: object) -> Iterable[Consumer]:
         member = self._members.get(topic)
