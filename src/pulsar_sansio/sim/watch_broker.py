@@ -8,7 +8,6 @@ tells the reference model where entries lie. What a killed broker had not confir
 what it confirmed it may not.
 """
 
-from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -22,10 +21,10 @@ from .records import (
     Entry,
     Place,
     Position,
-    SubscriptionRecord,
     TopicRecord,
 )
-from .sticky import Range, hold, overlap, ranges_of, slot_of
+from .seats import BrokerEnd, ConsumerSeat, ProducerSeat, SubscriptionState
+from .sticky import hold, overlap, ranges_of, slot_of
 from .violations import ViolationError
 
 if TYPE_CHECKING:
@@ -37,120 +36,6 @@ Handler: TypeAlias = "Callable[[Wire, BrokerEnd, Any], None]"
 
 Key: TypeAlias = tuple[bool, str, str]
 """A subscription: whether of the cluster that topics migrate to, topic, name."""
-
-
-class ProducerSeat:
-    """A producer as the broker has it."""
-
-    __slots__ = ("pending", "topic")
-
-    def __init__(self, topic: TopicRecord) -> None:
-        self.topic = topic
-        self.pending: deque[Send] = deque()
-
-
-class ConsumerSeat:
-    """A consumer as the broker has it."""
-
-    __slots__ = (
-        "floor",
-        "largest",
-        "loose",
-        "name",
-        "pending",
-        "permits",
-        "ranges",
-        "rewinds",
-        "state",
-        "unsubscribing",
-    )
-
-    def __init__(self, name: str, state: "SubscriptionState") -> None:
-        self.name = name
-        self.state = state
-        self.ranges: tuple[Range, ...] = ()
-        """Hashes of the keys that it takes, where it says so."""
-        self.permits = 0
-        self.largest = 1
-        """Messages of the largest entry it was sent."""
-        self.floor: Position = (-1, -1)
-        self.rewinds = 0
-        """Requests to begin again that may still show in the order."""
-        self.pending: dict[Position, None] = {}
-        self.loose = False
-        """In the input being handled it gives back what it has, at a moment that is not known."""
-        self.unsubscribing = False
-        """It has sent UNSUBSCRIBE: what it acknowledges from then on is nothing to a later subscription of
-        that name."""
-
-
-class SubscriptionState:
-    """What a broker knows to be acknowledged."""
-
-    __slots__ = (
-        "before",
-        "durable_bits",
-        "durable_upto",
-        "holders",
-        "keys",
-        "memory_bits",
-        "memory_upto",
-        "record",
-    )
-
-    def __init__(self, record: SubscriptionRecord) -> None:
-        self.record = record
-        self.memory_bits: dict[Position, int] = {}
-        """Entry -> messages acknowledged, in the memory of the running broker."""
-        self.memory_upto: Position = (-1, -1)
-        self.durable_bits: dict[Position, int] = {}
-        self.durable_upto: Position = (-1, -1)
-        """The same, as far as confirmed to a client: a restart may not forget it."""
-        self.holders: dict[Position, ConsumerSeat] = {}
-        """Shared types: who has an entry that is neither acknowledged nor given back."""
-        self.before: SubscriptionState | None = None
-        """What a broker knew that served the topic before, and perhaps still believes to."""
-        self.keys: dict[str, dict[Position, None]] = {}
-        """Key_Shared: the entries of a key that somebody has, or had."""
-
-    def acknowledged(self, position: Position) -> int:
-        if position <= self.memory_upto:
-            return -1
-        return self.memory_bits.get(position, 0)
-
-    def ever_acknowledged(self, position: Position) -> int:
-        """The same, at any broker that ever served the topic."""
-        return self.acknowledged(position) | (
-            self.before.ever_acknowledged(position) if self.before is not None else 0
-        )
-
-    def forget(self) -> None:
-        """It is moved by a seek, or removed."""
-        self.durable_bits, self.durable_upto, self.before = {}, (-1, -1), None
-        self.memory_bits, self.memory_upto = {}, (-1, -1)
-
-    def forget_unconfirmed(self) -> None:
-        self.memory_bits = dict(self.durable_bits)
-        self.memory_upto = self.durable_upto
-        self.holders.clear()
-
-
-class BrokerEnd:
-    """What one wire looks like from its broker."""
-
-    __slots__ = ("acknowledging", "consumers", "dead", "opening", "producers", "whispered")
-
-    def __init__(self) -> None:
-        self.producers: dict[int, ProducerSeat] = {}
-        self.consumers: dict[int, ConsumerSeat] = {}
-        self.whispered: set[int] = set()
-        """Consumers of topics of which nothing is kept."""
-        self.opening: dict[int, tuple[int, ProducerSeat | ConsumerSeat]] = {}
-        """Request -> (id, what it will be)."""
-        self.dead = False
-        """Garbage has arrived."""
-        self.acknowledging: dict[int, tuple[SubscriptionState, Ack]] = {}
-        """Requests for confirmation."""
 
 
 class BrokerWatch:
@@ -255,7 +140,7 @@ class BrokerWatch:
         }
         for key, state in self.subscriptions.items():
             if key[:2] == (False, topic):
-                successor = self.subscriptions[key] = SubscriptionState(state.record)
+                successor = self.subscriptions[key] = SubscriptionState(state.record, self.batch_index)
                 successor.durable_bits, successor.durable_upto = dict(state.durable_bits), state.durable_upto
                 successor.forget_unconfirmed()
                 successor.before = state
@@ -340,7 +225,7 @@ class BrokerWatch:
         known = self._strays.get((wire.broker.name, command.topic), self.subscriptions)
         state = known.get(key)
         if state is None or not command.durable:  # what is not durable begins anew with each consumer
-            state = known[key] = SubscriptionState(record)
+            state = known[key] = SubscriptionState(record, self.batch_index)
         seat = ConsumerSeat(command.consumer_name, state)
         seat.ranges = ranges_of(command)
         end.opening[command.request_id] = (command.consumer_id, seat)
@@ -474,30 +359,24 @@ class BrokerWatch:
             for ledger, entry_id, _ in command.message_ids:
                 position = (ledger, entry_id)
                 holder = state.holders.get(position)
-                if holder is not None and self._is_whole(state, command, position):
+                if holder is not None and state.is_whole(command, position):
                     del state.holders[position]
                     holder.pending.pop(position, None)
         if command.request_id is not None:
             end.acknowledging[command.request_id] = (state, command)
 
-    def _is_whole(self, state: SubscriptionState, command: Ack, position: Position) -> bool:
-        """Whether nothing of the entry is left open by this ACK and those before it."""
-        entry = state.record.topic.log.get(position)
-        if entry is None:
-            return False
-        left = ((1 << entry.size) - 1) & ~state.memory_bits.get(position, 0)
-        for ledger, entry_id, bits in command.message_ids:
-            if (ledger, entry_id) == position and (self.batch_index or bits is None):
-                left &= bits or 0
-        return left == 0
-
     def _acknowledged(self, wire: Wire, end: BrokerEnd, command: Ack) -> None:
         consumer = end.consumers.get(command.consumer_id)
         if consumer is None or consumer.unsubscribing:
             return
-        apply = self._upto if command.ack_type == proto.CommandAck.Cumulative else self._individual
+        self._apply(consumer.state, command, durable=False)
+
+    @staticmethod
+    def _apply(state: SubscriptionState, command: Ack, durable: bool) -> None:
+        cumulative = command.ack_type == proto.CommandAck.Cumulative
+        apply = state.acknowledge_up_to if cumulative else state.acknowledge
         for ledger, entry_id, bits in command.message_ids:
-            apply(consumer.state, (ledger, entry_id), bits, durable=False)
+            apply((ledger, entry_id), bits, durable)
 
     def _wrote_ack_response(self, wire: Wire, end: BrokerEnd, command: Any) -> None:
         waiting = end.acknowledging.pop(command.request_id, None)
@@ -511,36 +390,7 @@ class BrokerWatch:
         consumer = end.consumers.get(acknowledgement.consumer_id)
         if consumer is not None and consumer.unsubscribing:
             return
-        cumulative = acknowledgement.ack_type == proto.CommandAck.Cumulative
-        for ledger, entry_id, bits in acknowledgement.message_ids:
-            if cumulative:
-                self._upto(state, (ledger, entry_id), bits, durable=True)
-            else:
-                self._individual(state, (ledger, entry_id), bits, durable=True)
-
-    def _individual(
-        self, state: SubscriptionState, position: Position, bits: int | None, durable: bool
-    ) -> None:
-        entry = state.record.topic.log.get(position)
-        if entry is None:
-            return
-        if bits is not None and not self.batch_index:
-            return  # nothing is acknowledged until an id without a set comes, not even by a set of no bits
-        done = ((1 << entry.size) - 1) & ~(bits or 0)
-        if durable:
-            state.durable_bits[position] = state.durable_bits.get(position, 0) | done
-            return
-        state.memory_bits[position] = state.memory_bits.get(position, 0) | done
-
-    def _upto(self, state: SubscriptionState, position: Position, bits: int | None, durable: bool) -> None:
-        ledger, entry_id = position
-        if bits and entry_id >= 0:
-            self._individual(state, position, bits, durable)
-            position = (ledger, entry_id - 1)
-        if durable:
-            state.durable_upto = max(state.durable_upto, position)
-        else:
-            state.memory_upto = max(state.memory_upto, position)
+        self._apply(state, acknowledgement, durable=True)
 
     def _got_redeliver(self, wire: Wire, end: BrokerEnd, command: Any) -> None:
         consumer = end.consumers.get(command.consumer_id)
