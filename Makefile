@@ -5,6 +5,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
+# Each of the many processes of tests, demos and Spark would compile everything that it imports.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: demo test lint test-real test-spark demo-spark bench bench-spark proto clean
 
 demo: $(VENV)/installed

@@ -60,4 +60,5 @@ def _defaults(master: str) -> dict[str, str]:
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={QUIET.as_uri()}",
         "spark.ui.enabled": "false",
+        "spark.python.daemon.module": "pulsar_spark.daemon",
     }

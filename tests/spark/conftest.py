@@ -34,7 +34,7 @@ def spark_settings(folder: Path) -> dict[str, str]:
         "spark.master": "local[2,4]",
         "spark.driver.memory": "1g",
         "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
-        "spark.python.daemon.module": "tests.spark.daemon",
+        "spark.python.daemon.module": "pulsar_spark.daemon",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.ui.enabled": "false",

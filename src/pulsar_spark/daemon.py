@@ -1,0 +1,16 @@
+"""What Spark's Python workers are forked from: a daemon that has imported already what they need of Pulsar.
+
+Named by the setting `spark.python.daemon.module`; without it every new worker, and Spark has one for each
+step of planning, imports all of it anew. NumPy and PyArrow are left to the workers: importing them starts
+threads, and what is forked must not have any.
+"""
+
+import pyspark.daemon
+import pyspark.sql.datasource
+import pyspark.worker
+
+import pulsar_spark.options
+import pulsar_spark.producing  # noqa: F401
+
+if __name__ == "__main__":
+    pyspark.daemon.manager()
