@@ -19,13 +19,17 @@ from ...client.topics_verdicts import TopicsVerdicts
 from ...model.config import consumer as consumer_config
 from ...model.message import Message
 from ...model.message_id import LATEST
-from . import needs
+from . import group_needs, needs, reading_needs
 from .mutation import Patches, bug, nothing
 
 # --- which topics there are ------------------------------------------------------------------------------
 
 
-@bug("BUG-009", caught_by=("INV-N5",), needs=[needs.told_of_topics, needs.appears, needs.reconnects])
+@bug(
+    "BUG-009",
+    caught_by=("INV-N5",),
+    needs=[group_needs.told_of_topics, group_needs.appears, needs.reconnects],
+)
 def a_topic_of_the_time_between_is_never_known(patches: Patches) -> None:
     """What came into being between the loss of a watcher and its next registration is not looked for: the
     list that comes with the answer is ignored, and nobody asks for another."""
@@ -33,7 +37,11 @@ def a_topic_of_the_time_between_is_never_known(patches: Patches) -> None:
     patches.replace(PatternTopics, "on_watched_list", nothing)
 
 
-@bug("BUG-010", caught_by=("INV-N5",), needs=[needs.polls, needs.appears, needs.fault("watch_update_lost")])
+@bug(
+    "BUG-010",
+    caught_by=("INV-N5",),
+    needs=[group_needs.polls, group_needs.appears, needs.fault("watch_update_lost")],
+)
 def who_is_told_never_asks(patches: Patches) -> None:
     """Whoever is told of topics that come and go does not ask any more which there are: what a broker failed
     to say is never known."""
@@ -47,13 +55,13 @@ def who_is_told_never_asks(patches: Patches) -> None:
     patches.around(PatternTopics, "_ask_again", ask_again)
 
 
-@bug("BUG-031", caught_by=("INV-C16", "INV-N4"), needs=[needs.named_twice])
+@bug("BUG-031", caught_by=("INV-C16", "INV-N4"), needs=[group_needs.named_twice])
 def a_topic_that_is_named_twice_has_two_consumers(patches: Patches) -> None:
     """Nobody looks whether a list of topics names one twice."""
     patches.replace(consumer_config, "check_topics", nothing)
 
 
-@bug("BUG-074", caught_by=("INV-N5", "INV-C6"), needs=[needs.groups_halt, needs.comes_late])
+@bug("BUG-074", caught_by=("INV-N5", "INV-C6"), needs=[group_needs.groups_halt, group_needs.comes_late])
 def new_topics_stay_paused(patches: Patches) -> None:
     """Who goes on after a pause says so to the topics that are there; those that join later are opened as
     they were while it was paused."""
@@ -65,7 +73,7 @@ def new_topics_stay_paused(patches: Patches) -> None:
     patches.replace(TopicsCommands, "resume", resume)
 
 
-@bug("BUG-105", caught_by=("INV-N9",), needs=[needs.watches_alone])
+@bug("BUG-105", caught_by=("INV-N9",), needs=[group_needs.watches_alone])
 def who_only_watches_is_idle(patches: Patches) -> None:
     """A connection that nobody has but who watches topics is ended as one that is not used."""
 
@@ -79,25 +87,31 @@ def who_only_watches_is_idle(patches: Patches) -> None:
     patches.around(Connection, "_is_idle_for_too_long", is_idle)
 
 
-@bug("BUG-107", caught_by=("INV-N5",), needs=[needs.groups_grow, needs.fault("partitions_refused")])
+@bug("BUG-107", caught_by=("INV-N5",), needs=[group_needs.groups_grow, needs.fault("partitions_refused")])
 def growth_is_asked_for_until_it_fails(patches: Patches) -> None:
     """When the number of partitions cannot be told once, a consumer waits for that answer for ever."""
     patches.replace(TopicsPartitions, "_not_known", nothing)
 
 
-@bug("BUG-107", caught_by=("INV-N5",), needs=[needs.polls, needs.comes_late, needs.fault("topics_refused")])
+@bug(
+    "BUG-107",
+    caught_by=("INV-N5",),
+    needs=[group_needs.polls, group_needs.comes_late, needs.fault("topics_refused")],
+)
 def topics_are_asked_for_until_it_fails(patches: Patches) -> None:
     """When the topics of a namespace cannot be told once, a consumer waits for that answer for ever."""
     patches.replace(PatternTopics, "_not_listed", nothing)
 
 
-@bug("own", caught_by=("INV-N5",), needs=[needs.groups_grow])
+@bug("own", caught_by=("INV-N5",), needs=[group_needs.groups_grow])
 def consumers_do_not_notice_growth(patches: Patches) -> None:
     """A consumer keeps the partitions that it has begun with."""
     patches.replace(TopicsPartitions, "_partitions_known", nothing)
 
 
-@bug("own", caught_by=("INV-C3", "INV-C7", "INV-C15", "INV-C18", "INV-N5"), needs=[needs.reads_growing])
+@bug(
+    "own", caught_by=("INV-C3", "INV-C7", "INV-C15", "INV-C18", "INV-N5"), needs=[reading_needs.reads_growing]
+)
 def what_is_in_a_new_partition_already_is_not_read(patches: Patches) -> None:
     """Of a partition that comes while somebody reads he gets what is sent from the moment on at which his
     client finds it."""
@@ -119,7 +133,7 @@ def what_is_in_a_new_partition_already_is_not_read(patches: Patches) -> None:
 @bug(
     "own",
     caught_by=("INV-N5",),
-    needs=[needs.groups_grow, needs.fault("subscribe_refused", "request_unanswered")],
+    needs=[group_needs.groups_grow, needs.fault("subscribe_refused", "request_unanswered")],
 )
 def growth_that_failed_is_taken_for_done(patches: Patches) -> None:
     """When a new partition cannot be opened it is given up, and the topic is believed to have no more."""
@@ -133,7 +147,7 @@ def growth_that_failed_is_taken_for_done(patches: Patches) -> None:
     patches.replace(TopicsPartitions, "_growth_failed", growth_failed)
 
 
-@bug("own", caught_by=("INV-C16", "INV-N9"), needs=[needs.polls])
+@bug("own", caught_by=("INV-C16", "INV-N9"), needs=[group_needs.polls])
 def an_unchanged_list_is_an_empty_one(patches: Patches) -> None:
     """A broker that says "as before" names no topics: all of them leave."""
 
@@ -144,7 +158,7 @@ def an_unchanged_list_is_an_empty_one(patches: Patches) -> None:
     patches.replace(PatternTopics, "_take", take)
 
 
-@bug("own", caught_by=("INV-N5", "INV-C16"), needs=[needs.patterns])
+@bug("own", caught_by=("INV-N5", "INV-C16"), needs=[group_needs.patterns])
 def patterns_match_a_part_of_the_name(patches: Patches) -> None:
     """The pattern has to be found somewhere in the name, not to be all of it."""
     from ...client import pattern_topics
@@ -156,7 +170,7 @@ def patterns_match_a_part_of_the_name(patches: Patches) -> None:
     patches.replace(TopicNames, "matching", lambda self, namespace, names, _: list(names))
 
 
-@bug("own", caught_by=("INV-N5", "INV-C16"), needs=[needs.vanishes])
+@bug("own", caught_by=("INV-N5", "INV-C16"), needs=[group_needs.vanishes])
 def members_of_a_pattern_make_topics_anew(patches: Patches) -> None:
     """A topic that was deleted is made anew by the consumer that was on it."""
 
@@ -166,7 +180,7 @@ def members_of_a_pattern_make_topics_anew(patches: Patches) -> None:
     patches.around(Member, "__init__", init)
 
 
-@bug("own", caught_by=("INV-N5",), needs=[needs.comes_again])
+@bug("own", caught_by=("INV-N5",), needs=[group_needs.comes_again])
 def a_topic_that_comes_again_is_not_looked_at(patches: Patches) -> None:
     """A topic that was deleted once is believed to stay so."""
 
@@ -185,7 +199,7 @@ _KNOWN: "WeakKeyDictionary[PatternTopics, tuple[set[str], set[str]]]" = WeakKeyD
 """Topics that have left, and those that are there."""
 
 
-@bug("own", caught_by=("INV-N9", "INV-C16"), needs=[needs.vanishes])
+@bug("own", caught_by=("INV-N9", "INV-C16"), needs=[group_needs.vanishes])
 def one_topic_takes_the_others_with_it(patches: Patches) -> None:
     """When one topic ends for good the whole consumer ends."""
 
@@ -196,7 +210,7 @@ def one_topic_takes_the_others_with_it(patches: Patches) -> None:
     patches.replace(TopicsConsumer, "_lost", lost)
 
 
-@bug("own", caught_by=("INV-N5",), needs=[needs.told_of_topics, needs.comes_late])
+@bug("own", caught_by=("INV-N5",), needs=[group_needs.told_of_topics, group_needs.comes_late])
 def brokers_forget_to_tell(patches: Patches) -> None:
     """A broker tells whoever watches of one change, and of none after it."""
 
@@ -208,7 +222,7 @@ def brokers_forget_to_tell(patches: Patches) -> None:
     patches.around(Watchers, "changed", changed)
 
 
-@bug("own", caught_by=("INV-N11", "INV-N4"), needs=[needs.told_of_topics, needs.comes_late])
+@bug("own", caught_by=("INV-N11", "INV-N4"), needs=[group_needs.told_of_topics, group_needs.comes_late])
 def a_watcher_is_not_closed(patches: Patches) -> None:
     """Of a consumer that is closed the watcher stays: it goes on to be told."""
     patches.replace(PatternWatch, "close", nothing)
@@ -217,7 +231,7 @@ def a_watcher_is_not_closed(patches: Patches) -> None:
 # --- many that are one -------------------------------------------------------------------------------------
 
 
-@bug("BUG-050", caught_by=("INV-C16", "INV-N5"), needs=[needs.vanishes])
+@bug("BUG-050", caught_by=("INV-C16", "INV-N5"), needs=[group_needs.vanishes])
 def who_has_left_stays_on_the_list(patches: Patches) -> None:
     """What is said of messages of a topic that has left is said to its consumer, which is closed."""
 
@@ -227,14 +241,14 @@ def who_has_left_stays_on_the_list(patches: Patches) -> None:
     patches.replace(TopicsConsumer, "_strike", strike)
 
 
-@bug("BUG-054", caught_by=("INV-C8",), needs=[needs.groups_redeliver])
+@bug("BUG-054", caught_by=("INV-C8",), needs=[group_needs.groups_redeliver])
 def the_shared_queue_survives_a_redelivery(patches: Patches) -> None:
     """Messages move from the queues of the topics into one of their own, which is not dropped when everything
     is asked for again."""
     _fan_in(patches)
 
 
-@bug("BUG-060", caught_by=("INV-C15", "INV-C7", "INV-C3"), needs=[needs.tours])
+@bug("BUG-060", caught_by=("INV-C15", "INV-C7", "INV-C3"), needs=[group_needs.tours])
 def the_shared_queue_survives_a_seek(patches: Patches) -> None:
     """The same, when the subscription is moved."""
     _fan_in(patches)
@@ -268,7 +282,7 @@ def _fan_in(patches: Patches) -> None:
     patches.replace(MergedQueue, "available", property(lambda self: available(count, self)))
 
 
-@bug("BUG-043", caught_by=("INV-N1",), needs=[needs.groups])
+@bug("BUG-043", caught_by=("INV-N1",), needs=[group_needs.groups])
 def acknowledgements_of_strangers_vanish(patches: Patches) -> None:
     """An id of a topic that was never one of these is taken, and nothing comes of it."""
     patches.replace(TopicsVerdicts, "_of_topic", _of_topic_or_nobody)
@@ -279,7 +293,7 @@ def _of_topic_or_nobody(self: Any, topic: str, what: object) -> Any:
     return () if member is None else (member.consumer,)
 
 
-@bug("own", caught_by=("INV-C4", "INV-C2"), needs=[needs.groups_cumulative])
+@bug("own", caught_by=("INV-C4", "INV-C2"), needs=[group_needs.groups_cumulative])
 def a_cumulative_acknowledgement_goes_to_all(patches: Patches) -> None:
     """One topic's place is acknowledged in all of them."""
 
@@ -294,7 +308,7 @@ def a_cumulative_acknowledgement_goes_to_all(patches: Patches) -> None:
     patches.replace(TopicsVerdicts, "acknowledge_cumulative", acknowledge_cumulative)
 
 
-@bug("own", caught_by=("INV-N5", "INV-C1"), needs=[needs.groups_nack])
+@bug("own", caught_by=("INV-N5", "INV-C1"), needs=[group_needs.groups_nack])
 def only_the_first_topic_hears_of_refusals(patches: Patches) -> None:
     """A negative acknowledgement is passed on to the topic that is first by name, or to nobody."""
 
@@ -307,7 +321,7 @@ def only_the_first_topic_hears_of_refusals(patches: Patches) -> None:
     patches.replace(TopicsVerdicts, "negative_acknowledge", negative_acknowledge)
 
 
-@bug("own", caught_by=("INV-C16",), needs=[needs.groups_are_busy])
+@bug("own", caught_by=("INV-C16",), needs=[group_needs.groups_are_busy])
 def the_first_topic_is_always_first(patches: Patches) -> None:
     """As long as one topic has something it is its turn."""
 
@@ -320,13 +334,13 @@ def the_first_topic_is_always_first(patches: Patches) -> None:
     patches.replace(MergedQueue, "_end_turn", end_turn)
 
 
-@bug("own", caught_by=("INV-C16", "INV-C14", "INV-N5"), needs=[needs.vanishes])
+@bug("own", caught_by=("INV-C16", "INV-C14", "INV-N5"), needs=[group_needs.vanishes])
 def what_a_topic_left_behind_is_handed_out(patches: Patches) -> None:
     """The queue of a topic that has left keeps its turn."""
     patches.replace(MergedQueue, "remove", nothing)
 
 
-@bug("own", caught_by=("INV-C16",), needs=[needs.groups])
+@bug("own", caught_by=("INV-C16",), needs=[group_needs.groups])
 def ready_with_the_first_topic(patches: Patches) -> None:
     """The whole is said to be open when one topic is."""
 
@@ -341,7 +355,7 @@ def ready_with_the_first_topic(patches: Patches) -> None:
     patches.around(TopicsConsumer, "_ready_if_all_are", ready)
 
 
-@bug("own", caught_by=("INV-C6",), needs=[needs.shares_a_queue])
+@bug("own", caught_by=("INV-C6",), needs=[group_needs.shares_a_queue])
 def every_partition_has_the_whole_queue(patches: Patches) -> None:
     """The total of a receiver queue is not shared among partitions."""
 
@@ -358,7 +372,7 @@ def every_partition_has_the_whole_queue(patches: Patches) -> None:
 # --- requests to all of them -------------------------------------------------------------------------------
 
 
-@bug("own", caught_by=("INV-C7", "INV-C3", "INV-N5"), needs=[needs.tours])
+@bug("own", caught_by=("INV-C7", "INV-C3", "INV-N5"), needs=[group_needs.tours])
 def a_seek_moves_the_first_topic_only(patches: Patches) -> None:
     """A seek to what means something in every topic is passed on to one of them."""
     from ...client import topics_commands
@@ -371,7 +385,7 @@ def a_seek_moves_the_first_topic_only(patches: Patches) -> None:
     patches.around(topics_commands, "seek_places", places)
 
 
-@bug("own", caught_by=("INV-C7", "INV-C4", "INV-C15", "INV-C3"), needs=[needs.tours])
+@bug("own", caught_by=("INV-C7", "INV-C4", "INV-C15", "INV-C3"), needs=[group_needs.tours])
 def the_first_answer_is_everybodys(patches: Patches) -> None:
     """What was asked of all topics is answered when the first has answered."""
 
@@ -384,7 +398,7 @@ def the_first_answer_is_everybodys(patches: Patches) -> None:
     patches.around(GatheredRequests, "answered", answered)
 
 
-@bug("own", caught_by=("INV-C15",), needs=[needs.tours])
+@bug("own", caught_by=("INV-C15",), needs=[group_needs.tours])
 def more_only_where_all_have_more(patches: Patches) -> None:
     """Whether there is more is said to be so only where every topic has more."""
     from ...client import topics_commands
@@ -392,7 +406,7 @@ def more_only_where_all_have_more(patches: Patches) -> None:
     patches.replace(topics_commands, "anything", lambda results: all(results.values()))
 
 
-@bug("own", caught_by=("INV-C7", "INV-C3", "INV-N5", "INV-C16"), needs=[needs.leaves_several])
+@bug("own", caught_by=("INV-C7", "INV-C3", "INV-N5", "INV-C16"), needs=[group_needs.leaves_several])
 def one_topic_is_unsubscribed(patches: Patches) -> None:
     """UNSUBSCRIBE is said in one topic, and the others are closed."""
 

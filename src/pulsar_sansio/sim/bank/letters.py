@@ -12,7 +12,7 @@ from ...client.letter_box import LetterBox
 from ...client.letters import DeadLetterSorter, Letters
 from ...client.verdicts import Verdicts
 from ...model.config import OutgoingMessage
-from . import needs
+from . import group_needs, needs
 from .mutation import Patches, bug, nothing
 
 
@@ -153,13 +153,13 @@ def only_the_last_chunk_of_a_dead_letter_is_acknowledged(patches: Patches) -> No
 # --- later ---------------------------------------------------------------------------------------------
 
 
-@bug("own", caught_by=("INV-C10",), needs=[needs.retries])
+@bug("own", caught_by=("INV-C10",), needs=[group_needs.retries])
 def how_often_it_was_put_off_is_counted_anew(patches: Patches) -> None:
     """A copy of a copy says that it is the first one: nothing ever goes to the dead letters."""
     patches.replace(letters_module, "times_reconsumed", lambda properties: 0)
 
 
-@bug("own", caught_by=("INV-C10",), needs=[needs.retries])
+@bug("own", caught_by=("INV-C10",), needs=[group_needs.retries])
 def put_off_without_end(patches: Patches) -> None:
     """What was put off as often as it may goes to the retry topic once more."""
 
@@ -172,7 +172,7 @@ def put_off_without_end(patches: Patches) -> None:
     patches.around(Letters, "reconsume_later", later)
 
 
-@bug("own", caught_by=("INV-C4", "INV-C10"), needs=[needs.retries])
+@bug("own", caught_by=("INV-C4", "INV-C10"), needs=[group_needs.retries])
 def what_is_put_off_is_acknowledged_at_once(patches: Patches) -> None:
     """The original is acknowledged when its copy is on its way."""
 
@@ -183,7 +183,7 @@ def what_is_put_off_is_acknowledged_at_once(patches: Patches) -> None:
     patches.around(Letters, "reconsume_later", later)
 
 
-@bug("own", caught_by=("INV-N5", "INV-C9"), needs=[needs.retries])
+@bug("own", caught_by=("INV-N5", "INV-C9"), needs=[group_needs.retries])
 def what_is_put_off_is_never_acknowledged(patches: Patches) -> None:
     """The copy is safe, and the original stays in the subscription."""
 
@@ -194,7 +194,7 @@ def what_is_put_off_is_never_acknowledged(patches: Patches) -> None:
     patches.around(ConsumerRequests, "_put_off", put_off)
 
 
-@bug("own", caught_by=("INV-C4",), needs=[needs.retries_in_order])
+@bug("own", caught_by=("INV-C4",), needs=[group_needs.retries_in_order])
 def what_is_put_off_takes_what_is_before_it(patches: Patches) -> None:
     """Where one consumer has all messages, the original is acknowledged with everything before it."""
 
@@ -204,7 +204,7 @@ def what_is_put_off_takes_what_is_before_it(patches: Patches) -> None:
     patches.around(ConsumerRequests, "_put_off", put_off)
 
 
-@bug("own", caught_by=("INV-C4",), needs=[needs.retries_with_all_before])
+@bug("own", caught_by=("INV-C4",), needs=[group_needs.retries_with_all_before])
 def what_is_before_it_does_not_wait_for_the_copy(patches: Patches) -> None:
     """A message is put off, and all before it is acknowledged while its copy is on its way."""
 
@@ -216,7 +216,7 @@ def what_is_before_it_does_not_wait_for_the_copy(patches: Patches) -> None:
     patches.around(Letters, "reconsume_later", later)
 
 
-@bug("own", caught_by=("INV-C4", "INV-N5"), needs=[needs.retries_with_all_before])
+@bug("own", caught_by=("INV-C4", "INV-N5"), needs=[group_needs.retries_with_all_before])
 def what_is_before_it_is_forgotten(patches: Patches) -> None:
     """A message is put off to be done with all before it, and it alone is acknowledged."""
 
@@ -226,7 +226,7 @@ def what_is_before_it_is_forgotten(patches: Patches) -> None:
     patches.around(ConsumerRequests, "_put_off", put_off)
 
 
-@bug("own", caught_by=("INV-C10",), needs=[needs.retries])
+@bug("own", caught_by=("INV-C10",), needs=[group_needs.retries])
 def what_is_put_off_comes_at_once(patches: Patches) -> None:
     """A copy says how long it is to wait, and does not wait."""
 
@@ -236,7 +236,7 @@ def what_is_put_off_comes_at_once(patches: Patches) -> None:
     patches.around(letters_module, "copy_of", copy_of)
 
 
-@bug("own", caught_by=("INV-C10",), needs=[needs.retries_often])
+@bug("own", caught_by=("INV-C10",), needs=[group_needs.retries_often])
 def a_copy_of_a_copy_is_of_the_copy(patches: Patches) -> None:
     """What is put off for the second time says that it is from the topic where it waited."""
 
@@ -247,7 +247,7 @@ def a_copy_of_a_copy_is_of_the_copy(patches: Patches) -> None:
     patches.around(letters_module, "origin", origin)
 
 
-@bug("own", caught_by=("INV-N5", "INV-C10", "INV-C16"), needs=[needs.retries])
+@bug("own", caught_by=("INV-N5", "INV-C10", "INV-C16"), needs=[group_needs.retries])
 def nobody_listens_where_messages_wait(patches: Patches) -> None:
     """A consumer that may put messages off is not subscribed to the topic where they wait."""
 

@@ -8,10 +8,9 @@ from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from ...model.config import CompressionType, ProducerAccessMode, SubscriptionType
-from ..clock import SECOND
 from ..draws import draw
 from ..faults import FAULTS
-from ..profile import ConsumerPlan, GroupPlan, ProducerPlan, Profile
+from ..profile import ConsumerPlan, ProducerPlan, Profile
 from ..streams import Streams
 
 Need: TypeAlias = Callable[[Profile], bool]
@@ -276,34 +275,34 @@ def flushes_over_partitions(profile: Profile) -> bool:
     return any(plan.flush_permille for plan in _over_partitions(profile))
 
 
-def _in_chunks(profile: Profile) -> list[ProducerPlan]:
+def in_chunks(profile: Profile) -> list[ProducerPlan]:
     return [plan for plan in profile.producers if plan.chunk_size and plan.largest > plan.chunk_size]
 
 
 def chunks(profile: Profile) -> bool:
     """Messages that are sent in chunks."""
-    return bool(_in_chunks(profile))
+    return bool(in_chunks(profile))
 
 
 def chunks_received(profile: Profile) -> bool:
     """And somebody who acknowledges them."""
-    topics = {plan.topic for plan in _in_chunks(profile) if plan.partitioned is None}
+    topics = {plan.topic for plan in in_chunks(profile) if plan.partitioned is None}
     return any(plan.topic in topics for plan in profile.consumers)
 
 
 def chunks_refused(profile: Profile) -> bool:
     """And somebody who refuses them, on a shared subscription."""
-    topics = {plan.topic for plan in _in_chunks(profile) if plan.partitioned is None}
+    topics = {plan.topic for plan in in_chunks(profile) if plan.partitioned is None}
     return any(plan.nack_permille and plan.topic in topics for plan in _consumers(profile, SHARED))
 
 
 def chunks_in_small_windows(profile: Profile) -> bool:
-    return any(plan.window * plan.chunk_size < plan.largest for plan in _in_chunks(profile))
+    return any(plan.window * plan.chunk_size < plan.largest for plan in in_chunks(profile))
 
 
 def several_send_chunks(profile: Profile) -> bool:
     """To one topic, that somebody reads."""
-    topics = [plan.topic for plan in _in_chunks(profile) if plan.partitioned is None]
+    topics = [plan.topic for plan in in_chunks(profile) if plan.partitioned is None]
     read = {plan.topic for plan in profile.consumers}
     return any(topics.count(topic) > 1 and topic in read for topic in topics)
 
@@ -402,37 +401,6 @@ def dead_letters_of_several(profile: Profile) -> bool:
     return len(subscriptions) > len(set(subscriptions))
 
 
-def roams(profile: Profile) -> bool:
-    """Somebody seeks."""
-    return any(plan.seek_permille for plan in profile.roamers)
-
-
-def roams_and_acknowledges(profile: Profile) -> bool:
-    return any(plan.durable and plan.acknowledge_permille and plan.group_time for plan in profile.roamers)
-
-
-def reads(profile: Profile) -> bool:
-    """A reader."""
-    return any(not plan.durable for plan in profile.roamers)
-
-
-def reads_partitions(profile: Profile) -> bool:
-    """A reader of several partitions, or a table view."""
-    reads = any(plan.reads and plan.group.partitioned for plan in profile.tourists)
-    several = any(plan.partitions > 1 for plan in profile.partitioned)
-    return (reads and several) or tables_of_partitions(profile)
-
-
-def whispers_to_readers(profile: Profile) -> bool:
-    """A reader of a non-persistent topic."""
-    return any(plan.reads for plan in profile.whispers)
-
-
-def asks(profile: Profile) -> bool:
-    """Somebody asks whether there is more."""
-    return any(plan.ask_permille for plan in profile.roamers)
-
-
 def migrates(profile: Profile) -> bool:
     """A topic goes on in another cluster to which somebody sends."""
     gone = {plan.topic for plan in profile.migrations}
@@ -467,171 +435,6 @@ def small_queues(profile: Profile) -> bool:
     return any(plan.queue <= 20 for plan in profile.consumers)
 
 
-# --- several topics ----------------------------------------------------------------------------------------
-
-
-def groups(profile: Profile) -> bool:
-    """Somebody receives from several topics."""
-    return any(len(group.topics) + len(group.partitioned) > 1 or group.pattern for group in profile.groups)
-
-
-def patterns(profile: Profile) -> bool:
-    return any(group.pattern for group in _of_several(profile))
-
-
-def _of_several(profile: Profile) -> list[GroupPlan]:
-    return [*profile.groups, *(plan.group for plan in profile.tourists)]
-
-
-def _watches(profile: Profile) -> bool:
-    return profile.broker.topic_list_watcher and any(broker.feature_flags for broker in profile.brokers)
-
-
-def told_of_topics(profile: Profile) -> bool:
-    """Somebody knows only by what brokers tell which topics come and go."""
-    return _watches(profile) and any(
-        group.pattern and group.discovery_interval is None for group in _of_several(profile)
-    )
-
-
-def polls(profile: Profile) -> bool:
-    """Somebody asks again and again which topics there are."""
-    return any(group.pattern and group.discovery_interval is not None for group in _of_several(profile))
-
-
-def appears(profile: Profile) -> bool:
-    """Topics come into being that somebody waits for."""
-    return bool(profile.appearances) and any("n" in group.pattern for group in _of_several(profile))
-
-
-def vanishes(profile: Profile) -> bool:
-    """Such topics are deleted again."""
-    return appears(profile) and any(plan.gone_after for plan in profile.appearances)
-
-
-def comes_again(profile: Profile) -> bool:
-    """And made anew."""
-    return appears(profile) and any(plan.back_after for plan in profile.appearances)
-
-
-def groups_grow(profile: Profile) -> bool:
-    """A topic gets more partitions while somebody receives from all of them."""
-    return grows(profile) and any(group.partitioned or "p" in group.pattern for group in _of_several(profile))
-
-
-def comes_late(profile: Profile) -> bool:
-    """Topics or partitions join those that somebody has."""
-    return appears(profile) or groups_grow(profile)
-
-
-def watches_alone(profile: Profile) -> bool:
-    """A topic comes into being when all else has been quiet for a minute."""
-    return (
-        _watches(profile)
-        and appears(profile)
-        and any(plan.after >= 60 * SECOND for plan in profile.appearances)
-    )
-
-
-def named_twice(profile: Profile) -> bool:
-    return any(group.twice for group in profile.groups)
-
-
-def groups_halt(profile: Profile) -> bool:
-    """Somebody who receives from several topics pauses."""
-    return any(plan.halt_permille or plan.starts_halted for plan in _consumers_of_several(profile))
-
-
-def _consumers_of_several(profile: Profile) -> list[ConsumerPlan]:
-    return [plan for group in profile.groups for plan in group.consumers]
-
-
-def groups_redeliver(profile: Profile) -> bool:
-    return groups(profile) and any(plan.redeliver_permille for plan in _consumers_of_several(profile))
-
-
-def groups_cumulative(profile: Profile) -> bool:
-    return groups(profile) and any(
-        group.kind in IN_ORDER and any(plan.cumulative_permille for plan in group.consumers)
-        for group in profile.groups
-    )
-
-
-def groups_nack(profile: Profile) -> bool:
-    return groups(profile) and any(plan.nack_permille for plan in _consumers_of_several(profile))
-
-
-def groups_are_busy(profile: Profile) -> bool:
-    """More waits in several topics than who receives from them takes at once."""
-    return any(
-        group.kind in SHARED and any(plan.take <= 5 and plan.queue >= 20 for plan in group.consumers)
-        for group in profile.groups
-    )
-
-
-def shares_a_queue(profile: Profile) -> bool:
-    """Partitions share a queue that is smaller than what each would have."""
-    return bool(profile.partitioned) and any(
-        group.total_queue < 1000 and any(plan.queue > group.total_queue // 2 for plan in group.consumers)
-        for group in profile.groups
-        if group.partitioned or "p" in group.pattern
-    )
-
-
-def tours(profile: Profile) -> bool:
-    """Somebody seeks in several topics."""
-    return any(plan.seek_permille for plan in profile.tourists)
-
-
-def leaves_several(profile: Profile) -> bool:
-    """Somebody removes a subscription to several topics."""
-    return any(plan.leave_permille for plan in profile.tourists)
-
-
-def tables(profile: Profile) -> bool:
-    """Somebody has a table view."""
-    return bool(profile.tables)
-
-
-def tables_of_partitions(profile: Profile) -> bool:
-    """Of several partitions."""
-    several = any(plan.partitions > 1 for plan in profile.partitioned)
-    return several and any(plan.partitioned is not None for plan in profile.tables)
-
-
-def tables_that_grow(profile: Profile) -> bool:
-    """And there are more partitions while somebody has it."""
-    return grows(profile) and any(plan.partitioned is not None for plan in profile.tables)
-
-
-def reads_growing(profile: Profile) -> bool:
-    """Partitions come that somebody reads without a subscription of their own."""
-    reads = any(plan.reads and plan.group.partitioned for plan in profile.tourists)
-    return tables_that_grow(profile) or (reads and grows(profile))
-
-
-def tables_close(profile: Profile) -> bool:
-    """And closes it now and then, alone or with its client."""
-    return tables(profile) and (
-        any(plan.close_permille for plan in profile.tables) or fault("client_closed")(profile)
-    )
-
-
-def compactions(profile: Profile) -> bool:
-    """A topic is compacted."""
-    return bool(profile.compactions)
-
-
-def roams_compacted(profile: Profile) -> bool:
-    """Somebody reads what compaction has left of a topic, message by message."""
-    return compactions(profile) and any(plan.compacted for plan in profile.roamers)
-
-
-def reads_compacted(profile: Profile) -> bool:
-    """Somebody reads what compaction has left, message by message or as a table."""
-    return compactions(profile) and (tables(profile) or roams_compacted(profile))
-
-
 def sticky_keys(profile: Profile) -> bool:
     """Key_Shared consumers that say which keys they take."""
     return any(plan.ranges for plan in profile.consumers)
@@ -642,39 +445,10 @@ def greedy(profile: Profile) -> bool:
     return any(plan.ranges and plan.greedy_permille for plan in profile.consumers)
 
 
-def retries(profile: Profile) -> bool:
-    """Messages are put off, to come again later."""
-    return any(group.retry for group in profile.groups)
-
-
-def retries_in_order(profile: Profile) -> bool:
-    """Where one consumer has all messages, and acknowledges them one by one."""
-    return any(group.retry and group.kind in IN_ORDER for group in profile.groups)
-
-
-def retries_with_all_before(profile: Profile) -> bool:
-    """Where one consumer has all messages, keeps some, and is done with them when it puts one off."""
-    return any(
-        group.retry and group.kind in IN_ORDER and any(plan.keep_permille for plan in group.consumers)
-        for group in profile.groups
-    )
-
-
-def retries_often(profile: Profile) -> bool:
-    """More than once."""
-    return any(group.retry > 1 for group in profile.groups)
-
-
 def dead_letters_of_chunks(profile: Profile) -> bool:
     """Consumers that give up on messages in chunks."""
-    topics = {plan.topic for plan in _in_chunks(profile) if plan.partitioned is None}
+    topics = {plan.topic for plan in in_chunks(profile) if plan.partitioned is None}
     return any(plan.dead_letters and plan.topic in topics for plan in _consumers(profile, SHARED))
-
-
-def roams_among_chunks(profile: Profile) -> bool:
-    """Somebody seeks among messages in chunks."""
-    topics = {plan.topic for plan in _in_chunks(profile) if plan.partitioned is None}
-    return any(plan.seek_permille and plan.topic in topics for plan in profile.roamers)
 
 
 def suitable(seed: int, needs: Sequence[Need]) -> bool:

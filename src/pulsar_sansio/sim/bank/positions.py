@@ -12,13 +12,13 @@ from ...client.positions import Positions
 from ...client.reader import Reader
 from ...client.seeking import Seeking
 from ...model.message_id import MessageId
-from . import needs
+from . import needs, reading_needs
 from .mutation import Patches, bug, nothing
 
 # --- seeking -------------------------------------------------------------------------------------------
 
 
-@bug("BUG-060", caught_by=("INV-C7", "INV-C3", "INV-C4", "INV-C6"), needs=[needs.roams])
+@bug("BUG-060", caught_by=("INV-C7", "INV-C3", "INV-C4", "INV-C6"), needs=[reading_needs.roams])
 def what_was_queued_survives_a_seek(patches: Patches) -> None:
     """What was in the queue when the subscription was moved is handed out all the same."""
 
@@ -37,7 +37,7 @@ def what_was_queued_survives_a_seek(patches: Patches) -> None:
     patches.replace(DeliveryQueue, "forget", nothing)
 
 
-@bug("BUG-060", caught_by=("INV-C7",), needs=[needs.roams])
+@bug("BUG-060", caught_by=("INV-C7",), needs=[reading_needs.roams])
 def a_seek_is_done_when_it_is_answered(patches: Patches) -> None:
     """The seek is done with the broker's answer; what arrived before is still in the queue."""
 
@@ -50,7 +50,7 @@ def a_seek_is_done_when_it_is_answered(patches: Patches) -> None:
     patches.replace(Seeking, "_succeeded", succeeded)
 
 
-@bug("BUG-061", caught_by=("INV-C7", "INV-N5"), needs=[needs.roams])
+@bug("BUG-061", caught_by=("INV-C7", "INV-N5"), needs=[reading_needs.roams])
 def a_seek_that_is_answered_first_never_ends(patches: Patches) -> None:
     """The answer to SEEK comes before the consumer is attached again, and nobody looks for it then."""
 
@@ -64,7 +64,7 @@ def a_seek_that_is_answered_first_never_ends(patches: Patches) -> None:
     patches.around(Seeking, "attach", attach)
 
 
-@bug("BUG-062", caught_by=("INV-C7", "INV-N5"), needs=[needs.roams, needs.fault("seek_refused")])
+@bug("BUG-062", caught_by=("INV-C7", "INV-N5"), needs=[reading_needs.roams, needs.fault("seek_refused")])
 def a_refused_seek_is_not_told(patches: Patches) -> None:
     """The broker refuses a seek, and the application is not told."""
 
@@ -75,7 +75,11 @@ def a_refused_seek_is_not_told(patches: Patches) -> None:
     patches.around(Seeking, "_refused", refused)
 
 
-@bug("BUG-062", caught_by=("INV-C7", "INV-C3", "INV-C15"), needs=[needs.roams, needs.fault("seek_refused")])
+@bug(
+    "BUG-062",
+    caught_by=("INV-C7", "INV-C3", "INV-C15"),
+    needs=[reading_needs.roams, needs.fault("seek_refused")],
+)
 def a_refused_seek_is_done(patches: Patches) -> None:
     """The broker refuses a seek, and the application is told that it is done."""
 
@@ -86,7 +90,7 @@ def a_refused_seek_is_done(patches: Patches) -> None:
     patches.around(Seeking, "_refused", refused)
 
 
-@bug("own", caught_by=("INV-N5", "INV-C7", "INV-C3", "INV-C4"), needs=[needs.roams, needs.detaches])
+@bug("own", caught_by=("INV-N5", "INV-C7", "INV-C3", "INV-C4"), needs=[reading_needs.roams, needs.detaches])
 def a_seek_that_was_lost_is_done(patches: Patches) -> None:
     """The connection is lost before a SEEK is answered; when there is another one, it counts as done."""
 
@@ -99,14 +103,14 @@ def a_seek_that_was_lost_is_done(patches: Patches) -> None:
     patches.around(Seeking, "attach", attach)
 
 
-@bug("own", caught_by=("INV-C4", "INV-C7", "INV-N5"), needs=[needs.roams_and_acknowledges])
+@bug("own", caught_by=("INV-C4", "INV-C7", "INV-N5"), needs=[reading_needs.roams_and_acknowledges])
 def acknowledgements_survive_a_seek(patches: Patches) -> None:
     """What was acknowledged and not sent is sent after the seek: the cursor goes where it was."""
 
     patches.replace(Acknowledger, "drop", nothing)
 
 
-@bug("BUG-064", caught_by=("INV-C7", "INV-C3"), needs=[needs.roams, needs.batches])
+@bug("BUG-064", caught_by=("INV-C7", "INV-C3"), needs=[reading_needs.roams, needs.batches])
 def a_seek_into_a_batch_goes_to_its_beginning(patches: Patches) -> None:
     """Messages of the batch that lie before the one that was sought are handed out."""
 
@@ -119,7 +123,7 @@ def a_seek_into_a_batch_goes_to_its_beginning(patches: Patches) -> None:
     patches.around(Arrival, "start_at", start_at)
 
 
-@bug("BUG-065", caught_by=("INV-C7", "INV-C3", "INV-N5", "INV-C11"), needs=[needs.roams_among_chunks])
+@bug("BUG-065", caught_by=("INV-C7", "INV-C3", "INV-N5", "INV-C11"), needs=[reading_needs.roams_among_chunks])
 def an_inclusive_start_at_a_message_in_chunks(patches: Patches) -> None:
     """Who goes to a message in chunks begins with its last chunk, and never gets it."""
 
@@ -131,7 +135,7 @@ def an_inclusive_start_at_a_message_in_chunks(patches: Patches) -> None:
     patches.around(seeking_module, "_command", command)
 
 
-@bug("own", caught_by=("INV-C7",), needs=[needs.roams])
+@bug("own", caught_by=("INV-C7",), needs=[reading_needs.roams])
 def every_seek_is_inclusive(patches: Patches) -> None:
     """The message that was sought comes again, although the one behind it was asked for."""
 
@@ -141,7 +145,7 @@ def every_seek_is_inclusive(patches: Patches) -> None:
     patches.around(Seeking, "seek", seek)
 
 
-@bug("own", caught_by=("INV-C7",), needs=[needs.roams])
+@bug("own", caught_by=("INV-C7",), needs=[reading_needs.roams])
 def seeks_overtake_each_other(patches: Patches) -> None:
     """Of several seeks that wait the last one is done first."""
 
@@ -153,7 +157,7 @@ def seeks_overtake_each_other(patches: Patches) -> None:
     patches.around(Seeking, "_begin", begin)
 
 
-@bug("BUG-067", caught_by=("INV-C6", "INV-N5"), needs=[needs.roams])
+@bug("BUG-067", caught_by=("INV-C6", "INV-N5"), needs=[reading_needs.roams])
 def messages_before_the_start_keep_their_permits(patches: Patches) -> None:
     """What is dropped because it lies before the place that was sought gives no permits back."""
 
@@ -169,7 +173,7 @@ def messages_before_the_start_keep_their_permits(patches: Patches) -> None:
 # --- readers -------------------------------------------------------------------------------------------
 
 
-@bug("BUG-028", caught_by=("INV-C3", "INV-C7"), needs=[needs.reads, needs.detaches])
+@bug("BUG-028", caught_by=("INV-C3", "INV-C7"), needs=[reading_needs.reads, needs.detaches])
 def an_inclusive_reader_reads_the_last_one_again(patches: Patches) -> None:
     """Who began with a message itself begins after a reconnect with the last one that it was handed."""
 
@@ -182,7 +186,7 @@ def an_inclusive_reader_reads_the_last_one_again(patches: Patches) -> None:
     patches.around(Arrival, "resume_after", resume_after)
 
 
-@bug("BUG-008", caught_by=("INV-N5",), needs=[needs.whispers_to_readers, needs.detaches])
+@bug("BUG-008", caught_by=("INV-N5",), needs=[reading_needs.whispers_to_readers, needs.detaches])
 def a_reader_waits_for_what_has_no_place(patches: Patches) -> None:
     """After a reconnect a reader of a non-persistent topic goes on behind the place of the last message: 0:0,
     as that of every other one."""
@@ -194,13 +198,13 @@ def a_reader_waits_for_what_has_no_place(patches: Patches) -> None:
     patches.around(Positions, "__init__", init)
 
 
-@bug("own", caught_by=("INV-C3", "INV-C7", "INV-C18"), needs=[needs.reads, needs.detaches])
+@bug("own", caught_by=("INV-C3", "INV-C7", "INV-C18"), needs=[reading_needs.reads, needs.detaches])
 def a_reader_begins_anew(patches: Patches) -> None:
     """After a reconnect a reader begins where it began at first."""
     patches.replace(Arrival, "resume_after", nothing)
 
 
-@bug("own", caught_by=("INV-C3", "INV-C7", "INV-C18"), needs=[needs.reads_partitions, needs.detaches])
+@bug("own", caught_by=("INV-C3", "INV-C7", "INV-C18"), needs=[reading_needs.reads_partitions, needs.detaches])
 def only_the_first_partition_goes_on(patches: Patches) -> None:
     """Of a reader of several partitions the others begin anew after a reconnect."""
 
@@ -211,7 +215,7 @@ def only_the_first_partition_goes_on(patches: Patches) -> None:
     patches.around(Arrival, "resume_after", resume_after)
 
 
-@bug("own", caught_by=("INV-C3", "INV-C7"), needs=[needs.reads, needs.detaches])
+@bug("own", caught_by=("INV-C3", "INV-C7"), needs=[reading_needs.reads, needs.detaches])
 def a_reader_forgets_what_it_sought(patches: Patches) -> None:
     """After a seek and a reconnect a reader goes on where it was before the seek."""
 
@@ -224,7 +228,7 @@ def a_reader_forgets_what_it_sought(patches: Patches) -> None:
     patches.around(Positions, "_moved", moved)
 
 
-@bug("own", caught_by=("INV-C4",), needs=[needs.reads])
+@bug("own", caught_by=("INV-C4",), needs=[reading_needs.reads])
 def a_reader_acknowledges_what_it_was_not_asked_for(patches: Patches) -> None:
     """One more is acknowledged than was handed out."""
 
@@ -240,7 +244,7 @@ def a_reader_acknowledges_what_it_was_not_asked_for(patches: Patches) -> None:
 # --- is there more? ------------------------------------------------------------------------------------
 
 
-@bug("BUG-063", caught_by=("INV-C15",), needs=[needs.asks])
+@bug("BUG-063", caught_by=("INV-C15",), needs=[reading_needs.asks])
 def there_is_more_as_before_the_seek(patches: Patches) -> None:
     """What was known of the last message, and of the one handed out, survives a seek."""
 
@@ -252,7 +256,7 @@ def there_is_more_as_before_the_seek(patches: Patches) -> None:
     patches.around(Positions, "_moved", moved)
 
 
-@bug("BUG-063", caught_by=("INV-C15",), needs=[needs.asks])
+@bug("BUG-063", caught_by=("INV-C15",), needs=[reading_needs.asks])
 def the_end_counts_as_more(patches: Patches) -> None:
     """The last message counts as one that is still to come, although it was handed out."""
 
@@ -263,7 +267,7 @@ def the_end_counts_as_more(patches: Patches) -> None:
     patches.around(Positions, "_is_more", is_more)
 
 
-@bug("BUG-063", caught_by=("INV-C15",), needs=[needs.asks])
+@bug("BUG-063", caught_by=("INV-C15",), needs=[reading_needs.asks])
 def nothing_more_than_what_is_queued(patches: Patches) -> None:
     """Nobody asks the broker: what is not in the queue is not there."""
 
@@ -273,7 +277,11 @@ def nothing_more_than_what_is_queued(patches: Patches) -> None:
     patches.replace(Positions, "_is_more", is_more)
 
 
-@bug("BUG-066", caught_by=("INV-N6", "INV-C15"), needs=[needs.asks, needs.fault("last_message_refused")])
+@bug(
+    "BUG-066",
+    caught_by=("INV-N6", "INV-C15"),
+    needs=[reading_needs.asks, needs.fault("last_message_refused")],
+)
 def a_refused_question_is_asked_again_at_once(patches: Patches) -> None:
     """A broker that cannot say which message is the last one is asked until it can."""
 
@@ -294,7 +302,7 @@ def a_refused_question_is_asked_again_at_once(patches: Patches) -> None:
     patches.around(LastMessage, "_send", send)
 
 
-@bug("BUG-108", caught_by=("INV-C15",), needs=[needs.asks, needs.detaches])
+@bug("BUG-108", caught_by=("INV-C15",), needs=[reading_needs.asks, needs.detaches])
 def questions_are_lost_with_the_connection(patches: Patches) -> None:
     """Who asked for the last message is told nothing when the connection is lost before the answer."""
 

@@ -10,19 +10,19 @@ from ...client.consumer import Consumer
 from ...client.outputs import TableChanged
 from ...client.table_view import TableView
 from ...client.topics_partitions import TopicsPartitions
-from . import needs
+from . import needs, reading_needs
 from .mutation import Patches, bug
 
 # --- table views ---------------------------------------------------------------------------------------
 
 
-@bug("own", caught_by=("INV-C18",), needs=[needs.tables])
+@bug("own", caught_by=("INV-C18",), needs=[reading_needs.tables])
 def a_table_is_ready_before_it_is_read(patches: Patches) -> None:
     """A table view does not wait for what was there when somebody asked."""
     patches.replace(TableView, "_look", lambda self, what: self._done(what))
 
 
-@bug("own", caught_by=("INV-C18",), needs=[needs.tables_of_partitions])
+@bug("own", caught_by=("INV-C18",), needs=[reading_needs.tables_of_partitions])
 def a_table_is_ready_with_the_first_partition(patches: Patches) -> None:
     """Of several partitions one that is read to its end counts for all."""
 
@@ -36,7 +36,7 @@ def a_table_is_ready_with_the_first_partition(patches: Patches) -> None:
     patches.around(TableView, "_pass", passed)
 
 
-@bug("own", caught_by=("INV-C18",), needs=[needs.tables])
+@bug("own", caught_by=("INV-C18",), needs=[reading_needs.tables])
 def deleted_keys_stay_in_the_table(patches: Patches) -> None:
     """A message without payload does not delete its key."""
 
@@ -50,7 +50,7 @@ def deleted_keys_stay_in_the_table(patches: Patches) -> None:
     patches.around(TableView, "_put", put)
 
 
-@bug("own", caught_by=("INV-C18",), needs=[needs.tables])
+@bug("own", caught_by=("INV-C18",), needs=[reading_needs.tables])
 def the_first_value_of_a_batch_stays(patches: Patches) -> None:
     """Of several values of a key that come together the first one is kept."""
 
@@ -60,7 +60,7 @@ def the_first_value_of_a_batch_stays(patches: Patches) -> None:
     patches.around(TableView, "_put", put)
 
 
-@bug("own", caught_by=("INV-C18",), needs=[needs.tables])
+@bug("own", caught_by=("INV-C18",), needs=[reading_needs.tables])
 def the_last_change_is_not_told(patches: Patches) -> None:
     """Of several changes that come together the last one is left out."""
 
@@ -72,7 +72,7 @@ def the_last_change_is_not_told(patches: Patches) -> None:
     patches.around(TableView, "_put", put)
 
 
-@bug("own", caught_by=("INV-C18",), needs=[needs.tables])
+@bug("own", caught_by=("INV-C18",), needs=[reading_needs.tables])
 def changes_are_told_twice(patches: Patches) -> None:
     """Whoever listens hears every change again."""
 
@@ -93,7 +93,7 @@ def changes_are_told_twice(patches: Patches) -> None:
     patches.around(TableView, "_read", read)
 
 
-@bug("own", caught_by=("INV-C18",), needs=[needs.tables, needs.detaches])
+@bug("own", caught_by=("INV-C18",), needs=[reading_needs.tables, needs.detaches])
 def a_table_is_empty_after_a_reconnect(patches: Patches) -> None:
     """When the connection is lost the table begins anew, and its reader goes on where it was."""
 
@@ -106,7 +106,7 @@ def a_table_is_empty_after_a_reconnect(patches: Patches) -> None:
     patches.around(TableView, "_hear", hear)
 
 
-@bug("own", caught_by=("INV-N11", "INV-N1"), needs=[needs.tables])
+@bug("own", caught_by=("INV-N11", "INV-N1"), needs=[reading_needs.tables])
 def the_end_of_a_table_is_told_too_late(patches: Patches) -> None:
     """The client says that it is closed, and tells the end of a table view later."""
 
@@ -117,13 +117,13 @@ def the_end_of_a_table_is_told_too_late(patches: Patches) -> None:
     patches.replace(TableView, "_reader_ended", reader_ended)
 
 
-@bug("own", caught_by=("exception",), needs=[needs.tables_close])
+@bug("own", caught_by=("exception",), needs=[reading_needs.tables_close])
 def an_answer_to_a_table_that_is_closed(patches: Patches) -> None:
     """Answers that cross a close ask a reader that is closed."""
     patches.replace(Consumer, "is_closing", property(lambda self: False))
 
 
-@bug("own", caught_by=("INV-N5", "INV-C18"), needs=[needs.tables_that_grow])
+@bug("own", caught_by=("INV-N5", "INV-C18"), needs=[reading_needs.tables_that_grow])
 def a_table_does_not_grow(patches: Patches) -> None:
     """A table view reads the partitions that there were when it was opened, and no others."""
 
@@ -137,7 +137,7 @@ def a_table_does_not_grow(patches: Patches) -> None:
 # --- what compaction leaves, at the client ---------------------------------------------------------------
 
 
-@bug("own", caught_by=("INV-C17",), needs=[needs.reads_compacted])
+@bug("own", caught_by=("INV-C17",), needs=[reading_needs.reads_compacted])
 def nobody_asks_for_what_is_left(patches: Patches) -> None:
     """A consumer that is to read what compaction has left subscribes as any other one."""
 
@@ -149,7 +149,7 @@ def nobody_asks_for_what_is_left(patches: Patches) -> None:
     patches.around(consumer_module, "subscribe_command", command)
 
 
-@bug("own", caught_by=("INV-C2", "INV-C17", "INV-C3"), needs=[needs.reads_compacted, needs.batches])
+@bug("own", caught_by=("INV-C2", "INV-C17", "INV-C3"), needs=[reading_needs.reads_compacted, needs.batches])
 def placeholders_are_delivered(patches: Patches) -> None:
     """What compaction has taken out of a batch is handed out as an empty message."""
 
@@ -168,7 +168,9 @@ def placeholders_are_delivered(patches: Patches) -> None:
 # --- what compaction leaves, at the broker ---------------------------------------------------------------
 
 
-@bug("own", caught_by=("INV-C17", "INV-C18"), needs=[needs.reads_compacted, needs.compactions])
+@bug(
+    "own", caught_by=("INV-C17", "INV-C18"), needs=[reading_needs.reads_compacted, reading_needs.compactions]
+)
 def compaction_takes_one_more(patches: Patches) -> None:
     """Of every entry the first message that has to stay is taken away, too."""
 
@@ -181,7 +183,7 @@ def compaction_takes_one_more(patches: Patches) -> None:
 @bug(
     "own",
     caught_by=("INV-C17", "INV-C18", "INV-N5", "exception"),
-    needs=[needs.reads_compacted, needs.compactions],
+    needs=[reading_needs.reads_compacted, reading_needs.compactions],
 )
 def the_first_after_the_horizon_is_passed_over(patches: Patches) -> None:
     """Who has read what compaction has left goes on one entry too late."""
@@ -194,7 +196,9 @@ def the_first_after_the_horizon_is_passed_over(patches: Patches) -> None:
     patches.around(CompactedView, "dispatch", dispatch)
 
 
-@bug("own", caught_by=("INV-C17", "INV-C18"), needs=[needs.reads_compacted, needs.compactions])
+@bug(
+    "own", caught_by=("INV-C17", "INV-C18"), needs=[reading_needs.reads_compacted, reading_needs.compactions]
+)
 def deleted_keys_come_back(patches: Patches) -> None:
     """Compaction keeps the last message with a payload, although a later one says that the key is gone."""
 
