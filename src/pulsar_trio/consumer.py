@@ -8,7 +8,7 @@ and always before the consumer closes.
 What all kinds of subscriptions have is here; the kinds themselves are in `consumer_kinds`.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from logging import getLogger
@@ -145,6 +145,8 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message]):
         Raises what `receive` raises.
         """
         self._check_not_listening()
+        if type(limit) is not int or limit < 1:
+            raise InvalidConfiguration(f"limit: a whole number, 1 and more, not {limit!r}")
         if self._turn <= 0:
             self._turn = TURN
             await trio.lowlevel.checkpoint()
@@ -253,6 +255,8 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message]):
         """
         if isinstance(concurrency, bool) or not isinstance(concurrency, int) or concurrency < 1:
             raise InvalidConfiguration(f"concurrency: a whole number, 1 and more, not {concurrency!r}")
+        if not callable(handler):
+            raise InvalidConfiguration(f"handler: an async function, not {handler!r}")
         self._check_not_listening()
         if self._arrived or self._collectors:
             raise InvalidConfiguration("run is not possible while somebody waits in receive")
@@ -315,7 +319,7 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message]):
         several each is copied by itself; what went wrong with the first of those that could not be is raised
         when all have been tried. When cancelled, it happens all the same.
         """
-        messages = [what] if isinstance(what, Message) else what
+        messages = what if isinstance(what, Iterable) else [what]
         publish_time = self._publish_time()
         errors: list[PulsarError] = []
         with ExitStack() as waiting:

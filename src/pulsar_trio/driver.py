@@ -8,7 +8,6 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from logging import getLogger
-from secrets import randbits
 from time import time_ns
 from typing import Any, TypeVar
 
@@ -22,6 +21,7 @@ from .connecting import connect
 from .endpoint import Answer, Endpoint
 from .errors import ResourceClosed, trio_error
 from .link import Link
+from .options import checked_seed
 from .pump import Pump
 
 _log = getLogger(__name__)
@@ -38,8 +38,7 @@ class Driver(Pump):
     def __init__(self, config: ClientConfig, seed: int | None) -> None:
         super().__init__()
         self.config = config
-        seed = randbits(64) if seed is None else seed
-        self.machine = Machine(self.now(), config, seed=seed, wall_time=time_ns() // 1_000_000)
+        self.machine = Machine(self.now(), config, seed=checked_seed(seed), wall_time=time_ns() // 1_000_000)
         self.endpoints: dict[int, Endpoint] = {}
         self.answers: dict[int, Answer] = {}
         self._to_push: set[int] = set()

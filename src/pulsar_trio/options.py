@@ -5,9 +5,9 @@ The defaults stand in the specs of the core and nowhere else. Words are accepted
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
-from math import inf
+from secrets import randbits
 from typing import Any, TypeAlias, TypedDict, TypeVar
 
 from pulsar_sansio import (
@@ -42,6 +42,9 @@ Topics: TypeAlias = str | Sequence[str] | re.Pattern[str] | TopicsPattern
 """What a consumer may be of: a topic, several, or all those of a namespace that match."""
 
 EnumT = TypeVar("EnumT", bound=Enum)
+
+TEN_YEARS = 10 * 365 * 86_400
+"""Seconds: the longest time that anything may take."""
 
 
 class ClientOptions(TypedDict, total=False):
@@ -168,14 +171,23 @@ def client_config(url: str, options: Mapping[str, Any]) -> ClientConfig:
 
 
 def checked_interval(seconds: object) -> float | None:
-    """`statistics_interval`: from a tenth of a second on, or None."""
+    """`statistics_interval`: from a tenth of a second to ten years, or None."""
     if seconds is None:
         return None
-    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0.1 <= seconds < inf:
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0.1 <= seconds <= TEN_YEARS:
         raise InvalidConfiguration(
             f"statistics_interval: None or a number of seconds, at least 0.1, not {seconds!r}"
         )
     return float(seconds)
+
+
+def checked_seed(seed: object) -> int:
+    """Given, or drawn."""
+    if seed is None:
+        return randbits(64)
+    if isinstance(seed, bool) or not isinstance(seed, int):
+        raise InvalidConfiguration(f"seed: a whole number or None, not {seed!r}")
+    return seed
 
 
 def producer_spec(topic: str, options: Mapping[str, Any]) -> ProducerSpec:
@@ -224,7 +236,8 @@ def table_view_spec(topic: str | Sequence[str], options: Mapping[str, Any]) -> T
 
 
 def _topics(topic: str | Sequence[str]) -> str | tuple[str, ...]:
-    return topic if isinstance(topic, str) else tuple(topic)
+    """What is no text and nothing to go through is for the spec to refuse."""
+    return topic if isinstance(topic, str) or not isinstance(topic, Iterable) else tuple(topic)
 
 
 def word(option: str, given: object, kind: type[EnumT]) -> EnumT:

@@ -29,6 +29,7 @@ from pulsar_sansio import client_outputs as outputs
 
 from .endpoint import TURN, Endpoint
 from .errors import trio_error
+from .options import TEN_YEARS
 from .receipts import PAGE, MessageIds, Page, Receipt, Settled
 
 if TYPE_CHECKING:
@@ -418,10 +419,6 @@ class Producer(Endpoint):
         return f"<Producer {self.name!r} of {self.topic}, {state}>"
 
 
-MAX_DELAY = 10 * 365 * 86_400
-"""Seconds that `deliver_after` may be: ten years."""
-
-
 def _outgoing(driver: "Driver", payload: bytes | OutgoingMessage, fields: MessageFields) -> OutgoingMessage:
     if isinstance(payload, OutgoingMessage):
         raise InvalidMessage(
@@ -431,8 +428,8 @@ def _outgoing(driver: "Driver", payload: bytes | OutgoingMessage, fields: Messag
     delay = given.pop("deliver_after", None)
     message = OutgoingMessage(payload, **given)  # type: ignore[arg-type]
     if delay is not None:
-        if isinstance(delay, bool) or not isinstance(delay, int | float) or not 0 <= delay <= MAX_DELAY:
-            raise InvalidMessage(f"deliver_after: seconds from 0 to {MAX_DELAY}, not {delay!r}")
+        if isinstance(delay, bool) or not isinstance(delay, int | float) or not 0 <= delay <= TEN_YEARS:
+            raise InvalidMessage(f"deliver_after: seconds from 0 to {TEN_YEARS}, not {delay!r}")
         if message.deliver_at is not None:
             raise InvalidMessage("deliver_after: not together with deliver_at")
         message.deliver_at = (driver.now() + driver.wall_offset) // 1_000_000 + round(delay * 1000)

@@ -9,7 +9,6 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from errno import EMFILE, ENFILE, ENOBUFS, ENOMEM
 from functools import partial
-from secrets import randbits
 from time import time_ns
 from typing import Any, NoReturn, Unpack
 
@@ -32,7 +31,7 @@ from .admin import AdminListener
 from .background import background
 from .errors import StoreFailed
 from .link import Link
-from .options import BrokerOptions, broker_config
+from .options import BrokerOptions, broker_config, checked_seed
 from .pump import Pump
 
 ACCEPT_PAUSE = 0.1
@@ -60,7 +59,7 @@ class BrokerDriver(Pump):
             self.now(),
             config,
             store.load(),
-            seed=randbits(64) if seed is None else seed,
+            seed=checked_seed(seed),
             wall_time=time_ns() // 1_000_000,
         )
         self.actions = {

@@ -197,3 +197,12 @@ def test_a_partition_that_joins_after_all_others_have_ended() -> None:
     assert told(world) == []
     world.deliver("p-partition-2", b"2", entry=1)
     assert told(world) == [request]
+
+
+def test_what_was_opened_before_partitions_were_known_counts_no_more() -> None:
+    """Of neither: a pattern's topics may come and go for ever."""
+    world = TopicsScript(("p", "q"), {"p": 3, "q": 2}, batch_receive=BatchReceivePolicy()).answer()
+    assert world.machine._collecting is not None
+    assert len(world.machine._collecting._queues) == 5
+    world = TopicsScript(("p", "q"), {"p": 3, "q": 2}, auto_scaled_receiver_queue_size=True).answer()
+    assert len(world.script.client._services.received_memory.queues) == 5

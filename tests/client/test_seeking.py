@@ -601,3 +601,53 @@ class TestWhatIsForgotten:
         s.outputs()
         s.say("REACHED_END_OF_TOPIC", end)
         assert len(s.outputs()) == 1
+
+
+@pytest.mark.parametrize("order", [("answer", "close"), ("close", "answer")])
+def test_an_acknowledgement_from_before_that_was_not_answered_is_not_said_again(
+    order: tuple[str, str],
+) -> None:
+    """It would acknowledge what is to come again (SEEK-06)."""
+    s = started(acknowledgement_receipts=True, acknowledgement_group_time=0.0)
+    s.message(0)
+    s.acknowledge(s.receive())
+    s.expect("ACK")
+    flushed = s.flush()
+    request = seek(s, EARLIEST)
+    command = sought(s)
+    for what in order:
+        success(s, command.request_id) if what == "answer" else s.close_by_broker()
+    s.pass_time(SECOND)
+    s.accept()
+    s.expect("FLOW")
+    done = [output.request for output in s.outputs() if isinstance(output, RequestDone)]
+    assert sorted(done) == [flushed, request]
+
+
+def test_nothing_from_before_is_handed_out_of_a_queue_that_scales() -> None:
+    s = started(auto_scaled_receiver_queue_size=True)
+    s.message(1)
+    s.message(2)
+    seek(s, EARLIEST)
+    success(s, sought(s).request_id)
+    assert s.take() == []
+
+
+def test_a_function_that_fails_is_the_callers_mistake() -> None:
+    s = started()
+
+    def where(topic: str) -> MessageId:
+        raise KeyError(topic)
+
+    with pytest.raises(LocalProtocolError, match=f"the function for {TOPIC} failed") as caught:
+        seek(s, where)
+    assert isinstance(caught.value.__cause__, KeyError)
+    s.expect()
+
+
+def test_ids_that_no_broker_gives() -> None:
+    s = started()
+    for wrong in (MessageId("1", 2), MessageId(1, 2**70), lambda _: MessageId(None, 2)):  # type: ignore[arg-type]
+        with pytest.raises(LocalProtocolError, match="seek: a message, its id"):
+            seek(s, wrong)
+    s.expect()

@@ -831,3 +831,30 @@ def test_what_is_not_in_the_table_is_refused(state: type, event: Any) -> None:
         with pytest.raises(IllegalMove):
             group._move(event, following)
         assert group.state is before
+
+
+def test_what_was_said_before_it_had_partitions_holds_for_them() -> None:
+    world = TopicsScript("p", {"p": 2})
+    world.script.client.pause(world.script.now, world.handle)
+    world.answer()
+    assert world.granted == {}
+    world.script.client.resume(world.script.now, world.handle)
+    world.answer()
+    assert set(world.granted) == {"p-partition-0", "p-partition-1"}
+
+
+@pytest.mark.parametrize("topic", ["p", ("p", "q")])
+def test_what_was_asked_before_it_had_partitions_is_answered(topic: Any) -> None:
+    """At once: it was asked of one topic, and there is none."""
+    world = TopicsScript(topic, {"p": 2, "q": 3})
+    client, now = world.script.client, world.script.now
+    requests = [
+        client.seek(now, world.handle, EARLIEST),
+        client.last_message_id(now, world.handle),
+        client.has_message_available(now, world.handle),
+        client.flush_acknowledgements(now, world.handle),
+    ]
+    world.answer()
+    answered = [each for each in world.outputs if isinstance(each, RequestDone | RequestFailed)]
+    assert sorted(each.request for each in answered) == requests
+    assert all(each.error.retryable for each in answered if isinstance(each, RequestFailed))

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from pulsar_sansio.model.config import SubscriptionType
 from pulsar_sansio.model.errors import LocalProtocolError
-from pulsar_sansio.model.message_id import MessageId
+from pulsar_sansio.model.message_id import MessageId, TopicMessageId
 
 from .broker_script import SECOND, ConsumerScript
 
@@ -33,6 +33,29 @@ def test_what_is_no_message() -> None:
             s.negative_acknowledge(what)
     with pytest.raises(LocalProtocolError):
         s.acknowledge_cumulative([])
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        MessageId("1", 2),  # type: ignore[arg-type]
+        MessageId(1, 2**70),
+        MessageId(1, 2, None),  # type: ignore[arg-type]
+        MessageId(1, 2, -1, 0, 2**40),
+        MessageId(1, 2, first_chunk="x"),  # type: ignore[arg-type]
+    ],
+)
+def test_an_id_that_no_broker_gives(wrong: MessageId) -> None:
+    """It could not be sent, nor be put in order among others, when its time comes."""
+    s = started()
+    for what in (wrong, TopicMessageId("t", wrong)):
+        for call in (s.acknowledge, s.acknowledge_cumulative, s.negative_acknowledge):
+            with pytest.raises(LocalProtocolError, match="whole numbers"):
+                call(what)
+    with pytest.raises(LocalProtocolError, match="whole numbers"):
+        s.acknowledge([MessageId(1, 1), wrong])
+    s.close()
+    s.expect("CLOSE_CONSUMER")
 
 
 def test_a_message_of_another_topic() -> None:

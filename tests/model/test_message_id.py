@@ -2,10 +2,11 @@
 
 import pickle
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pulsar_sansio.model.message_id import EARLIEST, LATEST, MessageId
+from pulsar_sansio.model.message_id import EARLIEST, LATEST, MessageId, is_message_id
 
 numbers = st.integers(-1, 2**63 - 1)
 ids = st.builds(MessageId, numbers, numbers, st.integers(-1, 9), st.integers(-1, 9), st.integers(0, 9))
@@ -46,3 +47,30 @@ def test_every_id_lies_between_earliest_and_latest(message_id: MessageId) -> Non
 @given(ids)
 def test_pickle_keeps_everything(message_id: MessageId) -> None:
     assert tuple(pickle.loads(pickle.dumps(message_id))) == tuple(message_id)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        None,
+        (1, 2),
+        MessageId("1", 2),  # type: ignore[arg-type]
+        MessageId(1, None),  # type: ignore[arg-type]
+        MessageId(1.0, 2),  # type: ignore[arg-type]
+        MessageId(True, 2),
+        MessageId(2**63, 2),
+        MessageId(1, 2, -1, "0", 2),  # type: ignore[arg-type]
+        MessageId(1, 2, -1, 0, -1),
+        MessageId(1, 2, -1, 0, 2**40),
+        MessageId(1, 2, first_chunk="12"),  # type: ignore[arg-type]
+        MessageId(1, 2, first_chunk=(1, None)),  # type: ignore[arg-type]
+    ],
+)
+def test_what_no_broker_gives_is_no_message_id(wrong: object) -> None:
+    assert not is_message_id(wrong)
+
+
+@given(ids)
+def test_what_a_broker_gives_is_one(message_id: MessageId) -> None:
+    assert is_message_id(message_id)
+    assert is_message_id(message_id._replace(first_chunk=(1, 2)))

@@ -3,14 +3,23 @@
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import partial
+from typing import Any
 
 import pytest
 import trio
 from trio.testing import MockClock
 
-from pulsar_sansio import InvalidConfiguration, InvalidServiceUrl, InvalidTopicName
+from pulsar_sansio import (
+    InvalidConfiguration,
+    InvalidServiceUrl,
+    InvalidTopicName,
+    LocalProtocolError,
+    MessageId,
+    TopicMessageId,
+)
 from pulsar_sansio.wire import encode_command, encode_ping, proto
-from pulsar_trio import Client, EmbeddedBroker, PulsarError, open_broker, open_client
+from pulsar_trio import Client, Consumer, EmbeddedBroker, PulsarError, open_broker, open_client
+from pulsar_trio.options import Topics
 
 from .proxy import open_proxy
 
@@ -48,9 +57,74 @@ async def test_a_wrong_topic_name(client: Client, topic: str) -> None:
         await client.partitions(topic)
 
 
+HALF = "half a surrogate pair: \ud800"
+
+
+@pytest.mark.parametrize(
+    "opening",
+    [
+        lambda client: client.create_producer(HALF),
+        lambda client: client.create_producer("t", name=HALF),
+        lambda client: client.create_producer("t", initial_subscription=HALF),
+        lambda client: client.create_producer("t", properties={"name": HALF}),
+        lambda client: client.subscribe(HALF, "s"),
+        lambda client: client.subscribe(["t", HALF], "s"),
+        lambda client: client.subscribe("t", HALF),
+        lambda client: client.subscribe("t", "s", consumer_name=HALF),
+        lambda client: client.subscribe("t", "s", subscription_properties={HALF: "value"}),
+        lambda client: client.create_reader("t", "earliest", name=HALF),
+        lambda client: client.create_reader("t", "earliest", subscription_prefix=HALF),
+        lambda client: client.create_table_view(HALF),
+        lambda client: client.subscribe(None, "s"),
+        lambda client: client.create_reader(5, "earliest"),
+        lambda client: client.create_table_view(None),
+        lambda client: client.create_reader("t", MessageId(2**70, 2)),
+    ],
+)
+async def test_what_could_not_be_told_a_broker(client: Client, opening: Callable[[Client], Any]) -> None:
+    with pytest.raises(InvalidConfiguration):
+        await opening(client).__aenter__()
+    async with client.create_producer("t") as producer:  # the client goes on
+        await producer.send(b"1")
+
+
+@pytest.mark.parametrize("topic", ["t", ["t", "u"]])
+async def test_wrong_arguments_of_a_consumer(client: Client, topic: Topics) -> None:
+    def fails(topic: str) -> int:
+        raise KeyError(topic)
+
+    one = MessageId("1", 2)  # type: ignore[arg-type]
+    odd: Any = None
+    calls: list[Callable[[Consumer], Any]] = [
+        lambda consumer: consumer.receive_many(odd),
+        lambda consumer: consumer.receive_many(0),
+        lambda consumer: consumer.unsubscribe(force=odd),
+        lambda consumer: consumer.seek(fails),
+        lambda consumer: consumer.seek(lambda _: one),
+        lambda consumer: consumer.seek(one),
+        lambda consumer: consumer.reconsume_later(odd, 1.0),
+        lambda consumer: consumer.run(odd),
+        lambda consumer: consumer.acknowledge(one),
+        lambda consumer: consumer.negative_acknowledge(TopicMessageId("t", one)),
+    ]
+    async with client.subscribe(topic, "s", retry=True) as consumer:
+        for call in calls:
+            with pytest.raises(LocalProtocolError):
+                await call(consumer)
+        await consumer.flush()  # it goes on
+
+
+@pytest.mark.parametrize("wrong", ["x", 1.5, True, b"seed"])
+async def test_a_wrong_seed(wrong: Any) -> None:
+    for opening in (lambda: open_client("pulsar://localhost", seed=wrong), lambda: open_broker(seed=wrong)):
+        with pytest.raises(InvalidConfiguration, match="seed: a whole number or None"):
+            await opening().__aenter__()
+
+
 async def test_a_wrong_option_of_a_client() -> None:
     for options, words in (
         ({"operation_timeout": -1}, "operation_timeout: seconds from"),
+        ({"statistics_interval": 10**400}, "statistics_interval: "),
         ({"keepalive": 3}, "there is no option 'keepalive'; there are broker_hosts, "),
     ):
         with pytest.raises(InvalidConfiguration, match=words):

@@ -194,13 +194,15 @@ class Acknowledger:
             self._flushes.clear()
 
     def drop(self) -> None:
-        """The subscription was moved: what waits says nothing of where it is now, and who waits for it to be
-        confirmed need not."""
+        """The subscription was moved: what waits, or has no answer yet, says nothing of where it is now, and
+        who waits for it to be confirmed need not."""
         self._stop_timer()
+        self._forget_unconfirmed()
         self._tracker.discard_waiting()
         self._tracker.forget_sent()
         self._last_sent = None
         for flush in list(self._flushes):
+            flush.awaited.clear()
             flush.waiting = False
             self._settle(flush)
 
@@ -208,13 +210,17 @@ class Acknowledger:
         """The consumer is gone: whoever still waits is told."""
         self._connection = None
         self._stop_timer()
-        for sent in self._unconfirmed:
-            self._requests.cancel(sent.connection, sent.request_id)
-        self._unconfirmed.clear()
+        self._forget_unconfirmed()
         self._tracker.discard_waiting()
         for flush in self._flushes:
             self._fail(flush, error)
         self._flushes.clear()
+
+    def _forget_unconfirmed(self) -> None:
+        """Whatever becomes of them, it is of no interest."""
+        for sent in self._unconfirmed:
+            self._requests.cancel(sent.connection, sent.request_id)
+        self._unconfirmed.clear()
 
     # --- confirmation ----------------------------------------------------------------------------
 

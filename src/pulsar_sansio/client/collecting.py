@@ -179,8 +179,8 @@ class CollectingQueue(MeteredQueue):
             collecting.taken()
         return messages
 
-    def close(self, why: str) -> None:
-        super().close(why)
+    def leave(self) -> None:
+        super().leave()
         self._collecting.leave_out(self)
 
 

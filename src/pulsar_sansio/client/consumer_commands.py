@@ -100,6 +100,8 @@ class ConsumerCommands(ABC):
 
     def take(self, now: int, consumer: int, limit: int) -> "Messages":
         """Up to `limit` messages that are there; each is made when it is looked at."""
+        if type(limit) is not int or limit < 0:
+            raise LocalProtocolError(f"take: a whole number of messages, not {limit!r}")
         machine = self._consumer(now, consumer)
         return machine.take(limit)
 
@@ -223,6 +225,8 @@ class ConsumerCommands(ABC):
 
     def unsubscribe(self, now: int, consumer: int, force: bool = False) -> int:
         """End the subscription itself. `RequestDone` and `Closed`, or `RequestFailed` follow."""
+        if not isinstance(force, bool):
+            raise LocalProtocolError(f"unsubscribe: force is True or False, not {force!r}")
         machine = self._consumer(now, consumer)
         request = self._context.new_id()
         machine.unsubscribe(request, force)

@@ -25,7 +25,6 @@ from .outputs import Output, RequestDone, RequestFailed
 from .permits import Permits
 from .positions import Positions
 from .redelivery import Redelivery
-from .scaling import ScaledQueue
 from .seeking import SeekTarget, Target
 from .services import Services
 from .verdicts import Acknowledgeable, OneMessage, Verdicts
@@ -79,9 +78,10 @@ class ConsumerRequests(ABC):
         self._queue.count_for(whole)
 
     def give_way(self) -> list[int]:
-        """A consumer of the topic's partitions takes its place: the requests of those who collect."""
-        if isinstance(self._queue, ScaledQueue):
-            self._queue.forget()
+        """A consumer of the topic's partitions takes its place: the requests of those who collect. What was
+        asked of the position fails: it is to be asked of the partitions."""
+        self._queue.leave()
+        self._positions.end(ConnectionLost(f"{self._source.topic} was found to have partitions: ask again"))
         return [] if self._collecting is None else self._collecting.waiting()
 
     def let_judge(self, judge: Judge) -> None:

@@ -211,6 +211,10 @@ class DeliveryQueue:
         """Drop everything; from now on nothing is handed out."""
         self.clear()
         self._closed = why
+        self.leave()
+
+    def leave(self) -> None:
+        """Nobody uses it any more. That matters only to queues that others know of."""
 
     def remove(self, places: Container[Place]) -> None:
         """Drop what is left of these entries, and nothing else (rules REDEL-04, REDEL-06)."""

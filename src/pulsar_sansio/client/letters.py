@@ -21,7 +21,7 @@ from functools import partial
 from typing import NamedTuple
 
 from ..model.config import ConsumerSpec, DeadLetterPolicy, OutgoingMessage, ProducerSpec, seconds_to_ns
-from ..model.config.checks import duration, text_mapping
+from ..model.config.checks import duration, properties_of_message
 from ..model.config.topics import names_of
 from ..model.errors import ClosedError, InvalidConfiguration, PulsarError
 from ..model.message import Message
@@ -127,7 +127,7 @@ def later(
     """As an application says it. Raises `InvalidConfiguration` for a delay that is no number of seconds from
     0, and for properties that are no text."""
     duration("delay", delay)
-    text_mapping("properties", properties or {})
+    properties_of_message("properties", properties or {})
     return Later(message, seconds_to_ns(delay) // 1_000_000, publish_time, properties or {}, cumulative)
 
 

@@ -124,10 +124,6 @@ class ScaledQueue(MeteredQueue):
             permits.was_full = False
             permits.grow()
 
-    def close(self, why: str) -> None:
-        super().close(why)
-        self.forget()
-
-    def forget(self) -> None:
-        """Nobody uses it any more."""
+    def leave(self) -> None:
+        super().leave()
         self._memory.queues.pop(self, None)

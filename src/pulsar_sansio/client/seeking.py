@@ -28,7 +28,7 @@ from ..model.errors import (
     UnsupportedVersion,
 )
 from ..model.message import Message, Source
-from ..model.message_id import LATEST, MessageId
+from ..model.message_id import LATEST, MessageId, is_message_id
 from ..wire import encode_command, proto, words_from_bits
 from .connection import Connection
 from .outputs import Output, RequestDone, RequestFailed
@@ -55,14 +55,14 @@ def check_target(target: SeekTarget, source: Source) -> Target:
     if not source.topic.startswith("persistent://"):
         raise LocalProtocolError(f"seek on {source.topic}: it is not persistent, and has no place to go to")
     if callable(target):
-        target = target(source.topic)
+        target = _asked(target, source.topic)
     if isinstance(target, Message):
         if target.entry.source != source:
             raise LocalProtocolError(
                 f"seek on {source.topic} to message {target.message_id} of {target.topic}"
             )
         return target.message_id
-    if isinstance(target, MessageId):
+    if is_message_id(target):
         if target.partition >= 0 and target.partition != source.partition:
             raise LocalProtocolError(
                 f"seek on {source.topic} to {target}: it is of partition {target.partition}"
@@ -73,6 +73,16 @@ def check_target(target: SeekTarget, source: Source) -> Target:
             f"seek: a message, its id, or milliseconds since 1970 as a whole number, not {target!r}"
         )
     return target
+
+
+def _asked(place_of: Callable[[str], Target | Message], topic: str) -> Target | Message:
+    """What the application's function says; what it raises is the cause of a `LocalProtocolError`."""
+    try:
+        return place_of(topic)
+    except LocalProtocolError:
+        raise
+    except Exception as error:
+        raise LocalProtocolError(f"seek: the function for {topic} failed: {error!r}") from error
 
 
 @dataclass(slots=True)

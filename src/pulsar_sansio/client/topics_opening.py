@@ -5,6 +5,7 @@ takes its place under the same handle; nobody has heard anything of it by then.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TypeAlias
 
 from ..model.config import ConsumerSpec
@@ -34,7 +35,9 @@ def open_consumer(
 
     def partitioned(partitions: int) -> None:
         known = Known(partitions, consumer.wire_id, consumer.name, consumer.attachment.gives_up_at)
-        several = TopicsConsumer(context, services, handle, spec, known)
+        several = TopicsConsumer(
+            context, services, handle, replace(spec, start_paused=consumer.permits.paused), known
+        )
         register(several)
         several.start()
         for request in consumer.give_way():

@@ -79,6 +79,7 @@ class TopicsPartitions(ABC):
     def _partitioned(self, topic: GroupTopic, member: Member, partitions: int) -> None:
         """It is none: its partitions' consumers take its place."""
         self._forget(member)
+        member.consumer.give_way()
         if not self._has_room(partitions):
             self._too_many(topic)
             return

@@ -17,6 +17,7 @@ from ..model.topic_name import TopicName
 from .consumer import Consumer
 from .items import Item, Messages, message_at
 from .topics_member import Member, MemberSource
+from .verdicts import check_id, not_a_message
 
 OneMessage = Message | MessageId | TopicMessageId
 Spreadable = OneMessage | Iterable[OneMessage]
@@ -77,7 +78,7 @@ class TopicsVerdicts:
         if isinstance(what, Messages):
             return self._spread_messages(what)
         if not isinstance(what, Iterable) or isinstance(what, str | bytes):
-            raise _not_a_message(what)
+            raise not_a_message(what)
         parts: dict[Consumer, list[Message | MessageId]] = {}
         for each in what:
             for consumer, part in self.spread_one(each):
@@ -91,8 +92,7 @@ class TopicsVerdicts:
             return [(consumer, what) for consumer in self._of_source(what.entry.source, what)]
         if isinstance(what, TopicMessageId):
             topic, message_id = what
-            if not isinstance(message_id, MessageId):
-                raise _not_a_message(message_id)
+            check_id(message_id)
             try:
                 name = TopicName.parse(topic)
             except InvalidTopicName as error:
@@ -101,6 +101,7 @@ class TopicsVerdicts:
                 name = name.partition_name(message_id.partition)
             return [(consumer, message_id) for consumer in self._of_topic(str(name), what)]
         if isinstance(what, MessageId):
+            check_id(what)
             if self._only_topic is None or what.partition < 0:
                 raise LocalProtocolError(
                     f"message id {what} does not say of which of several topics it is: "
@@ -108,7 +109,7 @@ class TopicsVerdicts:
                 )
             name = self._only_topic.partition_name(what.partition)
             return [(consumer, what) for consumer in self._of_topic(str(name), what)]
-        raise _not_a_message(what)
+        raise not_a_message(what)
 
     def _spread_messages(self, messages: Messages) -> list[tuple[Consumer, Part]]:
         parts: dict[Consumer, list[Item]] = {}
@@ -138,7 +139,3 @@ class TopicsVerdicts:
         if not self._is_one(TopicName.parse(topic)):
             raise LocalProtocolError(f"{what} is of {topic}, which is none of this consumer's topics")
         return ()
-
-
-def _not_a_message(what: object) -> LocalProtocolError:
-    return LocalProtocolError(f"a message, a message id or several of them, not {type(what).__name__}")

@@ -14,7 +14,7 @@ from typing import Any, cast
 from ..model.config import SubscriptionType
 from ..model.errors import ClosedError, InvalidTopicName, LocalProtocolError
 from ..model.message import ChunkedEntry, Entry, Message, Source
-from ..model.message_id import MessageId, TopicMessageId
+from ..model.message_id import MessageId, TopicMessageId, is_message_id
 from ..model.topic_name import TopicName
 from .acknowledger import Acknowledger
 from .acks import AckTracker, EntryAcknowledgement, Place
@@ -134,7 +134,7 @@ class Verdicts:
             self._check_id(what)
             message_id = what
         else:
-            raise _not_a_message(what)
+            raise not_a_message(what)
         if record is None and message_id.batch_index >= 0:
             record = self._tracker.record(message_id)
         waits = self._tracker.cumulative(record, message_id)
@@ -276,7 +276,7 @@ class Verdicts:
         """The ids and the messages that `what` consists of, every one of them checked."""
         self.check_open()
         if not isinstance(what, Iterable) or isinstance(what, str | bytes):
-            raise _not_a_message(what)
+            raise not_a_message(what)
         messages = what if isinstance(what, list) else list(what)
         ids: list[MessageId] = []
         kinds = set(map(type, messages)) - {Message}
@@ -287,7 +287,7 @@ class Verdicts:
             messages = [item for item in messages if type(item) is not MessageId]
             for item in messages:
                 if type(item) is not Message:
-                    raise _not_a_message(item)
+                    raise not_a_message(item)
             for message_id in ids:
                 self._check_id(message_id)
         # Messages come by the entry, and what is to be checked of them is the entry's.
@@ -309,19 +309,19 @@ class Verdicts:
     def own_id(self, what: TopicMessageId) -> MessageId:
         """The id, without the topic that it says."""
         topic, message_id = what
+        check_id(message_id)
         try:
             name = TopicName.parse(topic)
         except InvalidTopicName as error:
             raise LocalProtocolError(f"message id {message_id}: {error}") from None
         own = TopicName.parse(self._source.topic)
-        if not isinstance(message_id, MessageId):
-            raise _not_a_message(message_id)
         if name != own and name != own.base:
             raise LocalProtocolError(f"message id {message_id} is of {name}, not of {own}")
         return message_id
 
     def _check_id(self, message_id: MessageId) -> None:
         self.check_open()
+        check_id(message_id)
         partition = self._source.partition
         if message_id.partition >= 0 and message_id.partition != partition:
             raise LocalProtocolError(
@@ -340,5 +340,14 @@ def _entries_to_check(item: Item) -> list[Entry]:
     return [item.entry(0)] if isinstance(item, SinglesItem) else [message.entry for message in item]
 
 
-def _not_a_message(what: object) -> LocalProtocolError:
+def check_id(message_id: object) -> None:
+    """Raise `LocalProtocolError` for what is no id, or not of numbers as a broker gives them."""
+    if not isinstance(message_id, MessageId):
+        raise not_a_message(message_id)
+    if not is_message_id(message_id):
+        raise LocalProtocolError(f"a message id of whole numbers, not {tuple(message_id)!r}")
+
+
+def not_a_message(what: object) -> LocalProtocolError:
+    """For what is neither message nor id."""
     return LocalProtocolError(f"a message, a message id or several of them, not {type(what).__name__}")

@@ -1,6 +1,10 @@
 """`MessageId`: where a message lies in a topic (rules MSG-01, MSG-02, MSG-04)."""
 
-from typing import NamedTuple
+from typing import NamedTuple, TypeGuard
+
+MAX_BATCH = 2**24
+"""Messages that an id may say to be in its batch: of each a bit is kept. No client makes batches of a
+hundredth of that."""
 
 
 class MessageId(NamedTuple):
@@ -51,6 +55,23 @@ class MessageId(NamedTuple):
 
     def __ge__(self, other: tuple[object, ...]) -> bool:
         return self[:4] >= other[:4]
+
+
+def is_message_id(value: object) -> TypeGuard[MessageId]:
+    """Whether it is a `MessageId` that a broker could have given: whole numbers that fit the wire, and of a
+    batch no more than `MAX_BATCH` messages."""
+    if not isinstance(value, MessageId):
+        return False
+    first_chunk = value.first_chunk
+    if first_chunk is not None and (not isinstance(first_chunk, tuple) or len(first_chunk) != 2):
+        return False
+    places = (*value[:4], *(first_chunk or ()))
+    size = value.batch_size
+    return (
+        all(type(number) is int and -(2**63) <= number < 2**63 for number in places)
+        and type(size) is int
+        and 0 <= size <= MAX_BATCH
+    )
 
 
 class TopicMessageId(NamedTuple):

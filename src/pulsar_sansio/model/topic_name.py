@@ -3,6 +3,7 @@
 import re
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import TypeGuard
 
 from .errors import InvalidTopicName
 
@@ -10,6 +11,17 @@ _NAMESPACE_PART = re.compile(r"[-=:.\w]+")
 _PARTITION_SUFFIX = re.compile(r"-partition-(0|[1-9][0-9]{0,8})\Z", re.ASCII)
 """A longer number is no partition's: it would not fit the 32 bits that indexes have on the wire."""
 _DOMAINS = ("persistent", "non-persistent")
+
+
+def is_text(value: object) -> TypeGuard[str]:
+    """Whether it is text that can be told: UTF-8 has no half of a surrogate pair."""
+    if not isinstance(value, str):
+        return False
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +76,8 @@ class TopicName:
                 )
         if not local.strip():
             raise InvalidTopicName(f"topic name {text!r}: the topic's own part is empty")
+        if not is_text(local):
+            raise InvalidTopicName(f"topic name {text!r}: half a surrogate pair is no character")
         if "/" in local:
             raise InvalidTopicName(
                 f"topic name {text!r}: too many parts; names with a cluster (V1) are not supported"

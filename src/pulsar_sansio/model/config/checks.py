@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..errors import InvalidConfiguration
+from ..message_id import is_message_id
+from ..topic_name import is_text
 
 MAX_DURATION = 10.0 * 365 * 86_400
 """Seconds. Longer than any sensible timer, short enough for 64-bit nanoseconds."""
@@ -36,15 +38,28 @@ def instance(name: str, value: object, kind: Any, words: str) -> None:
 
 
 def optional_text(name: str, value: object) -> None:
-    if value is not None and (not isinstance(value, str) or not value.strip()):
+    if value is not None and (not is_text(value) or not value.strip()):
         raise InvalidConfiguration(f"{name}: text that is not blank, or None, not {value!r}")
 
 
 def text_mapping(name: str, value: object) -> None:
+    properties_of_message(name, value)
+    assert isinstance(value, Mapping)
+    if not all(is_text(key) and is_text(item) for key, item in value.items()):
+        raise InvalidConfiguration(f"{name}: half a surrogate pair is no character")
+
+
+def properties_of_message(name: str, value: object) -> None:
+    """A message keeps what is not UTF-8 as foreign clients wrote it."""
     if not isinstance(value, Mapping) or not all(
         isinstance(key, str) and isinstance(item, str) for key, item in value.items()
     ):
         raise InvalidConfiguration(f"{name}: a mapping of text to text")
+
+
+def message_id(name: str, value: object) -> None:
+    if not is_message_id(value):
+        raise InvalidConfiguration(f"{name}: a message id, not {value!r}")
 
 
 def host_names(name: str, value: object) -> None:

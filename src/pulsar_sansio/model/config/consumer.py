@@ -7,8 +7,9 @@ from enum import Enum
 from ..errors import InvalidConfiguration
 from ..interceptors import ConsumerInterceptor
 from ..message_id import EARLIEST, LATEST, MessageId
+from ..topic_name import is_text
 from .batch_receive import BatchReceivePolicy
-from .checks import duration, instance, integer, optional_text, text_mapping
+from .checks import duration, instance, integer, message_id, optional_text, text_mapping
 from .key_shared import KeySharedPolicy
 from .pattern import TopicsPattern
 from .redelivery import MAX_RECONSUMED, DeadLetterPolicy, RedeliveryBackoff
@@ -140,7 +141,7 @@ class ConsumerSpec:
 
     def __post_init__(self) -> None:
         check_topics(self.topic, self.receiver_queue_size)
-        if not isinstance(self.subscription, str) or not self.subscription.strip():
+        if not is_text(self.subscription) or not self.subscription.strip():
             raise InvalidConfiguration(f"subscription: a name that is not blank, not {self.subscription!r}")
         instance("subscription_type", self.subscription_type, SubscriptionType, "a SubscriptionType")
         optional_text("consumer_name", self.consumer_name)
@@ -181,7 +182,8 @@ class ConsumerSpec:
         if not self.receiver_queue_size and (self.auto_scaled_receiver_queue_size or policy is not None):
             option = "batch_receive" if policy is not None else "auto_scaled_receiver_queue_size"
             raise InvalidConfiguration(f"{option}: only with a receiver_queue_size of 1 and more")
-        instance("start_message_id", self.start_message_id, (MessageId, type(None)), "a MessageId or None")
+        if self.start_message_id is not None:
+            message_id("start_message_id", self.start_message_id)
         if not isinstance(self.topic, str) and self.start_message_id not in (None, EARLIEST, LATEST):
             raise InvalidConfiguration(
                 "start_message_id: EARLIEST or LATEST for several topics; another id is of one of them"

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ..errors import InvalidConfiguration
-from ..message_id import EARLIEST, LATEST, MessageId
-from .checks import MAX_UINT63, duration, instance
+from ..message_id import EARLIEST, LATEST, MessageId, is_message_id
+from .checks import MAX_UINT63, duration, instance, message_id
 from .consumer import ConsumerSpec
 from .key_shared import check_ranges
 from .topics import names_of
@@ -81,9 +81,10 @@ class ReaderSpec:
             raise InvalidConfiguration(f"start: a message id, a time or a checkpoint, not {start!r}")
         if isinstance(start, int) and not 0 <= start <= MAX_UINT63:
             raise InvalidConfiguration(f"start: milliseconds since 1970, not {start}")
-        if isinstance(start, Mapping) and not all(isinstance(each, MessageId) for each in start.values()):
+        if isinstance(start, Mapping) and not all(map(is_message_id, start.values())):
             raise InvalidConfiguration("start: a mapping of names of topics to message ids")
         if isinstance(start, MessageId):
+            message_id("start", start)
             self._check_whose(start)
         if self.start_inclusive and not isinstance(start, MessageId):
             raise InvalidConfiguration("start_inclusive: only with a message id to start at")
