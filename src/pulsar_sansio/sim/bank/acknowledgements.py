@@ -69,7 +69,7 @@ def ids_of_a_batch_never_add_up(patches: Patches) -> None:
         size = message_id.batch_size
         return BatchAcknowledgement(self, message_id[:2], size, (1 << size) - 1)
 
-    patches.replace(AckTracker, "_record", record)
+    patches.replace(AckTracker, "record", record)
 
 
 @bug("BUG-038", caught_by=("INV-N5",), needs=[needs.batches])
