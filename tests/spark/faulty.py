@@ -8,7 +8,9 @@ end there again.
 import os
 import random
 import signal
+import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -27,9 +29,19 @@ class Failure(Exception):
     """A task's own end, by exception."""
 
 
-def end_driver(folder: Path) -> None:
-    """SIGKILL to the JVM that said its number in this folder."""
-    os.kill(int((folder / "jvm").read_text()), signal.SIGKILL)
+def end_driver(folder: Path, place: str) -> None:
+    """SIGKILL to the JVM that said its number in this folder, once all queries whose plan has this place are
+    there; what each of them does there is done by then."""
+    (folder / f"done-{place}").write_text("driver")
+    deadline = time.monotonic() + 200
+    while any(
+        not plan.with_name(f"done-{place}").exists()
+        for plan in folder.parent.parent.glob(f"*/faults/plan-{place}")
+    ):
+        assert time.monotonic() < deadline, f"no other query came to {place}"
+        time.sleep(0.05)
+    with suppress(ProcessLookupError):  # another query was first
+        os.kill(int((folder / "jvm").read_text()), signal.SIGKILL)
 
 
 class Places:
@@ -54,7 +66,7 @@ class Places:
         done.write_text(what)
         how = plan.read_text()
         if how == "driver":
-            end_driver(self._folder)
+            end_driver(self._folder, f"{self._name}-{step}")
         if how in ("kill", "driver"):
             os.kill(os.getpid(), signal.SIGKILL)
         raise Failure(f"task {self._name} ends at step {step}: {what}")
@@ -115,10 +127,9 @@ class _Faulty:
 class FaultyStreamWriter(_Faulty, PulsarStreamWriter):
     def commit(self, messages: Sequence[TaskWritten | None], batchId: int) -> None:
         """Where the plan says so, the driver ends here: everything is written, nothing is committed."""
-        plan = Path(self.faults) / f"plan-commit-{batchId}"
-        if plan.exists():
-            plan.rename(plan.with_name(f"done-commit-{batchId}"))
-            end_driver(Path(self.faults))
+        faults, place = Path(self.faults), f"commit-{batchId}"
+        if (faults / f"plan-{place}").exists() and not (faults / f"done-{place}").exists():
+            end_driver(faults, place)
         super().commit(messages, batchId)
 
 
