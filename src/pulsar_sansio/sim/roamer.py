@@ -13,10 +13,10 @@ from ..model.config import ConsumerSpec, InitialPosition, ReaderSpec
 from ..model.errors import TimedOut
 from ..model.message import Message
 from ..model.message_id import EARLIEST, LATEST, MessageId
-from .clock import SECOND
-from .guest import Restless, TopicGuest
+from .guest import TopicGuest
 from .profile import RoamerPlan
 from .records import BEFORE_ALL, ConsumerRecord, Place, Position, TopicRecord
+from .seeker import MEMORY, Seeker, place_of
 from .violations import ViolationError
 from .visitor import Visited
 from .whereabouts import START, Base, Whereabouts, after, whole
@@ -26,12 +26,6 @@ if TYPE_CHECKING:
 
 MOST_SEEKS = 10
 """Of one roamer: each may bring the whole topic again."""
-
-MEMORY = 200
-"""Messages that are remembered as places to go to, at most."""
-
-SLACK = 3 * SECOND
-"""How much longer than the operation timeout an answer may take: timers may be late."""
 
 
 class Roamed(Visited):
@@ -69,12 +63,11 @@ class Roamed(Visited):
         consumer.floor = place
 
 
-class Roamer(TopicGuest, Restless[ConsumerRecord]):
+class Roamer(TopicGuest, Seeker[ConsumerRecord, RoamerPlan]):
     """One roamer, through as many consumers as it takes."""
 
     def __init__(self, world: "World", index: int, plan: RoamerPlan) -> None:
-        super().__init__(world, "roamer", index, plan.client, plan.pause)
-        self.plan = plan
+        super().__init__(world, "roamer", index, plan, MOST_SEEKS)
         self.topic = world.model.topics[world.topics[plan.topic]]
         self.subscription = self._new_subscription()
         self._seen: list[MessageId] = []
@@ -85,14 +78,9 @@ class Roamer(TopicGuest, Restless[ConsumerRecord]):
         self._failed: list[Base] = []
         """Where the subscription may have gone, or may still go, since the last seek that was done."""
         self._asked: dict[int, Place] = {}
-        """Questions for more -> the end of what was known when they were asked."""
         self._last_asked: dict[int, Place] = {}
-        """Questions for the last message, likewise."""
         self._promised: Place | None = None
         """It was said that there is a message from there on."""
-        self._left = MOST_SEEKS
-        self._came_home = False
-        """In good weather it has sought a place for the last time."""
         self._sought_at = -1
         """When a seek was done the last time: it brings the consumer back at that moment."""
 
@@ -104,7 +92,7 @@ class Roamer(TopicGuest, Restless[ConsumerRecord]):
     def done(self) -> bool:
         """In good weather: it has gone back once more and read everything from there on."""
         record = self.record
-        if not self._came_home or self._seeks or self._asked or self._last_asked or record is None:
+        if not self._came_home or self._waiting or record is None:
             return False
         last = self.topic.last_message
         end = BEFORE_ALL if last is None else (*last, len(self.topic.log[last].messages))
@@ -181,33 +169,6 @@ class Roamer(TopicGuest, Restless[ConsumerRecord]):
 
     # --- steps ----------------------------------------------------------------------------------------------
 
-    def wake(self) -> None:
-        """The weather is good: finish soon."""
-        self._left = 0
-        super().wake()
-
-    def _step(self, turn: int) -> None:
-        if not self._may_step(turn):
-            return
-        node, stream, plan = self.host.node, self.stream, self.plan
-        messages = list(node.client.take(self.world.clock.now, self.handle, plan.take))
-        if messages:
-            self._took(messages)
-        if not self.world.rash:
-            self._finish()
-        else:
-            if self._left and stream.chance(plan.seek_permille):
-                self.seek(*self._somewhere())
-                while stream.chance(300):  # and then somewhere else, before it is there
-                    self.seek(*self._somewhere())
-            if stream.chance(plan.ask_permille):
-                self.ask()
-            if stream.chance(plan.close_permille):
-                self.close_and_reopen()
-        node.pump()
-        if self.state == "open" and (self._left or node.client.available(self.handle)):
-            self._later()
-
     def _took(self, messages: list[Message]) -> None:
         record, model = self.record, self.world.model
         assert record is not None
@@ -237,6 +198,9 @@ class Roamer(TopicGuest, Restless[ConsumerRecord]):
                 self.seek(START, EARLIEST, True)
             self.ask()
 
+    def _seek_somewhere(self) -> None:
+        self.seek(*self._somewhere())
+
     def seek(self, base: Base, target: MessageId | int, inclusive: bool) -> None:
         world, client = self.world, self.host.node.client
         self._left = max(0, self._left - 1)
@@ -244,10 +208,7 @@ class Roamer(TopicGuest, Restless[ConsumerRecord]):
         assert self.record is not None
         self.record.questions += 1
         self._seeks[request] = base, target == LATEST
-        self.host.routes[request] = self
-        world.trace.add(world.clock.now, self.host.node.name, f"seek {self.handle} {target}: {request}")
-        self._expect(request)
-        self.host.node.pump()
+        self._expect(request, f"seek {self.handle} {target}: {request}")
 
     def ask(self) -> None:
         """Whether there is more, or what the last message is."""
@@ -260,30 +221,15 @@ class Roamer(TopicGuest, Restless[ConsumerRecord]):
         else:
             request = client.last_message_id(now, self.handle)
             self._last_asked[request] = self.where.end
-        self.host.routes[request] = self
         self._expect(request)
-        self.host.node.pump()
-
-    def _expect(self, request: int) -> None:
-        """INV-C7, INV-C15: whatever happens, it ends in time."""
-        limit = round(self.world.profile.operation_timeout * SECOND) + SLACK
-        self.world.clock.after(limit, self._check_answered, request, self.incarnation)
-
-    def _check_answered(self, request: int, incarnation: int) -> None:
-        if incarnation == self.incarnation and request in {**self._seeks, **self._asked, **self._last_asked}:
-            rule = "INV-C7" if request in self._seeks else "INV-C15"
-            raise ViolationError(rule, f"request {request} of {self.handle} is not answered in time")
 
     def lose(self) -> None:
         super().lose()
         for base, to_end in self._seeks.values():
             self._failed.append(Base(base.place, since=2**63) if to_end else base)
-        for request in [*self._seeks, *self._asked, *self._last_asked]:
+        for request in self._waiting:
             self.host.routes[request] = self.world
-        self._seeks.clear()
-        self._asked.clear()
-        self._last_asked.clear()
-        self._came_home = False
+        self._forget_waiting()
         self._begins_again()
 
     # --- news -----------------------------------------------------------------------------------------------
@@ -294,8 +240,7 @@ class Roamer(TopicGuest, Restless[ConsumerRecord]):
 
     def _is_attached_again(self) -> None:
         self._begins_again()
-        if self.world.healed:
-            self._later()
+        super()._is_attached_again()
 
     def _hears(self, output: Output) -> bool:
         if isinstance(output, Deliverable):
@@ -322,11 +267,6 @@ class Roamer(TopicGuest, Restless[ConsumerRecord]):
             self.where.bases = [
                 base if base.since is None else Base(base.place, since=now) for base in self.where.bases
             ]
-
-    def _check_nobody_waits(self) -> None:
-        waiting = [*self._seeks, *self._asked, *self._last_asked]
-        if waiting:
-            raise ViolationError("INV-C14", f"{self.handle} has ended; {waiting} were never answered")
 
     def _answered(self, output: RequestDone) -> None:
         request = output.request
@@ -381,8 +321,3 @@ class Roamer(TopicGuest, Restless[ConsumerRecord]):
                 self._later()
         self._asked.pop(output.request, None)
         self._last_asked.pop(output.request, None)
-
-
-def place_of(message_id: MessageId) -> Place:
-    ledger, entry, _, index = message_id[:4]
-    return (ledger, entry, max(index, 0))

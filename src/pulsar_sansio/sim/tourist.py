@@ -24,12 +24,11 @@ from ..model.config import ConsumerSpec, InitialPosition, ReaderSpec, TopicsPatt
 from ..model.errors import ClosedError, TimedOut
 from ..model.message import Message
 from ..model.message_id import EARLIEST, LATEST, MessageId, TopicMessageId
-from .clock import MILLISECOND, SECOND
+from .clock import MILLISECOND
 from .groups import GroupRecord, asked_for
-from .guest import Restless
 from .profile import TouristPlan
 from .records import Place
-from .roamer import MEMORY, SLACK, place_of
+from .seeker import MEMORY, Seeker, place_of
 from .toured import Toured
 from .violations import ViolationError
 from .whereabouts import START, Base, after
@@ -44,30 +43,25 @@ MOST_SEEKS = 6
 """Of one tourist: each may bring all topics again."""
 
 
-class Tourist(Restless[GroupRecord]):
+class Tourist(Seeker[GroupRecord, TouristPlan]):
     """One tourist, through as many consumers as it takes."""
 
     def __init__(self, world: "World", index: int, plan: TouristPlan) -> None:
-        super().__init__(world, "tourist", index, plan.client, plan.pause)
-        self.plan = plan
+        super().__init__(world, "tourist", index, plan, MOST_SEEKS)
         self.topics = world.groups_topics[len(world.profile.groups) + index]
         self._seen: list[tuple[str, MessageId]] = []
         """Messages that came, as places to go to."""
         self._seeks: dict[int, dict[str, Base]] = {}
-        """Request -> by topic, where it goes."""
+        """By topic."""
         self._asked: dict[int, dict[str, Place]] = {}
-        """Questions for more -> by topic, the end of what was known when they were asked."""
+        """By topic, the end of what was known."""
         self._last_asked: dict[int, dict[str, Place]] = {}
-        """Questions for the last messages, likewise."""
         self._leaving: int | None = None
         """The request that removes the subscription."""
         self._to_leave: list[str] = []
         """From which topics."""
         self._unsure = False
         """A seek or a removal has failed since the last seek that was done everywhere."""
-        self._left = MOST_SEEKS
-        self._came_home = False
-        """In good weather it has sought the beginning for the last time."""
 
     def _toured(self, name: str) -> Toured:
         subscription = self.world.model.topics[name].subscriptions[self.topics.name]
@@ -77,10 +71,6 @@ class Tourist(Restless[GroupRecord]):
     @property
     def _all_topics(self) -> list[str]:
         return self.world.topics_of(self.topics)
-
-    @property
-    def _waiting(self) -> list[int]:
-        return [*self._seeks, *self._asked, *self._last_asked]
 
     @property
     def done(self) -> bool:
@@ -158,37 +148,24 @@ class Tourist(Restless[GroupRecord]):
 
     # --- steps ----------------------------------------------------------------------------------------------
 
-    def wake(self) -> None:
-        self._left = 0
-        super().wake()
-
-    def _step(self, turn: int) -> None:
-        if not self._may_step(turn):
-            return
-        node, stream, plan = self.host.node, self.stream, self.plan
+    def _take(self) -> list[Message] | None:
         try:
-            messages = list(node.client.take(self.world.clock.now, self.handle, plan.take))
+            return super()._take()
         except ClosedError:  # its end is not told yet
-            return
-        if messages:
-            self._took(messages)
-        if not self.world.rash:
-            self._finish()
-        elif self._leaving is None:
-            if self._left and stream.chance(plan.seek_permille):
-                self._seek_somewhere()
-                while stream.chance(300):  # and then somewhere else, before it is there
-                    self._seek_somewhere()
-            if stream.chance(plan.ask_permille):
-                self.ask()
-            if stream.chance(plan.leave_permille):
-                self.leave()
-            elif stream.chance(plan.close_permille):
-                self.close_and_reopen()
-        node.pump()
-        if self.state == "open" and (self._left or node.client.available(self.handle)):
-            self._later()
-        elif not self.world.rash and not self._came_home:
+            return None
+
+    def _wander(self) -> None:
+        if self._leaving is None:
+            super()._wander()
+
+    def _perhaps_end(self) -> None:
+        if self.stream.chance(self.plan.leave_permille):
+            self.leave()
+        else:
+            super()._perhaps_end()
+
+    def _rest(self) -> None:
+        if not self.world.rash and not self._came_home:
             self.world.clock.after(LOOK_AGAIN, self._step, self._turn)
 
     def _took(self, messages: list[Message]) -> None:
@@ -292,19 +269,8 @@ class Tourist(Restless[GroupRecord]):
             self._last_asked[request] = known
         self._expect(request, f"ask {self.handle}: {request}")
 
-    def _expect(self, request: int, text: str) -> None:
-        """INV-C7, INV-C15: whatever happens, it ends in time."""
-        world = self.world
-        world.trace.add(world.clock.now, self.host.node.name, text)
-        self.host.routes[request] = self
-        limit = round(world.profile.operation_timeout * SECOND) + SLACK
-        world.clock.after(limit, self._check_answered, request, self.incarnation)
-        self.host.node.pump()
-
-    def _check_answered(self, request: int, incarnation: int) -> None:
-        if incarnation == self.incarnation and request in (*self._waiting, self._leaving):
-            rule = "INV-C7" if request in self._seeks else "INV-C15"
-            raise ViolationError(rule, f"request {request} of {self.handle} is not answered in time")
+    def _awaits(self, request: int) -> bool:
+        return super()._awaits(request) or request == self._leaving
 
     def leave(self) -> None:
         """Remove the subscription, in all topics."""
@@ -323,19 +289,12 @@ class Tourist(Restless[GroupRecord]):
             for name in bases:
                 self._toured(name).not_done(request)
         self._unsure = self._unsure or bool(self._seeks)
-        self._seeks.clear()
-        self._asked.clear()
-        self._last_asked.clear()
-        self._came_home = False
+        self._forget_waiting()
 
     # --- news -----------------------------------------------------------------------------------------------
 
     def _is_ready(self) -> None:
         self._later()
-
-    def _is_attached_again(self) -> None:
-        if self.world.healed:
-            self._later()
 
     def _hears(self, output: Output) -> bool:
         if isinstance(output, Deliverable):
@@ -354,11 +313,6 @@ class Tourist(Restless[GroupRecord]):
         if output.topic not in self.world.administrator.ever_vanished:
             raise ViolationError("INV-C16", f"{self.topics.name}: {output.topic} leaves, and is there")
         self.record.leaves(output.topic)
-
-    def _check_nobody_waits(self) -> None:
-        """INV-C14; that the subscription is removed is said after the end, which is a part of it."""
-        if self._waiting:
-            raise ViolationError("INV-C14", f"{self.handle} has ended; {self._waiting} were never answered")
 
     def _answered(self, output: RequestDone) -> None:
         request = output.request
