@@ -205,4 +205,6 @@ def arrow_schema(schema: Any) -> Any:
             text = " or string" if field.name in ("value", "__key") else ""
             raise InvalidOption(f"schema: column {field.name!r} is {column.ddl}{text}, not {type_name}")
         fields.append(pa.field(field.name, arrow, nullable=field.nullable))
+    if not fields:  # Arrow has no rows without columns, and count() would be 0
+        raise InvalidOption(f"schema: there are no columns; allowed: some of {', '.join(ALL_COLUMNS)}")
     return pa.schema(fields)

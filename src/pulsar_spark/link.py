@@ -52,9 +52,6 @@ MAX_IDLE = 20.0
 """Seconds. A link that nobody served for longer is not used again: it has not answered the broker's probes,
 and finding out whether the broker minds takes longer than connecting anew."""
 
-OPENING_TIMEOUT = 60.0
-"""Seconds in which a consumer or reader has to be subscribed, reconnects included."""
-
 
 class Link:
     """One client and its sockets.
@@ -84,8 +81,6 @@ class Link:
         self._listeners: dict[int, Callable[[outputs.Output], None]] = {}
         """By the id of a producer or consumer: who hears what is said of it."""
         self._answers: dict[int, Answer] = {}
-        self._watched: dict[str, Reading] = {}
-        """By topic: who is asked for its positions."""
 
     # --- serving ---------------------------------------------------------------------------------
 
@@ -283,40 +278,20 @@ class Link:
 
     # --- positions -------------------------------------------------------------------------------
 
-    def last_position(self, topic_partition: str, timeout: float = 30.0) -> Position:
-        """The last entry of a topic without partitions or of one partition, `NOTHING` where it is empty. A
-        reader that is asked for no messages stays open for the next time. Raises `TopicNotFound`."""
-        return last_of(self._ask(topic_partition, timeout))
-
-    def first_position(self, topic_partition: str, timeout: float = 30.0) -> Position:
+    def first_position(self, topic_partition: str, timeout: float = 30.0, **options: Any) -> Position:
         """The place before the first entry that is still there: what was stored before is gone, or never was.
-        `NOTHING` where the broker does not say."""
-        with self.reading(topic_partition, EARLIEST, paused=True, timeout=timeout) as reader:
+        `NOTHING` where the broker does not say. `options`: of the reader that is asked."""
+        with self.reading(topic_partition, EARLIEST, paused=True, timeout=timeout, **options) as reader:
             return reader.where(timeout).mark_delete or NOTHING
 
-    def position_at(self, topic_partition: str, publish_time: int, timeout: float = 30.0) -> Position:
+    def position_at(
+        self, topic_partition: str, publish_time: int, timeout: float = 30.0, **options: Any
+    ) -> Position:
         """The place before the first message published at that time (milliseconds since 1970) or later. The
         broker takes publish times for growing; where clocks of producers differ it is near that place."""
-        with self.reading(topic_partition, publish_time, paused=True, timeout=timeout) as reader:
+        with self.reading(topic_partition, publish_time, paused=True, timeout=timeout, **options) as reader:
             place = self.client.checkpoint(reader.handle)[topic_partition]
         return place[:2] if place not in (EARLIEST, LATEST) else NOTHING
-
-    def _ask(self, topic_partition: str, timeout: float) -> LastPosition:
-        watched = self._watched.get(topic_partition)
-        if watched is None or watched.over is not None:
-            watched = self._watched[topic_partition] = Reading(self, topic_partition, LATEST, paused=True)
-            try:
-                watched.ready(timeout)
-            except (PulsarError, LinkTimeout):
-                del self._watched[topic_partition]
-                raise
-        return watched.where(timeout)
-
-    def forget(self, topic_partition: str) -> None:
-        """Nobody asks for the positions of this topic any more."""
-        watched = self._watched.pop(topic_partition, None)
-        if watched is not None:
-            watched.close()
 
     # --- consumers -------------------------------------------------------------------------------
 

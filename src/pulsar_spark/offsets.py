@@ -27,6 +27,9 @@ Position = tuple[int, int]
 NOTHING: Final[Position] = (-1, -1)
 """Before everything there is."""
 
+MOST: Final = 2**63 - 2
+"""The highest number of a ledger or an entry: the one above it means the end of any topic."""
+
 VERSION: Final = 1
 
 Offsets = dict[str, Position]
@@ -170,14 +173,15 @@ def wanted_at(publish_time: int) -> Wanted:
 
 
 def _wanted(option: str, text: str, *, ending: bool) -> Wanted:
+    text = text.strip()
     if not text.startswith("{"):
         return Wanted(_where(option, text, ending), {}, {})
     try:
         value = json.loads(text)
     except ValueError as error:
         raise OffsetParseError(f"option {option}: not JSON: {error}") from None
-    if "t" in value or "v" in value:
-        if value.get("v", VERSION) != VERSION or not isinstance(value.get("t"), dict):
+    if set(value) == {"t", "v"}:
+        if value["v"] != VERSION or not isinstance(value["t"], dict):
             raise OffsetParseError(
                 f'option {option}: {{"v":{VERSION},"t":{{topic: …}}}} or {{topic: …}} is allowed'
             )
@@ -230,9 +234,9 @@ def _message_id(text: str, ending: bool) -> Position | None:
         message_id = decode_message_id(data)
     except (ValueError, InvalidMessage):
         return None
-    if message_id.entry_id < 0 or message_id.ledger_id < 0:
-        return None
     ledger, entry = message_id.ledger_id, message_id.entry_id
+    if not (0 <= ledger <= MOST and 0 <= entry <= MOST):
+        return None
     whole = message_id.batch_index < 0 or message_id.batch_index + 1 == message_id.batch_size
     return (ledger, entry) if ending or whole else (ledger, entry - 1)
 
@@ -241,7 +245,8 @@ def _position(value: object, where: str) -> Position:
     if (
         isinstance(value, list)
         and len(value) == 2
-        and all(type(each) is int and each >= -1 for each in value)
+        and all(type(each) is int and -1 <= each <= MOST for each in value)
+        and (value[0] >= 0 or value[1] < 0)
     ):
         return value[0], value[1]
     raise OffsetParseError(f"{where}: {value!r} is no position; a position is [ledger, entry]")

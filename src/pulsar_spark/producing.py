@@ -202,6 +202,10 @@ class Destination:
         """The rows that wait are an entry, and go out. Waits while too much is unconfirmed."""
         if not self.waiting:
             return
+        lowest = self._first_id + self._sent
+        highest = lowest + len(self.waiting) - 1
+        if lowest <= self.last_known < highest:  # it came back to more than there was when it was opened
+            raise self._failed(taken_over(self.last_known))
         messages, self.waiting = self.waiting, []
         size, self.waiting_sizes = sum(self.waiting_sizes), []
         task = self._task
@@ -212,9 +216,8 @@ class Destination:
             client.push(time.monotonic_ns(), self._handle)
         except PulsarError as error:
             raise self._failed(self.error or error) from error
-        lowest = self._first_id + self._sent
         self._sent += len(messages)
-        self.in_flight.append(Entry(len(messages), size, lowest, lowest + len(messages) - 1))
+        self.in_flight.append(Entry(len(messages), size, lowest, highest))
         task.sent(len(messages), size)
         if self.unchecked:
             self.check()
@@ -240,6 +243,7 @@ class Destination:
             case outputs.ProducerReady():
                 self._ready = output
             case outputs.Attached(_, known) if self._task.numbered is not None and known is not None:
+                self.last_known = known
                 self.error = self.error or self._came_back(known)
             case outputs.ProducerFailed(_, error) | outputs.SendFailed(_, _, _, error):
                 self.error = self.error or error
@@ -266,9 +270,8 @@ class Destination:
         Ids that another attempt stored meanwhile may end inside an entry of this one: the broker would drop
         that entry whole. Then the task has to run again, with a cut there.
         """
-        for entry in self.in_flight:
-            if entry.lowest <= known < entry.highest:
-                return TakenOver(f"another attempt of this task has stored rows up to id {known} meanwhile")
+        if any(entry.lowest <= known < entry.highest for entry in self.in_flight):
+            return taken_over(known)
         oldest = self.in_flight[0].lowest if self.in_flight else self._first_id + self._sent
         if self._sent and not self.unchecked and known < oldest - 1:
             return TakenOver(f"the broker knows ids up to {known} only, and has confirmed {oldest - 1}")
@@ -293,6 +296,11 @@ class TakenOver(PulsarError):
     """What a producer that was away comes back to is not what it left."""
 
     retryable = True
+
+
+def taken_over(known: int) -> TakenOver:
+    """An entry has ids on both sides of what the broker knows: it would drop the entry whole."""
+    return TakenOver(f"another attempt of this task has stored rows up to id {known} meanwhile")
 
 
 class TaskProducer:

@@ -220,17 +220,23 @@ def _messages(batch: Any, first: int) -> tuple[list[Payload], list[str | None] |
             row += 1
     except (InvalidMessage, TypeError) as error:
         raise InvalidRows(f"row {row} of the task cannot be a message: {error}") from error
-    if "__key" in more:
-        sizes = [size + len(key) if key else size for size, key in zip(sizes, keys, strict=True)]
+    for name, given in (("__key", keys), ("__orderingKey", ordering)):
+        if name in more:
+            sizes = [size + _size(each) if each else size for size, each in zip(sizes, given, strict=True)]
     if "__messageProperties" in more:
         sizes = [
-            size + sum(len(name) + len(text) for name, text in pairs) if pairs else size
+            size + sum(_size(name) + _size(text) for name, text in pairs) if pairs else size
             for size, pairs in zip(sizes, properties, strict=True)
         ]
     travelling = (
         [None if isinstance(each, bytes) else each.key for each in messages] if "__key" in more else None
     )
     return messages, travelling, sizes
+
+
+def _size(given: str | bytes) -> int:
+    """Bytes that it takes in an entry."""
+    return len(given) if given.isascii() or isinstance(given, bytes) else len(given.encode())
 
 
 def _bytes(column: Any) -> list[bytes | None]:

@@ -230,9 +230,9 @@ class _Driver:
         self._pinned = True
         now = time.monotonic()
         due = {
-            name: place
-            for name, place in start.items()
-            if place < end.get(name, NOTHING)
+            name: start.get(name, NOTHING)
+            for name, reached in end.items()
+            if start.get(name, NOTHING) < reached
             and now - self._checked_at.get(name, float("-inf")) >= LOSS_CHECK
         }
         there = check_retention(self._topics, self._options, due)

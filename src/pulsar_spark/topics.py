@@ -158,7 +158,10 @@ class Topics:
 
     def begins(self, name: str) -> Position:
         """The place before the first entry that is still there."""
-        return self._try(lambda: self._link.first_position(name, self._timeout), f"the beginning of {name}")
+        return self._try(
+            lambda: self._link.first_position(name, self._timeout, **self._naming()),
+            f"the beginning of {name}",
+        )
 
     def resolve(self, wanted: Wanted, lasts: Offsets) -> Offsets:
         """Positions for places. Raises `InvalidOption` for a topic that is named and not read."""
@@ -187,7 +190,8 @@ class Topics:
     def at_time(self, name: str, publish_time: int) -> Position:
         """The place before what was published at that time (milliseconds since 1970) or later."""
         return self._try(
-            lambda: self._link.position_at(name, publish_time, self._timeout), f"a place by time in {name}"
+            lambda: self._link.position_at(name, publish_time, self._timeout, **self._naming()),
+            f"a place by time in {name}",
         )
 
     def _of_subscription(self, name: str, subscription: str) -> Position:

@@ -5,10 +5,12 @@ from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
 
 from pulsar_sansio import OutgoingMessage, decode_message_id
-from pulsar_spark.batch_source import snapshot
+from pulsar_spark.batch_source import arrow_schema, snapshot
 from pulsar_spark.data_source import PulsarPyDataSource
+from pulsar_spark.errors import InvalidOption
 
 from .brokers import SparkBroker
 from .sending import Sender, send
@@ -87,6 +89,8 @@ def test_a_schema_reads_the_columns_it_names(
     assert sorted(map(tuple, frame.collect())) == sorted((n // 10, str(n)) for n in range(20))
     only = read(spark, our_broker, topic=topic, columns="__entryId")
     assert only.groupBy("__entryId").count().collect() == [(0, 10), (1, 10)]
+    with pytest.raises(InvalidOption, match="there are no columns"):
+        arrow_schema(StructType())
     for schema, says in [
         ("value bigint", "column 'value' is binary or string, not bigint"),
         ("nothing binary", "no column 'nothing'"),

@@ -9,11 +9,11 @@ from contextlib import closing, suppress
 
 import pytest
 
-from pulsar_sansio import ConsumerBusy, PulsarError, TopicNotFound
+from pulsar_sansio import LATEST, ConsumerBusy, PulsarError, TopicNotFound
 from pulsar_spark import link as link_module
 from pulsar_spark.errors import LinkTimeout, OptionNotImplemented
-from pulsar_spark.link import Link, open_link, wall_time
-from pulsar_spark.offsets import NOTHING
+from pulsar_spark.link import Link, last_of, open_link, wall_time
+from pulsar_spark.offsets import NOTHING, Position
 
 from .brokers import SparkBroker
 from .sending import Sender, send
@@ -37,6 +37,11 @@ def link(broker: SparkBroker) -> Iterator[Link]:
     link.close()
 
 
+def last_position(link: Link, topic: str) -> Position:
+    with link.reading(topic, LATEST, paused=True) as reader:
+        return last_of(reader.where())
+
+
 # --- topics and positions ----------------------------------------------------------------------------
 
 
@@ -52,7 +57,7 @@ def test_topics_and_their_partitions(broker: SparkBroker, link: Link, topic: str
 
 def test_asking_brings_nothing_into_being(broker: SparkBroker, link: Link, topic: str) -> None:
     with pytest.raises(TopicNotFound):
-        link.last_position(topic)
+        last_position(link, topic)
     with pytest.raises(TopicNotFound):
         link.hold(topic, "s")
     with suppress(TopicNotFound):
@@ -63,12 +68,10 @@ def test_asking_brings_nothing_into_being(broker: SparkBroker, link: Link, topic
 def test_the_first_and_the_last_position(broker: SparkBroker, link: Link, topic: str) -> None:
     sender = Sender(broker.url, topic)
     first = sender.send([b"1"])[0][:2]
-    assert link.last_position(topic) == first
+    assert last_position(link, topic) == first
     last = sender.send([b"2", b"3"])[-1][:2]
-    assert link.last_position(topic) == last
+    assert last_position(link, topic) == last
     assert link.first_position(topic) < first
-    link.forget(topic)
-    assert link.last_position(topic) == last
     sender.close()
 
 
@@ -85,10 +88,10 @@ def test_the_position_at_a_time(broker: SparkBroker, link: Link, topic: str) -> 
 
 def test_a_topic_that_is_deleted_while_it_is_watched(broker: SparkBroker, link: Link, topic: str) -> None:
     send(broker.url, topic, [b"x"])
-    link.last_position(topic)
-    broker.admin.delete_topic(topic, force=True)
-    with pytest.raises((PulsarError, LinkTimeout)):
-        link.last_position(topic, timeout=10.0)
+    with link.reading(topic, LATEST, paused=True) as reader:
+        broker.admin.delete_topic(topic, force=True)
+        with pytest.raises((PulsarError, LinkTimeout)):
+            reader.where(timeout=10.0)
     assert topic not in link.topics("public/default")
 
 
@@ -153,11 +156,11 @@ def test_a_fork_has_its_own(broker: SparkBroker) -> None:
 
 def test_a_lost_connection_is_replaced(broker: SparkBroker, link: Link, topic: str) -> None:
     send(broker.url, topic, [b"x"])
-    last = link.last_position(topic)
+    last = last_position(link, topic)
     for sock in link._sockets.values():
         with suppress(OSError):
             sock.shutdown(socket.SHUT_RDWR)
-    assert link.last_position(topic) == last
+    assert last_position(link, topic) == last
 
 
 def test_closing_twice_is_harmless(broker: SparkBroker, topic: str) -> None:
@@ -216,4 +219,4 @@ def test_tls_is_for_later() -> None:
 
 def test_an_empty_topic_has_no_last_position(broker: SparkBroker, link: Link, topic: str) -> None:
     broker.admin.create_topic(topic)
-    assert link.last_position(topic) == NOTHING
+    assert last_position(link, topic) == NOTHING

@@ -7,6 +7,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from pulsar_sansio import OutgoingMessage
+from pulsar_spark.errors import UnsupportedTopic
 from pulsar_spark.jobs.archive import archive
 from pulsar_spark.jobs.audit import COLUMNS, Identity, audit
 from pulsar_spark.jobs.redrive import redrive
@@ -76,9 +77,10 @@ def test_letters_go_home_once_and_the_rest_stays(
     link.hold(dead, "people").close()
     for each in letters(deduplicated_topic, ["timeout", "timeout", "parse", "timeout"]):
         send(our_broker.url, dead, [each])
+    send(our_broker.url, dead, letters("non-persistent://public/default/t", ["from where nothing goes"]))
     timeout = "__messageProperties['reason'] = 'timeout'"
     done = redrive(spark, our_broker.url, dead, book, where=timeout, subscription="people")
-    assert (done.moved, done.finished, done.left) == (3, 0, 1)
+    assert (done.moved, done.finished, done.left) == (3, 0, 2)
     hold = link.hold(dead, "people")
     positions = read(spark, our_broker, dead, columns="value,__ledgerId,__entryId").collect()
     by_value = {bytes(row.value): (row["__ledgerId"], row["__entryId"]) for row in positions}
@@ -86,7 +88,9 @@ def test_letters_go_home_once_and_the_rest_stays(
     link.close()
 
     done = redrive(spark, our_broker.url, dead, book)
-    assert (done.moved, done.left) == (1, 0)
+    assert (done.moved, done.left) == (1, 1)
+    with pytest.raises(UnsupportedTopic):  # before it is in the book
+        redrive(spark, our_broker.url, dead, book, to="non-persistent://public/default/t")
     home = read(spark, our_broker, deduplicated_topic).collect()
     assert [bytes(row.value) for row in home] == [b"letter 0", b"letter 1", b"letter 3", b"letter 2"]
     assert all(row["__messageProperties"].keys() == {"reason", "kept"} for row in home)

@@ -22,7 +22,7 @@ from pulsar_spark.offsets import (
 
 ORDERS = "persistent://public/default/orders"
 
-positions = st.tuples(st.integers(-1, 2**62), st.integers(-1, 2**62))
+positions = st.tuples(st.integers(0, 2**62), st.integers(-1, 2**62)) | st.just(NOTHING)
 names = st.builds(
     lambda topic, index: (
         f"persistent://public/default/{topic}" + ("" if index < 0 else f"-partition-{index}")
@@ -100,6 +100,11 @@ def test_places_by_topic_and_partition() -> None:
     assert "persistent://public/default/all" in wanted.named()
 
 
+def test_a_topic_may_be_called_as_the_offsets_are() -> None:
+    wanted = parse_start(' {"t": {"0": [5, 6]}} ')
+    assert wanted.of("persistent://public/default/t-partition-0") == BehindEntry((5, 6))
+
+
 def test_what_was_written_down_can_be_said() -> None:
     content = {f"{ORDERS}-partition-0": (3, 4), "persistent://public/default/plain": NOTHING}
     wanted = parse_start(json.dumps(to_json(content)))
@@ -139,6 +144,8 @@ def test_which_starts_move() -> None:
         ('{"a/b": [1, 2]}', "topic a/b: .* a short name is"),
         ('{"orders": 5}', "topic orders: 5 is no place"),
         ('{"orders": {"time": "soon"}}', "topic orders: .* is no place"),
+        ('{"orders": [-1, 5]}', r"topic orders: \[-1, 5\] is no position"),
+        ('{"orders": [9223372036854775807, 0]}', "is no position"),
         ('{"v": 2, "t": {}}', '"v":1'),
         ("subscription:", "is no place"),
     ],

@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 import pytest
 
 from pulsar_sansio import OutgoingMessage
+from pulsar_sansio import client_outputs as outputs
 from pulsar_spark.errors import DeduplicationOff, ProducerBusy
 from pulsar_spark.link import Link
 from pulsar_spark.producing import Limits, Numbered, TaskProducer, WriteFailed, Written
@@ -176,6 +177,21 @@ def test_an_attempt_that_another_has_overtaken_leaves_its_rows_alone(
             first.send(deduplicated_topic, rows(10)[6:], [5] * 4)
             assert first.finish().rows == 10
     assert values_of(broker, deduplicated_topic) == rows(10)
+
+
+def test_an_attempt_that_comes_back_to_more_sends_no_entry_that_straddles_it(
+    our_broker: SparkBroker, deduplicated_topic: str
+) -> None:
+    """Nothing was unconfirmed when its connection was lost; another attempt stored one row more."""
+    with task(our_broker, Numbered("q-0", 0)) as attempt:
+        attempt.open([deduplicated_topic])
+        attempt.send(deduplicated_topic, rows(6), [5] * 6)
+        (destination,) = attempt._destinations.values()
+        attempt.settle([destination])
+        destination.hear(outputs.Attached(destination._handle, 4))
+        with pytest.raises(WriteFailed, match="another attempt of this task has stored rows up to id 4"):
+            attempt.send(deduplicated_topic, rows(9)[6:], [5] * 3)
+    assert values_of(our_broker, deduplicated_topic) == rows(4)
 
 
 def test_an_unloaded_topic_is_come_back_to(broker: SparkBroker, deduplicated_topic: str) -> None:

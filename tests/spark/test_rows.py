@@ -70,9 +70,14 @@ def test_keys_of_bytes_are_text_where_they_can_be() -> None:
 
 
 def test_sizes_count_what_is_sent() -> None:
-    rows = batch(value=[b"vvv", b""], __key=["kk", None], __messageProperties=[[("a", "bc")], None])
+    rows = batch(
+        value=[b"vvv", b""],
+        __key=["ké", None],
+        __messageProperties=[[("a", "bé")], None],
+        __orderingKey=[b"\xff" * 9, None],
+    )
     (portion,) = Routing(TOPIC, lambda _: 0).portions(rows)
-    assert list(portion.sizes) == [3 + 2 + 3, 0]
+    assert list(portion.sizes) == [3 + 3 + 4 + 9, 0]
 
 
 # --- where it goes -----------------------------------------------------------------------------------

@@ -307,6 +307,23 @@ def test_a_topic_that_is_deleted(
         assert again.step() is None, "it is given up"
 
 
+@pytest.mark.parametrize("fails", [True, False])
+def test_a_topic_that_came_and_went_before_its_first_micro_batch_is_done_again(
+    our_broker: SparkBroker, topic: str, fails: bool
+) -> None:
+    """The end that is written down has it, the start has not."""
+    there, gone = f"{topic}-a", f"{topic}-b"
+    end = {there: send(our_broker.url, there, [b"1"])[0][:2], gone: (1, 1)}
+    given = {"service.url": our_broker.url, "topics": f"{there},{gone}", "failOnDataLoss": str(fails)}
+    driver = _Driver(parse_read(given, Use.STREAM_READ))
+    if fails:
+        with pytest.raises(DataLoss, match=f"data loss in {gone}: the topic does not exist"):
+            driver.tasks({}, end)
+    else:
+        assert [part.ranges[0].topic for part in driver.tasks({}, end)] == [there]
+    driver.close()
+
+
 @pytest.mark.parametrize(
     ("ends", "gone_after", "lost"),
     [

@@ -12,6 +12,7 @@ from uuid import uuid4
 
 from ..errors import PulsarSparkError
 from ..link import Link
+from ..option_values import topic
 from ..progress import Show, watched
 
 if TYPE_CHECKING:
@@ -26,6 +27,9 @@ COLUMNS = ("value", "__key", "__eventTime", "__messageProperties", "__orderingKe
 
 HOME = "home"
 """In the book: the topic that a letter goes to."""
+
+A_TOPIC = r"^((persistent://)?[-=:.\w]+/[-=:.\w]+/)?[^/]*[^/\s][^/]*$"
+"""What a letter may say of where it came from; with anything else it is left, or its run could never end."""
 
 POSITION_DDL = "__topic string, __ledgerId bigint, __entryId bigint, __batchIndex int"
 
@@ -69,7 +73,8 @@ def redrive(
     letter goes to the topic it came from, or to `to`; without either it is left. `book` is a folder that
     Spark can write, one for each dead-letter topic. `subscription` of the dead-letter topic, with nobody
     connected, is acknowledged up to the first letter that is left. `exactly_once` needs deduplication on the
-    topics written to; without it a letter may come twice when a run is interrupted. Raises `LettersGone`.
+    topics written to; without it a letter may come twice when a run is interrupted. Raises `LettersGone`,
+    and an `OptionError` where `to` is no persistent topic.
     """
     ledger = _Book(spark, book, show)
     run = _Run(spark, service_url, letters, to, exactly_once, show)
@@ -166,7 +171,7 @@ class _Run:
         self._spark = spark
         self._url = service_url
         self._topic = letters
-        self._to = to
+        self._to = None if to is None else topic(to)
         self._exactly_once = exactly_once
         self._show = show
 
@@ -176,10 +181,13 @@ class _Run:
         return self._spark.read.format("pulsar").options(**options).load()
 
     def home(self) -> "Column":
-        """Where a letter goes; null where nobody knows."""
+        """Where a letter goes; null where nobody knows, or nothing can be written there."""
         from pyspark.sql import functions as f
 
-        return f.lit(self._to) if self._to is not None else f.col("__messageProperties")["REAL_TOPIC"]
+        if self._to is not None:
+            return f.lit(self._to)
+        said = f.col("__messageProperties")["REAL_TOPIC"]
+        return f.when(said.rlike(A_TOPIC), said)
 
     def move(self, chosen: "DataFrame", run: str, count: int) -> int:
         """Write the chosen letters, `count` of them, under the name of their run. Raises `LettersGone` before
