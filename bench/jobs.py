@@ -27,7 +27,10 @@ BATCH_DELAY = 0.1
 """Seconds. Never the limit either: every count is a multiple of 1000."""
 
 KEYS = [f"key-{number}" for number in range(100)]
-"""Of `send_keyed`, in turn."""
+"""Of `send_keyed`, `receive_key_shared` and `load_table`, in turn."""
+
+LARGE_TABLE = ("load_large_table", "fill_large_table")
+"""Workloads with a key for every message."""
 
 KEY_SHARED_CONSUMERS = 4
 """Of `receive_key_shared`, all in one process."""
@@ -44,8 +47,8 @@ not be in a receiver's figure."""
 class Job:
     """One thing to do, over one topic.
 
-    `workload`: prepare (make subscriptions), fill and fill_keyed (send, not measured), or what a row is
-    called. `messages` are timed, after `warm` others of the same kind.
+    `workload`: prepare (make subscriptions), fill, fill_keyed and fill_large_table (send, not measured), or
+    what a row is called. `messages` are timed, after `warm` others of the same kind.
     """
 
     url: str
@@ -65,6 +68,11 @@ class Job:
     @property
     def payload(self) -> bytes:
         return bytes(97 + i % 26 for i in range(self.size))
+
+    @property
+    def keys(self) -> list[str]:
+        """Of messages with keys, in turn."""
+        return [f"key-{number}" for number in range(self.messages)] if self.workload in LARGE_TABLE else KEYS
 
 
 @dataclass(frozen=True, slots=True)

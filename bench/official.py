@@ -54,7 +54,7 @@ def fill(client: Any, job: Job) -> Measurement:
     batch is of one key."""
     producer = _producer(client, job)
     payload = job.payload
-    keys = KEYS if job.workload == "fill_keyed" else [None]
+    keys: Sequence[str | None] = [None] if job.workload == "fill" else job.keys
     stopwatch = Stopwatch()
     with stopwatch:
         for number in range(job.messages + job.warm):
@@ -230,7 +230,7 @@ def load_table(client: Any, job: Job) -> Measurement:
     stopwatch = Stopwatch()
     with stopwatch:
         table = client.create_table_view(job.topic)
-    assert len(table) == len(KEYS)
+    assert len(table) == len(job.keys)
     return stopwatch.measurement(job.messages)
 
 
@@ -280,6 +280,7 @@ WORKLOADS = {
     "prepare": prepare,
     "fill": fill,
     "fill_keyed": fill,
+    "fill_large_table": fill,
     "send": send,
     "send_keyed": send,
     "send_partitioned": send,
@@ -293,6 +294,7 @@ WORKLOADS = {
     "receive_listener": receive_listener,
     "receive_key_shared": receive_key_shared,
     "load_table": load_table,
+    "load_large_table": load_table,
 }
 
 if __name__ == "__main__":

@@ -1,10 +1,12 @@
 """The processes of a run: a client that works on jobs, and our broker where no other is named."""
 
 import json
+import resource
 import signal
 import subprocess
 import sys
 import threading
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from types import TracebackType
@@ -16,19 +18,36 @@ JOB_TIMEOUT = 300.0
 """Seconds for one job; the slowest takes a few."""
 
 
+STACK = 8_000_000_000
+"""Bytes of address space, not of memory, for the stack of each thread of a client that needs it deep."""
+
+ATTEMPTS = 5
+"""Of a job that ends its process now and then."""
+
+
 class Failed(Exception):
     """A process did not do its work; one line that says which and why."""
+
+
+class Died(Failed):
+    """It did not survive it."""
 
 
 class ClientProcess:
     """`python -m bench.ours` or `python -m bench.official`, for the whole run."""
 
-    def __init__(self, module: str) -> None:
+    def __init__(self, module: str, *, deep: bool = False) -> None:
+        """`deep`: with `STACK` for its threads, as far as that is allowed."""
         self.module = module
+        self._deep = deep
 
     def __enter__(self) -> Self:
         self.process = subprocess.Popen(
-            [sys.executable, "-m", self.module], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            [sys.executable, "-m", self.module],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            preexec_fn=_deepen if self._deep else None,
         )
         return self
 
@@ -41,25 +60,39 @@ class ClientProcess:
         self.process.kill()
         self.process.communicate()
 
+    def run_apart(self, job: Job) -> Measurement:
+        """In a process of its own, with deep stacks, and again in another one where that one dies."""
+        for _ in range(ATTEMPTS - 1):
+            with suppress(Died), ClientProcess(self.module, deep=True) as process:
+                return process.run(job)
+        with ClientProcess(self.module, deep=True) as process:
+            return process.run(job)
+
     def run(self, job: Job) -> Measurement:
-        """Raises `Failed` with what the client raised, or where its process has ended."""
+        """Raises `Failed` with what the client raised, `Died` where its process has ended."""
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         try:
             self.process.stdin.write(json.dumps(asdict(job)) + "\n")
             self.process.stdin.flush()
         except BrokenPipeError:
-            raise Failed(f"{self.module} has ended") from None
+            raise Died(f"{self.module} has ended") from None
         limit = threading.Timer(JOB_TIMEOUT, self.process.kill)
         limit.start()
         line = self.process.stdout.readline()
         limit.cancel()
         if not line:
-            raise Failed(f"{self.module} ended, or took more than {JOB_TIMEOUT:.0f} s, at {job.workload}")
+            raise Died(f"{self.module} ended, or took more than {JOB_TIMEOUT:.0f} s, at {job.workload}")
         answer = json.loads(line)
         if "error" in answer:
             raise Failed(f"{self.module}, {job.workload} of {job.size} B: {answer['error']}")
         return Measurement(**answer)
+
+
+def _deepen() -> None:
+    _, hard = resource.getrlimit(resource.RLIMIT_STACK)
+    most = STACK if hard == resource.RLIM_INFINITY else min(STACK, hard)
+    resource.setrlimit(resource.RLIMIT_STACK, (most, hard))
 
 
 class OurBroker:

@@ -8,7 +8,7 @@ import pytest
 
 from bench.__main__ import CALLS, EVERY_SIZE, RECEIVING_ONCE, REPORT, SPECIAL, Bench, Line, Row, main, table
 from bench.jobs import Job, Measurement
-from bench.processes import ClientProcess, Failed
+from bench.processes import ATTEMPTS, ClientProcess, Died, Failed
 
 
 class Client(ClientProcess):
@@ -21,7 +21,7 @@ class Client(ClientProcess):
 
     def run(self, job: Job) -> Measurement:
         self.jobs.append((self.module, job))
-        if job.workload in ("prepare", "fill"):
+        if job.workload == "prepare" or job.workload.startswith("fill"):
             return Measurement(0, 0.0, 0.0)
         rate = self.rates.pop(0)
         return Measurement(job.messages, job.messages / rate, job.messages * 1e-6)
@@ -100,6 +100,39 @@ def test_a_client_that_dies_is_told() -> None:
         pytest.raises(Failed, match=r"bench\.no_such_module"),
     ):
         client.run(Job("pulsar://x", "send", "t", 100, True, 1000, 0))
+
+
+def test_a_job_that_kills_its_process_is_done_in_another_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    job = Job("pulsar://x", "load_large_table", "t", 100, True, 1000, 0)
+    outcomes: list[Measurement | None] = [None, None, Measurement(1000, 1.0, 1.0)]
+
+    def run(_process: ClientProcess, _job: Job) -> Measurement:
+        if (outcome := outcomes.pop(0)) is None:
+            raise Died("it is dead")
+        return outcome
+
+    monkeypatch.setattr(ClientProcess, "__enter__", lambda process: process)
+    monkeypatch.setattr(ClientProcess, "__exit__", lambda *_: None)
+    monkeypatch.setattr(ClientProcess, "run", run)
+    assert ClientProcess("official").run_apart(job).messages == 1000
+    outcomes += [None] * ATTEMPTS
+    with pytest.raises(Died):
+        ClientProcess("official").run_apart(job)
+    assert not outcomes
+
+
+def test_a_large_table_that_cannot_be_loaded_is_left_out(capsys: pytest.CaptureFixture[str]) -> None:
+    class Fragile(Client):
+        def run_apart(self, job: Job) -> Measurement:
+            raise Died(f"it died of {job.workload}")
+
+    jobs: list[tuple[str, Job]] = []
+    ours, official = Client("ours", [1.0] * 9, jobs), Fragile("official", [1.0] * 9, jobs)
+    rows = [row for row in SPECIAL if row.workload.startswith("load")]
+    measured = Bench("pulsar://x", None, ours, official, 100_000)
+    measured.round(1, rows)
+    assert [row.workload for row in measured.measured] == ["load_table"]
+    assert "load_large_table is left out: it died" in capsys.readouterr().err
 
 
 @pytest.mark.slow

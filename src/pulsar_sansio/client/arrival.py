@@ -153,7 +153,7 @@ class Arrival:
             return
         self.bytes_arrived += len(stored) - start
         size = metadata.num_messages_in_batch
-        cost = 1 if size is None else _cost(size, bits)
+        cost = 1 if size is None else size if bits is None and size > 0 else _cost(size, bits)
         if self._permits.at_broker > 0:
             self._permits.at_broker -= cost
         else:

@@ -62,6 +62,10 @@ An honest broker stops sending for want of permits long before."""
 MAX_IDLE = 60_000_000_000
 """Nanoseconds after which a connection that nobody uses is ended (rule POOL-13; Java's default)."""
 
+NOT_ALIKE = 16 * 1024
+"""Bytes that are not looked at for entries that look alike, where one was looked for in vain: small batches
+follow each other, and each look takes a tenth of the time that one of them takes."""
+
 Command = proto.BaseCommand
 
 
@@ -301,6 +305,8 @@ class Connection:
                             position = alike.end
                             continue
                         one_by_one_until = alike.end
+                    else:
+                        one_by_one_until = position + NOT_ALIKE
                 frame = decode_frame(whole, position, limit)
                 if frame is None:
                     break

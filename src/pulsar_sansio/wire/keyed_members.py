@@ -8,6 +8,7 @@ that is anything else, or not complete, is left to whoever reads headers; so not
 known of these members is enough to have all keys of a batch at the price of cutting them out.
 """
 
+from functools import lru_cache
 from itertools import chain
 from struct import Struct
 
@@ -89,18 +90,23 @@ def _of_one_key(
     """The payloads of `count` members, where all of them are like the first one up to the sequence id, so
     that nothing more need be compared: what a producer writes whose batches are of one key."""
     like = data[position:sequence]
-    number = header_end - sequence
     if not data.startswith(like, position + stride):
         return None
-    pieces = data[position : position + count * stride].split(like)
+    number = header_end - sequence
+    read = _reader(len(like), number, position + stride - header_end)
+    pairs = read.iter_unpack(data[position : position + count * stride])
+    payloads = [payload for found, payload in pairs if found == like]
     if (
-        len(pieces) != count + 1
-        or max(map(len, pieces)) != stride - len(like)
+        len(payloads) != count
         or alike(data, position, stride, count, (), header_end - position, number) != count
     ):
         return None
-    del pieces[0]  # what stands before the first one: nothing
-    return [piece[number:] for piece in pieces]
+    return payloads
+
+
+@lru_cache(maxsize=512)
+def _reader(like: int, number: int, payload: int) -> Struct:
+    return Struct(f"{like}s{number}x{payload}s")
 
 
 def _read_tail(data: bytes, position: int, end: int) -> tuple[int, int]:
