@@ -24,7 +24,11 @@ async def connect(address: Address, timeout: float) -> socket.socket:
             raise OSError(f"cannot resolve {address.host!r}: {error}") from error
         for index, (family, kind, protocol, _, socket_address) in enumerate(found):
             share = (deadline - trio.current_time()) / (len(found) - index)
-            raw = socket.socket(family, kind, protocol)
+            try:
+                raw = socket.socket(family, kind, protocol)
+            except OSError as error:  # of a family that this system does not have
+                problem = _reason(error)
+                continue
             try:
                 with trio.move_on_after(share) as scope:
                     await trio.socket.from_stdlib_socket(raw).connect(socket_address)
@@ -33,9 +37,13 @@ async def connect(address: Address, timeout: float) -> socket.socket:
                     return raw
                 problem = f"no answer within {share:g} s"
             except OSError as error:
-                problem = os.strerror(error.errno) if error.errno else str(error)
+                problem = _reason(error)
             except BaseException:
                 raw.close()
                 raise
             raw.close()
     raise OSError(f"cannot connect to {address}: {problem}")
+
+
+def _reason(error: OSError) -> str:
+    return os.strerror(error.errno) if error.errno else str(error)

@@ -171,21 +171,12 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message]):
 
     async def _collect(self) -> None:
         """Wait until the policy calls it enough. It has taken nothing, so cancelling it loses nothing."""
-        requests: list[int] = []
-
-        def ask(now: int, handle: int) -> int:
-            requests.append(self._machine.collect(now, handle))
-            return requests[0]
-
         self._collectors += 1
         try:
-            await self._request(ask)
+            await self._request(self._machine.collect)
         except PulsarError:
             if self._ended is not None:
                 self._refuse()
-            raise
-        except BaseException:
-            self._abandon(*requests)
             raise
         finally:
             self._collectors -= 1

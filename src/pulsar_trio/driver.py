@@ -12,6 +12,7 @@ from time import time_ns
 from typing import Any, TypeVar
 
 import trio
+from trio.lowlevel import enable_ki_protection
 
 from pulsar_sansio import Client as Machine
 from pulsar_sansio import ClientConfig, LocalProtocolError, PulsarError
@@ -111,7 +112,8 @@ class Driver(Pump):
 
     @contextmanager
     def asked(self, call: Callable[..., int], *arguments: object) -> Iterator[Answer]:
-        """Give a command that is answered later; the answer comes while the block runs, or nobody gets it."""
+        """Give a command that is answered later; the answer comes while the block runs, or nobody gets it.
+        What it has begun goes on."""
         answer = Answer()
 
         def begin(now: int, *arguments: object) -> int:
@@ -123,7 +125,14 @@ class Driver(Pump):
         try:
             yield answer
         finally:
-            self.answers.pop(request, None)
+            if self.answers.pop(request, None) is not None:
+                self.abandon(request)
+
+    @enable_ki_protection
+    def abandon(self, identifier: int) -> None:
+        """Nobody waits any more for this producer, consumer or request."""
+        if self.failure is None and not self.closed:
+            self.command(self.machine.abandon, identifier)
 
     def note_time(self) -> None:
         """Let the machine's calls that are not told the time have a recent one."""

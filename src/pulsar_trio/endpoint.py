@@ -2,11 +2,10 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import trio
-from trio.lowlevel import enable_ki_protection
 
 from pulsar_sansio import PulsarError
 from pulsar_sansio import client_outputs as outputs
@@ -157,10 +156,10 @@ class Endpoint(ABC):
             return
         self._closing = True
         try:
-            await self._before_closing()
-            await self._driver.request(self._machine.close, self._handle)
-        except PulsarError:
-            pass  # it is closed all the same, and who waits for a message has been told what became of it
+            with suppress(PulsarError):  # who waits for a message has been told what became of it
+                await self._before_closing()
+            with suppress(PulsarError):  # it has ended by itself
+                await self._driver.request(self._machine.close, self._handle)
         except BaseException:
             self._abandon()
             raise
@@ -171,9 +170,7 @@ class Endpoint(ABC):
         """What is still to be done while it is open."""
         await trio.lowlevel.checkpoint_if_cancelled()
 
-    @enable_ki_protection
-    def _abandon(self, request: int | None = None) -> None:
-        """Nobody waits any more for this request, or for the whole of it."""
-        driver = self._driver
-        if self._ended is None and driver.failure is None and not driver.closed:
-            driver.command(self._machine.abandon, self._handle if request is None else request)
+    def _abandon(self) -> None:
+        """Nobody waits any more for it."""
+        if self._ended is None:
+            self._driver.abandon(self._handle)

@@ -212,7 +212,7 @@ class Link:
             chunks = self._take()
             if not chunks:
                 return
-            self._leftover = list(chunks)
+            self._leftover = [*chunks, *self._leftover]  # what follows, where taking has ended the link
 
     def _write_leftover(self, sock: socket.socket) -> None:
         chunks = self._leftover

@@ -290,7 +290,7 @@ class Producer(Endpoint):
     async def flush(self) -> None:
         """Send what is collected and wait until everything in the window is confirmed or failed.
 
-        What failed is told by its receipt, not here.
+        Raises what the first that failed has failed with, once all are settled; receipts say which.
         """
         await self._request(self._machine.flush)
 

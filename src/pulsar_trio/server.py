@@ -4,10 +4,10 @@ A `BrokerDriver` is a pump around `pulsar_sansio.Broker`: it accepts connections
 the broker wants to, and hands records to the store. It holds no topic and makes no decision.
 """
 
+import errno
 import socket
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from errno import EMFILE, ENFILE, ENOBUFS, ENOMEM
 from functools import partial
 from time import time_ns
 from typing import Any, NoReturn, Unpack
@@ -33,6 +33,27 @@ from .errors import StoreFailed
 from .link import Link
 from .options import BrokerOptions, broker_config, checked_seed
 from .pump import Pump
+
+OUT_OF_SPACE = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
+
+OF_ONE_CONNECTION = tuple(
+    getattr(errno, name)
+    for name in (
+        "ECONNABORTED",
+        "EPERM",
+        "EPROTO",
+        "ENETDOWN",
+        "ENOPROTOOPT",
+        "EHOSTDOWN",
+        "ENONET",
+        "EHOSTUNREACH",
+        "EOPNOTSUPP",
+        "ENETUNREACH",
+    )
+    if hasattr(errno, name)
+)
+"""What `accept` fails with where a connection has failed before it was accepted (accept(2)), or is forbidden:
+the next one is as good as any."""
 
 ACCEPT_PAUSE = 0.1
 """Seconds to wait when the system has no more files or memory for a connection."""
@@ -154,9 +175,10 @@ async def _accept(listener: trio.SocketListener, take: Callable[[trio.socket.Soc
         try:
             accepted, peer = await listener.socket.accept()
         except OSError as error:
-            if error.errno not in (EMFILE, ENFILE, ENOBUFS, ENOMEM):
+            if error.errno in OUT_OF_SPACE:
+                await trio.sleep(ACCEPT_PAUSE)
+            elif error.errno not in OF_ONE_CONNECTION:
                 raise
-            await trio.sleep(ACCEPT_PAUSE)
             continue
         take(accepted, str(Address(peer[0], peer[1])))
 

@@ -1,5 +1,6 @@
 """Addresses are tried in turn, each with its share of the time."""
 
+import errno
 import socket
 from collections.abc import Iterator
 
@@ -111,3 +112,26 @@ async def test_cancelling_closes_what_was_begun(monkeypatch: pytest.MonkeyPatch)
         scope.cancel()
         await connect(Address("127.0.0.1", 1), timeout=5.0)
     assert all(sock.fileno() == -1 for sock in made)
+
+
+async def test_a_family_that_the_system_does_not_have_is_passed_over(
+    listening: tuple[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As IPv6 where the kernel was told to have none."""
+    failing = 1
+
+    class Socket(socket.socket):
+        def __init__(self, *arguments: int) -> None:
+            nonlocal failing
+            failing -= 1
+            if failing >= 0:
+                raise OSError(errno.EAFNOSUPPORT, "Address family not supported by protocol")
+            super().__init__(*arguments)
+
+    monkeypatch.setattr("pulsar_trio.connecting.socket.socket", Socket)
+    trio.socket.set_custom_hostname_resolver(Names(("192.0.2.1", 1), listening))
+    with await connect(Address("broker", 6650), timeout=5.0) as sock:
+        assert sock.getpeername() == listening
+    failing = 2
+    with pytest.raises(OSError, match="cannot connect to broker:6650: Address family not supported"):
+        await connect(Address("broker", 6650), timeout=5.0)

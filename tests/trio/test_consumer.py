@@ -10,6 +10,7 @@ import trio
 import trio.testing
 
 from pulsar_sansio import ArrivalCounters, ConsumerBusy, SubscriptionType
+from pulsar_sansio.client.consumer import Consumer as ConsumerMachine
 from pulsar_sansio.wire import (
     EncryptionKey,
     MessageMetadata,
@@ -21,6 +22,7 @@ from pulsar_sansio.wire import (
 )
 from pulsar_trio import (
     BatchingPolicy,
+    BatchReceivePolicy,
     Client,
     Consumer,
     EmbeddedBroker,
@@ -459,3 +461,25 @@ async def test_encrypted_messages_are_not_delivered_and_somebody_hears_of_it(
         assert part in text
     assert consumer.statistics().undelivered.undecryptable == 3  # still, when it is closed
     assert broker.stats(topic)["subscriptions"]["s"]["msgBacklog"] == 4
+
+
+@pytest.mark.parametrize("batch_receive", [None, BatchReceivePolicy(timeout=30.0)])
+async def test_nothing_is_kept_of_calls_that_were_cancelled(batch_receive: BatchReceivePolicy | None) -> None:
+    """As when somebody tries again and again for a while, and the broker does not answer."""
+    async with open_proxy() as proxy, open_client(proxy.url) as client:
+        async with client.subscribe("t", "s", batch_receive=batch_receive) as consumer:
+            await fill(client, "t", 1)
+            message = await consumer.receive()
+            proxy.hold()
+            consumer.acknowledge(message)
+            machine = client._driver.machine._consumers[consumer._handle]
+            assert isinstance(machine, ConsumerMachine)
+            for _ in range(3):
+                for call in (consumer.flush, consumer.last_message_id, consumer.receive_many):
+                    with trio.move_on_after(0.001):
+                        await call()
+            assert machine._acknowledger._flushes == []
+            assert machine._positions._requests == set()
+            assert machine._collecting is None or machine._collecting.waiting() == []
+            assert client._driver.answers == {}
+            proxy.release()

@@ -193,3 +193,19 @@ async def test_a_link_that_is_finished_before_it_is_open_ends_its_scope() -> Non
         link.finish()
         await trio.sleep_forever()
     assert link.scope.cancelled_caught
+
+
+async def test_a_link_that_is_finished_by_what_it_takes_loses_nothing_and_keeps_the_order() -> None:
+    """A peer that reads makes room for more, and what follows from that may be its end."""
+    async with ends() as pair:
+        rest = deque([[b"first "], [b"second"]])
+
+        def take() -> list[bytes]:
+            chunks = rest.popleft() if rest else []
+            if chunks:
+                pair.link.finish()
+            return chunks
+
+        pair.link._take = take
+        pair.link.transmit()
+        assert await read(pair.other, 100) == b"first second"

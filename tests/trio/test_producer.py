@@ -8,7 +8,7 @@ import pytest
 import trio
 import trio.testing
 
-from pulsar_sansio import InvalidMessage, MessageTooLarge, ProducerBusy, ProducerQueueIsFull
+from pulsar_sansio import InvalidMessage, MessageTooLarge, ProducerBusy, ProducerQueueIsFull, TimedOut
 from pulsar_trio import (
     BatchingPolicy,
     Client,
@@ -16,6 +16,7 @@ from pulsar_trio import (
     MessageId,
     OutgoingMessage,
     Producer,
+    Receipt,
     ResourceClosed,
     open_client,
 )
@@ -427,3 +428,30 @@ async def test_a_push_that_comes_after_closing_has_begun_changes_nothing(client:
         client._driver.push_soon(producer._handle)
         await producer.aclose()
     assert await client.partitions("t") == 0
+
+
+async def test_a_producer_whose_last_message_fails_is_closed_all_the_same() -> None:
+    """At the broker, too: its name is free again."""
+    async with open_proxy() as proxy, open_client(proxy.url) as client, trio.open_nursery() as nursery:
+
+        async def let_go(receipt: Receipt) -> None:
+            with pytest.raises(TimedOut):
+                await receipt.wait()
+            proxy.release()
+
+        async with client.create_producer("t", name="mine", send_timeout=0.1) as producer:
+            proxy.hold()
+            nursery.start_soon(let_go, await producer.enqueue(b"1"))
+        async with client.create_producer("t", name="mine"):
+            assert client.statistics().producers == 1
+
+
+async def test_a_flush_raises_what_a_message_failed_with() -> None:
+    async with open_proxy() as proxy, open_client(proxy.url) as client:
+        async with client.create_producer("t", send_timeout=0.1) as producer:
+            proxy.hold()
+            receipt = await producer.enqueue(b"1")
+            with pytest.raises(TimedOut):
+                await producer.flush()
+            assert receipt.done()
+            proxy.release()

@@ -1,5 +1,8 @@
 """The broker behind sockets: ports, administration, what survives it, and how it ends."""
 
+import errno
+from typing import Any
+
 import pytest
 import trio
 import trio.testing
@@ -186,3 +189,23 @@ async def test_a_slow_reader_is_not_sent_everything_at_once() -> None:
         messages = await reader.commands(count)
         assert [type(message) for message in messages] == [MessageCommand] * count
         await reader.aclose()
+
+
+async def test_a_connection_that_fails_before_it_is_accepted_is_not_the_brokers_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """accept(2) reports what has become of the connection meanwhile."""
+    with trio.socket.socket() as example:
+        kind = type(example)
+    original = kind.accept
+    problems = [errno.ECONNABORTED, errno.EPROTO, errno.EPERM]
+
+    async def accept(self: Any) -> Any:
+        if problems:
+            raise OSError(problems.pop(), "it is gone")
+        return await original(self)
+
+    monkeypatch.setattr(kind, "accept", accept)
+    async with open_broker() as broker, open_client(broker.url) as client:
+        assert await client.partitions("t") == 0
+    assert not problems
