@@ -17,7 +17,7 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from pulsar_sansio import TopicNotFound as NoSuchTopic
 
-from .columns import ALL_COLUMNS
+from .columns import ALL_COLUMNS, MAYBE_TEXT
 from .errors import DataLoss, InvalidOption
 from .link import Link, open_link
 from .offsets import Offsets, Place, Position, Range, Wanted, as_text, to_json, wanted_at
@@ -197,12 +197,12 @@ def arrow_schema(schema: Any) -> Any:
             raise InvalidOption(
                 f"schema: there is no column {field.name!r}; allowed: some of {', '.join(ALL_COLUMNS)}"
             )
-        if type_name == "string" and field.name in ("value", "__key"):
+        if type_name == "string" and field.name in MAYBE_TEXT:
             arrow = pa.string()
         elif type_name == column.ddl:
             arrow = column.arrow
         else:
-            text = " or string" if field.name in ("value", "__key") else ""
+            text = " or string" if field.name in MAYBE_TEXT else ""
             raise InvalidOption(f"schema: column {field.name!r} is {column.ddl}{text}, not {type_name}")
         fields.append(pa.field(field.name, arrow, nullable=field.nullable))
     if not fields:  # Arrow has no rows without columns, and count() would be 0

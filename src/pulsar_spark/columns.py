@@ -71,23 +71,8 @@ ALL_COLUMNS: dict[str, Column] = {
 SCHEMA = pa.schema([(name, column.arrow) for name, column in ALL_COLUMNS.items()])
 """All columns, in this order."""
 
-DDL = ", ".join(f"{name} {column.ddl}" for name, column in ALL_COLUMNS.items())
-"""The same as Spark reads it."""
-
-_ALSO: dict[str, tuple[Any, ...]] = {"value": (pa.string(),), "__key": (pa.string(),)}
-"""Other types that a column may be asked for as."""
-
-
-def check_schema(schema: Any) -> None:
-    """Raises `BadColumn` for what is no schema of messages; the text names the column and what is allowed."""
-    for field in schema:
-        column = ALL_COLUMNS.get(field.name)
-        if column is None:
-            raise BadColumn(f"column {field.name!r}: there is no such column, but {', '.join(ALL_COLUMNS)}")
-        allowed = (column.arrow, *_ALSO.get(field.name, ()))
-        if field.type not in allowed:
-            names = " or ".join(dict.fromkeys([column.ddl, *map(str, allowed[1:])]))
-            raise BadColumn(f"column {field.name!r}: its type is {names}, not {field.type}")
+MAYBE_TEXT = ("value", "__key")
+"""Bytes that may be asked for as text."""
 
 
 # --- what stands once in an entry ------------------------------------------------------------------
@@ -375,8 +360,7 @@ class Builder:
     payloads and what of their headers may be large."""
 
     def __init__(self, schema: Any) -> None:
-        """Raises `BadColumn`."""
-        check_schema(schema)
+        """`schema`: some of `ALL_COLUMNS`, those of `MAYBE_TEXT` also as text."""
         self._schema = schema
         self.rows = 0
         self.size = 0
@@ -481,7 +465,8 @@ class Builder:
         return position
 
     def finish(self) -> Any:
-        """The record batch of everything that was added since the last one."""
+        """The record batch of everything that was added since the last one. Raises `BadColumn` for text that
+        is none, and nulls where the schema has none."""
         rows = sum(self._counts)
         of_message = iter(self._of_message)
         arrays = [
@@ -503,7 +488,7 @@ def _checked(array: Any, field: Any) -> Any:
     """Text is UTF-8, or nobody gets it; and nothing is null in a column that Spark takes for one without."""
     if array.null_count and not field.nullable:
         raise BadColumn(f"column {field.name!r}: it is asked for as NOT NULL, and a message has none")
-    if field.name in _ALSO and field.type == pa.string():
+    if field.name in MAYBE_TEXT and field.type == pa.string():
         try:
             array.validate(full=True)
         except pa.ArrowInvalid:
@@ -511,8 +496,3 @@ def _checked(array: Any, field: Any) -> Any:
                 f"column {field.name!r}: a message is not UTF-8 text; ask for the column as binary"
             ) from None
     return array
-
-
-def builder(schema: Any) -> Builder:
-    """What makes record batches of that Arrow schema. Raises `BadColumn`."""
-    return Builder(schema)

@@ -92,7 +92,7 @@ class UnreadableMessages(PulsarSparkError):
 
 
 class BadColumn(PulsarSparkError, ValueError):
-    """A column that there is not, or not of that type, or that cannot say what a message has."""
+    """A column was asked for in a way that cannot say what a message has."""
 
 
 class RecordBatchTooLarge(PulsarSparkError):

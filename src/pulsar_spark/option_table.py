@@ -203,8 +203,8 @@ OPTIONS: tuple[Option, ...] = (
         BATCH,
         "pushdown",
         False,
-        "let filters on `__publishTime`, `__topic` and `__partition` decide what is read; needs "
-        "`spark.sql.python.filterPushdown.enabled=true`",
+        "let filters on `__publishTime`, `__topic` and `__partition` decide what is read; publish times may "
+        "be out of order by a minute, no more; needs `spark.sql.python.filterPushdown.enabled=true`",
     ),
     _flag(
         "failOnDataLoss",

@@ -38,7 +38,7 @@ from pulsar_sansio import (
     SinglesItem,
 )
 
-from .columns import Builder, builder
+from .columns import Builder
 from .errors import LinkTimeout, RangeReadTimeout, UnreadableMessages
 from .link import Link, Reading, full_name, last_of
 from .offsets import NOTHING, Position, Range
@@ -99,7 +99,7 @@ def read_ranges(
         "max_pending_chunked_messages": PENDING_CHUNKED,
         "incomplete_chunked_message_timeout": 0.0,
     }
-    rows = builder(schema)
+    rows = Builder(schema)
     waiting = deque(
         _RangeReader(link, each, rows, timeout_s, options, watch) for each in ranges if each.start < each.end
     )

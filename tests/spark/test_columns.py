@@ -15,7 +15,7 @@ from pulsar_sansio import encode_message_id as encode_id
 from pulsar_sansio.model.message import Entry, Source
 from pulsar_sansio.wire import MessageMetadata, SingleMessageMetadata, encode_single, encode_single_metadata
 from pulsar_spark import parts
-from pulsar_spark.columns import ALL_COLUMNS, SCHEMA, TIMESTAMP, builder
+from pulsar_spark.columns import ALL_COLUMNS, SCHEMA, TIMESTAMP, Builder
 from pulsar_spark.errors import BadColumn, RecordBatchTooLarge
 
 pytestmark = pytest.mark.spark
@@ -41,7 +41,7 @@ def batch(members: Sequence[Member], place: tuple[int, int] = (5, 7), **fields: 
 
 
 def built(*items: Any, schema: Any = SCHEMA) -> Any:
-    made = builder(schema)
+    made = Builder(schema)
     for item in items:
         made.add(item)
     result = made.finish()
@@ -146,7 +146,7 @@ def test_several_entries_in_one_record_batch() -> None:
 
 
 def test_a_builder_begins_anew_after_each_record_batch() -> None:
-    made = builder(SCHEMA)
+    made = Builder(SCHEMA)
     for _ in range(3):
         made.add(item := batch([({"partition_key": "k"}, b"a" * 100_000)] * 5))
         assert said(made.finish()) == [row(message) for message in Messages([item])]
@@ -261,33 +261,20 @@ def test_headers_count_in_the_size_where_they_are_wanted() -> None:
     """Or a record batch of them would have no bound."""
     header = {"partition_key": "k" * 1000, "properties": [("n", "v" * 1000)], "ordering_key": b"o" * 1000}
     for count in (3, 20):
-        made = builder(SCHEMA)
+        made = Builder(SCHEMA)
         made.add(batch([(header, b"")] * count))
         assert made.size >= 3000 * count
 
 
 def test_a_column_has_no_more_bytes_than_arrow_can_say(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parts, "MOST_BYTES", 100_000)
-    made = builder(pa.schema([("value", pa.binary())]))
+    made = Builder(pa.schema([("value", pa.binary())]))
     made.add(batch([({}, b"x" * 1000)] * 90))
     with pytest.raises(RecordBatchTooLarge, match="Lower the options receiverQueue and batchBytes"):
         made.add(batch([({}, b"x" * 1000)] * 20))
 
 
 # --- schemas -----------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("schema", "why"),
-    [
-        ([("vaule", pa.binary())], r"column 'vaule': there is no such column, but value, __key, "),
-        ([("__key", pa.int32())], r"column '__key': its type is binary or string, not int32"),
-        ([("__publishTime", pa.timestamp("ms"))], r"column '__publishTime': its type is timestamp, not"),
-    ],
-)
-def test_schemas_that_are_none(schema: Any, why: str) -> None:
-    with pytest.raises(BadColumn, match=why):
-        builder(pa.schema(schema))
 
 
 def test_nulls_where_there_may_be_none() -> None:

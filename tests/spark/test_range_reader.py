@@ -9,15 +9,25 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from pulsar_sansio import BatchingPolicy, ConsumerSpec, InitialPosition, MessageId, OutgoingMessage
-from pulsar_sansio.wire import EncryptionKey
+from pulsar_sansio import (
+    BatchingPolicy,
+    ConsumerSpec,
+    InitialPosition,
+    MessageId,
+    OutgoingMessage,
+    SinglesItem,
+)
+from pulsar_sansio.model.message import Source
+from pulsar_sansio.wire import EncryptionKey, MessageMetadata
 from pulsar_spark.batch_source import Part, read_part
+from pulsar_spark.columns import Builder
 from pulsar_spark.errors import DataLoss, LinkTimeout, UnreadableMessages
 from pulsar_spark.link import Link
 from pulsar_spark.offsets import NOTHING, Position, Range
 from pulsar_spark.option_table import Use
 from pulsar_spark.options import parse_read
-from pulsar_spark.range_reader import read_range, read_ranges
+from pulsar_spark.overtaken import Watch
+from pulsar_spark.range_reader import _RangeReader, read_range, read_ranges
 from tests.real_pulsar.admin import topic_path
 
 from .brokers import RealBroker, SparkBroker
@@ -226,6 +236,25 @@ def test_ledgers_that_went_before_the_task_began(
             list(part_of(real_broker, lost))
     behind = Range(topic, second, third, next_ledger=third[0])
     assert sum(batch.num_rows for batch in part_of(real_broker, behind)) == 40
+
+
+def test_what_comes_behind_the_range_says_nothing_of_it() -> None:
+    """Its last entry has come: whether its ledger is still there is of no interest any more."""
+
+    class Watched(Watch):
+        def enter(self, ledger: int, reached: Position) -> None:
+            entered.append((reached, ledger))
+
+    entered: list[tuple[Position, int]] = []
+    topic, rows = "persistent://public/default/t", Builder(VALUES)
+    watch = Watched(None, Range(topic, (5, 8), (6, 0)), lambda _: None)  # type: ignore[arg-type]
+    reader = _RangeReader(None, watch._range, rows, 1.0, {}, lambda _: watch)  # type: ignore[arg-type]
+    places, header = [(5, 9), (6, 0), (7, 0)], MessageMetadata("p", 0, 0)
+    acknowledgement: Any = None
+    item = SinglesItem(Source(topic, -1), places, [header] * 3, 0, acknowledgement, [b"a", b"b", b"c"])
+    reader._take(item)
+    assert entered == [((5, 9), 6)]
+    assert rows.finish().column(0).to_pylist() == [b"a", b"b"]
 
 
 # --- what the messages are ---------------------------------------------------------------------------

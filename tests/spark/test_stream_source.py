@@ -22,6 +22,7 @@ from pulsar_spark.topics import Ledger, Topics
 
 from .brokers import SparkBroker
 from .sending import Sender, send
+from .serving import served
 
 pytestmark = pytest.mark.spark
 
@@ -400,20 +401,11 @@ def test_the_subscription_is_acknowledged_and_kept(
     numbers.send(10)
     query.step()
     until(lambda: backlog() == 1)  # Spark commits a micro-batch when it begins the next
-    link, over = query.reader._run._link, threading.Event()
-
-    def serve() -> None:  # a query that nobody serves does not answer the broker, which then lets others in
-        while not over.wait(0.01):
-            link.serve()
-
-    served = threading.Thread(target=serve)
-    served.start()
-    try:
-        with pytest.raises(SubscriptionBusy, match=f"subscription kept of {topic} is in use"):
-            Query(broker, checkpoint, **options).step()
-    finally:
-        over.set()
-        served.join()
+    with (  # a query that nobody serves does not answer the broker, which then lets others in
+        served(query.reader._run._link),
+        pytest.raises(SubscriptionBusy, match=f"subscription kept of {topic} is in use"),
+    ):
+        Query(broker, checkpoint, **options).step()
     query.reader.stop()
     again = Query(broker, checkpoint, **{**options, "idleAckMs": 100})
     until(lambda: again.step() is None and backlog() == 0)
