@@ -32,11 +32,13 @@ from pulsar_sansio.model.errors import (
     TimedOut,
     TopicNotFound,
 )
-from pulsar_sansio.model.message_id import EARLIEST, MessageId, TopicMessageId
+from pulsar_sansio.model.message_id import EARLIEST, LATEST, MessageId, TopicMessageId
 from pulsar_sansio.wire import proto
 
 from .script import Command
 from .topics_script import PREFIX, TopicsScript
+
+EARLIEST_ON_WIRE = (2**64 - 1, 2**64 - 1)
 
 PARTS = ["p-partition-0", "p-partition-1", "p-partition-2"]
 
@@ -698,6 +700,22 @@ def test_new_partitions_are_found_and_opened() -> None:
     message = world.receive()
     world.acknowledge(TopicMessageId("p", message.message_id._replace(partition=3)))
     assert [topic for topic, _ in world.acknowledged()] == ["p-partition-3"]
+
+
+@pytest.mark.parametrize("where", [{"start_message_id": LATEST}, {"start_message_rollback": 5.0}, {}])
+def test_who_reads_from_the_end_on_reads_new_partitions_from_their_beginning(where: dict[str, Any]) -> None:
+    """Whatever is in them was sent after that. Where the broker remembers a subscription it has made it with
+    them."""
+    world = TopicsScript("p", {"p": 1}, durable=False, **where).answer()
+    ((_, _, question),) = world.said("GET_LAST_MESSAGE_ID")  # where the end is: to go on there
+    last = proto.MessageIdData(ledgerId=1, entryId=5)
+    answer = proto.CommandGetLastMessageIdResponse(request_id=question.request_id, last_message_id=last)
+    world.say(Command.GET_LAST_MESSAGE_ID_RESPONSE, answer)
+    world.partitions["p"] = 2
+    world.pass_time(61.0)
+    _, second = world.asked
+    assert (second.start_message_id.ledgerId, second.start_message_id.entryId) == EARLIEST_ON_WIRE
+    assert not second.start_message_rollback_duration_sec
 
 
 def test_a_new_partition_that_cannot_be_opened_takes_the_other_new_ones_back() -> None:

@@ -158,6 +158,23 @@ def unsubscribe(stage: Stage, topic: str) -> None:
 
 
 @scenario
+def shared_two(stage: Stage, topic: str) -> None:
+    producer = stage.producer(topic, batching=None)
+    options = {**CONSUMER, "subscription_type": SHARED, "receiver_queue_size": 2}
+    first = stage.consumer(topic, **options)
+    second = stage.consumer(topic, start_paused=True, **options)
+    producer.send_all(0, 10)
+    stage.client.resume(stage.now, second.handle)
+    stage.pump()
+    for _ in range(3):
+        first.acknowledge(first.receive())
+    first.close()
+    second.take_and_acknowledge(7)
+    second.close()
+    producer.close()
+
+
+@scenario
 def failover(stage: Stage, topic: str) -> None:
     producer = stage.producer(topic, batching=None)
     kind = SubscriptionType.FAILOVER
