@@ -12,7 +12,8 @@ from types import UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from .draws import draw
-from .faults import FAULTS, Injector
+from .faults import FAULTS
+from .injector import Injector
 from .profile import Profile
 from .streams import Stream, Streams
 from .world import SeedReport, World

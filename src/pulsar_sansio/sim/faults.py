@@ -1,9 +1,8 @@
 """Everything that goes wrong on purpose, by name.
 
-Owns the catalogue of fault kinds and the injector that draws from it while the faults last. A fault does
-something that a real network, broker, application or machine could do, so that no rule of the protocol
-excuses a client for not surviving it. A kind that finds nothing to do (no wire is open, say) reports so and
-is not counted.
+Owns the catalogue of fault kinds; `injector` draws from it. A fault does something that a real network,
+broker, application or machine could do, so that no rule of the protocol excuses a client for not surviving
+it. A kind that finds nothing to do (no wire is open, say) reports so and is not counted.
 """
 
 from collections.abc import Callable
@@ -14,8 +13,6 @@ from .network import Wire
 from .streams import Stream
 
 if TYPE_CHECKING:
-    from .consumer_app import ConsumerApp
-    from .producer_app import ProducerApp
     from .world import World
 
 Fault: TypeAlias = "Callable[[World, Stream], bool]"
@@ -27,121 +24,6 @@ FAULTS: dict[str, Fault] = {}
 def fault(function: Fault) -> Fault:
     FAULTS[function.__name__] = function
     return function
-
-
-class Weather:
-    """What the environment does to every machine: clocks, timers, disks."""
-
-    __slots__ = (
-        "_store_delay",
-        "slow_store_until",
-        "stale_permille",
-        "stream",
-        "timers_early_permille",
-        "timers_late_permille",
-        "wall_offset",
-        "world",
-    )
-
-    def __init__(self, world: "World", stream: Stream, store_delay: int) -> None:
-        self.world = world
-        self.stream = stream
-        self.timers_late_permille = 0
-        self.timers_early_permille = 0
-        self.stale_permille = 0
-        self.wall_offset = 0
-        """Milliseconds by which the wall clock was set; the monotonic clock knows nothing of it."""
-        self.slow_store_until = 0
-        self._store_delay = store_delay
-
-    def store_delay(self) -> int:
-        """Nanoseconds until the store has made a batch durable."""
-        delay = self._store_delay // 2 + self.stream.below(self._store_delay)
-        if self.world.clock.now < self.slow_store_until:
-            delay += self.stream.between(100 * MILLISECOND, 3 * SECOND)
-        return delay
-
-    def wakes_at(self, name: str, deadline: int) -> int:
-        """When a machine is woken that asks for `deadline`."""
-        if self.timers_late_permille and self.stream.chance(self.timers_late_permille):
-            self.world.count_fault("timer_late")
-            return deadline + self.stream.spread(MILLISECOND, 500 * MILLISECOND)
-        return deadline
-
-    def wakes_for_nothing(self, name: str) -> bool:
-        """Whether a machine is woken at a moment for which it has nothing to do (any more)."""
-        if self.timers_early_permille and self.stream.chance(self.timers_early_permille):
-            self.world.count_fault("timer_early")
-            return True
-        return False
-
-    def heal(self) -> None:
-        self.timers_late_permille = self.timers_early_permille = self.stale_permille = 0
-        self.slow_store_until = 0
-
-
-class Injector:
-    """Draws faults until it is stopped."""
-
-    def __init__(self, world: "World", stream: Stream, kinds: list[str], gap: int) -> None:
-        self._world = world
-        self._stream = stream
-        self._kinds = kinds
-        self._gap = gap
-        self._deck: list[str] = []
-        """Kinds whose turn is still to come: none has a second one before all had one."""
-        self._second_thoughts = world.streams.stream("second thoughts")
-        self._active = False
-        self.hasty = 0
-        """How many of those that open next are given up at once."""
-        self.refusing = 0
-        """How many times messages that are taken next are refused."""
-
-    def start(self) -> None:
-        if self._kinds and self._gap:
-            self._active = True
-            self._schedule()
-
-    def stop(self) -> None:
-        self._active = False
-        self.hasty = self.refusing = 0
-
-    def refuses(self) -> bool:
-        """Whether who has just taken messages refuses all of them."""
-        if not self.refusing:
-            return False
-        self.refusing -= 1
-        self._world.count_fault("nack_everything")
-        return True
-
-    def opened(self, app: "ProducerApp | ConsumerApp") -> None:
-        """An application has begun to open something, and may think better of it."""
-        if self.hasty:
-            self.hasty -= 1
-            soon = self._second_thoughts.below(8 * self._world.network.conditions.latency + 2 * MILLISECOND)
-            self._world.clock.after(soon, self._give_up, app, app.handle)
-
-    def _give_up(self, app: "ProducerApp | ConsumerApp", handle: int) -> None:
-        if app.handle == handle and app.state == "opening" and app.abandon_and_reopen():
-            self._world.count_fault("opening_abandoned")
-
-    def _schedule(self) -> None:
-        self._world.clock.after(self._stream.between(self._gap // 10, 2 * self._gap), self._strike)
-
-    def _strike(self) -> None:
-        if not self._active:
-            return
-        if not self._deck:
-            self._deck = list(self._kinds)
-            self._stream.shuffle(self._deck)
-        self.strike(self._deck.pop(), self._stream)
-        self._schedule()
-
-    def strike(self, name: str, stream: Stream) -> None:
-        """Let one fault happen; the shrinker records and repeats these."""
-        if FAULTS[name](self._world, stream):
-            self._world.count_fault(name)
-            self._world.trace.add(self._world.clock.now, "fault", name)
 
 
 def _wire(world: "World", stream: Stream) -> Wire | None:

@@ -21,7 +21,7 @@ from ..client.outputs import (
     SendFailed,
     Writable,
 )
-from ..model.config import OutgoingMessage, ProducerSpec, RoutingMode
+from ..model.config import ProducerSpec, RoutingMode
 from ..model.errors import (
     ClosedError,
     NotAllowed,
@@ -36,16 +36,13 @@ from .clock import SECOND
 from .hosts import HURRY, REOPEN_DELAY, Host
 from .partitioned import PartitionedTopic, by_size
 from .profile import ProducerPlan
-from .records import ProducerRecord, Sent, TopicRecord
+from .records import ProducerRecord, TopicRecord
 from .violations import ViolationError
-from .witness import MARK, Interruption, Raising, Watching, interceptors
+from .witness import Interruption, Raising, Watching, interceptors
+from .workload import written
 
 if TYPE_CHECKING:
     from .world import World
-
-
-LONGEST_DELAY = 3000
-"""Milliseconds until a message is to be delivered."""
 
 
 class ProducerApp:
@@ -206,14 +203,19 @@ class ProducerApp:
         assert record is not None
         if self.world.profile.memory_limit is not None and self.stream.chance(300):
             self._check_memory()
-        batch = [self._message(record, self.number + offset) for offset in range(count)]
+        publish_time = self.world.wall_time()
+        batch = [
+            written(self.stream, self.plan, record, self.number + offset, publish_time)
+            for offset in range(count)
+        ]
         for sent, _ in batch:
+            if self.plan.explicit:
+                model.same.setdefault((self.index, sent.number), []).append(sent)
             model.announce(sent)
         accepted = 0
         ended = False
         if self.world.healed:
             self.number_healed = min(self.number_healed, self.number)
-        publish_time = self.world.wall_time()
         try:
             if count > 1 and self.stream.chance(500):
                 tickets = node.client.send_many(
@@ -261,54 +263,6 @@ class ProducerApp:
             raise ViolationError(
                 "INV-P7", f"{self.host.node.name} counts {held} bytes, {pending} are pending"
             )
-
-    def _message(self, record: ProducerRecord, number: int) -> tuple[Sent, bytes | OutgoingMessage]:
-        sent, message = self._contents(record, number)
-        plan = self.plan
-        given = sent.properties
-        if "changes" in plan.interceptors:
-            sent.properties = {**given, MARK: "yes"}
-        if plan.delayed_permille and self.stream.chance(plan.delayed_permille):
-            sent.deliver_at = self.world.wall_time() + self.stream.below(LONGEST_DELAY)
-        if plan.explicit or sent.deliver_at is not None:
-            message = OutgoingMessage(
-                sent.payload,
-                key=sent.key,
-                properties=given,
-                event_time=sent.event_time,
-                sequence_id=number if plan.explicit else None,
-                deliver_at=sent.deliver_at,
-            )
-        if plan.explicit:
-            self.world.model.same.setdefault((self.index, number), []).append(sent)
-        return sent, message
-
-    def _contents(self, record: ProducerRecord, number: int) -> tuple[Sent, bytes | OutgoingMessage]:
-        stream = self.stream
-        name = f"{record.tag}/{number}"
-        if not stream.chance(self.plan.rich_permille):
-            size = stream.below(self.plan.largest)
-            payload = name.encode() + b"." * size
-            if self.plan.chunk_size:  # a message in chunks is known by what is said of it
-                properties = {"n": name}
-                return (
-                    Sent(record, number, payload, None, properties, 0),
-                    OutgoingMessage(payload, properties=properties),
-                )
-            return Sent(record, number, payload, None, {}, 0), payload
-        choice = stream.below(6)
-        contents: bytes | None = name.encode()
-        properties = {"n": name}
-        if choice == 0:
-            contents = b""
-        elif choice == 1:
-            contents = None
-        elif choice == 2:
-            properties = {}
-        key = f"key-{stream.below(8)}" if stream.chance(700) else None
-        event_time = stream.below(2**40) if stream.chance(300) else 0
-        message = OutgoingMessage(contents, key=key, properties=properties, event_time=event_time)
-        return Sent(record, number, contents, key, properties, event_time), message
 
     def flush(self) -> None:
         record = self.record

@@ -25,11 +25,11 @@ from .cluster import Cluster, FarCluster
 from .consumer_app import ConsumerApp, dead_letters
 from .draws import draw
 from .ends import BrokerEnds, ClientEnds, broker_process, client_process
-from .faults import Injector, Weather
 from .group_app import GroupApp
 from .groups import BEFORE_THE_NAME, GroupTopics, dead_topic, retry_topic
 from .guest import Guest
 from .hosts import CLOSED, Host, User, check_quiet
+from .injector import Injector
 from .mischief import Mischief
 from .model import ReferenceModel
 from .network import Conditions, Network, Pipe, Wire
@@ -58,6 +58,7 @@ from .trace import Trace
 from .transcript import describe
 from .violations import LivenessError, Outcome, ViolationError
 from .visitor import Visitor
+from .weather import Weather
 from .whisperer import Whisperer, whispered
 
 WALL_CLOCK_AT_START = 1_700_000_000_000
