@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from pulsar_sansio.broker import BrokerConfig
+from pulsar_sansio.broker import BrokerConfig, delays
 from tests.broker.peer import TOPIC, WALL, Peer, SubType, Type, World, ids
 
 SHARED = [SubType.Shared, SubType.Key_Shared]
@@ -232,3 +232,20 @@ def test_after_the_end_of_the_topic_they_still_come() -> None:
     [message] = consuming.messages()
     consuming.ack(message)
     consuming.expect(Type.REACHED_END_OF_TOPIC)
+
+
+@both
+def test_nothing_is_kept_of_what_was_skipped_long_before_its_time(
+    kind: SubType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(delays, "MAX_OVER", 10)
+    world, producing, consuming = world_with(kind)
+    dispatcher: Any = world.broker.all_topics[TOPIC].subscriptions["s"].dispatcher
+    for number in range(30):
+        publish(world, producing, b"%d" % number, 1e6 + number)
+        if number < 29:
+            world.broker.skip_messages(world.now, TOPIC, "s")
+        assert len(dispatcher.delays) == (number == 29)
+        assert len(dispatcher.delays._heap) <= 12
+    world.advance(1e6 + 29)
+    assert consuming.payloads() == [b"29"]

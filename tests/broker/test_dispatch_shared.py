@@ -521,3 +521,17 @@ def test_what_is_held_back_may_be_acknowledged_by_an_administrator() -> None:
     peer.inbox.clear()
     peer.flow(100, 1)
     peer.nothing()
+
+
+@pytest.mark.parametrize("kind", [SubType.Shared, SubType.Key_Shared])
+def test_how_often_a_message_came_is_forgotten_when_its_time_is_over(kind: SubType) -> None:
+    """Also of one that nobody holds at that moment."""
+    world, producing, peer = world_with()
+    peer.subscribe(kind, permits=2)
+    publish(producing, 2)
+    peer.redeliver(*peer.messages())
+    dispatcher: Any = world.broker.all_topics[TOPIC].subscriptions["s"].dispatcher
+    assert dispatcher.redeliveries == {0: 1, 1: 1}
+    world.broker.set_policy(world.now, TOPIC, "message_ttl", 1.0)
+    world.advance(61)
+    assert dispatcher.redeliveries == {}

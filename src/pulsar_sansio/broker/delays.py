@@ -7,7 +7,7 @@ entry back beyond that, and what an entry is, is not known here.
 """
 
 from collections.abc import Callable
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
 LONGEST_SLEEP = 3600 * 1_000_000_000
 """Nanoseconds after which we look again: a producer may write any date, a timer need not know it."""
+
+MAX_OVER = 1000
+"""Times of entries that are acknowledged already and kept; from here on at most as many as are not."""
 
 
 class Delays:
@@ -77,12 +80,20 @@ class Delays:
 
     def forget(self, offset: int) -> None:
         """It was acknowledged."""
-        self._waiting.pop(offset, None)
+        if self._waiting.pop(offset, None) is not None:
+            self._tidy()
 
     def forget_up_to(self, offset: int) -> None:
         """Everything up to there was acknowledged."""
         for each in [each for each in self._waiting if each <= offset]:
             del self._waiting[each]
+        self._tidy()
+
+    def _tidy(self) -> None:
+        """What was acknowledged before its time, which may be far away, is not kept until then."""
+        if len(self._heap) > MAX_OVER + 2 * len(self._waiting):
+            self._heap = [(when, offset) for offset, when in self._waiting.items()]
+            heapify(self._heap)
 
     def clear(self) -> None:
         """The dispatcher reads anew, or is not needed any more."""

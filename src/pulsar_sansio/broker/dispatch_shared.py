@@ -249,6 +249,8 @@ class Shared:
             for each in [each for each in consumer.pending if each <= offset]:
                 self.settled(consumer, each, 0, True)
         self.delays.forget_up_to(offset)
+        for each in [each for each in self.redeliveries if each <= offset]:  # those that nobody holds
+            del self.redeliveries[each]
 
     def _settle(self, holder: Consumer, messages: int) -> None:
         holder.unacked -= messages
