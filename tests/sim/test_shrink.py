@@ -73,7 +73,7 @@ def test_a_failing_seed_gets_small_enough_to_be_read(
         planted.setattr(Producer, "_send_again", without_the_oldest(Producer._send_again))
         seed = first_failure("INV-P6")
         file = tmp_path / "case.json"
-        assert main(["simulate", "shrink", str(seed), "--save", str(file)]) == 2
+        assert main(["simulate", "shrink", str(seed), "--seconds", "600", "--save", str(file)]) == 2
         shown = capsys.readouterr().out.splitlines()
         case = Case.from_json(json.loads(file.read_text()))
         assert case.run().rule == case.rule == "INV-P6"
@@ -83,7 +83,8 @@ def test_a_failing_seed_gets_small_enough_to_be_read(
     assert case.strikes is not None
     assert len(case.strikes) <= 2
     assert len(shown) < 60
-    assert "overtakes" in shown[-1]
+    assert "overtakes" in shown[-2]
+    assert "worlds were tried" in shown[-1]
     assert any(" SEND " in line for line in shown)
     assert str(case.run()) == f"seed {seed} passed", "without the bug"
 
@@ -245,7 +246,9 @@ def test_the_shrinker_stops_when_it_is_told_to(monkeypatch: pytest.MonkeyPatch) 
     case = Case(1, profile, [Strike(200_000_000, "reset_everything", ())])
     assert case.run().rule == "INV-P6"
     assert Shrinker(case, limit=1).shrink().case is case
-    assert Shrinker(case, enough=lambda: True).shrink().runs == 1
+    stopped = Shrinker(case, enough=lambda: True).shrink()
+    assert (stopped.runs, stopped.complete) == (1, False)
+    assert str(stopped).endswith("1 worlds were tried: more could perhaps be left out")
 
 
 # --- what people read ------------------------------------------------------------

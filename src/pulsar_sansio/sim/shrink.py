@@ -46,10 +46,14 @@ class Shrunk:
     report: SeedReport
     runs: int
     """Worlds tried."""
+    complete: bool
+    """Nothing more can be left out; else it was stopped before that was known."""
     transcript: list[str]
 
     def __str__(self) -> str:
-        return "\n".join([*describe(self.case), *self.transcript, str(self.report)])
+        known = "nothing more can be left out" if self.complete else "more could perhaps be left out"
+        tried = f"{self.runs} worlds were tried: {known}"
+        return "\n".join([*describe(self.case), *self.transcript, str(self.report), tried])
 
 
 class Shrinker:
@@ -77,15 +81,15 @@ class Shrinker:
             self._features,
             self._sooner,
         )
-        while not self._done():
+        complete = False
+        while not (complete or self._done()):
             before = self.case
             for step in steps:
                 step()
-            if self.case is before:
-                break
+            complete = self.case is before and not self._done()
         report = self.case.run(keep_trace=True)
         self.case.rule = self.rule
-        return Shrunk(self.case, report, self.runs, readable(report.transcript))
+        return Shrunk(self.case, report, self.runs, complete, readable(report.transcript))
 
     def _done(self) -> bool:
         return self.runs >= self._limit or self._enough()

@@ -149,7 +149,8 @@ def _shrink(arguments: argparse.Namespace) -> int:
     if arguments.save is not None:
         arguments.save.write_text(json.dumps(found.case.as_json(), indent=1, sort_keys=True) + "\n")
     if arguments.json:
-        plain = {"case": found.case.as_json(), "runs": found.runs, "rule": found.report.rule}
+        plain = {"case": found.case.as_json(), "runs": found.runs, "complete": found.complete}
+        plain |= {"rule": found.report.rule}
         plain |= {"text": found.report.text, "transcript": found.transcript}
         print(json.dumps(plain, sort_keys=True))
     else:
