@@ -124,3 +124,24 @@ async def test_a_subscription_that_is_ours_and_theirs(broker: OurBroker, topic: 
         got += [await in_thread(lambda: received(other)) for _ in range(2)]
         got.append((await consumer.receive()).data)
         assert got == [b"0", b"1", b"2", b"3"]
+
+
+async def test_partitions_share_a_queue(broker: OurBroker, topic: str) -> None:
+    """It asks no partition for more than its share, and gets everything."""
+    await broker.create_partitioned_topic(topic, 4)
+
+    def held(partition: int) -> Any:
+        return broker.admin.stats(f"{topic}-partition-{partition}")["subscriptions"]["sub"]["unackedMessages"]
+
+    def scenario() -> None:
+        with official_client(broker.url) as client:
+            consumer = client.subscribe(
+                topic, "sub", pulsar.ConsumerType.Shared, max_total_receiver_queue_size_across_partitions=8
+            )
+            producer = client.create_producer(topic, batching_enabled=False)
+            send_all(producer, letters(40))
+            wait(lambda: sum(map(held, range(4))) >= 8, 10)
+            assert list(map(held, range(4))) == [2, 2, 2, 2]
+            assert {letter.value for letter in take(consumer, 40)} == {b"%d" % each for each in range(40)}
+
+    await in_thread(scenario)

@@ -1,5 +1,6 @@
 """Dead letters between the two clients: each reads what the other has put aside."""
 
+from functools import partial
 from typing import Any
 
 import pulsar
@@ -7,7 +8,7 @@ import pulsar
 from pulsar_trio import DeadLetterPolicy, open_client
 from tests.suite.brokers import OurBroker
 
-from .client import Letter, in_thread, official_client, send_all
+from .client import Letter, in_thread, official_client, open_official_client, send_all
 
 ORIGIN = {"REAL_TOPIC", "ORIGIN_MESSAGE_ID"}
 
@@ -63,3 +64,33 @@ async def test_it_reads_our_dead_letters(broker: OurBroker, topic: str) -> None:
     assert properties["ORIGIN_MESSAGE_ID"] == str(message_id)
     assert properties["REAL_SUBSCRIPTION"] == "sub"
     assert properties.keys() >= ORIGIN
+
+
+async def test_it_reads_what_we_put_off(broker: OurBroker, topic: str) -> None:
+    """From our retry topic: a broker that looks once a second gives it out at once."""
+
+    def read(consumer: Any) -> Any:
+        message = consumer.receive(10_000)
+        consumer.acknowledge(message)
+        return message.data(), message.partition_key(), message.properties()
+
+    async with (
+        open_client(broker.url) as client,
+        open_official_client(broker.url) as theirs,
+        client.subscribe(topic, "sub", kind="shared", retry=True) as consumer,
+        client.create_producer(topic) as producer,
+    ):
+        subscribe = partial(theirs.subscribe, f"{topic}-sub-RETRY", "look", pulsar.ConsumerType.Shared)
+        waiting = await in_thread(subscribe)
+        message_id = await producer.send(b"later", key="k", properties={"x": "y"})
+        await consumer.reconsume_later(await consumer.receive(), 0.3, {"why": "busy"})
+        data, key, properties = await in_thread(read, waiting)
+    assert (data, key) == (b"later", "k")
+    assert properties.keys() == {*ORIGIN, "ORIGIN_MESSAGE_IDY_TIME", "REAL_SUBSCRIPTION"} | {
+        "x",
+        "why",
+        "RECONSUMETIMES",
+        "DELAY_TIME",
+    }
+    assert properties["ORIGIN_MESSAGE_ID"] == str(message_id)
+    assert (properties["RECONSUMETIMES"], properties["DELAY_TIME"]) == ("1", "300")
