@@ -228,7 +228,15 @@ class Producer(Endpoint):
         pages: list[tuple[Page, range]] = []
         size = TURN
         await trio.lowlevel.checkpoint()
-        while chunk := list(islice(iterator, size)):
+        failure: Exception | None = None
+        while failure is None:
+            chunk: list[bytes | OutgoingMessage] = []
+            try:
+                chunk.extend(islice(iterator, size))
+            except Exception as error:
+                failure = error  # what came before it is sent
+            if not chunk:
+                break
             done = 0
             while done < len(chunk):
                 rest = chunk[done:] if done else chunk
@@ -242,6 +250,8 @@ class Producer(Endpoint):
                 pages += taken
             size = _next_size(chunk)
             await trio.lowlevel.checkpoint()
+        if failure is not None:
+            raise failure
         settled: list[Settled] = []
         for page, tickets in pages:
             while (ticket := page.unsettled(tickets)) is not None:

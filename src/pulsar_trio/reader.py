@@ -11,6 +11,8 @@ from typing import Any, TypeAlias
 import trio
 
 from pulsar_sansio import (
+    EARLIEST,
+    LATEST,
     LocalProtocolError,
     Message,
     MessageId,
@@ -96,7 +98,14 @@ class Reader(trio.abc.ReceiveChannel[Message]):
             raise LocalProtocolError(
                 "until_latest: with key_hash_ranges nobody knows which message is the last one"
             )
-        last = dict(await self.last_message_ids())
+        ids = await self.last_message_ids()
+        positions = self.positions()
+        last = {
+            topic: message_id
+            for topic, message_id in ids
+            if message_id.entry_id >= 0
+            and (message_id > positions.get(topic, EARLIEST) or positions[topic] == LATEST)
+        }
         while last and await self.has_message_available():
             message = await self._receive_soon()
             if message is None:

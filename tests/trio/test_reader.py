@@ -2,11 +2,14 @@
 
 from typing import Any, NoReturn
 
+import pytest
 import trio
 import trio.testing
 
-from pulsar_sansio import MessageId, TopicMessageId
+from pulsar_sansio import EARLIEST, LATEST, MessageId, TopicMessageId
 from pulsar_trio import Reader
+
+TOPIC = "persistent://public/default/t"
 
 
 class LastIsOfNoUse:
@@ -16,7 +19,10 @@ class LastIsOfNoUse:
         self.more = [True, True, False]
 
     async def last_message_ids(self) -> list[TopicMessageId]:
-        return [TopicMessageId("persistent://public/default/t", MessageId(1, 0))]
+        return [TopicMessageId(TOPIC, MessageId(1, 0))]
+
+    def positions(self) -> dict[str, MessageId]:
+        return {}
 
     async def has_message_available(self) -> bool:
         return self.more.pop(0)
@@ -32,3 +38,39 @@ async def test_a_last_message_of_no_use_keeps_nobody_waiting(autojump_clock: tri
     with trio.fail_after(10):
         assert [message async for message in Reader(consumer).until_latest()] == []
     assert consumer.more == []
+
+
+class MoreComes:
+    """A consumer to whose topic messages come just after it was asked which one is the last."""
+
+    def __init__(self, last: MessageId, position: MessageId) -> None:
+        self.last = last
+        self.position = position
+
+    async def last_message_ids(self) -> list[TopicMessageId]:
+        return [TopicMessageId(TOPIC, self.last)]
+
+    def positions(self) -> dict[str, MessageId]:
+        return {TOPIC: self.position}
+
+    async def has_message_available(self) -> bool:
+        return True
+
+    async def receive(self) -> NoReturn:
+        raise AssertionError("it is for the next one to receive")
+
+
+@pytest.mark.parametrize(
+    ("last", "position"),
+    [
+        (MessageId(1, 5), MessageId(1, 5)),
+        (MessageId(1, 5, -1, 2, 3), MessageId(1, 5, -1, 2, 3)),
+        (MessageId(-1, -1), EARLIEST),
+        (MessageId(-1, -1), LATEST),
+    ],
+)
+async def test_what_comes_after_the_question_is_left_for_the_next(
+    last: MessageId, position: MessageId
+) -> None:
+    consumer: Any = MoreComes(last, position)
+    assert [message async for message in Reader(consumer).until_latest()] == []
