@@ -93,9 +93,9 @@ SPECIAL = {
     Row("load_table", 100, True): (1000, 200),
     Row("load_large_table", 100, True): (1000, 2),
 }
-"""Rows of one size: the least number of messages, and what MESSAGES is divided by. The small table shows what
-one costs that is opened: connection, questions, 100 keys in batches of ten messages. The large one shows what
-a message costs: as many keys as messages, in batches of 1000."""
+"""Rows of one size: the least number of messages, and what MESSAGES is divided by. The small table, of 100
+keys in batches of ten messages, shows what opening one costs, with its connection and questions. The large
+one, of as many keys as messages, in batches of 1000, shows what a message costs."""
 
 FILLED = {
     "receive_key_shared": "fill_keyed",

@@ -35,6 +35,9 @@ LARGE_TABLE = ("load_large_table", "fill_large_table")
 KEY_SHARED_CONSUMERS = 4
 """Of `receive_key_shared`, all in one process."""
 
+SMALL_TABLES = 10
+"""Times that `load_table` loads its table, by a new client each: one of them takes a few milliseconds."""
+
 CUMULATIVE_EVERY = 100
 """Messages, of `receive_cumulative`."""
 
@@ -70,6 +73,11 @@ class Job:
         return bytes(97 + i % 26 for i in range(self.size))
 
     @property
+    def tables(self) -> int:
+        """How often a table is loaded."""
+        return 1 if self.workload in LARGE_TABLE else SMALL_TABLES
+
+    @property
     def keys(self) -> list[str]:
         """Of messages with keys, in turn."""
         return [f"key-{number}" for number in range(self.messages)] if self.workload in LARGE_TABLE else KEYS
@@ -95,7 +103,7 @@ class Measurement:
 
 
 class Stopwatch:
-    """`with stopwatch:` around what is timed."""
+    """`with stopwatch:` around what is timed; several times add up."""
 
     def __init__(self) -> None:
         self.seconds = 0.0
@@ -106,8 +114,8 @@ class Stopwatch:
         self._start = time.perf_counter()
 
     def stop(self) -> None:
-        self.seconds = time.perf_counter() - self._start
-        self.cpu_seconds = _cpu_seconds() - self._cpu
+        self.seconds += time.perf_counter() - self._start
+        self.cpu_seconds += _cpu_seconds() - self._cpu
 
     def __enter__(self) -> Self:
         self.start()

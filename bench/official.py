@@ -29,11 +29,15 @@ from .jobs import (
 
 
 def run(job: Job) -> Measurement:
-    client = pulsar.Client(job.url, logger=pulsar.FileLogger(pulsar.LoggerLevel.Error, "/dev/null"))
+    client = _client(job)
     try:
         return WORKLOADS[job.workload](client, job)
     finally:
         client.close()
+
+
+def _client(job: Job) -> Any:
+    return pulsar.Client(job.url, logger=pulsar.FileLogger(pulsar.LoggerLevel.Error, "/dev/null"))
 
 
 def prepare(client: Any, job: Job) -> Measurement:
@@ -226,12 +230,16 @@ def receive_key_shared(client: Any, job: Job) -> Measurement:
     return stopwatch.measurement(job.messages)
 
 
-def load_table(client: Any, job: Job) -> Measurement:
+def load_table(_: Any, job: Job) -> Measurement:
     stopwatch = Stopwatch()
-    with stopwatch:
-        table = client.create_table_view(job.topic)
-    assert len(table) == len(job.keys)
-    return stopwatch.measurement(job.messages)
+    for _ in range(job.tables):
+        client = _client(job)
+        with stopwatch:
+            table = client.create_table_view(job.topic)
+        assert len(table) == len(job.keys)
+        table.close()
+        client.close()
+    return stopwatch.measurement(job.messages * job.tables)
 
 
 def receive_many(client: Any, job: Job) -> Measurement:

@@ -197,12 +197,14 @@ async def receive_key_shared(client: Client, job: Job, stopwatch: Stopwatch) -> 
     return stopwatch.measurement(job.messages)
 
 
-async def load_table(client: Client, job: Job, stopwatch: Stopwatch) -> Measurement:
-    stopwatch.start()
-    async with client.create_table_view(job.topic) as table:
-        stopwatch.stop()
-        assert len(table) == len(job.keys)
-    return stopwatch.measurement(job.messages)
+async def load_table(_client: Client, job: Job, stopwatch: Stopwatch) -> Measurement:
+    for _ in range(job.tables):
+        async with open_client(job.url) as client:
+            stopwatch.start()
+            async with client.create_table_view(job.topic) as table:
+                stopwatch.stop()
+                assert len(table) == len(job.keys)
+    return stopwatch.measurement(job.messages * job.tables)
 
 
 RECEIVING = {
