@@ -155,7 +155,10 @@ class Bench:
         self._say(name, values | ({"worker_mb": largest / 1e6} if largest else {}))
 
     def _say(self, name: str, values: dict[str, float]) -> None:
+        """Noted at once, so that a run that is cut off leaves what it has found."""
         self.rows[name] = values
+        REPORT.parent.mkdir(exist_ok=True)
+        REPORT.write_text(json.dumps(self.rows, indent=2) + "\n")
         shown = ", ".join(f"{value:,.2f} {what.replace('_', ' ')}" for what, value in values.items())
         print(f"{name:45} {shown}", flush=True)
 
@@ -183,8 +186,6 @@ def main() -> int:
     except (Failed, Unavailable) as reason:
         print(reason, file=sys.stderr)
         return 1
-    REPORT.parent.mkdir(exist_ok=True)
-    REPORT.write_text(json.dumps(bench.rows, indent=2) + "\n")
     return 0
 
 
