@@ -84,6 +84,8 @@ def check_retention(topics: Topics, options: ReadOptions, starts: Mapping[str, P
         try:
             begins = topics.begins(name)
             lost = lost_by_retention(name, start, begins, topics.ends_of_ledgers(name))
+            if lost is not None and options.subscription is not None and topics.held(name, start, begins):
+                lost = None
             there[name] = start
         except NoSuchTopic:
             lost = lost_by_deletion({name: start}, [])[0]

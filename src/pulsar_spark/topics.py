@@ -222,6 +222,15 @@ class Topics:
 
         self._try(acknowledge, f"acknowledging {name}")
 
+    def held(self, name: str, start: Position, begins: Position) -> bool:
+        """Whether nothing behind `start` is gone, though its ledger is and the topic begins at `begins` now.
+        So it is where the query's own subscription did not get beyond `start`: that was the ledger's end."""
+        mark_delete = self.hold(name).mark_delete(self._timeout)
+        if mark_delete is None or mark_delete > start:
+            return False
+        self._runs.setdefault(name, {})[start[0]] = Ledger(start[1], begins[0])
+        return True
+
     def _held(self, name: str, subscription: str) -> Hold:
         try:
             return self._link.hold(

@@ -4,6 +4,7 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import nullcontext
 from typing import Any
 
 import pyspark
@@ -14,6 +15,7 @@ from pyspark.sql.types import BinaryType, StructField, StructType
 from pulsar_spark import stream_source
 from pulsar_spark.data_source import PulsarDataSource
 from pulsar_spark.errors import DataLoss, SubscriptionBusy, TopicNotFound, UnsupportedSparkVersion
+from pulsar_spark.link import Hold
 from pulsar_spark.offsets import Offsets, Position, Range, from_json, to_json
 from pulsar_spark.option_table import Use
 from pulsar_spark.options import parse_read
@@ -360,6 +362,25 @@ def test_when_a_ledger_that_is_gone_is_a_loss(
             ]
     finally:
         driver.close()
+
+
+@pytest.mark.parametrize(
+    ("mark_delete", "lost"), [((1, 9), False), ((1, 8), False), ((2, -1), True), (None, True)]
+)
+def test_a_ledger_that_is_gone_is_no_loss_where_the_subscription_holds_what_is_behind_it(
+    topic: str, mark_delete: Position | None, lost: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As after a restart: of the ledger, which was read to its end, nothing else is known."""
+    given = {"service.url": "pulsar://127.0.0.1:1", "topic": topic, "subscription": "s"}
+    driver = _Driver(parse_read(given, Use.STREAM_READ))
+    driver._topics = Scripted(driver, iter(()), False, last_of_first=-1)
+    hold = Hold(driver._link, topic, -1)
+    monkeypatch.setattr(hold, "mark_delete", lambda _: mark_delete)
+    driver._topics._holds[topic] = hold
+    with pytest.raises(DataLoss) if lost else nullcontext():
+        (part,) = driver.tasks({topic: (1, 9)}, {topic: (2, 3)})
+        assert part.ranges == (Range(topic, (1, 9), (2, 3), next_ledger=2),)
+    driver.close()
 
 
 class Scripted(Topics):
