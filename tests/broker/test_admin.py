@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -319,3 +320,40 @@ def test_policies_that_are_set_and_policies_that_count() -> None:
     assert world.broker.policies_of("public/default", applied=True).deduplication is True
     with pytest.raises(NoSuchThing):
         world.broker.policies_of("public/none")
+
+
+@pytest.mark.parametrize("odd", [None, 5, True, b"public/default", ["public/default"], object()])
+def test_what_is_no_name_changes_nothing(odd: Any) -> None:
+    """A mistake of an administrator's program, and not the broker's end."""
+    world = World()
+    world.connect().subscribe(SubType.Shared)
+    broker = world.broker
+    calls: list[Callable[[], object]] = [
+        lambda: broker.create_tenant(world.now, odd),
+        lambda: broker.create_namespace(world.now, odd),
+        lambda: broker.set_policy(world.now, odd, "message_ttl", 5),
+        lambda: broker.set_policy(world.now, TOPIC, odd, 5),
+        lambda: broker.create_topic(world.now, odd),
+        lambda: broker.create_partitioned_topic(world.now, odd, 2),
+        lambda: broker.unload(world.now, odd),
+        lambda: broker.terminate(world.now, odd),
+        lambda: broker.delete_topic(world.now, odd),
+        lambda: broker.reset_cursor(world.now, odd, "s", 0),
+        lambda: broker.reset_cursor(world.now, TOPIC, odd, 0),
+        lambda: broker.topics(odd),
+        lambda: broker.stats(odd),
+    ]
+    for call in calls:
+        with pytest.raises(LocalProtocolError):
+            call()
+    for position in (None, "0", 1.5, True, MessageId("1", 2)):  # type: ignore[arg-type]
+        with pytest.raises(InvalidConfiguration, match="position: "):
+            broker.reset_cursor(world.now, TOPIC, "s", position)  # type: ignore[arg-type]
+    broker.reset_cursor(world.now, TOPIC, "s", 0)
+
+
+@pytest.mark.parametrize("name", ["cluster", "server_version", "feature_flags", "deduplication"])
+@pytest.mark.parametrize("odd", [None, 1.5, b"", "\ud800", ""])
+def test_wrong_options_of_a_broker(name: str, odd: Any) -> None:
+    with pytest.raises(InvalidConfiguration, match=f"{name}: "):
+        BrokerConfig(**{name: odd})

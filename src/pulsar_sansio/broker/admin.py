@@ -31,6 +31,7 @@ class Administration(TopicAdministration):
         Raises `AlreadyThere`, or `InvalidConfiguration` for a bad name or roles that are not text.
         """
         self.context.now = now
+        _check_text("tenant", tenant)
         TopicName.parse(f"persistent://{tenant}/namespace/topic")
         roles = _roles(admin_roles)
         if tenant in self.tenants:
@@ -71,6 +72,7 @@ class Administration(TopicAdministration):
         Raises `NoSuchThing` without the tenant, `AlreadyThere`, `InvalidConfiguration`.
         """
         self.context.now = now
+        _check_text("namespace", namespace)
         TopicName.parse(f"persistent://{namespace}/topic")
         made = Policies().with_policies(policies or {})
         tenant = namespace.split("/")[0]
@@ -118,6 +120,7 @@ class Administration(TopicAdministration):
         None removes it. Takes effect at once, also for topics in use. Raises `NoSuchThing`,
         `InvalidConfiguration`.
         """
+        _check_text("policy", policy)
         self.set_policies(now, scope, {policy: value})
 
     def set_policies(self, now: int, scope: str, values: Mapping[str, object]) -> None:
@@ -153,7 +156,7 @@ class Administration(TopicAdministration):
         return self.policies[scope].over(self.defaults)
 
     def _policy_scope(self, scope: str) -> str:
-        if "://" not in scope:
+        if not isinstance(scope, str) or "://" not in scope:
             self._check_namespace(scope)
             return scope
         name = str(TopicName.parse(scope))
@@ -176,6 +179,11 @@ class Administration(TopicAdministration):
         month, year = (month + 3, year) if month < 10 else (month - 9, year + 1)
         clock = f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
         return f"{era * 400 + year:04}-{month:02}-{day:02}T{clock}Z"
+
+
+def _check_text(what: str, name: object) -> None:
+    if not isinstance(name, str):
+        raise InvalidConfiguration(f"{what}: a name, not {name!r}")
 
 
 def _roles(given: Iterable[str]) -> tuple[str, ...]:

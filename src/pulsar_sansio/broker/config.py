@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from ..model.errors import InvalidConfiguration
 from ..model.service_url import ServiceUrl
+from ..model.topic_name import is_text
 
 DEFAULT_MAX_MESSAGE_SIZE = 5 * 1024 * 1024
 
@@ -116,6 +117,23 @@ class BrokerConfig:
         web = self.web_service_url
         if web is not None and not (isinstance(web, str) and web.startswith("http://")):
             raise InvalidConfiguration(f"web_service_url: http://host:port or None, not {web!r}")
+        for name in ("cluster", "server_version"):
+            if not is_text(value := getattr(self, name)) or not value.strip():
+                raise InvalidConfiguration(f"{name}: text that is not blank, not {value!r}")
+        for name in (
+            "proxy_through_service_url",
+            "feature_flags",
+            "auto_topic_creation",
+            "auto_subscription_creation",
+            "deduplication",
+            "batch_index_acknowledgement",
+            "key_shared_consistent_hashing",
+            "delayed_delivery",
+            "delayed_delivery_strict",
+            "topic_list_watcher",
+        ):
+            if not isinstance(value := getattr(self, name), bool):
+                raise InvalidConfiguration(f"{name}: True or False, not {value!r}")
         for name in ("keepalive_interval", "liveness_timeout", "housekeeping_interval"):
             self._check(name, getattr(self, name), 0.001, 10.0 * 365 * 86_400)
         for name in (

@@ -39,7 +39,7 @@ MAX_NAME_LENGTH = 4096
 
 def parse_topic(text: str) -> TopicName:
     """Raises `TopicNameRefused`."""
-    if len(text) > MAX_NAME_LENGTH:
+    if isinstance(text, str) and len(text) > MAX_NAME_LENGTH:
         raise TopicNameRefused(f"topic name of {len(text)} characters, allowed are {MAX_NAME_LENGTH}")
     try:
         name = TopicName.parse(text)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ..core.context import Context
 from ..model.errors import InvalidConfiguration, NotAllowed, TopicNotFound
-from ..model.message_id import MessageId
+from ..model.message_id import MessageId, is_message_id
 from ..model.topic_name import TopicName
 from ..wire import MessageMetadata
 from .journal import Journal
@@ -165,8 +165,11 @@ class SubscriptionAdministration:
     ) -> None:
         """Move a subscription to a message id, or behind it unless `inclusive`, or to a publish time (ms).
 
-        Its consumers reconnect.
+        Its consumers reconnect. Raises `NoSuchThing`, `InvalidConfiguration`.
         """
+        whole = isinstance(position, int) and not isinstance(position, bool)
+        if not whole and not is_message_id(position):
+            raise InvalidConfiguration(f"position: a message id or milliseconds, not {position!r}")
         self.context.now = now
         for each in self._subscribed_topics(topic, subscription):
             if isinstance(position, MessageId):
@@ -275,7 +278,8 @@ class SubscriptionAdministration:
         """The topic or its partitions, all of which have this subscription. Raises `NoSuchThing`."""
         topics = []
         for each in self._topics_of(topic):
-            if not isinstance(each, Topic) or subscription not in each.subscriptions:
+            known = each.subscriptions if isinstance(each, Topic) and isinstance(subscription, str) else ()
+            if not isinstance(each, Topic) or subscription not in known:
                 raise NoSuchThing(f"no subscription {subscription} of persistent topic {each.name}")
             topics.append(each)
         return topics

@@ -112,7 +112,7 @@ class TopicAdministration(SubscriptionAdministration):
         return name
 
     def _check_namespace(self, namespace: str) -> None:
-        if namespace not in self.policies or "://" in namespace:
+        if not isinstance(namespace, str) or namespace not in self.policies or "://" in namespace:
             raise NoSuchThing(f"no namespace {namespace}")
 
     @staticmethod
