@@ -83,7 +83,8 @@ class TableView(Endpoint, Mapping[str, bytes]):
 
     async def refresh(self) -> None:
         """Wait until everything is in the table that is in the topic now. Raises `ResourceClosed`,
-        `ResourceBroken` and what the broker refuses it with."""
+        `ResourceBroken`, what the broker refuses it with, and `TimedOut` after `operation_timeout` without an
+        answer."""
         await self._request(self._machine.refresh)
 
     async def changes(self) -> AsyncIterator[tuple[str, bytes | None]]:
