@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pulsar_sansio.sim import Campaign, Coverage, Recorder, SeedReport, observe_seed
 
-FIXED_SEEDS = range(80)
+FIXED_SEEDS = range(200)
 
 OFTEN = 8
 """In so many seeds at least."""

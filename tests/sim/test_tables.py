@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from functools import cache
+from itertools import islice
 
 import pytest
 
@@ -19,14 +20,13 @@ from pulsar_sansio.sim.world import World
 
 @cache
 def with_tables(count: int) -> list[tuple[int, Profile]]:
-    found = ((seed, draw(Streams(seed))) for seed in range(1000))
-    return [each for each in found if each[1].tables][:count]
+    found = ((seed, draw(Streams(seed))) for seed in range(2000))
+    return list(islice((each for each in found if each[1].tables), count))
 
 
 def test_they_are_drawn() -> None:
-    profiles = [draw(Streams(seed)) for seed in range(200)]
-    tables = [profile for profile in profiles if profile.tables]
-    assert len(tables) > 10
+    tables = [profile for _, profile in with_tables(80)]
+    assert len(tables) > 40
     assert any(profile.compactions for profile in tables)
     assert any(roamer.compacted for profile in tables for roamer in profile.roamers)
 

@@ -47,6 +47,10 @@ if TYPE_CHECKING:
 GROWING = RedeliveryBackoff(0.1, GROWN, 3.0)
 """How long a message waits to be delivered again where that grows with every time."""
 
+MOST_CLOSES = 3
+"""Of one application that does so of its own accord, and of its requests for everything, likewise: after that
+there is nothing new to see."""
+
 
 def dead_letters(subscription: int) -> str:
     """The topic of a subscription's dead letters."""
@@ -63,6 +67,8 @@ class ConsumerApp(Deciding):
         self._paused_until = 0
         self._scheduled = False
         self._turn = 0
+        self._closes_left = MOST_CLOSES
+        self._redeliveries_left = MOST_CLOSES
 
     def start(self) -> None:
         self.world.clock.after(self.stream.below(self.plan.pause), self.open)
@@ -230,11 +236,13 @@ class ConsumerApp(Deciding):
         if not world.rash:
             self._finish_kept()
         else:
-            if stream.chance(plan.redeliver_permille):
+            if self._redeliveries_left and stream.chance(plan.redeliver_permille):
+                self._redeliveries_left -= 1
                 self.redeliver()
             if self.kept and stream.chance(300):
                 self._finish_kept()
-            if self.state == "open" and stream.chance(plan.close_permille):
+            if self.state == "open" and self._closes_left and stream.chance(plan.close_permille):
+                self._closes_left -= 1
                 self.close_and_reopen()
             if plan.halt_permille and stream.chance(plan.halt_permille):
                 self.halt()

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from .world import World
 
 
-MOST_REFUSALS = 30
-"""Of one application. Who refuses a third of all messages for ever sees large batches again and again, which
-shows nothing that the first times did not."""
+MOST_REFUSALS, MOST_WITH_LETTERS = 10, 30
+"""Of one application, the second where it gives up on messages. Who refuses a third of all messages for ever
+sees large batches again and again, which shows nothing that the first times did not."""
 
 Taken: TypeAlias = tuple[ConsumerRecord, Place]
 """A message that an application has: of which topic's consumer, and where it lies there."""
@@ -53,7 +53,7 @@ class Deciding(ABC):
         """Acknowledged since it was attached."""
         self._putting_off: dict[int, tuple[Taken, bool]] = {}
         """Requests to have a message come later, and whether all before it are done with then."""
-        self._refusals_left = MOST_REFUSALS
+        self._refusals_left = MOST_WITH_LETTERS if plan.dead_letters else MOST_REFUSALS
 
     @property
     def host(self) -> Host:

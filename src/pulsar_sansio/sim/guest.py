@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from .world import World
 
 
-MOST_OPENINGS = 4
+MOST_OPENINGS = 3
 """Of one restless guest, while there are faults."""
 
 

@@ -45,6 +45,10 @@ if TYPE_CHECKING:
     from .world import World
 
 
+MOST_CLOSES = 3
+"""Of one application, of its own accord: each time there is much to do before the next message is sent."""
+
+
 class ProducerApp:
     """Sends its quota of messages, through as many producers as it takes."""
 
@@ -68,6 +72,7 @@ class ProducerApp:
         self.full = False
         self.ended = False
         """The topic has ended: nothing more can be sent."""
+        self._closes_left = MOST_CLOSES
         self._unsure = False
         """Something was not confirmed; the next producer sends it again, and this one sends nothing more."""
         self._partitions = 0
@@ -189,7 +194,9 @@ class ProducerApp:
             self._send(1 + stream.below(plan.burst))
         if self.state == "open" and stream.chance(plan.flush_permille):
             self.flush()
-        if self.state == "open" and self.world.rash and stream.chance(plan.close_permille):
+        rash = self.world.rash and self._closes_left
+        if self.state == "open" and rash and stream.chance(plan.close_permille):
+            self._closes_left -= 1
             self.close_and_reopen()
         if self.plan.contested and self.state == "open" and self.done:
             self.left_for_good = self.close_and_reopen()

@@ -24,7 +24,7 @@ from .whereabouts import START, Base, Whereabouts, after, whole
 if TYPE_CHECKING:
     from .world import World
 
-MOST_SEEKS = 10
+MOST_SEEKS = 6
 """Of one roamer: each may bring the whole topic again."""
 
 

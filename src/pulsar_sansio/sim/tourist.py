@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 LOOK_AGAIN = 200 * MILLISECOND
 """How often who is done otherwise looks whether all topics are there."""
 
-MOST_SEEKS = 6
+MOST_SEEKS = 4
 """Of one tourist: each may bring all topics again."""
 
 

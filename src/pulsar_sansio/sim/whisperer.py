@@ -32,6 +32,9 @@ from .visitor import Visited
 if TYPE_CHECKING:
     from .world import World
 
+MOST_WORDS = 40
+"""Of one of them while there are faults."""
+
 CALM = 100 * MILLISECOND
 """Between two messages in good weather, at most: until one is heard."""
 
@@ -169,13 +172,19 @@ class Whisperer(Restless[ConsumerRecord]):
         if self._voice is None:
             self._speak_up()
         elif self._voice.ready and not (self.world.healed and self._hears_now):
-            for _ in range(1 if self.world.healed else 1 + self.stream.below(3)):
-                self._say(self._voice)
+            self._speak(self._voice)
         if self.world.rash and self.stream.chance(self.plan.close_permille):
             self.close_and_reopen()
         self.host.node.pump()
         if self.state == "open" and not (self.world.healed and self.done):
             self._later()
+
+    def _speak(self, voice: Voice) -> None:
+        if self.world.healed:
+            self._say(voice)
+        elif self._said < MOST_WORDS:
+            for _ in range(1 + self.stream.below(3)):
+                self._say(voice)
 
     def _say(self, voice: Voice) -> None:
         world = self.world

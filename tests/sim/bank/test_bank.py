@@ -128,7 +128,7 @@ def test_nothing_is_planted_in_a_world_of_its_own() -> None:
 
 def test_every_bug_finds_its_seeds() -> None:
     """No need asks for what is hardly ever drawn."""
-    profiles = [draw(Streams(seed)) for seed in range(400)]
+    profiles = [draw(Streams(seed)) for seed in range(800)]
     for mutation in BANK.values():
         fitting = sum(all(need(profile) for need in mutation.needs) for profile in profiles)
         assert fitting >= 5, f"{mutation.name}: {fitting} of {len(profiles)} seeds have what it needs"

@@ -11,7 +11,7 @@ def broker_config(draw: Stream, deduplication: bool) -> BrokerConfig:
     return BrokerConfig(
         service_url="pulsar://broker-0:6650",
         deduplication=deduplication,
-        keepalive_interval=draw.between(1, 10) * 1.0,
+        keepalive_interval=draw.choice([1.0, 2.0, 5.0, 10.0, 10.0, 10.0, 10.0]),
         liveness_timeout=draw.between(1, 4) * 1.0,
         ledger_max_entries=draw.choice([3, 10, 50, 50_000]),
         cursor_flush_interval=draw.choice([0.0, 0.01, 0.1, 1.0]),

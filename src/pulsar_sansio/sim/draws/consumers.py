@@ -10,7 +10,11 @@ _SUBSCRIPTIONS = {1: [(1, 2), (2, 3), (3, 2)], 2: [(1, 3), (2, 3)], 3: [(1, 4), 
 """By the number of topics to which somebody sends: how many subscriptions each has, with weights."""
 
 
-def draw_subscriptions(draw: Stream, profile: Profile) -> None:
+_OF_A_SMALL_WORLD = [(2, 1), (3, 3), (4, 3), (5, 1)]
+"""What is sent there is worth more looks."""
+
+
+def draw_subscriptions(draw: Stream, profile: Profile, small: bool) -> None:
     """Those of every topic to which somebody sends, and of most partitions that there are from the start.
 
     One to which nobody sends shows little; a few of them have a subscription all the same.
@@ -18,7 +22,8 @@ def draw_subscriptions(draw: Stream, profile: Profile) -> None:
     used = {plan.topic for plan in profile.producers if plan.partitioned is None}
     for topic in range(profile.topics):
         if topic in used:
-            _subscribe(draw, profile, topic, draw.weighted(_SUBSCRIPTIONS[len(used)]))
+            weights = _OF_A_SMALL_WORLD if small else _SUBSCRIPTIONS[len(used)]
+            _subscribe(draw, profile, topic, draw.weighted(weights))
         elif draw.chance(200):
             _subscribe(draw, profile, topic, 1)
     for index in range(sum(plan.partitions for plan in profile.partitioned)):
@@ -33,11 +38,12 @@ def _subscribe(draw: Stream, profile: Profile, topic: int, count: int) -> None:
         profile.subscriptions.append(SubscriptionPlan(topic, draw.choice(list(SubscriptionType))))
 
 
-def draw_consumers(draw: Stream, profile: Profile) -> None:
+def draw_consumers(draw: Stream, profile: Profile, small: bool) -> None:
     """Those of each subscription."""
+    numbers = [(1, 6), (2, 2)] if small else [(1, 4), (2, 2), (3, 1)]
     for index, plan in enumerate(profile.subscriptions):
         several = plan.kind is not SubscriptionType.EXCLUSIVE
-        for _ in range(draw.weighted([(1, 4), (2, 2), (3, 1)] if several else [(1, 6), (2, 1)])):
+        for _ in range(draw.weighted(numbers if several else [(1, 6), (2, 1)])):
             profile.consumers.append(_consumer(draw, profile, index))
 
 
@@ -45,7 +51,7 @@ def _consumer(draw: Stream, profile: Profile, subscription: int) -> ConsumerPlan
     topic = profile.subscriptions[subscription].topic
     failover = profile.subscriptions[subscription].kind is SubscriptionType.FAILOVER
     batch = largest_usual_batch(profile, topic)
-    queue = draw.choice([1, 2, 10, 10, 100, 100, 1000, 1000])
+    queue = draw.weighted([(1, 1), (2, 1), (10, 2), (100, 4), (1000, 4)])
     # In entries, mostly: a queue that is smaller than one asks for more after every few messages.
     queue = queue * batch if draw.chance(900) else max(queue, batch // 2)
     # What is done for each message of a batch is done for small ones: large ones would show no more.
@@ -55,10 +61,10 @@ def _consumer(draw: Stream, profile: Profile, subscription: int) -> ConsumerPlan
         topic=topic,
         subscription=subscription,
         queue=queue,
-        receipts=draw.chance(400),
+        receipts=draw.chance(300),
         batch_index=draw.chance(500),
-        group_time=draw.choice([0.01 if large else 0.0, 0.01, 0.01, 0.1, 0.1, 0.1, 1.0]),
-        group_size=draw.choice([20 if large else 2, 20, 1000]),
+        group_time=draw.choice([0.01 if large else 0.0, 0.01, 0.1, 0.1, 0.1, 0.1, 1.0, 1.0]),
+        group_size=draw.choice([20 if large else 2, 20, 1000, 1000, 1000]),
         nack_delay=draw.choice([0.0, 0.1, 1.0]),
         nack_permille=draw.choice([0, 0, 20, 50, 100]),
         keep_permille=draw.choice([0, 0, 100, 500]),

@@ -30,6 +30,9 @@ late."""
 WATCHING_VERSION = 21
 """Protocol version of all brokers in a world that counts on being told of topics that come and go."""
 
+LATE_INTERVAL = 10.0
+"""Seconds between two questions, at least, where a minute passes in which nothing happens."""
+
 
 def draw_groups(draw: Stream, profile: Profile, always: bool = False) -> None:
     """One or two groups, where topics stay where they are."""
@@ -122,13 +125,14 @@ def _draw_pattern(draw: Stream, profile: Profile, group: GroupPlan) -> None:
         group.discovery_interval = draw.choice([60.0, None, None, None])
         for broker in profile.brokers:
             broker.protocol_version, broker.feature_flags = WATCHING_VERSION, True
-    for _ in range(draw.weighted([(0, 1), (1, 4), (2, 3), (4, 1)])):
-        late = draw.chance(150)
+    for _ in range(draw.weighted([(0, 1), (1, 6), (2, 2), (3, 1)])):
+        late = draw.chance(100)
         if late:  # nobody says more than he must meanwhile
             profile.keepalive = 10.0
             profile.broker = replace(profile.broker, keepalive_interval=10.0)
+            group.update_interval = LATE_INTERVAL
             if group.discovery_interval is not None:
-                group.discovery_interval = max(group.discovery_interval, 3.0)
+                group.discovery_interval = max(group.discovery_interval, LATE_INTERVAL)
         after = draw.spread(60 * SECOND, 100 * SECOND) if late else draw.between(1, 100) * 100 * MILLISECOND
         appearance = AppearancePlan(after, made=draw.chance(600))
         if draw.chance(500):

@@ -5,17 +5,23 @@ from ..clock import MILLISECOND, SECOND
 from ..profile import ProducerPlan, Profile
 from ..streams import Stream
 
+MOST_IN_BATCHES = 260
+"""Messages of one producer: who makes the largest batches makes fewer of them."""
 
-def draw_producers(draw: Stream, profile: Profile, messages: int | None) -> None:
-    """All of them. `messages`: as for `draw`."""
-    total = messages if messages is not None else draw.spread(12, 60)
+
+def draw_producers(draw: Stream, profile: Profile, messages: int | None, small: bool) -> None:
+    """All of them, one or two in a small world. `messages`: as for `draw`."""
+    total = messages if messages is not None else draw.spread(5, 24) if small else draw.spread(12, 60)
     count = draw.between(1, 3)
+    if small:
+        count = (count + 1) // 2
     for index in range(count):
         sender = _producer(draw, profile, max(1, total // count))
         if index < profile.topics:
             sender.topic = index  # a topic that nobody sends to shows little
         if messages is None:
-            sender.messages *= usual_batch(sender)
+            in_batches = sender.messages * usual_batch(sender)
+            sender.messages = max(sender.messages, min(in_batches, MOST_IN_BATCHES))
         profile.producers.append(sender)
 
 
@@ -23,7 +29,7 @@ def _producer(draw: Stream, profile: Profile, messages: int) -> ProducerPlan:
     batching = None
     if draw.chance(900):
         batching = BatchingPolicy(
-            max_messages=draw.choice([2, 20, 60, 60]),
+            max_messages=draw.choice([2, 20, 20, 60]),
             max_bytes=draw.choice([500, 4096, 128 * 1024]),
             max_delay=draw.choice([0.0, 0.001, 0.02, 0.5]),
         )
@@ -46,7 +52,7 @@ def _producer(draw: Stream, profile: Profile, messages: int) -> ProducerPlan:
         named=draw.chance(400),
         rich_permille=draw.choice([0, 0, 100, 500]),
         largest=draw.choice([16, 200, 2000]),
-        burst=draw.choice([8, 48, 120]),
+        burst=draw.choice([24, 48, 80]),
         pause=draw.spread(2 * MILLISECOND, 2 * SECOND),
         close_permille=draw.choice([0, 0, 10, 50]),
         flush_permille=draw.choice([0, 50, 300]),

@@ -5,6 +5,9 @@ comes after them, when it is known what is sent where. Then come the worlds of a
 consumers do beyond the others. One more feature is one more function, called last, with a stream of its own.
 """
 
+from collections.abc import Callable
+from typing import Protocol, TypeAlias
+
 from ..clock import MICROSECOND, MILLISECOND, SECOND
 from ..profile import EndPlan, Profile
 from ..streams import Stream, Streams
@@ -29,10 +32,19 @@ from .features import (
     draw_partitions,
 )
 from .groups import draw_groups, draw_retries, draw_tourists
-from .producers import draw_producers
+from .producers import draw_producers, usual_batch
 from .rarities import draw_special
 from .tables import draw_tables, draw_tables_of_partitions
 from .trouble import draw_faults
+
+SMALL_PERMILLE = 850
+"""Worlds that are small: one topic, one or two clients, few faults, hardly anything special. They take a
+quarter of the time, and most of what may go wrong does there. The others are as rich as they come."""
+
+FEATURE_PERMILLE = 500
+"""How often a small world may have a feature: then it has it as often as others."""
+
+LARGE_FEATURE_PERMILLE = 300
 
 LONGEST_STAY = 12 * SECOND
 """How long the phase with faults lasts, at most, where it goes on when everything is sent."""
@@ -40,47 +52,72 @@ LONGEST_STAY = 12 * SECOND
 
 def draw(streams: Streams, faults: bool = True, messages: int | None = None) -> Profile:
     """The profile of a seed. `messages`: about how many are sent, in place of what would be drawn."""
-    profile = _size(streams.stream("profile"))
-    profile.lingers = streams.stream("lingers").chance(150)
+    small = streams.stream("small").chance(SMALL_PERMILLE)
+    may = _features(streams, small)
+    profile = _size(streams.stream("profile"), small)
+    profile.lingers = not small and streams.stream("lingers").chance(200)
     if profile.lingers:
         profile.run_time = min(profile.run_time, LONGEST_STAY)
-    draw_producers(streams.stream("producers"), profile, messages)
+    draw_producers(streams.stream("producers"), profile, messages, small)
     if faults:
-        draw_faults(streams, profile)
+        draw_faults(streams, profile, small)
     draw_brokers(streams.stream("brokers"), profile)
-    draw_visitors(streams.stream("visitors"), profile)
-    _ends(streams.stream("ends"), profile)
+    may(draw_visitors, "visitors", profile)
+    may(_ends, "ends", profile)
     if not any(plan.deleted for plan in profile.ends):  # nobody knows then what was on it
-        draw_partitions(streams.stream("partitions"), profile)
-        draw_chunks(streams.stream("chunks"), profile)
+        may(draw_partitions, "partitions", profile, large=True)
+        may(draw_chunks, "chunks", profile)
         draw_access(streams.stream("access"), profile)
         draw_identities(streams.stream("sequence ids"), profile)
     draw_batches_by_key(streams.stream("batches by key"), profile)
     draw_delays(streams.stream("delays"), profile)
     _memory(streams.stream("memory"), profile)
-    draw_subscriptions(streams.stream("subscriptions"), profile)
-    draw_consumers(streams.stream("consumers"), profile)
+    draw_subscriptions(streams.stream("subscriptions"), profile, small)
+    draw_consumers(streams.stream("consumers"), profile, small)
     draw_special(streams, profile, faults)
-    draw_timeouts(streams.stream("timeouts"), profile)
-    draw_flow(streams.stream("flow"), profile)
-    draw_dead_letters(streams.stream("dead letters"), profile)
-    draw_roamers(streams.stream("roamers"), profile)
-    draw_groups(streams.stream("groups"), profile)
-    draw_tables(streams.stream("tables"), profile)
-    draw_sticky_keys(streams.stream("sticky keys"), profile)
-    draw_tourists(streams.stream("tourists"), profile)
-    draw_retries(streams.stream("retries"), profile)
-    draw_roamers_among_chunks(streams.stream("roamers among chunks"), profile)
-    draw_dead_letters_of_chunks(streams.stream("dead letters of chunks"), profile)
-    draw_whispers(streams.stream("whispers"), profile)
-    draw_tables_of_partitions(streams.stream("tables of partitions"), profile)
+    may(draw_timeouts, "timeouts", profile)
+    may(draw_flow, "flow", profile)
+    may(draw_dead_letters, "dead letters", profile)
+    may(draw_roamers, "roamers", profile)
+    may(draw_groups, "groups", profile, large=True)
+    may(draw_tables, "tables", profile)
+    may(draw_sticky_keys, "sticky keys", profile)
+    may(draw_tourists, "tourists", profile, large=True)
+    may(draw_retries, "retries", profile)
+    may(draw_roamers_among_chunks, "roamers among chunks", profile)
+    may(draw_dead_letters_of_chunks, "dead letters of chunks", profile)
+    may(draw_whispers, "whispers", profile)
+    may(draw_tables_of_partitions, "tables of partitions", profile)
     return profile
 
 
-def _size(draw: Stream) -> Profile:
+Feature: TypeAlias = Callable[[Stream, Profile], None]
+
+
+class May(Protocol):
+    """Draws a feature, perhaps."""
+
+    def __call__(self, feature: Feature, concern: str, profile: Profile, large: bool = False) -> None: ...
+
+
+def _features(streams: Streams, small: bool) -> May:
+    """Draws a feature from the stream of its name; in a small world only where it may be. `large`: with it a
+    world is not small any more."""
+    allowed = streams.stream("features")
+
+    def may(feature: Feature, concern: str, profile: Profile, large: bool = False) -> None:
+        if not small or allowed.chance(LARGE_FEATURE_PERMILLE if large else FEATURE_PERMILLE):
+            feature(streams.stream(concern), profile)
+
+    return may
+
+
+def _size(draw: Stream, small: bool) -> Profile:
     """A world that nobody sends to yet."""
-    clients = draw.weighted([(1, 6), (2, 6), (3, 4), (4, 3), (5, 1), (6, 1), (7, 1), (8, 1)])
+    clients = draw.weighted([(1, 8), (2, 8), (3, 5), (4, 3), (5, 1), (6, 1), (7, 1), (8, 1)])
     topics = draw.weighted([(1, 5), (2, 3), (3, 1)])
+    if small:
+        clients, topics = min(clients, 2), 1
     deduplication = draw.chance(400)
     return Profile(
         clients=clients,
@@ -90,7 +127,7 @@ def _size(draw: Stream) -> Profile:
         consumers=[],
         broker=broker_config(draw, deduplication),
         deduplication=deduplication,
-        keepalive=draw.between(1, 10) * 1.0,
+        keepalive=draw.choice([1.0, 2.0, 5.0, 10.0, 10.0, 10.0, 10.0]),
         operation_timeout=draw.between(2, 10) * 1.0,
         max_backoff=draw.choice([0.2, 1.0, 3.0]),
         connections_per_broker=draw.weighted([(1, 4), (2, 1)]),
@@ -116,4 +153,8 @@ def _ends(draw: Stream, profile: Profile) -> None:
 def _memory(draw: Stream, profile: Profile) -> None:
     # Who keeps a topic for himself may wait for memory that others hold who wait for the topic.
     if draw.chance(120) and not any(plan.contested for plan in profile.producers):
-        profile.memory_limit = draw.choice([100, 1000, 20_000])
+        limit = profile.memory_limit = draw.choice([100, 1000, 20_000])
+        for plan in profile.producers:  # batches are as small as the memory
+            fitting = max(1, limit // (plan.largest // 2 + 10))
+            if plan.batching is not None and fitting < usual_batch(plan):
+                plan.messages = max(4, plan.messages * fitting // usual_batch(plan))
