@@ -5,7 +5,9 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 import trio
 
 from pulsar_trio import Consumer, Message
+from tests.real_pulsar.admin import topic_path
 
+from .brokers import BrokerUnderTest
 from .line import Line
 
 QUIET = 0.4
@@ -70,6 +72,12 @@ async def until(condition: Callable[[], Awaitable[bool]]) -> None:
     """For what a real Pulsar does a little later: ask until it is so, or the test's deadline is over."""
     while not await condition():  # noqa: ASYNC110
         await trio.sleep(0.02)
+
+
+async def grow(broker: BrokerUnderTest, topic: str, partitions: int) -> None:
+    """Give a partitioned topic more of them, by its administration."""
+    status, reason = await broker.request("POST", f"{topic_path(topic)}/partitions", partitions)
+    assert status == 204, reason
 
 
 def values(messages: Iterable[Message]) -> list[bytes | None]:

@@ -12,6 +12,7 @@ from tests.official.client import Letter, consume, in_thread, produce
 from .brokers import BrokerUnderTest
 from .helpers import cut, gather, receive, receive_and_acknowledge, rest
 from .line import Line
+from .test_unreadable import entry, send_by_hand
 
 LARGE = Random(7).randbytes(11 * 1024 * 1024 + 5)
 """More than twice what a broker accepts."""
@@ -133,3 +134,27 @@ async def test_we_read_the_official_clients_chunks(
         assert [message.data for message in messages] == [LARGE, b"small", TEXT]
         assert messages[0].key == "k"
         await consumer.flush()
+
+
+def chunk(of: str, index: int, count: int = 2) -> tuple[bytes, int]:
+    """One of the chunks of a message of which each holds two bytes."""
+    data = entry(
+        of.encode() * 2, uuid=of, chunk_id=index, num_chunks_from_msg=count, total_chunk_msg_size=2 * count
+    )
+    return data, 1
+
+
+async def test_for_one_message_more_than_is_kept_the_oldest_goes(
+    broker: BrokerUnderTest, client: Client, topic: str
+) -> None:
+    """Whether it comes again is for the application to say."""
+    everything = [chunk(of, index, 3) for index in range(3) for of in "abc"]
+    async with client.subscribe(
+        topic, "sub", max_pending_chunked_messages=2, acknowledge_dropped_chunks=True
+    ) as consumer:
+        await send_by_hand(broker, topic, everything)
+        messages = await receive_and_acknowledge(consumer, 2)
+        assert [message.data for message in messages] == [b"b" * 6, b"c" * 6]
+        await consumer.flush()
+    async with client.subscribe(topic, "sub") as consumer:
+        assert await rest(consumer) == []

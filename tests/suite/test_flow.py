@@ -12,9 +12,10 @@ from pulsar_trio import (
     KeySharedPolicy,
     OutgoingMessage,
 )
+from tests.real_pulsar.admin import topic_path
 
 from .brokers import BrokerUnderTest
-from .helpers import numbers, payloads, receive, receive_and_acknowledge, rest, values
+from .helpers import numbers, payloads, receive, receive_and_acknowledge, rest, until, values
 
 
 @pytest.mark.parametrize("size", [0, 1, 2, 1000])
@@ -173,3 +174,36 @@ async def test_what_has_arrived_is_enough_when_time_is_up(client: Client, topic:
         await producer.send_many(payloads(14))
         assert sorted(numbers(await consumer.receive_many())) == list(range(10))
         assert sorted(numbers(await consumer.receive_many())) == list(range(10, 14))
+
+
+async def test_so_many_bytes_are_enough(client: Client, topic: str) -> None:
+    """No more are given at once, but for one message that has more by itself."""
+    policy = BatchReceivePolicy(max_bytes=10, timeout=30.0)
+    async with (
+        client.subscribe(topic, "sub", "exclusive", batch_receive=policy) as consumer,
+        client.create_producer(topic, batching=None) as producer,
+    ):
+        await producer.send_many([b"1234", b"5678", b"90", b"more than ten", b"1234567890"])
+        found = [values(await consumer.receive_many()) for _ in range(3)]
+        assert found == [[b"1234", b"5678", b"90"], [b"more than ten"], [b"1234567890"]]
+
+
+async def test_partitions_share_a_queue(broker: BrokerUnderTest, client: Client, topic: str) -> None:
+    """Rules FLOW-16, MULTI-15: whoever receives nothing has no more than the total."""
+    await broker.create_partitioned_topic(topic, 4)
+    async with (
+        client.subscribe(topic, "sub", "shared", max_total_receiver_queue_size=8) as consumer,
+        client.create_producer(topic, batching=None) as producer,
+    ):
+        await producer.send_many(payloads(40))
+        held: dict[str, int] = {}
+
+        async def all_have_their_share() -> bool:
+            for index in range(4):
+                _, stats = await broker.request("GET", f"{topic_path(f'{topic}-partition-{index}')}/stats")
+                held[str(index)] = stats["subscriptions"]["sub"]["unackedMessages"]
+            return sum(held.values()) >= 8
+
+        await until(all_have_their_share)
+        assert held == {"0": 2, "1": 2, "2": 2, "3": 2}
+        assert sorted(numbers(await receive_and_acknowledge(consumer, 40))) == list(range(40))

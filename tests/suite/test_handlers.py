@@ -75,3 +75,26 @@ async def test_processing_acknowledges(client: Client, topic: str) -> None:
                 pass
     async with client.subscribe(topic, "sub", "exclusive", batch_index_acknowledgement=True) as consumer:
         assert numbers(await rest(consumer))[-4:] == [6, 7, 8, 9]
+
+
+async def test_who_gives_up_waiting_loses_nothing(client: Client, topic: str) -> None:
+    """At whichever moment it happens: what he did not get, the next one gets, in order."""
+    found: list[int] = []
+    async with (
+        client.create_producer(topic, batching=None) as producer,
+        client.subscribe(topic, "sub", "exclusive", receiver_queue_size=3) as consumer,
+    ):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(producer.send_many, payloads(60))
+            while len(found) < 60:
+                with trio.move_on_after(0.002):
+                    while True:
+                        message = await consumer.receive()
+                        found.append(int(message.data))
+                        consumer.acknowledge(message)
+                with trio.move_on_after(0.002):
+                    found += numbers(messages := await consumer.receive_many(2))
+                    consumer.acknowledge(messages)
+                with trio.move_on_after(0.001):
+                    await consumer.flush()
+    assert found == list(range(60))

@@ -10,7 +10,7 @@ from pulsar_sansio import InvalidConfiguration, LocalProtocolError
 from pulsar_trio import BatchingPolicy, Client, OutgoingMessage
 
 from .brokers import BrokerUnderTest
-from .helpers import Interruption, cut, numbers, payloads, unload, until
+from .helpers import Interruption, cut, grow, numbers, payloads, unload, until
 from .line import Line
 
 
@@ -170,6 +170,22 @@ async def test_of_partitions_and_several_topics(broker: BrokerUnderTest, client:
         async with client.create_reader([topic, other], checkpoint) as reader:
             read += numbers([message async for message in reader.until_latest()])
             assert sorted(read) == list(range(40))
+
+
+@pytest.mark.parametrize("start", ["earliest", "latest"])
+async def test_partitions_that_come_are_read_from_their_beginning(
+    broker: BrokerUnderTest, client: Client, topic: str, start: str
+) -> None:
+    """Wherever it began: what is in them was sent after that."""
+    await broker.create_partitioned_topic(topic, 1)
+    async with client.create_reader(topic, start, partitions_update_interval=0.3) as reader:
+        await grow(broker, topic, 3)
+        async with client.create_producer(topic, batching=None) as producer:
+            await producer.send_many(payloads(9))
+        messages = [await reader.receive() for _ in range(9)]
+        assert sorted(numbers(messages)) == list(range(9))
+        assert {message.message_id.partition for message in messages} == {0, 1, 2}
+        assert len(reader.positions()) == 3
 
 
 async def test_an_id_belongs_to_one_of_them(broker: BrokerUnderTest, client: Client, topic: str) -> None:

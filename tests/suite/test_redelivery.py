@@ -123,6 +123,29 @@ async def test_the_delay_grows_with_the_redelivery_count(client: Client, topic: 
         assert (await consumer.receive()).redelivery_count == 4
 
 
+async def test_the_timeout_grows_with_the_redelivery_count(client: Client, topic: str) -> None:
+    async with (
+        client.subscribe(
+            topic,
+            "sub",
+            kind="shared",
+            acknowledgement_timeout=0.1,
+            acknowledgement_timeout_tick=0.05,
+            acknowledgement_timeout_backoff=RedeliveryBackoff(0.1, 5.0, 5.0),
+        ) as consumer,
+        client.create_producer(topic) as producer,
+    ):
+        await producer.send(b"x")
+        assert (await consumer.receive()).redelivery_count == 0
+        for count, least in ((1, 0.1), (2, 0.5)):
+            received = trio.current_time()
+            message = await consumer.receive()
+            assert message.redelivery_count == count
+            assert trio.current_time() - received >= least
+        consumer.acknowledge(message)
+        await consumer.flush()
+
+
 async def test_what_is_not_judged_comes_again_from_every_partition(
     client: Client, topic: str, broker: BrokerUnderTest
 ) -> None:

@@ -6,10 +6,9 @@ import pytest
 import trio
 
 from pulsar_trio import Client, Message, MessageId, TopicMessageId
-from tests.real_pulsar.admin import topic_path
 
 from .brokers import BrokerUnderTest
-from .helpers import receive, receive_and_acknowledge, rest
+from .helpers import grow, receive, receive_and_acknowledge, rest
 
 
 def by_topic(messages: list[Message]) -> dict[str, list[bytes | None]]:
@@ -76,8 +75,7 @@ async def test_new_partitions_are_consumed_from_their_beginning(
     finds them is lost."""
     await broker.create_partitioned_topic(topic, 1)
     async with client.subscribe(topic, "work", partitions_update_interval=0.2) as consumer:
-        status, _ = await broker.request("POST", f"{topic_path(topic)}/partitions", 3)
-        assert status == 204
+        await grow(broker, topic, 3)
         async with client.create_producer(topic, batching=None) as producer:
             assert producer.partitions == 3
             await producer.send_many([b"%d" % number for number in range(9)])

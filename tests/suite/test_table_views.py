@@ -1,5 +1,6 @@
 """Table views: the last value of every key, of one topic or many, from the beginning and as it changes."""
 
+from collections.abc import Sized
 from functools import partial
 
 import pytest
@@ -10,7 +11,7 @@ from pulsar_sansio import TableViewTooLarge
 from pulsar_trio import BatchingPolicy, Client, OutgoingMessage, ResourceClosed, TableView
 
 from .brokers import BrokerUnderTest
-from .helpers import Interruption, cut, unload, until
+from .helpers import Interruption, cut, grow, unload, until
 from .line import Line
 from .test_compaction import compact, keyed
 
@@ -69,6 +70,16 @@ async def test_of_partitions_and_several_topics(broker: BrokerUnderTest, client:
             assert view["x"] == b"2"
 
 
+async def test_of_partitions_that_come(broker: BrokerUnderTest, client: Client, topic: str) -> None:
+    await broker.create_partitioned_topic(topic, 1)
+    async with client.create_table_view(topic, partitions_update_interval=0.2) as view:
+        await grow(broker, topic, 3)
+        async with client.create_producer(topic) as producer:
+            await producer.send_many([keyed(f"k{number}", b"%d" % number) for number in range(30)])
+        await until(partial(_has, view, 30))
+        assert dict(view) == {f"k{number}": b"%d" % number for number in range(30)}
+
+
 async def test_changes(client: Client, topic: str) -> None:
     async with (
         client.create_producer(topic, batching=None) as producer,
@@ -86,7 +97,7 @@ async def test_changes(client: Client, topic: str) -> None:
         nursery.cancel_scope.cancel()
 
 
-async def _has(seen: list[tuple[str, bytes | None]], count: int) -> bool:
+async def _has(seen: Sized, count: int) -> bool:
     return len(seen) >= count
 
 
