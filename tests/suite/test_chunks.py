@@ -144,6 +144,28 @@ def chunk(of: str, index: int, count: int = 2) -> tuple[bytes, int]:
     return data, 1
 
 
+async def test_what_is_never_complete_is_let_go_when_its_time_is_over(
+    broker: BrokerUnderTest, client: Client, topic: str
+) -> None:
+    """And is acknowledged; nothing waits for it meanwhile."""
+    good = entry(b"good"), 1
+    async with client.subscribe(topic, "sub", "exclusive"):
+        pass
+    await send_by_hand(broker, topic, [chunk("c", 1), chunk("a", 0), chunk("b", 0), chunk("b", 1), good])
+    async with client.subscribe(
+        topic, "sub", "exclusive", incomplete_chunked_message_timeout=0.2
+    ) as consumer:
+        messages = await receive_and_acknowledge(consumer, 2)
+        assert [message.data for message in messages] == [b"bbbb", b"good"]
+        while not consumer.statistics().undelivered.chunks_expired:  # noqa: ASYNC110
+            await trio.sleep(0.02)
+        await consumer.flush()
+    async with client.subscribe(topic, "sub", "exclusive") as consumer:
+        await send_by_hand(broker, topic, [good])
+        assert (await consumer.receive()).data == b"good"
+        assert consumer.statistics().bytes_received == len(b"good")  # nothing else came before it
+
+
 async def test_for_one_message_more_than_is_kept_the_oldest_goes(
     broker: BrokerUnderTest, client: Client, topic: str
 ) -> None:
