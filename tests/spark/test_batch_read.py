@@ -13,6 +13,7 @@ from pulsar_spark.data_source import PulsarPyDataSource
 from pulsar_spark.errors import InvalidOption
 
 from .brokers import SparkBroker
+from .reading_back import keep
 from .sending import Sender, send
 
 pytestmark = pytest.mark.spark
@@ -167,7 +168,7 @@ def test_where_reading_begins_and_ends(spark: SparkSession, broker: SparkBroker,
 
 
 def test_a_backlog_is_cut_for_many_tasks(spark: SparkSession, broker: SparkBroker, topic: str) -> None:
-    broker.admin.create_topic(topic)
+    keep(broker, topic)
     for part in range(3):
         fill(broker, topic, 100, start=100 * part)
         broker.admin.unload(topic)  # the real broker begins a new ledger

@@ -31,6 +31,7 @@ from pulsar_spark.range_reader import _RangeReader, read_range, read_ranges
 from tests.real_pulsar.admin import topic_path
 
 from .brokers import RealBroker, SparkBroker
+from .reading_back import keep
 from .sending import Sender, send
 
 pytestmark = pytest.mark.spark
@@ -130,6 +131,7 @@ def check_markers(link: Link, topic: str, sender: Sender) -> None:
 def test_a_range_over_several_ledgers_some_of_them_empty(
     broker: SparkBroker, link: Link, topic: str, sender: Sender
 ) -> None:
+    keep(broker, topic)
     entries = []
     for part in range(4):
         entries.append(sender.send(numbers(10 * part, 10 * part + 10))[-1][:2])
@@ -404,6 +406,7 @@ def test_a_connection_that_is_lost_in_the_middle(broker: SparkBroker, link: Link
 def test_a_topic_that_moves_in_the_middle(broker: SparkBroker, link: Link, topic: str) -> None:
     batching = BatchingPolicy(max_messages=100, max_delay=60.0)
     messages = [b"%d" % n + b"." * 1_000 for n in range(10_000)]
+    keep(broker, topic)
     end = send(broker.url, topic, messages, batching=batching)[-1][:2]
     read: list[bytes] = []
     for number, batch in enumerate(read_range(link, Range(topic, NOTHING, end), VALUES, batch_rows=1_000)):

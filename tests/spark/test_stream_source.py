@@ -23,6 +23,7 @@ from pulsar_spark.stream_source import PulsarStreamReader, _Driver
 from pulsar_spark.topics import Ledger, Topics
 
 from .brokers import SparkBroker
+from .reading_back import keep
 from .sending import Sender, send
 from .serving import served
 
@@ -188,7 +189,7 @@ def test_the_pin_batch(our_broker: SparkBroker, topic: str, checkpoint: Checkpoi
 def test_a_limit_cuts_the_backlog_into_micro_batches(
     broker: SparkBroker, topic: str, checkpoint: Checkpoint
 ) -> None:
-    broker.admin.create_topic(topic)
+    keep(broker, topic)
     numbers = Numbers(broker, topic)
     numbers.send(60)
     broker.admin.unload(topic)
