@@ -24,6 +24,7 @@ def draw_special(streams: Streams, profile: Profile, faults: bool) -> None:
     draw_migrations(streams.stream("migrations"), profile)
     if faults:
         draw_rarity(streams.stream("rarities"), profile)
+        draw_stubborn(streams.stream("stubborn"), profile)
 
 
 def draw_interceptors(draw: Stream, profile: Profile) -> None:
@@ -287,3 +288,32 @@ def cut_on_the_way_far(draw: Stream, profile: Profile) -> None:
     draw_migrations(draw, profile, always=True)
     if profile.migrations:
         _trouble(draw, profile, "cut_at_migration", "reset", "unload", "broker_killed", every=SECOND)
+
+
+# --- and what a small world would hardly ever come to -----------------------------------------------------
+
+
+def draw_stubborn(draw: Stream, profile: Profile) -> None:
+    """One world in so many is about an answer that never comes, or one that is lost with its broker. Drawn by
+    itself, so that the other rare things stay what they were."""
+    if draw.chance(30):
+        draw.choice((never_answered, restarted_before_the_receipt))(draw, profile)
+
+
+def never_answered(draw: Stream, profile: Profile) -> None:
+    """Requests have no answer, on connections that stay."""
+    _trouble(draw, profile, "request_unanswered", "producer_closed", "consumer_closed")
+    profile.last_reset = 0
+
+
+def restarted_before_the_receipt(draw: Stream, profile: Profile) -> None:
+    """Brokers that drop duplicates restart while their receipts are on a long way."""
+    profile.deduplication = True
+    profile.broker = replace(profile.broker, deduplication=True)
+    profile.migrations.clear()
+    profile.latency = draw.between(20, 100) * MILLISECOND
+    profile.operation_timeout = max(profile.operation_timeout, 5.0)
+    for plan in profile.producers:
+        plan.pause = min(plan.pause, 100 * MILLISECOND)
+        plan.burst, plan.window = min(plan.burst, 8), max(plan.window, 50)
+    _trouble(draw, profile, "broker_killed", "broker_machine_lost")
