@@ -69,8 +69,9 @@ class BrokerNode:
         return self.broker is not None and not self.frozen_until
 
     @property
-    def has_read_everything(self) -> bool:
-        return not self._unread
+    def is_done(self) -> bool:
+        """It has read everything, and what it writes down is durable."""
+        return not self._unread and self._writing is None
 
     def boot(self) -> None:
         """Start a new process over what the store holds."""

@@ -40,7 +40,7 @@ def drained(world: "World") -> bool:
         return False
     if not (world.administrator.done and all_attached(world) and all_told(world)):
         return False
-    if holding(world):
+    if holding(world) or not still(world):
         return False
     # Statistics are dear: last of all.
     for name, topic in world.model.topics.items():
@@ -180,6 +180,8 @@ def what_is_left(world: "World") -> str:
     ]
     left += [f"guest {each.handle} is {each.state}" for each in world.guests if not each.done]
     left += [f"{name} holds memory of messages for which nobody waits" for name in holding(world)]
+    if not still(world):
+        left.append("frames are under way, or a broker writes")
     if not all_told(world):
         left.append("somebody is not told that a topic has ended")
     left += [
@@ -191,8 +193,9 @@ def what_is_left(world: "World") -> str:
 
 
 def still(world: "World") -> bool:
-    """Nothing is under way, and nothing waits for a slow broker to read it."""
-    return all(node.has_read_everything for node in world.brokers) and not any(
+    """Nothing is under way, and nothing waits for a broker to read it or to write it down: a message of which
+    its sender was told that it failed may be stored yet, and has to be delivered then."""
+    return all(node.is_done for node in world.brokers) and not any(
         pipe.queue for wire in world.network.wires.values() for pipe in (wire.to_broker, wire.to_client)
     )
 

@@ -94,8 +94,9 @@ class Roamer(TopicGuest, Seeker[ConsumerRecord, RoamerPlan]):
         record = self.record
         if not self._came_home or self._waiting or record is None:
             return False
-        last = self.topic.last_message
-        end = BEFORE_ALL if last is None else (*last, len(self.topic.log[last].messages))
+        # Also a chunk of a message that is never complete is something more: nobody knows that of it yet.
+        order = self.topic.order
+        end = (*order[-1], len(self.topic.log[order[-1]].messages)) if order else BEFORE_ALL
         promised, gone = self._promised, self.topic.gone
         if promised is not None and end <= promised and (gone < 0 or promised[0] > gone):
             raise ViolationError("INV-C15", f"{record.name} was told of a message from {promised} on")

@@ -45,7 +45,6 @@ from .rest import (
     check_memory,
     check_permits,
     drained,
-    still,
     what_is_left,
 )
 from .roamer import Roamer
@@ -389,7 +388,6 @@ class World:
         self._heal()
         self._set_phase("drain")
         self._until(lambda: drained(self), profile.patience, lambda: what_is_left(self))
-        self._until(lambda: still(self), 10 * SECOND, "frames are under way for ever")
         check_permits(self)
         check_attachments(self)
         check_memory(self)
