@@ -1,7 +1,7 @@
 """`python -m bench.spark`: measures, prints a table and writes build/bench-spark.json.
 
 A real Pulsar is started unless `--url` and `--admin` name one, and a topic is filled with `--messages`
-messages of 100 B in batches of 1000. Everything is done `--rounds` times after one round that warms up and is
+messages of 100 B in batches of 1000. Everything is done `--rounds` times after `WARM_UP` rounds that are
 thrown away; shown are medians. The JVM connector reads the same topic, where it can be had
 (`--no-connector`: not at all). Exit status 0, or 1 with one line that says what failed.
 """
@@ -27,6 +27,9 @@ from . import connector
 from .rows import MICRO_BATCH, Setting
 
 REPORT = Path("build/bench-spark.json")
+
+WARM_UP = 3
+"""Rounds before those that count: a JVM compiles for about twelve million rows, the connector's as Spark's."""
 
 EXTRA_TOPICS = 32
 """Read in one batch, for what a topic more costs."""
@@ -119,9 +122,9 @@ class Bench:
         for workload in ("write_at_least_once", "write_exactly_once"):
             found = [
                 spark.run(workload, self._url, [self._topic(f"{workload}-{round_}")], some)
-                for round_ in range(self._rounds + 1)
+                for round_ in range(self._rounds + WARM_UP)
             ]
-            self._note(f"{workload}, 2 slots", found[1:])
+            self._note(f"{workload}, 2 slots", found[WARM_UP:])
         batch = self._again(spark, "micro_batches", [small], MICRO_BATCHES * MICRO_BATCH)
         self._say("micro-batch, median", {"milliseconds": median(each["rows"] for each in batch) / 1000})
         one, many = (
@@ -133,18 +136,20 @@ class Bench:
     def _connector(self, topic: str) -> None:
         try:
             connector.fetch()
-            found = connector.read(self._url, self._admin.url, topic, 2, self._rounds + 1, self._messages)
+            found = connector.read(
+                self._url, self._admin.url, topic, 2, self._rounds + WARM_UP, self._messages
+            )
         except connector.NotToBeHad as reason:
             print(reason, file=sys.stderr)
             return
-        self._note("JVM connector on Spark 3.5, value, 2 slots", found[1:])
+        self._note("JVM connector on Spark 3.5, value, 2 slots", found[WARM_UP:])
 
     def _measure(self, spark: Spark, name: str, workload: str, topics: list[str], rows: int) -> None:
         self._note(name, self._again(spark, workload, topics, rows))
 
     def _again(self, spark: Spark, workload: str, topics: list[str], rows: int) -> list[dict[str, Any]]:
-        """Every round but the first."""
-        return [spark.run(workload, self._url, topics, rows) for _ in range(self._rounds + 1)][1:]
+        """Every round but those that warm up."""
+        return [spark.run(workload, self._url, topics, rows) for _ in range(self._rounds + WARM_UP)][WARM_UP:]
 
     def _note(self, name: str, rounds: list[dict[str, Any]]) -> None:
         values = {
