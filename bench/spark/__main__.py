@@ -29,7 +29,7 @@ from .rows import MICRO_BATCH, Setting
 REPORT = Path("build/bench-spark.json")
 
 WARM_UP = 3
-"""Rounds before those that count: a JVM compiles for about twelve million rows, the connector's as Spark's."""
+"""Rounds before those that count: JVMs compile for about twelve million rows, the connector's as Spark's."""
 
 EXTRA_TOPICS = 32
 """Read in one batch, for what a topic more costs."""
