@@ -678,3 +678,20 @@ def test_what_comes_while_it_is_unsubscribing_in_vain_joins_after_all() -> None:
     answer(*held[0])
     world.pass_time(60.0)
     assert topics(world) == ["w-a", "w-b"]
+
+
+def test_what_all_were_asked_does_not_fail_because_one_leaves() -> None:
+    """Who waits for a flush would take it for the end of the consumer."""
+    world = found("w-a", "w-b", acknowledgement_receipts=True)
+    for name in ("w-a", "w-b"):
+        world.deliver(name, b"1")
+    world.acknowledge(list(world.take()))
+    request = world.script.client.flush_acknowledgements(world.script.now, world.handle)
+    world.update((), ["w-a"])
+    told = world.told()
+    assert TopicLeft(world.handle, PREFIX + "w-a", None) in told
+    assert not any(isinstance(each, RequestDone | RequestFailed) for each in told)
+    (ack,) = [command for _, name, command in world.said("ACK") if name == "w-b"]
+    answer = proto.CommandAckResponse(consumer_id=ack.consumer_id, request_id=ack.request_id)
+    world.say(Command.ACK_RESPONSE, answer)
+    assert RequestDone(request, None) in world.told()

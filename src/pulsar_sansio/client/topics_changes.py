@@ -14,6 +14,7 @@ from .pattern_topics import PatternTopics
 from .services import ClientContext
 from .topics_member import Member
 from .topics_partitions import TopicsPartitions
+from .topics_requests import GatheredRequests
 from .topics_topic import GroupTopic
 
 
@@ -26,6 +27,7 @@ class TopicsChanges(TopicsPartitions):
     """None where all topics were asked for by name: then none comes, and none leaves by this."""
     _alive: dict[Member, None]
     """All members that have not ended."""
+    _requests: GatheredRequests
 
     @property
     @abstractmethod
@@ -96,4 +98,5 @@ class TopicsChanges(TopicsPartitions):
     def _let_go(self, member: Member) -> None:
         """It is closed, and the others go on: from now on nothing is asked of it, and nothing taken."""
         self._strike(member)
+        self._requests.leave(member.name)
         member.leave()

@@ -71,6 +71,14 @@ class GatheredRequests:
         if not asked.waiting:
             self._end(outcome.request, asked)
 
+    def leave(self, name: str) -> None:
+        """That topic is none of the group's any more: what was asked of all goes on without its answer."""
+        for request, asked in list(self._asked.items()):
+            if name in asked.waiting:
+                asked.waiting.remove(name)
+                if not asked.waiting:
+                    self._end(request, asked)
+
     def forget(self, request: int) -> None:
         """Nobody wants to know any more."""
         self._asked.pop(request, None)
