@@ -186,6 +186,21 @@ def test_consume_shows_keys_and_the_end_of_a_topic(broker: BrokerThread, command
     assert done.code == 0
 
 
+def test_consume_shows_what_is_no_text_and_goes_on(broker: BrokerThread, command: Command) -> None:
+    """As clients in other languages may write it: nobody would get past such a message."""
+
+    async def produce() -> None:
+        async with open_client(broker.url) as client, client.create_producer("t") as producer:
+            await producer.send(b"1", key="\udcff", properties={"\udcfe": "é"})
+
+    trio.run(produce)
+    consume = ("consume", "t", "--url", broker.url, "--count", "1", "--subscription")
+    done = command(*consume, "text")
+    assert (done.code, done.out) == (0, "0:0:-1 \\udcff: 1\n")
+    (message,) = command(*consume, "json", "--json").objects
+    assert (message["key"], message["properties"]) == ("\udcff", {"\udcfe": "é"})
+
+
 def test_the_url_may_come_from_the_environment(
     broker: BrokerThread, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:

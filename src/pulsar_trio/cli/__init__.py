@@ -12,6 +12,7 @@ import os
 import sys
 from collections.abc import Awaitable, Callable, Sequence
 from importlib.metadata import entry_points
+from io import TextIOWrapper
 from typing import NoReturn
 
 import trio
@@ -43,6 +44,10 @@ class _Parser(argparse.ArgumentParser):
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; gives the exit code."""
     given = _parser().parse_args(arguments)
+    if isinstance(
+        sys.stdout, TextIOWrapper
+    ):  # keys and names may be no proper text, or none of this terminal
+        sys.stdout.reconfigure(errors="backslashreplace")
     if hasattr(given, "handler"):  # needs no event loop, and has exit codes of its own
         try:
             code: int = given.handler(given)
