@@ -146,6 +146,16 @@ class TestTwoDeliveriesOfOneBatch:
         tracker.member(first, 1)
         assert ids(tracker.drain()) == [(1, 0, 0b0100)]
 
+    def test_counting_is_not_enough_for_the_first_any_more(self) -> None:
+        tracker = AckTracker(True)
+        first = tracker.batch((1, 0), 4, None)
+        tracker.member(first, 0)
+        assert first.checkpoint == 3
+        tracker.batch((1, 0), 4, None)
+        assert first.checkpoint == first.in_order == 1
+        assert tracker.member(first, 1)
+        assert ids(tracker.drain()) == [(1, 0, 0b1100)]
+
     def test_together_they_may_be_all(self) -> None:
         tracker = AckTracker(True)
         first = tracker.batch((1, 0), 2, None)

@@ -501,6 +501,23 @@ class TestUnsubscribing:
         s.pass_time(60 * SECOND)
         assert "SUBSCRIBE" not in [name for name, _ in s.frames()]
 
+    def test_closed_by_the_broker_and_taken_in_again_meanwhile(self) -> None:
+        """The broker has a consumer again, and is told that nobody is there."""
+        s = started()
+        request = self.unsubscribe(s)
+        (command,) = s.expect("UNSUBSCRIBE")
+        s.close_by_broker()
+        s.pass_time(SECOND)
+        s.accept()
+        s.frames()
+        s.outputs()
+        s.say("SUCCESS", proto.CommandSuccess(request_id=command.request_id))
+        (close,) = s.expect("CLOSE_CONSUMER")
+        s.message(0)
+        s.expect()  # and nothing is said for the consumer any more
+        s.say("SUCCESS", proto.CommandSuccess(request_id=close.request_id))
+        assert s.outputs() == [RequestDone(request, None), Closed(s.consumer, None)]
+
 
 class TestClosing:
     def test_tells_the_broker_and_waits(self) -> None:

@@ -182,6 +182,7 @@ class AckTracker:
         record = BatchAcknowledgement(self, place, size, bits)
         if waiting is not None:
             self._parts[place] = record
+            waiting.checkpoint = waiting.in_order  # what comes of it later is sent with this one
         self._register(record)
         return record
 

@@ -37,7 +37,6 @@ from ..wire import (
 from .acknowledger import Acknowledger
 from .acks import AckTracker, Place
 from .arrival import Arrival
-from .attachment import Attached as AttachedState
 from .attachment import Attachment
 from .chunks import Chunks
 from .collecting import Collecting
@@ -464,12 +463,11 @@ class Consumer(ConsumerRequests):
         if waits:
             self._acknowledger.something_waits()
 
-    def _unsubscribed(self) -> None:
-        """The subscription is gone, and the consumer with it; nothing is left to acknowledge (CONS-46)."""
-        if isinstance(self.attachment.state, AttachedState):
+    def _unsubscribed(self, attached: object) -> None:
+        if self.attachment.state is attached:
             self.attachment.end()
-        else:  # the user closed it meanwhile, or the broker did
-            self.attachment.close()
+        else:  # the user closed it meanwhile, or the broker did, and has perhaps taken it in again
+            self.close()
 
     def _end(self, error: PulsarError) -> None:
         """Who still waits for something is told."""

@@ -17,6 +17,7 @@ from ..model.processing import Judge
 from ..wire import encode_command, proto
 from .acknowledger import Acknowledger
 from .acks import AckTracker
+from .attachment import Attachment
 from .collecting import Collecting, CollectingQueue
 from .connection import Connection
 from .delivery import DeliveryQueue
@@ -57,9 +58,12 @@ class ConsumerRequests(ABC):
     _unsubscribing: set[int]
     """Requests that wait for the answer to an UNSUBSCRIBE."""
 
+    attachment: Attachment
+
     @abstractmethod
-    def _unsubscribed(self) -> None:
-        """The subscription is gone."""
+    def _unsubscribed(self, attached: object) -> None:
+        """The subscription is gone, and with it the consumer, as it was attached when that was asked for;
+        nothing is left to acknowledge (CONS-46)."""
 
     def check_collecting(self) -> None:
         """Raise where nothing says what is enough."""
@@ -148,11 +152,12 @@ class ConsumerRequests(ABC):
             return
 
         self._unsubscribing.add(request)
+        attached = self.attachment.state
 
         def done(_reply: Any) -> None:
             wanted = request in self._unsubscribing
             self._unsubscribing.discard(request)
-            self._unsubscribed()
+            self._unsubscribed(attached)
             if wanted:
                 self._emit(RequestDone(request, None))
 

@@ -5,7 +5,6 @@ from typing import Any
 from ...client.acknowledger import Acknowledger
 from ...client.acks import AckTracker
 from ...client.arrival import Arrival
-from ...client.attachment import Attached
 from ...client.chunks import Chunks
 from ...client.consumer import Consumer
 from ...client.demand import DemandPermits
@@ -122,9 +121,9 @@ def unsubscribed(*_: Any) -> object:
 
 
 @mark(Consumer, "_unsubscribed")
-def unsubscribed_and_lost(consumer: Any) -> object:
-    """The broker removed a subscription whose consumer was on its way somewhere else."""
-    return not isinstance(consumer.attachment.state, Attached)
+def unsubscribed_and_lost(consumer: Any, attached: object) -> object:
+    """The broker removed a subscription whose consumer was on its way somewhere else, or there."""
+    return consumer.attachment.state is not attached
 
 
 @mark(Consumer, "on_end_of_topic")
