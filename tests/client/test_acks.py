@@ -209,6 +209,17 @@ class TestById:
         tracker.member(again, 1)
         assert again.complete
 
+    def test_ids_do_not_count_for_a_delivery_that_is_not_handed_out(self) -> None:
+        tracker = AckTracker(False)
+        first = tracker.batch((1, 0), 2, None)
+        second = tracker.batch((1, 0), 2, None)
+        tracker.withdraw(second)
+        tracker.buried((1, 0))
+        assert ids(tracker.drain()) == [(1, 0, None)]
+        tracker.member(first, 0)
+        assert tracker.individual(id_of(first, 1))
+        assert first.complete
+
     def test_an_id_without_index_is_the_whole_entry(self) -> None:
         tracker = AckTracker(False)
         tracker.batch((1, 0), 5, None)

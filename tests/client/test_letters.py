@@ -247,6 +247,28 @@ class TestDeadLetters:
         s.expect("ACK")
         assert s.permits() == 10
 
+    @pytest.mark.parametrize("group_time", [0.0, 60.0])
+    def test_what_is_handed_out_of_it_meanwhile_counts_by_itself(self, group_time: float) -> None:
+        """It comes twice, the second time once too often: an application that acknowledges the first in its
+        own manner, by message and by id, has judged it (UNACK-07)."""
+        s = LettersScript(
+            acknowledgement_timeout=10.0,
+            acknowledgement_timeout_tick=1.0,
+            acknowledgement_group_time=group_time,
+        )
+        s.batch(0, 3, redelivery_count=2)
+        s.batch(0, 3, redelivery_count=3)
+        s.accept_producer()
+        s.sends(3)
+        for sequence_id in range(3):
+            s.confirm(sequence_id)
+        s.frames()
+        first, second, third = s.take()
+        s.acknowledge([first, second.message_id])
+        s.acknowledge(third)
+        s.pass_time(30 * SECOND)
+        assert "REDELIVER_UNACKNOWLEDGED_MESSAGES" not in [name for name, _ in s.frames()]
+
     @pytest.mark.parametrize("acknowledged", [False, True])
     def test_a_reconnect_meanwhile(self, acknowledged: bool) -> None:
         """The producer sends again what is not confirmed; the entry is acknowledged on the new connection,

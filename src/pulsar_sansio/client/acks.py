@@ -59,13 +59,15 @@ class BatchAcknowledgement:
     has to be sent; up to there counting is enough, and the consumer does that by itself.
     """
 
-    __slots__ = ("_open", "checkpoint", "in_order", "place", "size", "tracker")
+    __slots__ = ("_open", "before", "checkpoint", "in_order", "place", "size", "tracker")
 
     def __init__(self, tracker: AckTracker, place: Place, size: int, open_bits: int) -> None:
         self.tracker: AckTracker = tracker
         self.place = place
         self.size = size
         self._open = open_bits
+        self.before: BatchAcknowledgement | None = None
+        """The delivery before this one, where it is open."""
         self.in_order = 0 if open_bits == (1 << size) - 1 else OUT_OF_ORDER
         self.checkpoint = 0 if tracker.index_acknowledgement else size - 1
 
@@ -186,6 +188,14 @@ class AckTracker:
         self._register(record)
         return record
 
+    def withdraw(self, record: BatchAcknowledgement) -> None:
+        """That delivery of a batch is not handed out: ids count for the one before."""
+        before, record.before = record.before, None
+        if self._batches.get(record.place) is record:
+            del self._batches[record.place]
+            if before is not None and not before.complete:
+                self._register(before)
+
     def message_in_chunks(self, places: list[Place]) -> None:
         """A message in these entries has just been delivered."""
         self._chunked.pop(places[-1], None)
@@ -225,6 +235,12 @@ class AckTracker:
         for each in self._chunked.pop(place, None) or [place]:
             self.entries[each] = None
         return True
+
+    def buried(self, place: Place) -> None:
+        """Likewise, but by nobody who has it: what is handed out of it is counted further."""
+        self._parts.pop(place, None)
+        for each in self._chunked.pop(place, None) or [place]:
+            self.entries[each] = None
 
     def member(self, record: BatchAcknowledgement, index: int) -> bool:
         """Message `index` of that delivery of a batch is acknowledged."""
@@ -396,7 +412,10 @@ class AckTracker:
 
     def _register(self, record: BatchAcknowledgement) -> None:
         batches = self._batches
-        batches.pop(record.place, None)
+        before = batches.pop(record.place, None)
+        if before is not None:
+            before.before = None
+            record.before = before
         batches[record.place] = record
         if len(batches) > MAX_OPEN_BATCHES:
             batches.popitem(last=False)

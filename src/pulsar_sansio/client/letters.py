@@ -26,7 +26,7 @@ from ..model.config.topics import names_of
 from ..model.errors import ClosedError, InvalidConfiguration, PulsarError
 from ..model.message import Message
 from ..model.topic_name import TopicName
-from .acks import Place
+from .acks import BatchAcknowledgement, Place
 from .counters import ArrivalCounters
 from .delivery import DeliveryQueue
 from .items import BatchItem, SinglesItem, messages_of
@@ -231,6 +231,9 @@ class Letters:
     def bury(self, messages: Sequence[Message]) -> None:
         """All messages of one entry have just arrived, once too often (DLQ-03, DLQ-04)."""
         entry = messages[0].entry
+        record = entry.acknowledgement
+        if isinstance(record, BatchAcknowledgement):
+            record.tracker.withdraw(record)
         self._counters.dead_letters += len(messages)
         burial = self._burials.get(entry.place)
         if burial is not None:

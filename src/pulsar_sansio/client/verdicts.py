@@ -166,7 +166,11 @@ class Verdicts:
 
     def buried(self, place: Place) -> None:
         """That entry is safe elsewhere: it is acknowledged, unless the consumer is closing."""
-        if self._owner is not None and self._acknowledge_chunks(place):
+        if self._owner is not None:
+            places = self._tracker.places(place)
+            self._tracker.buried(place)
+            for each in places:
+                self._redelivery.acknowledged(each)
             self._acknowledger.something_waits()
 
     def check_cumulative(self) -> None:
