@@ -19,7 +19,7 @@ from .world import SeedReport, World
 RERUN_EVERY = 50
 """One seed in so many is run twice, and must give the same trace."""
 
-ENOUGH_SEEDS = 3000
+ENOUGH_SEEDS = 800
 """From so many seeds on, a fault kind that never happened is a failure of the simulator. Those of worlds of
 their own aside, the rarest happen some five times in so many."""
 

@@ -44,9 +44,7 @@ class _Parser(argparse.ArgumentParser):
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; gives the exit code."""
     given = _parser().parse_args(arguments)
-    if isinstance(
-        sys.stdout, TextIOWrapper
-    ):  # keys and names may be no proper text, or none of this terminal
+    if isinstance(sys.stdout, TextIOWrapper):  # keys and names may be no text, or none of this terminal
         sys.stdout.reconfigure(errors="backslashreplace")
     if hasattr(given, "handler"):  # needs no event loop, and has exit codes of its own
         try:

@@ -119,9 +119,9 @@ def no_permits_after_a_reconnect(patches: Patches) -> None:
     """The FLOW of a second attachment could not be written, and counts as written."""
 
     def on_opened(original: Any, self: Any, connection: Any, reply: Any) -> None:
-        again = self._ready
+        again, before = self._ready, len(connection.unwritten)
         original(self, connection, reply)
-        if again:
+        if again and len(connection.unwritten) > before:
             connection.unwritten.pop()
 
     patches.around(Consumer, "on_opened", on_opened)

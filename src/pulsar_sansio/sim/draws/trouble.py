@@ -2,14 +2,14 @@
 
 from ..clock import MILLISECOND, SECOND
 from ..faults import FAULTS, GROUP_FAULTS, RARE_FAULTS
-from ..profile import Profile
+from ..profile import ProducerPlan, Profile
 from ..streams import Streams
 
 MOST_FAULTS = 12
 """Of one seed, about: a long storm shows no more than a short one, and costs as much as many other seeds."""
 
 
-MOST_IN_A_SMALL_WORLD = 3
+MOST_IN_A_SMALL_WORLD = 2
 
 
 def draw_faults(streams: Streams, profile: Profile, small: bool) -> None:
@@ -18,8 +18,11 @@ def draw_faults(streams: Streams, profile: Profile, small: bool) -> None:
     if draw.chance(50):
         return
     often = draw.spread(20 * MILLISECOND, 5 * SECOND)
-    most = MOST_IN_A_SMALL_WORLD if small else MOST_FAULTS
-    profile.fault_gap = max(often, profile.run_time // most)
+    if small:  # about so many while something is sent
+        span = min(profile.run_time, max(map(_sending, profile.producers)))
+        profile.fault_gap = max(100 * MILLISECOND, span // MOST_IN_A_SMALL_WORLD)
+    else:
+        profile.fault_gap = max(often, profile.run_time // MOST_FAULTS)
     profile.timers_late_permille = draw.choice([0, 0, 20, 300])
     profile.timers_early_permille = draw.choice([0, 0, 20, 300])
     profile.stale_permille = draw.choice([0, 300])
@@ -31,3 +34,8 @@ def draw_faults(streams: Streams, profile: Profile, small: bool) -> None:
     every = [kind for kind in FAULTS if kind not in RARE_FAULTS + GROUP_FAULTS]
     kinds = [kind for kind in every if streams.seed_of(f"fault {kind}") % 1000 < share]
     profile.faults = sorted(kinds or [draw.choice(every)])
+
+
+def _sending(plan: ProducerPlan) -> int:
+    """Nanoseconds in which a producer sends everything, about."""
+    return (2 * plan.messages // (plan.burst + 1) + 1) * plan.pause // 2
