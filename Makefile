@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-# Each of the many processes of tests, demos and Spark would compile everything that it imports.
+# Where it is set, each of the many processes of tests, demos and Spark compiles all that it imports anew.
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test lint test-real test-spark demo-spark bench bench-spark proto clean
@@ -13,8 +13,10 @@ unexport PYTHONDONTWRITEBYTECODE
 demo: $(VENV)/installed
 	$(BIN)/pulsar-trio demo
 
+# Which lines no test runs: `.venv/bin/coverage report`, or build/coverage.json.
 test: lint
-	$(BIN)/python -m pytest --numprocesses auto --cov --cov-report=term --cov-report=json:build/coverage.json
+	$(BIN)/python -m pytest --numprocesses auto --cov --cov-report=json:build/coverage.json
+	$(BIN)/coverage report | grep '^TOTAL'
 
 lint: $(VENV)/installed-test
 	$(BIN)/ruff check .
@@ -30,7 +32,8 @@ test-real: $(VENV)/installed-test
 test-spark: java-for-test-spark $(VENV)/installed-test-spark
 	$(BIN)/python -m tests.real_pulsar fetch
 	$(BIN)/python -m pytest tests/spark -m 'spark or not spark' \
-	    --cov --cov-config=tests/spark/coverage.ini --cov-report=term
+	    --cov --cov-config=tests/spark/coverage.ini --cov-report=
+	$(BIN)/coverage report --rcfile tests/spark/coverage.ini | grep '^TOTAL'
 
 demo-spark: java-for-demo-spark $(VENV)/installed-spark
 	$(BIN)/python examples/spark-orders/demo.py

@@ -146,7 +146,7 @@ class Bench:
             try:
                 measured[name] = self._measure(name, f"{topic}-{name}", row, row.workload, row.workload)
             except Died as death:
-                if row.workload != "load_large_table":
+                if (name, row.workload) != ("official", "load_large_table"):
                     raise
                 print(f"{row.name} is left out: {death}", file=sys.stderr)
                 return

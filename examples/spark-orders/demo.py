@@ -37,6 +37,10 @@ MOST = 2000
 LOOK_EVERY = 2.0
 """Seconds between two lines."""
 
+STARTS = 4
+"""How often the driver is started each time, where it ends by itself: on a busy machine a limit of Spark's
+may run out."""
+
 PATIENCE = 900.0
 """Seconds after which something must be wrong, on the busiest machine."""
 
@@ -109,16 +113,29 @@ def driver(url: str, folder: Path) -> Iterator[subprocess.Popen[bytes]]:
         process.wait()
 
 
-async def until(count: int, totals: Totals, process: subprocess.Popen[bytes], folder: Path) -> None:
-    """Wait until so many orders are in the results, and say now and then how many are."""
+async def drive(count: int, totals: Totals, url: str, folder: Path, linger: float = 0.0) -> None:
+    """A driver until so many orders are in the results, and `linger` seconds more. One that ends by itself is
+    started again, as whatever keeps services running would do."""
+    for _ in range(STARTS):
+        with driver(url, folder) as process:
+            if await until(count, totals, process):
+                await trio.sleep(linger)
+                return
+    raise SystemExit(f"the driver ended by itself {STARTS} times:\n{(folder / 'log').read_text()[-3000:]}")
+
+
+async def until(count: int, totals: Totals, process: subprocess.Popen[bytes]) -> bool:
+    """Wait until so many orders are in the results, and say now and then how many are; False if the driver
+    ends before."""
     shown, next_look = totals.counted, trio.current_time() + LOOK_EVERY
     while totals.counted < count:
         if process.poll() is not None:
-            raise SystemExit(f"the driver ended by itself:\n{(folder / 'log').read_text()[-3000:]}")
+            return False
         await trio.sleep(0.05)
         if trio.current_time() >= next_look and totals.counted > shown:
             shown, next_look = totals.counted, trio.current_time() + LOOK_EVERY
             print(f"  {totals.counted:,} orders counted, in {totals.results:,} results", flush=True)
+    return True
 
 
 async def run(client: Client, broker: EmbeddedBroker, count: int, folder: Path) -> Totals:
@@ -127,12 +144,9 @@ async def run(client: Client, broker: EmbeddedBroker, count: int, folder: Path) 
         nursery.start_soon(send_orders, client, count)
         nursery.start_soon(read_totals, client, totals)
         print(f"{count:,} orders of {CUSTOMERS} customers, {RATE:,} a second; Spark starts …", flush=True)
-        with driver(broker.url, folder) as process:
-            await until(count // 3, totals, process, folder)
+        await drive(count // 3, totals, broker.url, folder)
         print(f"driver killed, with {totals.counted:,} orders counted; started again …", flush=True)
-        with driver(broker.url, folder) as process:
-            await until(count, totals, process, folder)
-            await trio.sleep(2.0)  # for a result too many, if there is one
+        await drive(count, totals, broker.url, folder, linger=2.0)  # for a result too many, if there is one
         nursery.cancel_scope.cancel()
     return totals
 

@@ -41,6 +41,13 @@ Payload = bytes | OutgoingMessage
 MAX_BYTES_IN_FLIGHT: Final = 32 * 2**20
 """Bytes of a task that may be unconfirmed at once; an entry that has more goes alone."""
 
+MAX_WAITING: Final = 64 * 2**20
+"""Bytes of a task, those of `ROW` included, that may wait to become full entries: then what waits goes out as
+it is. Some hundred topics at a time never come to it."""
+
+ROW: Final = 256
+"""About what a row takes besides its bytes."""
+
 MAX_PENDING: Final = 1_000_000
 """The most that a producer of the core takes; `maxInFlight` is what limits it."""
 
@@ -89,12 +96,15 @@ class Written:
 
 @dataclass
 class Entry:
-    """One that is sent and not confirmed. `lowest`, `highest`: sequence ids."""
+    """One that is not confirmed yet. `lowest`: its first row's sequence id."""
 
     rows: int
     size: int
     lowest: int
-    highest: int
+
+    def known_in_part(self, known: int) -> bool:
+        """Whether a broker that knows ids up to this one knows some of its own: it would drop it whole."""
+        return self.lowest <= known < self.lowest + self.rows - 1
 
 
 class Destination:
@@ -202,12 +212,11 @@ class Destination:
         """The rows that wait are an entry, and go out. Waits while too much is unconfirmed."""
         if not self.waiting:
             return
-        lowest = self._first_id + self._sent
-        highest = lowest + len(self.waiting) - 1
-        if lowest <= self.last_known < highest:  # it came back to more than there was when it was opened
-            raise self._failed(taken_over(self.last_known))
         messages, self.waiting = self.waiting, []
         size, self.waiting_sizes = sum(self.waiting_sizes), []
+        entry = Entry(len(messages), size, self._first_id + self._sent)
+        if entry.known_in_part(self.last_known):  # it came back to more than there was when it was opened
+            raise self._failed(taken_over(self.last_known))
         task = self._task
         task.wait_for_room(len(messages), size)
         client = task.link.client
@@ -217,7 +226,7 @@ class Destination:
         except PulsarError as error:
             raise self._failed(self.error or error) from error
         self._sent += len(messages)
-        self.in_flight.append(Entry(len(messages), size, lowest, highest))
+        self.in_flight.append(entry)
         task.sent(len(messages), size)
         if self.unchecked:
             self.check()
@@ -249,6 +258,8 @@ class Destination:
                 self.error = self.error or error
             case outputs.Closed(_, error) if error is not None:
                 self.error = self.error or error
+        if self.error is not None:
+            self._task.failed.add(self)
 
     def _confirmed(self, message_ids: Sequence[object]) -> None:
         done = 0
@@ -270,7 +281,7 @@ class Destination:
         Ids that another attempt stored meanwhile may end inside an entry of this one: the broker would drop
         that entry whole. Then the task has to run again, with a cut there.
         """
-        if any(entry.lowest <= known < entry.highest for entry in self.in_flight):
+        if any(entry.known_in_part(known) for entry in self.in_flight):
             return taken_over(known)
         oldest = self.in_flight[0].lowest if self.in_flight else self._first_id + self._sent
         if self._sent and not self.unchecked and known < oldest - 1:
@@ -315,9 +326,12 @@ class TaskProducer:
         self.limits = limits
         self.numbered = numbered
         self.written = Written()
+        self.failed: set[Destination] = set()
+        """Those with which something went wrong; it may be over."""
         self._destinations: dict[str, Destination] = {}
         self._rows_in_flight = 0
         self._bytes_in_flight = 0
+        self._waiting = 0
 
     def open(self, topics: Iterable[str]) -> None:
         """Open producers for topics or topic partitions that are not open yet, all at once."""
@@ -328,13 +342,15 @@ class TaskProducer:
 
     def send(self, topic: str, messages: Sequence[Payload], sizes: Sequence[int]) -> None:
         """Take the next rows for a topic or topic partition that was opened; `sizes` in bytes."""
+        self._waiting += sum(sizes) + ROW * len(sizes)
         self._destinations[topic].take(messages, sizes)
+        if self._waiting > MAX_WAITING:
+            self._flush()
 
     def finish(self) -> Written:
         """Send what is left, wait for every receipt, and close the producers."""
         everywhere = list(self._destinations.values())
-        for each in everywhere:
-            each.flush()
+        self._flush()
         self.settle(everywhere)
         self.close_all(everywhere)
         return self.written
@@ -343,6 +359,10 @@ class TaskProducer:
         """Leave everything as it is: the task has failed."""
         for each in self._destinations.values():
             each.abandon()
+
+    def _flush(self) -> None:
+        for each in self._destinations.values():
+            each.flush()
 
     # --- what destinations ask for ---
 
@@ -394,7 +414,7 @@ class TaskProducer:
         """Wait until everything sent to them is confirmed."""
 
         def settled() -> bool | None:
-            for each in some:
+            for each in self.failed:
                 each.raise_error()
             return not any(each.in_flight for each in some) or None
 
@@ -405,7 +425,7 @@ class TaskProducer:
         """Wait until an entry may be sent."""
 
         def room() -> bool | None:
-            for each in self._destinations.values():
+            for each in self.failed:
                 each.raise_error()
             free = self._rows_in_flight + rows <= self.limits.in_flight
             free = free and self._bytes_in_flight + size <= MAX_BYTES_IN_FLIGHT
@@ -416,6 +436,7 @@ class TaskProducer:
 
     def sent(self, rows: int, size: int) -> None:
         """An entry is on its way."""
+        self._waiting -= size + ROW * rows
         self._rows_in_flight += rows
         self._bytes_in_flight += size
         self.link.serve()

@@ -21,6 +21,13 @@ if TYPE_CHECKING:
 LOOK_EVERY = 0.2
 """Seconds between two looks at Spark's counters."""
 
+STARTS = 4
+"""How often a query is started whose source did not come up in time."""
+
+SOURCE_LATE = "Python worker failed to connect back"
+"""What Spark says where the process that has a stream's source at the driver was not up within ten seconds,
+as on a machine that is busy. Spark has no setting for that limit; nothing is read by then."""
+
 ResultT = TypeVar("ResultT")
 
 
@@ -90,11 +97,28 @@ def _shown(tracker: "StatusTracker", group: str, show: Show | None) -> Iterator[
         thread.join()
 
 
-def followed(query: "StreamingQuery", show: Show | None) -> list[dict[str, Any]]:
-    """Wait until a query ends by itself, as with `availableNow`; gives the progress of its batches.
+def followed(start: Callable[[], "StreamingQuery"], show: Show | None) -> list[dict[str, Any]]:
+    """Start a query and wait until it ends by itself, as with `availableNow`; gives its batches' progress.
 
-    Raises what the query failed with. Whatever interrupts the caller stops the query.
+    Raises what the query failed with; where that is `SOURCE_LATE`, only after `STARTS` starts. Whatever
+    interrupts the caller stops the query.
     """
+    return patiently(lambda: _followed(start(), show))
+
+
+def patiently(action: Callable[[], ResultT]) -> ResultT:
+    """What `action` gives, which starts a query. Where that fails with `SOURCE_LATE` it is done again,
+    `STARTS` times in all."""
+    for _ in range(STARTS - 1):
+        try:
+            return action()
+        except Exception as error:  # the same error has another class through Spark Connect
+            if SOURCE_LATE not in str(error):
+                raise
+    return action()
+
+
+def _followed(query: "StreamingQuery", show: Show | None) -> list[dict[str, Any]]:
     found: dict[int, dict[str, Any]] = {}
 
     def look() -> None:

@@ -89,7 +89,7 @@ def read_ranges(
     `watch`: makes what looks out for ledgers that are taken away meanwhile; without it nobody does.
 
     Raises `RangeReadTimeout`, `UnreadableMessages` for what is damaged, encrypted or too large, `BadColumn`,
-    and the `PulsarError`s of a topic that cannot be read.
+    `RecordBatchTooLarge`, and the `PulsarError`s of a topic that cannot be read.
     """
     options = {
         "undivided": True,
@@ -156,8 +156,10 @@ class _RangeReader:
             self._watch.begin()
         self._go_on()
         while (messages := self._next()) is not None:
-            for item in messages.items:
-                self._take(item)
+            items = deque(messages.items)
+            del messages
+            while items:  # what was taken is let go: it is not compressed any more
+                self._take(items.popleft())
                 yield
                 if self._reached >= self._range.end:
                     return

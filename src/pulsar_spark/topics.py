@@ -224,8 +224,11 @@ class Topics:
 
     def held(self, name: str, start: Position, begins: Position) -> bool:
         """Whether nothing behind `start` is gone, though its ledger is and the topic begins at `begins` now.
-        So it is where the query's own subscription did not get beyond `start`: that was the ledger's end."""
-        mark_delete = self.hold(name).mark_delete(self._timeout)
+        So it is where the query's own subscription did not get beyond `start`: that was the ledger's end,
+        which is noted."""
+        mark_delete = self._try(
+            lambda: self.hold(name).mark_delete(self._timeout), f"the place of the subscription of {name}"
+        )
         if mark_delete is None or mark_delete > start:
             return False
         self._runs.setdefault(name, {})[start[0]] = Ledger(start[1], begins[0])

@@ -224,6 +224,8 @@ class Producer(Endpoint):
         message is refused, there is no room (with `when_full="fail"`) or the call is cancelled, what was
         taken before it is in the window and is sent.
         """
+        if not isinstance(messages, Iterable):
+            raise InvalidMessage(f"messages: several of bytes or OutgoingMessage, not {messages!r}")
         iterator = iter(messages)
         pages: list[tuple[Page, range]] = []
         size = TURN

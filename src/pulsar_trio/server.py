@@ -271,7 +271,7 @@ async def serve(
     `port` 0 takes a free one. `store` keeps what must outlive the broker; without one nothing does.
     `http_port`: where to serve Pulsar's administration over HTTP, 0 a free one, None not at all.
     `options` are those of `BrokerConfig`. Raises `InvalidConfiguration`; `OSError` where it cannot
-    listen.
+    listen, or there is no such host.
     """
     async with open_broker(port, host=host, store=store, seed=seed, http_port=http_port, **options) as broker:
         task_status.started(broker)
@@ -296,6 +296,9 @@ async def open_broker(
     _check_port("port", port)
     if http_port is not None:
         _check_port("http_port", http_port)
+    if not isinstance(host, str):
+        raise _no_host(host)
+    _check_store(store)
     async with _listening(host, port) as listeners, _listening(host, http_port) as http_listeners:
         advertised = socket.gethostname() if host in WILDCARDS else host
         reached = "127.0.0.1" if host in WILDCARDS else host
@@ -316,6 +319,19 @@ def _check_port(option: str, port: object) -> None:
         raise InvalidConfiguration(f"{option}: a whole number from 0 to 65535, not {port!r}")
 
 
+def _no_host(host: object) -> InvalidConfiguration:
+    return InvalidConfiguration(
+        f"host: the name or an address of this machine, or '' for all of them, not {host!r}"
+    )
+
+
+def _check_store(store: object) -> None:
+    """A class that was not called is a common slip."""
+    methods = (getattr(store, "load", None), getattr(store, "write", None))
+    if store is not None and (isinstance(store, type) or not all(map(callable, methods))):
+        raise InvalidConfiguration(f"store: None or a store with load and write (see Store), not {store!r}")
+
+
 def _port_of(listeners: Sequence[trio.SocketListener]) -> int:
     port: int = listeners[0].socket.getsockname()[1]
     return port
@@ -327,7 +343,10 @@ async def _listening(host: str, port: int | None) -> AsyncIterator[list[trio.Soc
 
     Of a name with several addresses each would get a free port of its own, so port 0 takes the first.
     """
-    listeners = [] if port is None else list(await trio.open_tcp_listeners(port, host=host or None))
+    try:
+        listeners = [] if port is None else list(await trio.open_tcp_listeners(port, host=host or None))
+    except UnicodeError:  # no resolver can be asked for it
+        raise _no_host(host) from None
     try:
         if port == 0:
             for other in listeners[1:]:

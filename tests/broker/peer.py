@@ -213,10 +213,11 @@ class Peer:
         highest: int | None = None,
         count: int = 1,
         publish_time: int = WALL,
+        producer_name: str = "p",
         **metadata: Any,
     ) -> None:
         """SEND of one message."""
-        header = MessageMetadata("p", sequence_id, publish_time, **metadata)
+        header = MessageMetadata(producer_name, sequence_id, publish_time, **metadata)
         packed = pack_payload(encode_message_metadata(header), payload)
         frame = encode_send(producer_id, sequence_id, count, highest, packed, sum(map(len, packed)))
         self.feed(frame if isinstance(frame, bytes) else b"".join(frame))

@@ -52,6 +52,23 @@ def publish_batch(peer: Peer, *members: Member, compression: int = 0) -> None:
     peer.expect(Type.SEND_RECEIPT)
 
 
+def publish_chunks(
+    peer: Peer, key: str | None, uuid: str, numbers: list[int], total: int, **fields: Any
+) -> None:
+    """Some of the chunks of a message, of five bytes each."""
+    for number in numbers:
+        publish(
+            peer,
+            key,
+            f"{uuid}.{number}".encode(),
+            uuid=uuid,
+            num_chunks_from_msg=total,
+            chunk_id=number,
+            total_chunk_msg_size=5 * total,
+            **fields,
+        )
+
+
 def compact(world: World) -> None:
     world.broker.compact(world.now, TOPIC)
     world.pump()
@@ -166,17 +183,9 @@ class TestWhatStays:
 
     def test_a_message_in_chunks_as_a_whole(self) -> None:
         world, producing = world_with()
-        for uuid, key in (("p-0", "a"), ("p-1", "a"), ("p-2", "b")):
-            for number in range(2):
-                publish(
-                    producing,
-                    key,
-                    f"{uuid}.{number}".encode(),
-                    uuid=uuid,
-                    num_chunks_from_msg=2,
-                    chunk_id=number,
-                    total_chunk_msg_size=10,
-                )
+        publish_chunks(producing, "a", "p-0", [0, 1], 2)
+        publish_chunks(producing, "a", "p-1", [0, 1], 2)
+        publish_chunks(producing, "b", "p-2", [0, 1], 2)
         publish(producing, "b", b"small")
         compact(world)
         assert data(reader(world).messages()) == [b"p-1.0", b"p-1.1", b"small"]
@@ -200,6 +209,151 @@ class TestWhatStays:
         assert world.broker.compaction_status(TOPIC) == ("SUCCESS", "")
         publish(producing, "a", b"1")
         assert data(reader(world).messages()) == [b"1"]
+
+
+class TestMessagesInChunksThatWereNotFinished:
+    """Only one that is whole replaces what its key had, and is counted among the last (CHUNK-01)."""
+
+    LONG_AGO = WALL - compaction_module.UNFINISHED_FOR
+
+    def test_replace_nothing(self) -> None:
+        world, producing = world_with()
+        publish(producing, "a", b"before")
+        publish_chunks(producing, "b", "p-0", [0, 1], 2)
+        publish_chunks(producing, "a", "p-1", [0, 1], 3, publish_time=self.LONG_AGO)
+        publish_chunks(producing, "b", "p-2", [0], 2, publish_time=self.LONG_AGO)
+        publish_chunks(producing, None, "p-3", [0], 2)  # of no use, whatever becomes of it
+        compact(world)
+        assert data(reader(world).messages()) == [b"before", b"p-0.0", b"p-0.1"]
+        assert world.broker.stats(TOPIC)["compaction"]["lastCompactionRemovedEventCount"] == 4
+
+    @pytest.mark.parametrize(
+        "numbers", [[1, 2], [0, 2], [0, 2, 1], [0, 1, 0, 2]], ids=lambda numbers: "".join(map(str, numbers))
+    )
+    def test_nor_do_those_that_lack_a_chunk(self, numbers: list[int]) -> None:
+        """Nothing but another first chunk would make them whole."""
+        world, producing = world_with()
+        publish(producing, "a", b"before")
+        publish_chunks(producing, "a", "p-1", numbers, 3, publish_time=self.LONG_AGO)
+        compact(world)
+        assert data(reader(world).messages()) == [b"before"]
+
+    def test_nor_does_what_says_another_number_of_chunks(self) -> None:
+        world, producing = world_with()
+        publish(producing, "a", b"before")
+        publish_chunks(producing, "a", "p-1", [0], 3)
+        publish_chunks(producing, "a", "p-1", [1], 2)
+        compact(world)
+        assert data(reader(world).messages()) == [b"before"]
+
+    def test_nor_do_chunks_of_two_producers_that_call_their_message_alike(self) -> None:
+        world, producing = world_with()
+        publish(producing, "a", b"before")
+        publish_chunks(producing, "a", "p-1", [0], 2, publish_time=self.LONG_AGO)
+        publish_chunks(producing, "a", "p-1", [1], 2, producer_name="q")
+        compact(world)
+        assert data(reader(world).messages()) == [b"before"]
+
+    @pytest.mark.parametrize(
+        ("numbers", "left"),
+        [
+            ([0, 1, 1, 2], [0, 1, 3]),
+            ([0, 1, 0, 1, 2], [2, 3, 4]),
+            ([0, 1, 2, 2], [0, 1, 2]),
+        ],
+        ids=["one-twice", "from-the-first", "the-last-twice"],
+    )
+    def test_of_chunks_that_came_twice_those_stay_that_make_the_message(
+        self, numbers: list[int], left: list[int]
+    ) -> None:
+        """A producer that reconnects sends again what was not confirmed."""
+        world, producing = world_with()
+        publish_chunks(producing, "a", "p-1", numbers, 3)
+        compact(world)
+        messages = reader(world).messages()
+        assert [entry_id for _, entry_id in ids(messages)] == left
+        assert data(messages) == [b"p-1.0", b"p-1.1", b"p-1.2"]
+
+    def test_what_was_sent_between_the_chunks_is_older(self) -> None:
+        """The message is there with its last chunk."""
+        world, producing = world_with()
+        publish_chunks(producing, "a", "p-1", [0], 2)
+        publish(producing, "a", b"between")
+        compact(world)
+        assert data(reader(world).messages()) == [b"p-1.0", b"between"]
+        publish_chunks(producing, "a", "p-1", [1], 2)
+        compact(world)
+        assert data(reader(world).messages()) == [b"p-1.0", b"p-1.1"]
+
+    def test_several_at_a_time(self) -> None:
+        world, producing = world_with()
+        publish(producing, "a", b"before")
+        publish_chunks(producing, "a", "p-1", [0], 2)
+        publish_chunks(producing, "b", "p-2", [0], 2)
+        publish_chunks(producing, "a", "p-1", [1], 2)
+        publish_chunks(producing, "a", "p-3", [0], 2, publish_time=self.LONG_AGO)
+        publish_chunks(producing, "b", "p-2", [1], 2)
+        compact(world)
+        assert data(reader(world).messages()) == [b"p-1.0", b"p-2.0", b"p-1.1", b"p-2.1"]
+
+
+class TestMessagesInChunksAcrossTheHorizon:
+    """What is begun before it and finished behind it is for those who read compacted, too."""
+
+    def test_come_whole(self) -> None:
+        world, producing = world_with()
+        publish(producing, "a", b"before")
+        publish_chunks(producing, "a", "p-1", [0, 1], 3)
+        compact(world)
+        peer = reader(world)
+        assert data(peer.messages()) == [b"before", b"p-1.0", b"p-1.1"]
+        publish_chunks(producing, "a", "p-1", [2], 3)
+        assert data(peer.messages()) == [b"p-1.2"]
+        assert data(reader(world).messages()) == [b"before", b"p-1.0", b"p-1.1", b"p-1.2"]
+
+    def test_replace_what_was_before_once_they_are_whole(self) -> None:
+        """Compacted before each chunk, and a broker that starts anew between them."""
+        world, producing = world_with(ledger_max_entries=1, keep_without_subscription=0)
+        compact(world)
+        publish(producing, "a", b"before")
+        for number in range(3):
+            publish_chunks(producing, "a", "p-1", [number], 3)
+            if number == 1:
+                world.start()
+                producing = world.connect()
+                producing.producer()
+            if number < 2:
+                compact(world)
+                expected = [b"before", *(b"p-1.%d" % each for each in range(number + 1))]
+                assert data(reader(world).messages()) == expected
+        compact(world)
+        assert data(reader(world).messages()) == [b"p-1.0", b"p-1.1", b"p-1.2"]
+
+    def test_are_given_up_when_their_producer_is_long_gone(self) -> None:
+        world, producing = world_with()
+        producing.producer(producer_id=1, name="p")
+        publish(producing, "a", b"before")
+        publish_chunks(producing, "a", "p-1", [0, 1], 3)
+        world.advance(compaction_module.UNFINISHED_FOR / 1000)
+        compact(world)
+        left = [b"before", b"p-1.0", b"p-1.1"]
+        assert data(reader(world).messages()) == left, "it is there"
+        producing.send(Type.CLOSE_PRODUCER, proto.CommandCloseProducer(producer_id=1, request_id=1))
+        producing.expect(Type.SUCCESS)
+        compact(world)
+        assert data(reader(world).messages()) == left[:1]
+        publish_chunks(producing, "a", "p-1", [2], 3)
+        compact(world)
+        assert data(reader(world).messages()) == left[:1]
+
+    def test_a_producer_may_be_away_for_a_while(self) -> None:
+        world, producing = world_with()
+        publish(producing, "a", b"before")
+        publish_chunks(producing, "a", "p-1", [0], 2)
+        for _ in range(2):
+            world.advance(compaction_module.UNFINISHED_FOR / 1000 / 2 - 1)
+            compact(world)
+        assert data(reader(world).messages()) == [b"before", b"p-1.0"]
 
 
 class TestWhoReadsIt:
@@ -333,6 +487,28 @@ class TestTheLastMessage:
         peer.nothing()
         assert self.ask(peer) == (2**64 - 1, -1)
 
+    def test_is_no_chunk_of_a_message_that_is_not_finished(self) -> None:
+        world, producing = world_with()
+        publish_chunks(producing, "c", "p-0", [0], 2)
+        publish_batch(producing, ("a", b"1"), ("b", b"2"))
+        publish_chunks(producing, "a", "p-1", [0, 1], 3)
+        compact(world)
+        peer = reader(world)
+        peer.messages()
+        assert self.ask(peer) == (1, 1)
+        publish_chunks(producing, "a", "p-1", [2], 3)
+        compact(world)
+        peer.messages()
+        assert self.ask(peer) == (4, -1)
+
+    def test_is_none_where_nothing_is_finished(self) -> None:
+        world, producing = world_with()
+        publish_chunks(producing, "a", "p-1", [0], 2)
+        compact(world)
+        peer = reader(world)
+        assert data(peer.messages()) == [b"p-1.0"]
+        assert self.ask(peer) == (2**64 - 1, -1)
+
     def test_is_told_where_it_cannot_be_read(self) -> None:
         """Else one bad batch would keep everybody from reading compacted."""
         world, producing = world_with()
@@ -417,6 +593,23 @@ class TestRunning:
         if away == "unload":
             assert world.broker.compaction_status(TOPIC)[0] == "NOT_RUN"
             assert data(reader(world).messages()) == [b"0", b"1"]
+
+    def test_one_that_was_stopped_does_not_end_the_next(self) -> None:
+        """Not even when what it has written becomes durable then."""
+        world, producing = world_with()
+        publish(producing, "k", b"0")
+        publish(producing, "k", b"1")
+        world.hold_writes = True
+        compact(world)
+        world.broker.unload(world.now, TOPIC)
+        world.pump()
+        world.broker.compact(world.now, TOPIC)
+        world.sync()
+        assert world.broker.compaction_status(TOPIC)[0] == "RUNNING"
+        world.advance(0)
+        world.sync()
+        assert world.broker.compaction_status(TOPIC)[0] == "SUCCESS"
+        assert data(reader(world).messages()) == [b"1"]
 
     def test_partitions_all_at_once(self) -> None:
         world, _ = world_with()

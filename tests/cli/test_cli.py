@@ -16,6 +16,8 @@ import trio
 
 from pulsar_trio import EmbeddedBroker, OutgoingMessage, open_broker, open_client
 from pulsar_trio.cli import main
+from pulsar_trio.cli.console import Output
+from tests.patience import PATIENCE
 
 COMMAND = [sys.executable, "-m", "pulsar_trio"]
 
@@ -265,30 +267,43 @@ def test_a_port_in_use(broker: BrokerThread, command: Command) -> None:
     assert "--port" in one_line(done.err)
 
 
+End = Callable[[signal.Signals], None]
+
+
+@pytest.fixture
+def end_when_ready(monkeypatch: pytest.MonkeyPatch) -> End:
+    """Has this process get a signal as soon as it has said that its broker is ready."""
+    say = Output.result
+
+    def end(ending: signal.Signals) -> None:
+        def result(self: Output, text: str, **fields: Any) -> None:
+            say(self, text, **fields)
+            if fields["event"] == "ready":
+                signal.raise_signal(ending)
+
+        monkeypatch.setattr(Output, "result", result)
+
+    return end
+
+
 @pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM])
-def test_broker_ends_cleanly(command: Command, ending: signal.Signals) -> None:
-    timer = threading.Timer(0.1, os.kill, (os.getpid(), ending))
-    timer.start()
+def test_broker_ends_cleanly(command: Command, end_when_ready: End, ending: signal.Signals) -> None:
+    end_when_ready(ending)
     ready, stopped = command("broker", "--port", "0", "--json").objects
-    timer.join()
     assert ready == {"event": "ready", "url": f"pulsar://127.0.0.1:{ready['port']}", "port": ready["port"]}
     assert stopped == {"event": "stopped"}
 
 
-def test_broker_with_the_administration_over_http(command: Command) -> None:
-    timer = threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT))
-    timer.start()
+def test_broker_with_the_administration_over_http(command: Command, end_when_ready: End) -> None:
+    end_when_ready(signal.SIGINT)
     ready, _ = command("broker", "--port", "0", "--http-port", "0", "--json").objects
-    timer.join()
     assert ready["admin_url"] == f"http://127.0.0.1:{ready['http_port']}"
     assert len({ready["http_port"], ready["port"], 0}) == 3
 
 
-def test_broker_says_where_its_administration_is(command: Command) -> None:
-    timer = threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT))
-    timer.start()
+def test_broker_says_where_its_administration_is(command: Command, end_when_ready: End) -> None:
+    end_when_ready(signal.SIGINT)
     done = command("broker", "--port", "0", "--http-port", "0")
-    timer.join()
     ready, admin, stopped = done.out.splitlines()
     assert ready.startswith("ready pulsar://127.0.0.1:")
     assert admin.startswith("admin http://127.0.0.1:")
@@ -321,7 +336,7 @@ ENVIRONMENT = {**os.environ, "PYTHONPATH": "src"}
 async def lines(stream: trio.abc.ReceiveStream, count: int) -> str:
     """As many lines, and nothing after them."""
     output = b""
-    with trio.fail_after(30):
+    with trio.fail_after(PATIENCE):
         while output.count(b"\n") < count:
             output += await stream.receive_some(10_000)
     return output.decode()
@@ -330,7 +345,7 @@ async def lines(stream: trio.abc.ReceiveStream, count: int) -> str:
 @pytest.mark.slow
 @pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM])
 async def test_broker_serves_until_it_is_told_to_stop(ending: signal.Signals) -> None:
-    with trio.fail_after(30):
+    with trio.fail_after(PATIENCE):
         process = await trio.lowlevel.open_process(
             [*COMMAND, "broker", "--port", "0", "--json"],
             stdout=subprocess.PIPE,
@@ -355,7 +370,7 @@ async def test_consume_acknowledges_what_it_printed_before_it_was_told_to_stop()
         open_client(broker.url) as client,
         client.create_producer("t", batching=None) as producer,
     ):
-        with trio.fail_after(30):
+        with trio.fail_after(PATIENCE):
             process = await trio.lowlevel.open_process(
                 [*COMMAND, "consume", "t", "--subscription", "s", "--url", broker.url],
                 stdout=subprocess.PIPE,
@@ -380,7 +395,7 @@ async def test_a_reader_that_has_read_enough_is_no_error() -> None:
         client.create_producer("t") as producer,
     ):
         await producer.send_many([b"x" * 100] * 5000)
-        with trio.fail_after(30):
+        with trio.fail_after(PATIENCE):
             done = await trio.run_process(
                 f"{sys.executable} -m pulsar_trio consume t --subscription s --url {broker.url} | head -n 1",
                 shell=True,

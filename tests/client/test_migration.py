@@ -103,6 +103,16 @@ def test_while_it_opens() -> None:
     script.expect_one(ProducerReady)
 
 
+def test_a_broker_of_the_old_cluster_is_not_gone_to() -> None:
+    """GAP-37, INV-N13: the topic changed its broker there at the same time."""
+    script = Script()
+    _, link = script.ready_producer()
+    script.feed(link, frame_migrated(), frame_close_producer(url="pulsar://broker-2:6650"))
+    script.expect_one(Detached)
+    script.advance(0.2)
+    assert script.expect_one(Connect).address.host == "green"
+
+
 def test_others_on_the_same_topic_stay() -> None:
     """Who was not told asks where he always asked, at the same time and for the same topic."""
     script = Script()

@@ -407,6 +407,22 @@ def test_a_topic_that_could_not_be_subscribed_is_tried_again_soon_and_then_later
     assert [type(told) for told in world.told()] == [TopicJoined]
 
 
+def test_a_failed_list_is_asked_for_again_soon() -> None:
+    """PATTERN-06, INV-C16: a topic that could not be subscribed waits for it, nobody asks at an interval."""
+    world = found("w-a", pattern=TopicsPattern("w-.*", discovery_interval=None))
+    world.refuse = {"w-b": proto.ConsumerBusy}
+    world.list_error = proto.MetadataError
+    world.update(["w-b"])
+    world.refuse = {}
+    before = len(world.lists)
+    world.pass_time(60.0)
+    assert 8 <= len(world.lists) - before <= 12
+    assert topics(world) == ["w-a"]
+    world.list_error = None
+    world.pass_time(70.0)
+    assert topics(world) == ["w-a", "w-b"]
+
+
 def test_a_broker_that_tells_of_a_topic_before_it_has_all_partitions() -> None:
     """A real one makes the last while this subscribes the first: nobody waits for the next interval."""
     world = found("w-a", partitions={"w-b": 2})

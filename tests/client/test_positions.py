@@ -15,7 +15,7 @@ from pulsar_sansio.model.errors import (
 from pulsar_sansio.model.message_id import EARLIEST, LATEST, MessageId
 from pulsar_sansio.wire import proto
 
-from .broker_script import SECOND, ConsumerScript
+from .broker_script import SECOND, ConsumerScript, entry_bytes
 
 NOTHING = (-1, -1, -1)
 
@@ -63,6 +63,24 @@ def has_more(
     assert done.request == request
     assert isinstance(done.result, bool)
     return done.result
+
+
+def deliver_chunk(s: ConsumerScript, entry: int, number: int, total: int) -> None:
+    """A chunk of one byte."""
+    fields = {"uuid": "p-0", "chunk_id": number, "num_chunks_from_msg": total, "total_chunk_msg_size": total}
+    s.deliver(entry, entry_bytes(b"x", **fields))
+
+
+def seek(s: ConsumerScript, target: MessageId) -> None:
+    """The subscription is moved, and the consumer attached anew."""
+    s.frames()
+    s.client.seek(s.now, s.consumer, target)
+    (command,) = s.expect("SEEK")
+    s.close_by_broker()
+    s.say("SUCCESS", proto.CommandSuccess(request_id=command.request_id))
+    s.pass_time(SECOND)
+    s.accept()
+    s.outputs()
 
 
 class TestTheLastMessage:
@@ -238,6 +256,48 @@ class TestIsThereMore:
         assert len(s.take()) == 2
         assert not has_more(s, (1, 1, 3))
 
+    @pytest.mark.parametrize(
+        "chunks", [[(1, 2)], [(0, 3), (2, 3)], [(0, 2), (1, 2), (1, 2)]], ids=["rest", "gap", "twice"]
+    )
+    def test_chunks_that_make_no_message_do_not_count(self, chunks: list[tuple[int, int]]) -> None:
+        """Nobody has to wait for what never comes."""
+        s = started(durable=False, start_message_id=EARLIEST)
+        s.message(0)
+        for entry, (number, total) in enumerate(chunks, 1):
+            deliver_chunk(s, entry, number, total)
+        while s.receive() is not None:
+            pass
+        assert not has_more(s, (1, len(chunks), -1))
+        assert has_more(s, (1, len(chunks) + 1, -1))
+
+    def test_chunks_of_which_more_may_come_count_until_their_time_is_over(self) -> None:
+        s = started(durable=False, start_message_id=EARLIEST, incomplete_chunked_message_timeout=5.0)
+        deliver_chunk(s, 1, 0, 2)
+        assert has_more(s, (1, 1, -1))
+        s.pass_time(6 * SECOND)
+        assert not has_more(s, (1, 1, -1))
+
+    def test_chunks_before_a_seek_count_again(self) -> None:
+        s = started()
+        deliver_chunk(s, 1, 1, 2)
+        assert not has_more(s, (1, 1, -1), (1, -1))
+        seek(s, EARLIEST)
+        assert has_more(s, (1, 1, -1), (1, -1))
+
+    @pytest.mark.parametrize(("last", "expected"), [((1, 0, -1), False), ((1, 1, -1), True)])
+    def test_what_came_after_a_seek_to_the_end_counts(
+        self, last: tuple[int, int, int], expected: bool
+    ) -> None:
+        """The end was where the subscription is, and not where the topic ends now."""
+        s = started()
+        seek(s, LATEST)
+        assert has_more(s, last, (1, 0)) is expected
+
+    def test_a_message_in_chunks_that_is_too_large_does_not_count(self) -> None:
+        s = started(durable=False, start_message_id=EARLIEST, max_chunked_message_size=1024)
+        deliver_chunk(s, 1, 0, 1025)
+        assert not has_more(s, (1, 1, -1))
+
     def test_what_comes_again_after_a_reconnect_counts(self) -> None:
         s = started(durable=False, start_message_id=EARLIEST)
         s.message(1)
@@ -291,6 +351,16 @@ class TestWhereTheBrokerPutIt:
         s.batch(3, 2, ledger=7)  # the broker begins with the whole entry
         s.message(4, b"new", ledger=7)
         assert [message.data for message in s.take()] == [b"new"]
+
+    def test_nor_does_what_lies_there_come_because_a_part_of_a_message_came(self) -> None:
+        s = started(durable=False, start_message_id=LATEST)
+        answer(s, asked(s), (1, 3, -1), (1, 3))
+        deliver_chunk(s, 4, 0, 2)
+        s.reconnect()
+        s.message(3, b"old")
+        deliver_chunk(s, 4, 0, 2)
+        deliver_chunk(s, 5, 1, 2)
+        assert [message.data for message in s.take()] == [b"xx"]
 
     def test_it_is_ready_when_that_is_known(self) -> None:
         """What is published from then on is read, whatever happens to the connection."""

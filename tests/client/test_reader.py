@@ -1,5 +1,6 @@
 """Readers: where they begin, what they acknowledge, how far they are (rules READER-01 to READER-05)."""
 
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -8,10 +9,16 @@ from pulsar_sansio.client.items import BatchItem, Messages
 from pulsar_sansio.client.last_message import LastPosition
 from pulsar_sansio.client.outputs import ConsumerFailed, ConsumerReady, RequestDone, RequestFailed
 from pulsar_sansio.model.checkpoint import decode_checkpoint, encode_checkpoint
-from pulsar_sansio.model.config import ReaderSpec
-from pulsar_sansio.model.errors import InvalidConfiguration, LocalProtocolError, MetadataError, TimedOut
+from pulsar_sansio.model.config import CompressionType, ReaderSpec
+from pulsar_sansio.model.errors import (
+    DecompressionFailed,
+    InvalidConfiguration,
+    LocalProtocolError,
+    MetadataError,
+    TimedOut,
+)
 from pulsar_sansio.model.message_id import EARLIEST, LATEST, MessageId
-from pulsar_sansio.wire import UndividedBatch, proto
+from pulsar_sansio.wire import UndividedBatch, compress, encode_batch_payloads, proto
 
 from .broker_script import MILLISECOND, SECOND, ConsumerScript, Script, entry_bytes
 
@@ -151,6 +158,8 @@ class TestSubscribe:
             {"start": 5, "start_inclusive": True},
             {"start": EARLIEST, "receiver_queue_size": -1},
             {"start": EARLIEST, "subscription_prefix": None},
+            {"start": EARLIEST, "subscription": []},
+            {"start": EARLIEST, "subscription": ""},
             {"start_rollback": -1.0},
             {"start": EARLIEST, "key_hash_ranges": ()},
             {"start": EARLIEST, "key_hash_ranges": ((5, 4),)},
@@ -389,6 +398,72 @@ class TestUndivided:
         s.batch(1, 3)
         s.take(3)
         assert s.reconnect().start_message_id.entryId == 0
+
+
+ZEROS = bytes(1_000_000)
+
+
+def inflating(plain: bytes, stored: bytes | None = None, **fields: Any) -> bytes:
+    stored = compress(CompressionType.ZSTD, plain) if stored is None else stored
+    return entry_bytes(stored, compression=CompressionType.ZSTD, uncompressed_size=len(plain), **fields)
+
+
+class TestUndividedAndCompressed:
+    """What inflates to many times its size stays compressed until somebody looks at it."""
+
+    def test_what_waits_takes_the_memory_that_it_took_on_the_wire(self) -> None:
+        s = reading(undivided=True)
+        batch = encode_batch_payloads([ZEROS, ZEROS], 0)
+        packed = compress(CompressionType.ZSTD, ZEROS)
+        chunks = {"uuid": "u", "num_chunks_from_msg": 2, "total_chunk_msg_size": len(packed)}
+        packed_batch = compress(CompressionType.ZSTD, batch)
+        tracemalloc.start()
+        try:
+            for entry in range(0, 40, 4):
+                s.deliver(entry, inflating(batch, packed_batch, num_messages_in_batch=2))
+                s.deliver(entry + 1, inflating(ZEROS, packed))
+                s.deliver(entry + 2, inflating(ZEROS, packed[:9], chunk_id=0, **chunks))
+                s.deliver(entry + 3, inflating(ZEROS, packed[9:], chunk_id=1, **chunks))
+            messages = s.take_together()
+            assert tracemalloc.get_traced_memory()[1] < 1_000_000
+        finally:
+            tracemalloc.stop()
+        assert [len(message.data) for message in messages] == [len(ZEROS)] * 40
+        places = [(1, 0, 0), (1, 0, 1), (1, 1, -1), (1, 3, -1)]
+        assert [(*message.message_id[:2], message.batch_index) for message in messages[:4]] == places
+        assert messages[3].message_id.first_chunk == (1, 2)
+
+    def test_one_by_one_all_the_same(self) -> None:
+        s = reading(undivided=True)
+        s.deliver(0, inflating(ZEROS))
+        s.deliver(1, inflating(encode_batch_payloads([ZEROS, b"b"], 0), num_messages_in_batch=2))
+        assert [s.receive().data for _ in range(3)] == [ZEROS, ZEROS, b"b"]
+        assert s.reconnect().start_message_id.entryId == 1
+
+    def test_a_place_before_the_chunks_of_what_waits(self) -> None:
+        s = reading(undivided=True)
+        packed = compress(CompressionType.ZSTD, ZEROS)
+        chunks = {"uuid": "u", "num_chunks_from_msg": 2, "total_chunk_msg_size": len(packed)}
+        s.deliver(3, inflating(ZEROS, packed[:9], chunk_id=0, **chunks))
+        s.message(4)
+        s.deliver(5, inflating(ZEROS, packed[9:], chunk_id=1, **chunks))
+        assert s.receive().message_id[:2] == (1, 4)
+        assert s.reconnect().start_message_id.entryId == 2
+
+    def test_what_cannot_be_decompressed_is_found_out_by_who_looks(self) -> None:
+        s = reading(undivided=True)
+        s.deliver(0, inflating(ZEROS, b"garbage"))
+        s.deliver(1, inflating(ZEROS, b"garbage", num_messages_in_batch=2))
+        for item in s.take_together().items:
+            with pytest.raises(DecompressionFailed):
+                list(Messages([item]))
+        assert s.client.arrivals(s.consumer).discarded == 0
+
+    def test_what_promises_too_much_is_discarded(self) -> None:
+        s = reading(undivided=True)
+        s.deliver(0, inflating(bytes(6_000_000)))
+        assert s.take() == []
+        assert s.client.arrivals(s.consumer).discarded == 1
 
 
 class TestLastPosition:

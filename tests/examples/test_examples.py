@@ -10,6 +10,7 @@ import pytest
 import trio
 
 from pulsar_trio import open_broker
+from tests.patience import PATIENCE
 
 FOLDER = Path(__file__).parent.parent.parent / "examples"
 EXAMPLES = sorted(path.stem for path in FOLDER.glob("*.py"))
@@ -30,13 +31,13 @@ def test_short_enough(name: str) -> None:
 
 async def test_produce_and_consume() -> None:
     example = load("produce_and_consume")
-    with trio.fail_after(10):
+    with trio.fail_after(PATIENCE):
         assert await example["with_own_broker"]() == [f"hello {number}" for number in range(10)]
 
 
 async def test_core_with_trio() -> None:
     example = load("core_with_trio")
-    with trio.fail_after(10):
+    with trio.fail_after(PATIENCE):
         async with open_broker() as broker:
             assert await example["main"](broker.url) == [b"hello %d" % number for number in range(10)]
 
@@ -56,7 +57,7 @@ def in_thread(main: Callable[..., Any], url: str) -> list[bytes]:
 )
 async def test_core_with_another_loop(name: str, run: Callable[..., list[bytes]]) -> None:
     main = load(name)["main"]
-    with trio.fail_after(10):
+    with trio.fail_after(PATIENCE):
         async with open_broker() as broker:
             received = await trio.to_thread.run_sync(run, main, broker.url)
     assert received == [b"hello %d" % number for number in range(10)]

@@ -13,10 +13,10 @@ from typing import Any, ParamSpec, TypeVar
 import pulsar
 import trio
 
-OPERATION_TIMEOUT = 10
+OPERATION_TIMEOUT = 60
 """Seconds for connecting, looking up, creating."""
 
-RECEIVE_TIMEOUT = 10_000
+RECEIVE_TIMEOUT = 60_000
 """Milliseconds for one message."""
 
 Parameters = ParamSpec("Parameters")

@@ -6,10 +6,8 @@ from pathlib import Path
 import pytest
 import trio
 
+from tests.patience import give_up
 from tests.suite.brokers import OurBroker
-
-DEADLINE = 20.0
-"""Seconds for one test: one that waits for ever fails."""
 
 _HERE = Path(__file__).parent
 _numbers = count()
@@ -26,13 +24,8 @@ async def broker(nursery: trio.Nursery) -> OurBroker:
     broker = OurBroker(nursery)
     await broker.start()
     broker.prepare()
-    nursery.start_soon(_give_up)
+    nursery.start_soon(give_up)
     return broker
-
-
-async def _give_up() -> None:
-    await trio.sleep(DEADLINE)
-    raise TimeoutError(f"the test did not end in {DEADLINE:g} s")
 
 
 @pytest.fixture

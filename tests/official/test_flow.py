@@ -10,6 +10,7 @@ import pytest
 import trio
 
 from pulsar_trio import KeySharedPolicy, open_client
+from tests.patience import PATIENCE
 from tests.suite.brokers import OurBroker
 
 from .client import Letter, in_thread, official_client, open_official_client, send_all, take
@@ -103,7 +104,7 @@ async def test_ranges_of_keys_beside_our_client(broker: OurBroker, topic: str) -
         async with ours.create_producer(topic, batching=None) as producer:
             for key in ("key-1", "hello"):  # hashes 5536 and 64071
                 await producer.send(key.encode(), key=key)
-        with trio.fail_after(10):
+        with trio.fail_after(PATIENCE):
             assert (await consumer.receive()).data == b"hello"
         assert (await in_thread(lambda: take(other, 1)))[0].value == b"key-1"
 

@@ -2,23 +2,30 @@
 with copies is noticed."""
 
 from functools import cache
+from itertools import islice
 from typing import Any
 
 import pytest
 
 from pulsar_sansio.client import letters
 from pulsar_sansio.client.letters import Letters
+from pulsar_sansio.model.config import ConsumerSpec, DeadLetterPolicy, ProducerSpec, SubscriptionType
 from pulsar_sansio.sim.draws import draw
+from pulsar_sansio.sim.model import ReferenceModel
 from pulsar_sansio.sim.profile import Profile
+from pulsar_sansio.sim.put_off import DELAY, TIMES, PutOff
+from pulsar_sansio.sim.records import ConsumerRecord, ProducerRecord, Sent, SubscriptionRecord, TopicRecord
 from pulsar_sansio.sim.streams import Streams
 from pulsar_sansio.sim.violations import Outcome
+from pulsar_sansio.sim.watch_letters import LetterWatch
 from pulsar_sansio.sim.world import World
+from pulsar_sansio.wire import MessageMetadata
 
 
 @cache
 def with_retries(count: int) -> list[tuple[int, Profile]]:
     found = ((seed, draw(Streams(seed))) for seed in range(2000))
-    return [each for each in found if any(group.retry for group in each[1].groups)][:count]
+    return list(islice((each for each in found if any(group.retry for group in each[1].groups)), count))
 
 
 def test_they_pass() -> None:
@@ -64,3 +71,21 @@ def test_a_copy_that_does_not_wait_is_noticed(monkeypatch: pytest.MonkeyPatch) -
 
     monkeypatch.setattr(letters, "copy_of", copy_of)
     assert "INV-C10" in rules_broken()
+
+
+def test_a_copy_is_of_what_was_put_off_by_as_much() -> None:
+    """Somebody else is not done with all before it because of that."""
+    topic, later = TopicRecord("t", False), TopicRecord("r", False)
+    policy = DeadLetterPolicy(3, "d", "r")
+    spec = ConsumerSpec("t", "s", subscription_type=SubscriptionType.FAILOVER, retry=True, dead_letter=policy)
+    subscription = SubscriptionRecord(topic, "s", SubscriptionType.FAILOVER)
+    sent = Sent(ProducerRecord("p", topic, ProducerSpec("t")), 0, b"1", None, {}, 0)
+    at_once, in_time = (
+        PutOff(ConsumerRecord(name, subscription, spec), (1, 0, 0), sent, delay, cumulative=True)
+        for name, delay in (("a", 0), ("b", 300))
+    )
+    watch = LetterWatch(ReferenceModel())
+    said = [(TIMES, "1"), (DELAY, "0")]
+    metadata = MessageMetadata(producer_name="q", sequence_id=0, publish_time=5, properties=said)
+    sources = watch._put_off(watch.opened(later, "q"), metadata, [in_time, at_once])
+    assert [source.done_with_all_before for source in sources] == [at_once.record]

@@ -2,6 +2,7 @@
 
 import io
 import json
+import signal
 from pathlib import Path
 
 import pytest
@@ -87,6 +88,25 @@ def test_a_failure_is_the_exit_code(
     shown = capsys.readouterr()
     assert "2 violations" in shown.out
     assert "seed 1 failed in phase drain: INV-N5: it never came back" in shown.err
+
+
+def test_a_world_that_never_comes_back_is_a_failure_that_names_the_seed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """No event ends, so the simulator itself cannot notice."""
+
+    def turn_in_circles(self: World) -> None:
+        while True:
+            pass
+
+    monkeypatch.setattr(World, "_run", turn_in_circles)
+    monkeypatch.setattr(simulate_module, "STUCK_AFTER", 0.05)
+    assert simulate("run", "--seed", "1", "--seeds", "2") == 3
+    told = capsys.readouterr().err
+    assert "seed 2 failed" in told
+    assert "INV-N6: takes more than 0.05 s of processor time, now in" in told
+    assert "turn_in_circles" in told
+    assert signal.getitimer(signal.ITIMER_PROF) == (0.0, 0.0)
 
 
 @pytest.fixture

@@ -36,10 +36,13 @@ def test_a_batch_is_judged_when_all_of_it_is() -> None:
 def test_what_is_covered_by_a_later_one_is_judged() -> None:
     record = unjudged()
     record.handed_out([FIRST], 1, 0, 0, 0)
-    record.handed_out([SECOND_ENTRY], 1, 0, 0, 0)
-    record.acknowledged_through(SECOND_ENTRY)
+    record.handed_out([SECOND_ENTRY], 2, 0, 0, 0)
+    record.acknowledged_through(SECOND_ENTRY, 0)
     assert not record.is_due(FIRST, 9 * SECOND)
     assert record.is_due(SECOND_ENTRY, 9 * SECOND)
+    record.handed_out([SECOND_ENTRY], 2, 0, 0, 0)
+    record.acknowledged_through(SECOND_ENTRY, 1)
+    assert not record.any_due(9 * SECOND)
 
 
 def test_what_is_refused_waits_for_its_delay_alone() -> None:

@@ -65,3 +65,8 @@ def test_what_was_not_said_and_what_comes_again_are_noticed() -> None:
         whisperer._check(number)
     with pytest.raises(ViolationError, match="hears 2 after 2"):
         whisperer._check(2)
+    whisperer.may_repeat_itself()
+    whisperer._said = later = whisperer._said + 1
+    whisperer._check(later)
+    with pytest.raises(ViolationError, match=f"hears {later} after {later}"):
+        whisperer._check(later)  # it was said after what may come again

@@ -33,7 +33,7 @@ def end_driver(folder: Path, place: str) -> None:
     """SIGKILL to the JVM that said its number in this folder, once all queries whose plan has this place are
     there; what each of them does there is done by then."""
     (folder / f"done-{place}").write_text("driver")
-    deadline = time.monotonic() + 200
+    deadline = time.monotonic() + 600
     while any(
         not plan.with_name(f"done-{place}").exists()
         for plan in folder.parent.parent.glob(f"*/faults/plan-{place}")

@@ -11,6 +11,7 @@ from pulsar_sansio import OutgoingMessage, decode_message_id
 from pulsar_spark.batch_source import arrow_schema, snapshot
 from pulsar_spark.data_source import PulsarPyDataSource
 from pulsar_spark.errors import InvalidOption
+from tests.patience import PATIENCE
 
 from .brokers import SparkBroker
 from .reading_back import keep
@@ -138,7 +139,7 @@ def test_nothing_of_a_snapshot_stays_with_the_broker(our_broker: SparkBroker, to
     fill(our_broker, topic, 10)
     for _ in range(3):
         snapshot(**{"service.url": our_broker.url, "topic": topic})
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + PATIENCE
     while our_broker.admin.stats(topic)["subscriptions"]:
         assert time.monotonic() < deadline
         time.sleep(0.05)

@@ -50,7 +50,7 @@ def command(tmp_path: Path, our_broker: SparkBroker) -> Command:
     def run(job: str, *arguments: str) -> subprocess.CompletedProcess[str]:
         line = [sys.executable, "-m", "pulsar_trio", "spark", job, *arguments, "--json", *settings]
         return subprocess.run(
-            line, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False
+            line, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=600, check=False
         )
 
     return run

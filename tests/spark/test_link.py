@@ -111,10 +111,10 @@ def test_a_subscription_is_held_and_moved_on(broker: SparkBroker, link: Link, to
     assert hold.mark_delete() == first
     hold.acknowledge_up_to(last)
     assert hold.mark_delete() == last
-    with served(link), closing(Link(broker.url, operation_timeout=4.0)) as other:
+    with served(link), closing(Link(broker.url, operation_timeout=20.0)) as other:
         # Who does not answer while the broker asks whether he is still there would lose it.
         with pytest.raises(ConsumerBusy):
-            other.hold(topic, "s", timeout=20.0)
+            other.hold(topic, "s", timeout=60.0)
     hold.close()
     assert link.hold(topic, "s").mark_delete() == last
     sender.close()

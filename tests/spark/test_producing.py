@@ -11,6 +11,7 @@ import pytest
 
 from pulsar_sansio import OutgoingMessage
 from pulsar_sansio import client_outputs as outputs
+from pulsar_spark import producing
 from pulsar_spark.errors import DeduplicationOff, ProducerBusy
 from pulsar_spark.link import Link
 from pulsar_spark.producing import Limits, Numbered, TaskProducer, WriteFailed, Written
@@ -223,6 +224,29 @@ def test_no_more_is_unconfirmed_than_allowed(our_broker: SparkBroker, topic: str
             attempt.send(topic, rows(10), [6] * 10)
             assert attempt._rows_in_flight <= 25
         assert attempt.finish().rows == 200
+
+
+@pytest.mark.parametrize("numbered", [None, Numbered("q-0", 0)])
+def test_what_waits_for_many_topics_together_is_bounded(
+    our_broker: SparkBroker,
+    deduplicated_topic: str,
+    monkeypatch: pytest.MonkeyPatch,
+    numbered: Numbered | None,
+) -> None:
+    monkeypatch.setattr(producing, "MAX_WAITING", 30 * (producing.ROW + 100))
+    topics = [f"{deduplicated_topic}-{number}" for number in range(8)]
+    sent = [b"%0100d" % number for number in range(10)]
+    with task(our_broker, numbered, Limits()) as attempt:
+        attempt.open(topics)
+        for row in sent:
+            for topic in topics:
+                attempt.send(topic, [row], [100])
+                assert sum(len(each.waiting) for each in attempt._destinations.values()) <= 30
+        assert attempt.finish().rows == 80
+        assert attempt._waiting == 0
+    for topic in topics:
+        assert values_of(our_broker, topic) == sent
+        assert len(entries_of(our_broker, topic)) in (3, 4)
 
 
 def test_a_message_that_is_too_large_names_the_topic(our_broker: SparkBroker, topic: str) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from pulsar_spark.errors import OffsetVersionError
 from pulsar_spark.offsets import Position, to_json
-from pulsar_spark.progress import Behind, lag
+from pulsar_spark.progress import SOURCE_LATE, STARTS, Behind, lag, patiently
 from pulsar_spark.report import behind, plot, rates, render, seconds
 
 A, B = "persistent://public/default/a", "persistent://public/default/b"
@@ -61,6 +61,35 @@ def test_a_version_from_the_future_is_refused() -> None:
     future = json.dumps({"v": 2, "t": {}})
     with pytest.raises(OffsetVersionError):
         lag({"sources": [{"endOffset": future, "latestOffset": future}]})
+
+
+class Start:
+    """What starts a query: it fails so often."""
+
+    def __init__(self, failures: int, says: str) -> None:
+        self.failures = failures
+        self.says = says
+        self.calls = 0
+
+    def __call__(self) -> str:
+        self.calls += 1
+        if self.calls <= self.failures:
+            raise RuntimeError(f"[STREAM_FAILED] Query [id = 1] terminated with exception: {self.says}.")
+        return "query"
+
+
+def test_a_query_whose_source_is_late_is_started_again() -> None:
+    start = Start(STARTS - 1, SOURCE_LATE)
+    assert patiently(start) == "query"
+    assert start.calls == STARTS
+
+
+@pytest.mark.parametrize(("says", "calls"), [(SOURCE_LATE, STARTS), ("DataLoss: data loss in t", 1)])
+def test_but_not_for_ever_and_not_for_another_error(says: str, calls: int) -> None:
+    start = Start(STARTS, says)
+    with pytest.raises(RuntimeError, match=says):
+        patiently(start)
+    assert start.calls == calls
 
 
 BATCHES = [

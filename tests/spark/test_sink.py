@@ -353,4 +353,4 @@ def run_driver(brokers: Sequence[SparkBroker], topic: str, folder: Path) -> int:
     command = [sys.executable, "-m", "tests.spark.driver"]
     for broker in brokers:
         command += [broker.url, topic, str(folder / broker.name)]
-    return subprocess.run(command, check=False, timeout=300, capture_output=True).returncode
+    return subprocess.run(command, check=False, timeout=900, capture_output=True).returncode

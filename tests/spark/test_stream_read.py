@@ -14,6 +14,8 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
+from pulsar_spark.progress import patiently
+
 from .brokers import SparkBroker
 from .sending import Sender
 
@@ -34,17 +36,33 @@ class Runs:
         self.failing: set[int] = set()
         """Micro-batches that fail after they were read."""
 
-    def start(self, *, available_now: bool = False, **options: Any) -> StreamingQuery:
+    def start(self) -> StreamingQuery:
+        """A query that goes on; its first batch is done."""
+
+        def started() -> StreamingQuery:
+            query = self._start(available_now=False)
+            while not query.awaitTermination(0.05):  # raises what it fails with
+                if self.batches:
+                    break
+            return query
+
+        return patiently(started)
+
+    def run(self, **options: Any) -> StreamingQuery:
+        """What is there now."""
+
+        def done() -> StreamingQuery:
+            query = self._start(available_now=True, **options)
+            assert query.awaitTermination(TIMEOUT)
+            return query
+
+        return patiently(done)
+
+    def _start(self, *, available_now: bool, **options: Any) -> StreamingQuery:
         source = self.spark.readStream.format("pulsar").schema("value string")
         frame = source.options(**self.options, **{name: str(value) for name, value in options.items()}).load()
         writer = frame.writeStream.foreachBatch(self._take).option("checkpointLocation", str(self.folder))
         return (writer.trigger(availableNow=True) if available_now else writer).start()
-
-    def run(self, **options: Any) -> StreamingQuery:
-        """What is there now."""
-        query = self.start(available_now=True, **options)
-        assert query.awaitTermination(TIMEOUT)
-        return query
 
     def _take(self, frame: DataFrame, batch: int) -> None:
         rows = sorted(int(row.value) for row in frame.collect())

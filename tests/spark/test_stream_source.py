@@ -21,6 +21,7 @@ from pulsar_spark.option_table import Use
 from pulsar_spark.options import parse_read
 from pulsar_spark.stream_source import PulsarStreamReader, _Driver
 from pulsar_spark.topics import Ledger, Topics
+from tests.patience import PATIENCE
 
 from .brokers import SparkBroker
 from .reading_back import keep
@@ -125,7 +126,7 @@ def numbers(broker: SparkBroker, topic: str) -> Iterator[Numbers]:
 
 
 def until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + PATIENCE
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.02)

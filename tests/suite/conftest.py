@@ -7,14 +7,11 @@ import pytest
 import trio
 
 from pulsar_trio import Client, open_client
+from tests.patience import give_up
 from tests.real_pulsar import RealPulsar
 
 from .brokers import BrokerUnderTest, OurBroker, RealBroker, prepare_real_pulsar
 from .line import Line
-
-DEADLINES = {"ours": 20.0, "real": 60.0, "slow": 120.0}
-"""Seconds for one test: one that waits for ever fails. A real Pulsar needs 10 and more to start again, and
-any test may meet it while it is busy."""
 
 MAX_BACKOFF = 1.0
 """Seconds: a broker that is back is found soon."""
@@ -40,9 +37,7 @@ def real_or_none(request: pytest.FixtureRequest) -> RealPulsar | None:
 
 
 @pytest.fixture
-async def broker(
-    request: pytest.FixtureRequest, real_or_none: RealPulsar | None, nursery: trio.Nursery
-) -> BrokerUnderTest:
+async def broker(real_or_none: RealPulsar | None, nursery: trio.Nursery) -> BrokerUnderTest:
     under_test: BrokerUnderTest
     if real_or_none is not None:
         under_test = RealBroker(real_or_none)
@@ -50,14 +45,8 @@ async def broker(
         under_test = OurBroker(nursery)
         await under_test.start()
         under_test.prepare()
-    slow = request.node.get_closest_marker("slow") is not None
-    nursery.start_soon(_give_up, DEADLINES["slow" if slow else under_test.name])
+    nursery.start_soon(give_up)
     return under_test
-
-
-async def _give_up(seconds: float) -> None:
-    await trio.sleep(seconds)
-    raise TimeoutError(f"the test did not end in {seconds:g} s")
 
 
 @pytest.fixture

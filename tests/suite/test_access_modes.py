@@ -5,6 +5,7 @@ import trio
 
 from pulsar_sansio import ProducerBusy, ProducerFenced, TopicTerminated
 from pulsar_trio import Client, Producer, ResourceBroken
+from tests.patience import PATIENCE
 
 from .brokers import BrokerUnderTest
 from .helpers import payloads, receive_and_acknowledge
@@ -56,7 +57,7 @@ async def test_waiting_can_be_given_up(client: Client, topic: str) -> None:
             async with client.create_producer(topic, access_mode="wait_for_exclusive"):
                 pass
         assert scope.cancelled_caught
-    with trio.fail_after(30):  # nobody waits there any more
+    with trio.fail_after(PATIENCE):  # nobody waits there any more
         async with client.create_producer(topic, access_mode="exclusive") as producer:
             await producer.send(b"x")
 
@@ -97,7 +98,7 @@ async def test_who_waits_is_told_that_the_topic_is_over(
         async with trio.open_nursery() as nursery:
 
             async def wait() -> None:
-                with pytest.raises(TopicTerminated), trio.fail_after(30):
+                with pytest.raises(TopicTerminated), trio.fail_after(PATIENCE):
                     async with client.create_producer(topic, access_mode="wait_for_exclusive"):
                         pass
 

@@ -8,6 +8,7 @@ import trio
 
 from pulsar_trio import Client, OutgoingMessage
 from tests.official.client import Letter, consume, in_thread, produce
+from tests.patience import PATIENCE
 
 from .brokers import BrokerUnderTest
 from .helpers import cut, gather, receive, receive_and_acknowledge, rest
@@ -62,7 +63,7 @@ async def test_given_back_it_comes_again_whole(client: Client, topic: str) -> No
         await producer.send(b"x" * 4500)
         [message] = await receive(consumer, 1)
         consumer.negative_acknowledge(message)
-        with trio.fail_after(30):
+        with trio.fail_after(PATIENCE):
             [again] = await receive_and_acknowledge(consumer, 1)
         assert again.data == message.data
         assert again.redelivery_count == 1

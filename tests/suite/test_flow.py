@@ -12,6 +12,7 @@ from pulsar_trio import (
     KeySharedPolicy,
     OutgoingMessage,
 )
+from tests.patience import PATIENCE
 from tests.real_pulsar.admin import topic_path
 
 from .brokers import BrokerUnderTest
@@ -63,7 +64,7 @@ async def test_started_paused(client: Client, topic: str) -> None:
         await producer.send(b"x")
         assert await rest(consumer) == []
         consumer.resume()
-        with trio.fail_after(30):
+        with trio.fail_after(PATIENCE):
             assert (await consumer.receive()).data == b"x"
 
 

@@ -7,6 +7,7 @@ import trio
 
 from pulsar_sansio import ProducerBlockedQuotaExceeded, ServerError
 from pulsar_trio import Client, Producer, open_client
+from tests.patience import PATIENCE
 from tests.real_pulsar.admin import topic_path
 
 from .brokers import BrokerUnderTest
@@ -86,13 +87,13 @@ async def test_producers_that_are_there_are_sent_away_and_come_back_when_there_i
     async with client.create_producer(topic, batching=None, send_timeout=0) as producer:
         await fill(producer)
         await limit(broker, namespace, policy)
-        with trio.fail_after(30):
+        with trio.fail_after(PATIENCE):
             while producer.connected:  # noqa: ASYNC110  # nothing tells of it but the state
                 await trio.sleep(0.05)
         async with client.subscribe(topic, "sub") as consumer:
             await receive_and_acknowledge(consumer, 20)
             await consumer.flush()
-        with trio.fail_after(30):
+        with trio.fail_after(PATIENCE):
             while not producer.connected:  # noqa: ASYNC110
                 await trio.sleep(0.05)
         await producer.send(PAYLOAD)
@@ -105,7 +106,7 @@ async def test_what_is_pending_waits_for_a_hold_to_end(
     async with client.create_producer(topic, batching=None, send_timeout=0) as producer:
         await fill(producer)
         await limit(broker, namespace, "producer_request_hold")
-        with trio.fail_after(30):
+        with trio.fail_after(PATIENCE):
             while producer.connected:  # noqa: ASYNC110
                 await trio.sleep(0.05)
         receipt = await producer.enqueue(PAYLOAD)
@@ -113,7 +114,7 @@ async def test_what_is_pending_waits_for_a_hold_to_end(
         async with client.subscribe(topic, "sub") as consumer:
             await receive_and_acknowledge(consumer, 20)
             await consumer.flush()
-            with trio.fail_after(30):
+            with trio.fail_after(PATIENCE):
                 await receipt.wait()
 
 
@@ -124,11 +125,11 @@ async def test_what_is_pending_fails_with_an_exception(
     async with client.create_producer(topic, batching=None, send_timeout=0) as producer:
         await fill(producer)
         await limit(broker, namespace, "producer_exception")
-        with trio.fail_after(30):
+        with trio.fail_after(PATIENCE):
             while producer.connected:  # noqa: ASYNC110
                 await trio.sleep(0.05)
         receipt = await producer.enqueue(PAYLOAD)
-        with pytest.raises(ProducerBlockedQuotaExceeded), trio.fail_after(30):
+        with pytest.raises(ProducerBlockedQuotaExceeded), trio.fail_after(PATIENCE):
             await receipt.wait()
 
 

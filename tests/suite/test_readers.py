@@ -1,5 +1,6 @@
 """Readers: where they begin, how far they read, and where another one goes on."""
 
+from collections.abc import Callable
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime, timedelta
 
@@ -99,8 +100,13 @@ async def test_from_a_time(client: Client, topic: str) -> None:
         await trio.sleep(2.5)
         between = datetime.now(UTC) - timedelta(seconds=1)
         await producer.send_many(payloads(3, start=3))
-        for start in (between, timedelta(seconds=2), int(between.timestamp() * 1000)):
-            async with client.create_reader(topic, start) as reader:
+        ways: list[Callable[[], datetime | timedelta | int]] = [
+            lambda: between,
+            lambda: datetime.now(UTC) - between,
+            lambda: int(between.timestamp() * 1000),
+        ]
+        for start in ways:
+            async with client.create_reader(topic, start()) as reader:
                 assert numbers([message async for message in reader.until_latest()]) == [3, 4, 5]
         async with client.create_reader(topic, timedelta(hours=1)) as reader:
             assert numbers([message async for message in reader.until_latest()]) == list(range(6))

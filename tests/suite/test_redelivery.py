@@ -35,8 +35,9 @@ async def test_it_waits_for_the_delay(client: Client, topic: str) -> None:
         client.create_producer(topic) as producer,
     ):
         await producer.send(b"x")
-        consumer.negative_acknowledge(await consumer.receive())
+        message = await consumer.receive()
         given_back = trio.current_time()
+        consumer.negative_acknowledge(message)
         await receive_and_acknowledge(consumer, 1)
         assert trio.current_time() - given_back >= 0.45
 
@@ -115,8 +116,9 @@ async def test_the_delay_grows_with_the_redelivery_count(client: Client, topic: 
     ):
         await producer.send(b"x")
         for least in (0.1, 0.6):
-            consumer.negative_acknowledge(await consumer.receive())
+            message = await consumer.receive()
             given_back = trio.current_time()
+            consumer.negative_acknowledge(message)
             await receive(consumer, 1)
             assert least <= trio.current_time() - given_back
             consumer.redeliver_unacknowledged()
@@ -135,8 +137,8 @@ async def test_the_timeout_grows_with_the_redelivery_count(client: Client, topic
         ) as consumer,
         client.create_producer(topic) as producer,
     ):
-        await producer.send(b"x")
         began = trio.current_time()
+        await producer.send(b"x")
         messages = [await consumer.receive() for _ in range(3)]
         assert trio.current_time() - began >= 0.1 + 0.5
         assert [message.redelivery_count for message in messages] == [0, 1, 2]

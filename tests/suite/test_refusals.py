@@ -5,6 +5,7 @@ import trio
 
 from pulsar_sansio import BrokerError, ProducerBusy, SubscriptionNotFound, TopicNotFound, TopicTerminated
 from pulsar_trio import Client
+from tests.patience import PATIENCE
 
 from .brokers import NO_SUBSCRIPTION_CREATION, NO_TOPIC_CREATION, BrokerUnderTest
 from .helpers import payloads, receive_and_acknowledge
@@ -62,7 +63,7 @@ async def test_a_terminated_topic_takes_nothing_and_gives_what_it_has(
             async with client.create_producer(topic):
                 pass
         assert len(await receive_and_acknowledge(consumer, 5)) == 5
-        with trio.fail_after(30), pytest.raises(trio.EndOfChannel):
+        with trio.fail_after(PATIENCE), pytest.raises(trio.EndOfChannel):
             await consumer.receive()
 
 

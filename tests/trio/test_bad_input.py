@@ -11,15 +11,18 @@ from trio.testing import MockClock
 
 from pulsar_sansio import (
     InvalidConfiguration,
+    InvalidMessage,
     InvalidServiceUrl,
     InvalidTopicName,
     LocalProtocolError,
+    MemoryStore,
     MessageId,
     TopicMessageId,
 )
 from pulsar_sansio.wire import encode_command, encode_ping, proto
-from pulsar_trio import Client, Consumer, EmbeddedBroker, PulsarError, open_broker, open_client
+from pulsar_trio import Client, Consumer, EmbeddedBroker, PulsarError, open_broker, open_client, serve
 from pulsar_trio.options import Topics
+from tests.patience import PATIENCE
 
 from .proxy import open_proxy
 
@@ -139,6 +142,32 @@ async def test_a_wrong_port_of_a_broker(port: int) -> None:
             raise AssertionError("it was accepted")
 
 
+@pytest.mark.parametrize("host", [None, 7, b"localhost", ["localhost"], "a..b", HALF])
+async def test_a_wrong_host_of_a_broker(host: Any) -> None:
+    with pytest.raises(InvalidConfiguration, match="host: the name or an address of this machine"):
+        async with open_broker(host=host):
+            raise AssertionError("it was accepted")
+    with pytest.raises(InvalidConfiguration, match="host: "):
+        await serve(0, host=host)
+
+
+@pytest.mark.parametrize("store", [7, "memory", {}, MemoryStore])
+async def test_a_wrong_store_of_a_broker(store: Any) -> None:
+    with pytest.raises(InvalidConfiguration, match="store: None or a store with load and write"):
+        async with open_broker(store=store):
+            raise AssertionError("it was accepted")
+    with pytest.raises(InvalidConfiguration, match="store: "):
+        await serve(0, store=store)
+
+
+@pytest.mark.parametrize("messages", [None, 7])
+async def test_what_is_no_series_of_messages(client: Client, messages: Any) -> None:
+    async with client.create_producer("t") as producer:
+        with pytest.raises(InvalidMessage, match="messages: several of bytes or OutgoingMessage, not"):
+            await producer.send_many(messages)
+        await producer.send_many([b"1"])
+
+
 async def test_a_port_in_use(broker: EmbeddedBroker) -> None:
     with pytest.raises(OSError, match="in use"):
         async with open_broker(broker.port):
@@ -167,9 +196,9 @@ async def fails_clearly(url: str, words: str) -> None:
         with pytest.raises(PulsarError, match=words) as raised:
             await call()
         assert raised.value.retryable
-        assert 0.2 < trio.current_time() - began < 1.5
+        assert 0.2 < trio.current_time() - began < 20  # and not the 30 that it is where nobody says so
 
-    with trio.fail_after(10):
+    with trio.fail_after(PATIENCE):
         async with open_client(url, **HASTY) as client, trio.open_nursery() as nursery:  # type: ignore[arg-type]
             nursery.start_soon(fails, client.create_producer("t").__aenter__)
             nursery.start_soon(fails, client.subscribe("t", "s").__aenter__)
@@ -255,7 +284,7 @@ async def test_a_wrong_checksum_is_not_delivered_and_the_rest_is() -> None:
     ):
         proxy.tamper = lambda data: data.replace(b"wrong", b"WRONG")
         await producer.send_many([b"wrong", b"right"])
-        with trio.fail_after(10):
+        with trio.fail_after(PATIENCE):
             assert (await consumer.receive()).data == b"right"
 
 
@@ -277,7 +306,7 @@ async def test_damage_in_a_frame_ends_the_link_and_nothing_else() -> None:
         client.create_producer("t", batching=None) as producer,
     ):
         proxy.tamper = damage
-        with trio.fail_after(10):
+        with trio.fail_after(PATIENCE):
             await producer.send_many(b"%d" % number for number in range(20))
             received: list[bytes] = []
             while received[-1:] != [b"19"]:
@@ -310,7 +339,7 @@ async def test_the_broker_hangs_up_on_what_is_no_client(
 ) -> None:
     async with client.create_producer("t") as producer:
         await producer.send(b"before")
-        with trio.fail_after(5):
+        with trio.fail_after(PATIENCE):
             stream = await trio.open_tcp_stream("127.0.0.1", broker.port)
             async with stream:
                 await stream.send_all(sent)
@@ -327,7 +356,7 @@ async def test_the_broker_survives_a_client_that_stops_in_a_frame(
     stream = await trio.open_tcp_stream("127.0.0.1", broker.port)
     await stream.send_all(CONNECT[:length])
     await stream.send_eof()
-    with trio.fail_after(5):
+    with trio.fail_after(PATIENCE):
         while await stream.receive_some(1000):
             pass
     await stream.aclose()
@@ -340,6 +369,6 @@ async def test_the_broker_ignores_an_unknown_command(broker: EmbeddedBroker) -> 
     async with stream:
         await stream.send_all(CONNECT + unknown + encode_ping())
         answer = b""
-        with trio.fail_after(5):
+        with trio.fail_after(PATIENCE):
             while len(answer) < 20 or not answer.endswith(b"\x08\x13\x9a\x01\x00"):
                 answer += await stream.receive_some(1000)

@@ -35,6 +35,7 @@ from pulsar_trio import (
     SharedConsumer,
     open_client,
 )
+from tests.patience import PATIENCE
 
 from .proxy import open_proxy
 from .waiting import until
@@ -240,7 +241,7 @@ async def test_negative_acknowledgements_come_again(client: Client) -> None:
         consumer.acknowledge(messages[1])
         consumer.negative_acknowledge(messages[0])
         consumer.negative_acknowledge([messages[2].message_id])
-        with trio.fail_after(10):
+        with trio.fail_after(PATIENCE):
             again = [await consumer.receive() for _ in range(2)]
         assert sorted((int(message.data), message.redelivery_count) for message in again) == [(0, 1), (2, 1)]
 
@@ -251,7 +252,7 @@ async def test_redeliver_unacknowledged(client: Client) -> None:
             message = await consumer.receive()
         consumer.acknowledge(message)
         consumer.redeliver_unacknowledged()
-        with trio.fail_after(10):
+        with trio.fail_after(PATIENCE):
             assert sorted([int((await consumer.receive()).data) for _ in range(3)]) == [0, 1, 2]
 
 
@@ -331,7 +332,7 @@ async def test_the_end_of_a_terminated_topic(broker: EmbeddedBroker, client: Cli
     async with filled(client, 3, "exclusive") as consumer:
         broker.terminate("t")
         received = []
-        with trio.fail_after(10):
+        with trio.fail_after(PATIENCE):
             async for message in consumer:
                 received.append(int(message.data))
                 consumer.acknowledge(message)
@@ -400,7 +401,7 @@ async def test_a_lost_connection_comes_back_by_itself() -> None:
             consumer.acknowledge(await consumer.receive())
         await consumer.flush()
         proxy.cut()
-        with trio.fail_after(10):
+        with trio.fail_after(PATIENCE):
             await producer.send(b"10")
             received: list[int] = []
             while received[-1:] != [10]:
@@ -416,7 +417,7 @@ async def test_a_topic_that_is_deleted_breaks_its_consumer(broker: EmbeddedBroke
         broker.set_policy("public/default", "auto_topic_creation", False)
         async with client.subscribe("t", "s") as consumer:
             broker.delete_topic("t", force=True)
-            with trio.fail_after(10), pytest.raises(trio.BrokenResourceError) as raised:
+            with trio.fail_after(PATIENCE), pytest.raises(trio.BrokenResourceError) as raised:
                 await consumer.receive()
             assert isinstance(raised.value, ResourceBroken)
             assert raised.value.__cause__ is not None

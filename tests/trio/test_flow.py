@@ -14,6 +14,7 @@ from pulsar_trio import (
     Message,
     ResourceClosed,
 )
+from tests.patience import PATIENCE
 
 from .test_consumer import fill, numbers_left
 
@@ -80,7 +81,7 @@ async def test_who_gives_up_at_a_queue_of_size_0_loses_nothing(client: Client, s
                     await trio.lowlevel.checkpoint()
                 scope.cancel()
         await trio.testing.wait_all_tasks_blocked(0.01)
-        with trio.fail_after(5):
+        with trio.fail_after(PATIENCE):
             message = await consumer.receive()
             consumer.acknowledge(message)
     left = await numbers_left(client)
@@ -166,7 +167,7 @@ async def test_who_gives_up_collecting_loses_nothing(client: Client, steps: int)
             for _ in range(2**steps):
                 await trio.lowlevel.checkpoint()
             scope.cancel()
-        with trio.fail_after(5):
+        with trio.fail_after(PATIENCE):
             while len(received) < 6:
                 await receive(trio.CancelScope())
         assert received == list(range(6))

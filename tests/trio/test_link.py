@@ -11,6 +11,7 @@ import trio
 import trio.testing
 
 from pulsar_trio.link import LINGER, READ_SIZE, Link
+from tests.patience import PATIENCE
 
 
 @dataclass
@@ -56,7 +57,7 @@ async def ends() -> AsyncIterator[Ends]:
 
 async def read(stream: trio.SocketStream, count: int) -> bytes:
     data = b""
-    with trio.fail_after(5):
+    with trio.fail_after(PATIENCE):
         while len(data) < count and (more := await stream.receive_some(100_000)):
             data += more
     return data
@@ -122,7 +123,8 @@ async def test_nothing_is_read_while_it_is_not_wanted() -> None:
         assert pair.received[1:] == [b"later"]
 
 
-async def test_finishing_writes_what_is_left_before_the_end() -> None:
+async def test_finishing_writes_what_is_left_before_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pulsar_trio.link.LINGER", PATIENCE)
     async with ends() as pair:
         pair.to_write.append([b"last ", b"x" * 500_000])
         pair.link.finish()
@@ -170,7 +172,7 @@ async def test_a_failure_is_a_reason_and_no_exception() -> None:
         await pair.other.aclose()
         pair.to_write.append([b"x" * 100_000])
         pair.link.transmit()
-        with trio.fail_after(5):
+        with trio.fail_after(PATIENCE):
             await pair.ended.wait()
         assert pair.reason is not None
         assert "failed" in pair.reason
@@ -181,14 +183,14 @@ async def test_a_failure_of_a_direct_write_is_met_by_the_writer() -> None:
         await pair.other.aclose()
         pair.to_write.append([b"x" * 100_000])
         pair.link.write_now()
-        with trio.fail_after(5):
+        with trio.fail_after(PATIENCE):
             await pair.ended.wait()
         assert "failed" in (pair.reason or "")
 
 
 async def test_a_link_that_is_finished_before_it_is_open_ends_its_scope() -> None:
     link = Link(memoryview(b""), list)
-    with trio.fail_after(1), link.scope:
+    with trio.fail_after(PATIENCE), link.scope:
         link.write_now()
         link.finish()
         await trio.sleep_forever()

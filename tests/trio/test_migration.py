@@ -6,6 +6,7 @@ import pytest
 import trio
 
 from pulsar_trio import Client, EmbeddedBroker, open_broker
+from tests.patience import PATIENCE
 
 
 @pytest.fixture
@@ -30,7 +31,7 @@ async def test_nothing_is_lost_and_nothing_comes_twice(
         await producer.flush()
         migrate(broker, green, "persistent://public/default/t")
         receipts += [await producer.enqueue(b"%d" % number) for number in range(50, 100)]
-        with trio.fail_after(10):
+        with trio.fail_after(PATIENCE):
             for receipt in receipts:
                 await receipt.wait()
             came: list[int] = []
@@ -48,7 +49,7 @@ async def test_who_comes_later_is_sent_on(
 ) -> None:
     broker.create_topic("t")
     migrate(broker, green, "persistent://public/default/t")
-    with trio.fail_after(10):
+    with trio.fail_after(PATIENCE):
         async with client.subscribe("t", "sub") as consumer, client.create_producer("t") as producer:
             await producer.send(b"x")
             assert (await consumer.receive()).data == b"x"
@@ -63,7 +64,7 @@ async def test_a_partitioned_topic(broker: EmbeddedBroker, green: EmbeddedBroker
         for number in range(6):
             await producer.send(b"%d" % number)
         migrate(broker, green, "persistent://public/default/t")
-        with trio.fail_after(10):
+        with trio.fail_after(PATIENCE):
             places = [await producer.send(b"%d" % number) for number in range(6, 12)]
     assert {place.partition for place in places} == {0, 1, 2}
     assert [green.stats(f"t-partition-{partition}")["msgInCounter"] for partition in range(3)] == [2, 2, 2]

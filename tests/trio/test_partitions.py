@@ -23,6 +23,7 @@ from pulsar_trio import (
     ResourceClosed,
     open_client,
 )
+from tests.patience import PATIENCE
 
 from .proxy import Proxy, open_proxy
 
@@ -200,7 +201,7 @@ async def test_growth_is_found(broker: EmbeddedBroker, client: Client, topic: st
     async with client.create_producer(topic, partitions_update_interval=0.01, batching=None) as producer:
         await producer.send(b"x")
         broker.update_partitions("t", 5)
-        with trio.fail_after(5):
+        with trio.fail_after(PATIENCE):
             while producer.partitions != 5:  # noqa: ASYNC110
                 await trio.sleep(0.01)
         message_ids = await producer.send_many([b"x"] * 5)

@@ -92,7 +92,7 @@ async def test_receipts_are_settled_by_the_batch(client: Client) -> None:
 
 async def test_send_does_not_wait_for_a_batch_to_fill(client: Client) -> None:
     async with client.create_producer("t", batching=SLOW) as producer:
-        with trio.fail_after(5):
+        with trio.fail_after(25):
             await producer.send(b"alone")
             async with trio.open_nursery() as nursery:
                 for number in range(20):
@@ -269,7 +269,7 @@ async def test_a_cancelled_close_closes_all_the_same(client: Client, steps: int)
         with pytest.raises(ResourceClosed):
             await producer.send(b"2")
         assert receipt.done()
-    with trio.fail_after(5):
+    with trio.fail_after(25):
         async with client.create_producer("t", name="mine"):
             pass
     assert await everything_on(client, "t") in ([], [b"1"])

@@ -18,6 +18,7 @@ from pulsar_sansio import (
     TopicName,
 )
 from pulsar_trio import BatchingPolicy, Client, EmbeddedBroker, OutgoingMessage, open_client
+from tests.patience import PATIENCE
 
 from .proxy import open_proxy
 from .test_producer import SLOW, everything_on
@@ -95,7 +96,7 @@ async def test_producers_share_the_clients_memory_and_wait_for_it(broker: Embedd
             for number in range(40):
                 await producers[topic].enqueue(b"%d" % number + bytes(350), key=str(number % 2))
 
-        with trio.fail_after(10):
+        with trio.fail_after(PATIENCE):
             async with trio.open_nursery() as nursery:
                 for topic in producers:
                     nursery.start_soon(send_all, topic)
@@ -127,7 +128,7 @@ async def test_a_cancelled_wait_for_memory_holds_up_nobody() -> None:
             nursery.start_soon(one.enqueue, bytes(60))
             await trio.testing.wait_all_tasks_blocked()
             proxy.release()
-        with trio.fail_after(5):
+        with trio.fail_after(PATIENCE):
             await one.flush()
             await two.send(bytes(100))
         assert client.statistics().memory_held == 0

@@ -11,6 +11,7 @@ import trio.testing
 
 from pulsar_sansio import InvalidConfiguration, LocalProtocolError, OutgoingMessage
 from pulsar_trio import BatchingPolicy, Client, Consumer, EmbeddedBroker, Message, ResourceClosed
+from tests.patience import PATIENCE
 
 from .test_consumer import fill, filled, numbers_left
 from .waiting import until
@@ -88,7 +89,7 @@ async def test_a_handler_gets_every_message_in_order(broker: EmbeddedBroker, cli
             handled.append(int(message.data))
 
         broker.terminate("t")
-        with trio.fail_after(10):
+        with trio.fail_after(PATIENCE):
             await consumer.run(handle)
         assert handled == list(range(100))
 
@@ -223,7 +224,7 @@ async def test_a_cancelled_run_loses_nothing(client: Client, kind: str, concurre
         by_key = kind == "key_shared"
         assert sorted(begun) == list(range(1 if by_key else concurrency))
         received: list[int] = []
-        with trio.fail_after(5):
+        with trio.fail_after(PATIENCE):
             while len(received) < 6 - len(begun):
                 received.append(int((await consumer.receive()).data))
         assert sorted(received) == list(range(len(begun), 6))
@@ -328,7 +329,7 @@ async def test_a_failover_consumer_is_told_when_its_turn_comes(client: Client) -
                 nursery.start_soon(listen)
                 await trio.testing.wait_all_tasks_blocked()
                 await active.aclose()
-                with trio.fail_after(10):
+                with trio.fail_after(PATIENCE):
                     await until(lambda: told)
                 await trio.testing.wait_all_tasks_blocked()
                 await waiting.aclose()

@@ -11,6 +11,7 @@ from pulsar_sansio import LocalProtocolError, MemoryStore, MessageId
 from pulsar_sansio.core.buffers import ReceiveBuffer
 from pulsar_sansio.wire import MessageCommand, decode_frame, encode_command, encode_flow, proto
 from pulsar_trio import EmbeddedBroker, open_broker, open_client, serve
+from tests.patience import PATIENCE
 
 from .waiting import until
 
@@ -66,7 +67,7 @@ async def test_clients_outlive_a_broker() -> None:
             assert not any(receipt.done() for receipt in receipts)
             second = trio.CancelScope()
             await nursery.start(run, second, broker.port)
-            with trio.fail_after(10):
+            with trio.fail_after(PATIENCE):
                 for receipt in receipts:
                     await receipt.wait()
                 received: set[int] = set()

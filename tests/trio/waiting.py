@@ -4,10 +4,12 @@ from collections.abc import Callable
 
 import trio
 
+from tests.patience import PATIENCE
+
 
 async def until(condition: Callable[[], object]) -> None:
-    """Wait until the condition holds; ten seconds at most."""
-    with trio.fail_after(10):
+    """Wait until the condition holds."""
+    with trio.fail_after(PATIENCE):
         while True:
             if condition():
                 return

@@ -59,7 +59,8 @@ class _SocketPipe(Pipe):
     __slots__ = ()
 
     def write(self, data: bytes) -> None:
-        self._queue(data)
+        self.written += len(data)
+        self._put(data)
 
 
 class _SocketWire(Wire):

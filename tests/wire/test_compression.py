@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from pulsar_sansio.model.config import CompressionType
 from pulsar_sansio.model.errors import DecompressionFailed, InvalidMessage, UncompressedSizeCorrupted
-from pulsar_sansio.wire import compress, decompress
+from pulsar_sansio.wire import Compressed, compress, decompress
 
 CODECS = list(CompressionType)
 REAL = [codec for codec in CODECS if codec is not CompressionType.NONE]
@@ -92,6 +92,16 @@ def test_a_promise_over_the_limit_is_refused(codec: CompressionType) -> None:
         decompress(codec, compressed, 100, 99)
     with pytest.raises(UncompressedSizeCorrupted):
         decompress(codec, compressed, -1, 99)
+    with pytest.raises(UncompressedSizeCorrupted):
+        Compressed(codec, compressed, 100, 99)
+
+
+@pytest.mark.parametrize("codec", REAL)
+def test_what_is_decompressed_later(codec: CompressionType) -> None:
+    payload = Compressed(codec, compress(codec, b"x" * 100), 100, 100)
+    assert (len(payload), payload.decompress()) == (100, b"x" * 100)
+    with pytest.raises(DecompressionFailed):
+        Compressed(codec, b"garbage, garbage", 100, 100).decompress()
 
 
 @pytest.mark.parametrize("codec", REAL)

@@ -2,8 +2,9 @@
 
 import pytest
 
-from pulsar_sansio.model.errors import FrameError
-from pulsar_sansio.wire import UndividedBatch, encode_batch_payloads
+from pulsar_sansio.model.config import CompressionType
+from pulsar_sansio.model.errors import DecompressionFailed, FrameError
+from pulsar_sansio.wire import Compressed, UndividedBatch, compress, encode_batch_payloads
 
 PAYLOADS = [b"%d" % number for number in range(50)]
 
@@ -15,6 +16,20 @@ def test_as_a_sequence_it_is_the_payloads() -> None:
     assert (len(batch), list(batch), batch[3], batch[-2:]) == (50, PAYLOADS, b"3", PAYLOADS[-2:])
     assert batch.single(5).sequence_id == 12
     assert batch.divided() is batch.divided()
+
+
+def test_what_is_compressed_is_decompressed_when_it_is_looked_at() -> None:
+    data = encode_batch_payloads(PAYLOADS, 7)
+    batch = UndividedBatch(
+        Compressed(CompressionType.LZ4, compress(CompressionType.LZ4, data), len(data), 10_000), 50, 0
+    )
+    assert len(batch) == 50
+    assert batch.data == data
+    assert batch.data is batch.data
+    assert list(batch) == PAYLOADS
+    garbage = UndividedBatch(Compressed(CompressionType.LZ4, b"garbage", 10_000, 10_000), 50, 0)
+    with pytest.raises(DecompressionFailed):
+        garbage[0]
 
 
 @pytest.mark.parametrize("size", [0, -1, 1_000_000_000])

@@ -5,12 +5,14 @@ without noticing. Nothing here knows how it came about.
 """
 
 from bisect import bisect_left
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from ..model.errors import FrameError
 from ..wire import split_batch
 from .entry import entry_metadata
 from .messages import batch_payload
+from .publish_checks import is_last_chunk
 from .store import EntryAdded, TopicCompacted
 
 if TYPE_CHECKING:
@@ -47,12 +49,15 @@ class CompactedView:
                 return offset
         return None
 
+    @cached_property
     def last_position(self) -> tuple[int, int, int]:
-        """(ledger, entry, batch index) of the last message that was left; all -1 where none was."""
-        if not self.entries:
-            return -1, -1, -1
-        entry = self.entries[-1]
-        return entry.ledger_id, entry.entry_id, _last_index(entry)
+        """(ledger, entry, batch index) of the last message that was left; all -1 where none was.
+
+        Of a message that is not finished there is no last chunk."""
+        for entry in reversed(self.entries):
+            if is_last_chunk(entry_metadata(entry.data)):
+                return entry.ledger_id, entry.entry_id, _last_index(entry)
+        return -1, -1, -1
 
     def dispatch(self, dispatcher: "SingleActive", consumer: "Consumer") -> None:
         """Deliver what `consumer` may have of it, from the dispatcher's read position on."""

@@ -3,7 +3,11 @@
 It goes through what is durable twice, as Pulsar's compactor does: first to learn which message is the last
 one of its key, then to write down those. A message without payload says that its key is gone; one without a
 key is of no use to anybody who reads compacted, and left out. What cannot be read (encrypted batches) stays
-if it has a key. A message in chunks stays as a whole.
+if it has a key.
+
+A message in chunks stays as a whole, and counts from its last chunk on: one that was never finished replaces
+nothing. What is not finished where a compaction ends stays, for those who read on behind it, until nobody can
+be expected to finish it.
 
 The topic itself is left alone: consumers that do not read compacted see everything. A durable subscription
 with a name of its own keeps the entries that were not compacted yet. It runs when an administrator says so,
@@ -11,10 +15,11 @@ and where policies have a threshold when more than that is not compacted. Work g
 everybody else is served in between.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..model.errors import PulsarError
+from .chunks import Assembly, Unfinished
 from .compacted import CompactedView
 from .messages import messages_of, without
 from .store import EntryAdded, TopicCompacted
@@ -27,8 +32,12 @@ SUBSCRIPTION = "__compaction"
 
 ENTRIES_PER_STEP = 1000
 
-Winner = tuple[int, int]
-"""Offset and index in the batch of the last message of a key."""
+UNFINISHED_FOR = 6 * 3600 * 1000
+"""Milliseconds after which a message in chunks is given up whose producer is not there: as long as
+deduplication remembers who is absent, by default. Consumers give up after a minute."""
+
+Winner = tuple[Sequence[int], int]
+"""The last message of a key: offsets, several of one in chunks, and index in the batch."""
 
 
 class Compaction:
@@ -109,28 +118,31 @@ class Compaction:
     def _compact(self, horizon: int) -> Iterator[None]:
         """The whole of it; it waits after every `ENTRIES_PER_STEP`."""
         latest: dict[str, Winner] = {}
-        last_chunks: dict[str, str] = {}
+        assembly = Assembly()
         for number, (offset, entry) in enumerate(self._entries(horizon)):
             for index, message in enumerate(messages_of(entry.data)):
                 if message.key is None:
                     continue
+                chunk = message.chunk
+                offsets = (offset,) if chunk is None else assembly.take(offset, chunk)
+                if offsets is None:
+                    continue
                 if message.empty:
                     latest.pop(message.key, None)
                 else:
-                    latest[message.key] = offset, index
-                last_chunks.pop(message.key, None)
-                if entry.chunk_of is not None:
-                    last_chunks[message.key] = entry.chunk_of
+                    latest[message.key] = offsets, index
             if number % ENTRIES_PER_STEP == ENTRIES_PER_STEP - 1:
                 yield
         winners: dict[int, list[int]] = {}
-        for offset, index in latest.values():
-            winners.setdefault(offset, []).append(index)
+        for places, index in latest.values():
+            for offset in places:
+                winners.setdefault(offset, []).append(index)
+        for begun in filter(self._may_be_finished, assembly.unfinished()):
+            winners.update((offset, [0]) for offset in begun.offsets)
         kept: list[tuple[int, EntryAdded]] = []
         removed = 0
-        chunks = set(last_chunks.values())
         for number, (offset, entry) in enumerate(self._entries(horizon)):
-            left = _left_of(entry, winners.get(offset, []), chunks)
+            left = _left_of(entry, winners.get(offset, []))
             if left is not None:
                 kept.append((offset, left))
             if left is not entry:
@@ -138,6 +150,12 @@ class Compaction:
             if number % ENTRIES_PER_STEP == ENTRIES_PER_STEP - 1:
                 yield
         self._finish(horizon, kept, removed)
+
+    def _may_be_finished(self, message: Unfinished) -> bool:
+        """Its producer is there, or may come again."""
+        topic = self._topic
+        producer, published = message.latest.producer, message.latest.publish_time
+        return producer in topic.producers.by_name or topic.broker.wall_time - published < UNFINISHED_FOR
 
     def _entries(self, horizon: int) -> Iterator[tuple[int, EntryAdded]]:
         """What there is to compact, with its offsets: what the last compaction has left, and all after it.
@@ -163,11 +181,12 @@ class Compaction:
             tuple(entry for _, entry in kept),
         )
         topic.journal.records.append(record)
-        topic.journal.confirm(lambda: self._done(record, removed))
+        work = self._work
+        topic.journal.confirm(lambda: self._done(work, record, removed))
 
-    def _done(self, record: TopicCompacted, removed: int) -> None:
-        """It is durable: from now on it is what is read."""
-        if self._work is None:  # stopped
+    def _done(self, work: Iterator[None] | None, record: TopicCompacted, removed: int) -> None:
+        """It is durable: from now on it is what is read. `work`: which compaction it was."""
+        if work is None or self._work is not work:  # stopped, and perhaps another one runs
             return
         topic = self._topic
         self._work = None
@@ -190,10 +209,8 @@ class Compaction:
         }
 
 
-def _left_of(entry: EntryAdded, winners: list[int], chunks: set[str]) -> EntryAdded | None:
+def _left_of(entry: EntryAdded, winners: list[int]) -> EntryAdded | None:
     """What stays of an entry: all, some of its messages, or nothing."""
-    if entry.chunk_of is not None:
-        return entry if entry.chunk_of in chunks else None
     if len(winners) == entry.messages:
         return entry
     messages = messages_of(entry.data)

@@ -92,6 +92,7 @@ class Connection:
         self._limit = max_frame_size(broker.config.max_message_size)
         self._buffer = ReceiveBuffer()
         self._outbox: list[bytes] = []
+        self._transmit = Transmit(link)
         self._unsent = 0
         self._high_water = broker.config.max_unsent_bytes
         self.writable = True
@@ -192,7 +193,7 @@ class Connection:
         if self.state is State.DEAD:
             return
         if not self._outbox:
-            self.context.emit(Transmit(self.link))
+            self.context.emit(self._transmit)
         self._outbox.append(frame)
         self._count(len(frame))
 
@@ -201,7 +202,7 @@ class Connection:
         if self.state is State.DEAD:
             return
         if not self._outbox:
-            self.context.emit(Transmit(self.link))
+            self.context.emit(self._transmit)
         self._outbox.extend(chunks)
         self._count(size + 48)
 

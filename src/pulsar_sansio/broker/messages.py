@@ -25,11 +25,26 @@ MAX_BATCH = 64 * 1024 * 1024
 """Bytes, uncompressed: no larger batch is taken apart."""
 
 
+class Chunk(NamedTuple):
+    """Which part of a message an entry is: `number` (from 0) of `total`, which is more than one.
+
+    `publish_time` in ms, by the producer's clock.
+    """
+
+    producer: str
+    uuid: str
+    number: int
+    total: int
+    publish_time: int
+
+
 class KeyedMessage(NamedTuple):
-    """`key`: None where it has none. `empty`: without payload, which says that the key is gone."""
+    """`key`: None where it has none. `empty`: without payload, which says that the key is gone. `chunk`: what
+    it is of a message, where it is not all of it."""
 
     key: str | None
     empty: bool
+    chunk: Chunk | None = None
 
 
 def messages_of(data: bytes) -> list[KeyedMessage]:
@@ -43,7 +58,7 @@ def messages_of(data: bytes) -> list[KeyedMessage]:
     batch = None if payload is None or count is None else _split(payload, count)
     if batch is None:
         size = metadata.uncompressed_size if metadata.compression else len(_payload(data))
-        return [KeyedMessage(metadata.partition_key, metadata.null_value or not size)]
+        return [KeyedMessage(metadata.partition_key, metadata.null_value or not size, _chunk(metadata))]
     found = []
     for index, payload in enumerate(batch.payloads):
         single = batch.single(index)
@@ -92,6 +107,15 @@ def without(data: bytes, kept: Collection[int]) -> bytes:
         metadata.uncompressed_size = len(rewritten)
         rewritten = compress(metadata.compression, rewritten)
     return b"".join(pack_payload(metadata.SerializeToString(), rewritten))
+
+
+def _chunk(metadata: MessageMetadata) -> Chunk | None:
+    total = metadata.num_chunks_from_msg or 0
+    if total <= 1 or metadata.num_messages_in_batch is not None:
+        return None
+    return Chunk(
+        metadata.producer_name, metadata.uuid or "", metadata.chunk_id or 0, total, metadata.publish_time
+    )
 
 
 def _split(payload: bytes, count: int) -> Batch | None:

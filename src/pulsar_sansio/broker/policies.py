@@ -114,7 +114,7 @@ class Policies:
     def over(self, below: "Policies") -> "Policies":
         """These policies where they say something, `below` where not."""
         mine = {name: value for name in _KINDS if (value := getattr(self, name)) is not None}
-        return replace(below, **mine)
+        return replace(below, **mine) if mine else below
 
     @classmethod
     def defaults(cls, config: BrokerConfig) -> "Policies":

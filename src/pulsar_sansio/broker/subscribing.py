@@ -312,7 +312,7 @@ def on_get_last_message_id(connection: Connection, command: proto.CommandGetLast
     answer = proto.CommandGetLastMessageIdResponse(request_id=command.request_id)
     view = topic.compaction.view if consumer.read_compacted else None
     if view is not None and topic.log.durable_end - 1 <= view.horizon:
-        ledger_id, entry_id, batch_index = view.last_position()
+        ledger_id, entry_id, batch_index = view.last_position
     else:
         ledger_id, entry_id, batch_index = topic.last_position()
     answer.last_message_id.ledgerId = ledger_id % 2**64

@@ -20,6 +20,7 @@ from ..model.message_id import EARLIEST, LATEST, MessageId
 from ..wire import (
     AlikeEntries,
     Batch,
+    Compressed,
     MessageCommand,
     MessageMetadata,
     UndividedBatch,
@@ -33,12 +34,16 @@ from .acknowledger import Acknowledger
 from .acks import AckTracker, Place
 from .chunks import Chunks
 from .counters import ArrivalCounters
-from .items import BatchItem, SinglesItem
+from .items import BatchItem, CompressedSingle, SinglesItem
 from .permits import Permits
 
 MAX_GUESS = 100_000
 """Messages that an entry with a wrong checksum may be believed to hold: as many as a batch has at most
 (`BatchingPolicy`). Damage that makes a larger number of them would grant the broker too much."""
+
+INFLATION = 32
+"""Times its size on the wire that a payload may have while it waits for a reader of undivided batches; what
+would have more stays compressed. What is not compressed is handed out faster: mostly it should not be."""
 
 _Validation = proto.CommandAck.ValidationError
 
@@ -63,8 +68,8 @@ class Arrival:
         "_permits",
         "_queue",
         "_source",
-        "_split",
         "_tracker",
+        "_undivided",
         "bytes_arrived",
         "counters",
         "inclusive",
@@ -85,11 +90,11 @@ class Arrival:
         counters: ArrivalCounters,
         *,
         durable: bool,
-        split: Callable[[bytes, int, int], Batch | UndividedBatch] = split_batch,
+        undivided: bool = False,
     ) -> None:
-        """`on_undecryptable(message_id, names of the keys)`: called for the first encrypted entry. `split`:
-        what makes a batch of a payload, given how many messages are in it and where it begins."""
-        self._split = split
+        """`on_undecryptable(message_id, names of the keys)`: called for the first encrypted entry.
+        `undivided`: batches stay in one piece, and what inflates a lot stays compressed (`ReaderSpec`)."""
+        self._undivided = undivided
         self.counters = counters
         self.bytes_arrived = 0
         """Of entries that could be read: payloads as stored: compressed, with the headers of batches."""
@@ -123,7 +128,11 @@ class Arrival:
         self.start = start
         self.inclusive = inclusive
         self.resumed = False
-        self._filtering = start is not None and start not in (EARLIEST, LATEST)
+        self.begin_again()
+
+    def begin_again(self) -> None:
+        """The broker begins at `start`, once more where what came did not make a message."""
+        self._filtering = self.start is not None and self.start not in (EARLIEST, LATEST)
 
     def resume_after(self, last: MessageId) -> None:
         """Everything up to `last` was handed out (CONS-16); without an index that is its entire entry."""
@@ -135,7 +144,15 @@ class Arrival:
     def forget(self) -> None:
         """The subscription was moved: nothing is known of where it is any more."""
         self.start_at(None, False)
-        self.passed = None
+        self.passed = self.counters.last_chunk = None
+
+    @property
+    def reached(self) -> Place | None:
+        """`passed`, and chunks are done with where no message waits for more of them."""
+        passed, chunk = self.passed, self.counters.last_chunk
+        if chunk is None or self._chunks.waiting:
+            return passed
+        return chunk if passed is None else max(passed, chunk)
 
     def receive(self, command: MessageCommand, epoch: int, max_message_size: int) -> None:
         """Take one MESSAGE. `epoch`: deliveries of an older one are outdated; `max_message_size`: in bytes.
@@ -167,10 +184,14 @@ class Arrival:
         if size is None and (metadata.num_chunks_from_msg or 0) > 1:
             self._chunk(place, metadata, stored[start:], redelivery_count)
             return
-        payload = stored
+        payload: bytes | Compressed = stored
+        # What of it is wanted may be a part only: then it has to be divided.
+        undivided = self._undivided and bits is None and not self._filtering
         if metadata.compression:
+            inflates = metadata.uncompressed_size > INFLATION * len(stored)
+            opened = Compressed if undivided and inflates else decompress
             try:
-                payload = decompress(
+                payload = opened(
                     metadata.compression, stored[start:], metadata.uncompressed_size, max_message_size
                 )
             except UncompressedSizeCorrupted:
@@ -181,11 +202,11 @@ class Arrival:
                 return
             start = 0
         if size is None:
-            self._single(place, metadata, payload[start:], redelivery_count)
+            whole = payload[start:] if isinstance(payload, bytes) else payload
+            self._single(place, metadata, whole, redelivery_count)
             return
         try:
-            # What of it is wanted may be a part only: then it has to be divided.
-            split = self._split if bits is None and not self._filtering else split_batch
+            split: Callable[..., Batch | UndividedBatch] = UndividedBatch if undivided else split_batch
             batch = split(payload, size, start)
         except FrameError:
             self._discard(place, cost, _Validation.BatchDeSerializeError)
@@ -232,12 +253,20 @@ class Arrival:
             self._finished(place)
         self._permits.give_back(1)
 
-    def _single(self, place: Place, metadata: MessageMetadata, payload: bytes, redelivery_count: int) -> None:
+    def _single(
+        self, place: Place, metadata: MessageMetadata, payload: bytes | Compressed, redelivery_count: int
+    ) -> None:
         if self._filtering and self._is_before_start(place):
             self._skip(place)
             return
         entry = Entry(self._source, place, metadata, redelivery_count, self._tracker.single)
-        self._queue.add(Message.of(payload, entry, -1))
+        self._add_single(entry, payload)
+
+    def _add_single(self, entry: Entry, payload: bytes | Compressed) -> None:
+        if isinstance(payload, Compressed):
+            self._queue.add_batch(BatchItem(entry, CompressedSingle(payload), (-1,)))
+        else:
+            self._queue.add(Message.of(payload, entry, -1))
 
     def _chunk(self, place: Place, metadata: MessageMetadata, payload: bytes, redelivery_count: int) -> None:
         """A message in chunks costs one permit: those of all chunks but the last go back at once."""
@@ -250,11 +279,13 @@ class Arrival:
         if complete is None:
             self._permits.give_back(1)
             return
-        data = complete.payload
+        data: bytes | Compressed = complete.payload
         if metadata.compression:
+            size, limit = metadata.uncompressed_size, self._chunks.max_message_size
+            inflates = size > INFLATION * len(complete.payload)
+            opened = Compressed if self._undivided and inflates else decompress
             try:
-                size, limit = metadata.uncompressed_size, self._chunks.max_message_size
-                data = decompress(metadata.compression, data, size, limit)
+                data = opened(metadata.compression, complete.payload, size, limit)
             except (UncompressedSizeCorrupted, DecompressionFailed):
                 self._permits.give_back(1)
                 self.counters.discarded += 1
@@ -269,7 +300,7 @@ class Arrival:
             return
         entry = ChunkedEntry(self._source, place, metadata, redelivery_count, tracker.chunked)
         entry.first_chunk = complete.places[0]
-        self._queue.add(Message.of(data, entry, -1))
+        self._add_single(entry, data)
 
     def receive_alike(self, entries: AlikeEntries, epoch: int) -> bool:
         """Take plain entries for which there is nothing to decide: all in time, none acknowledged before, and

@@ -117,6 +117,11 @@ class Chunks:
             self._done_with(message.others.keys() - message.places.keys())
         return Complete(list(message.places), b"".join(message.payloads))
 
+    @property
+    def waiting(self) -> bool:
+        """Whether a message may be complete with what comes next. One that is broken is not counted."""
+        return not all(each.broken for each in self._incomplete.values())
+
     def clear(self) -> None:
         """Everything that is not acknowledged comes again."""
         self._incomplete.clear()

@@ -183,6 +183,7 @@ class Connection:
         self._alike = AlikeReader()
         self._frame_limit = max_frame_size(services.config.max_message_size)
         self._ended = False
+        self._transmit = Transmit(link)
         self._transmit_pending = False
         self._unread_answers = 0
         """Bytes of `unwritten` that are answers to what the peer sent unasked."""
@@ -208,7 +209,7 @@ class Connection:
             self.unwritten.extend(chunks)
         if not self._transmit_pending:
             self._transmit_pending = True
-            self._context.emit(Transmit(self.link))
+            self._context.emit(self._transmit)
 
     def register(self, owner: "Attachable") -> None:
         """From now on the owner gets what names its id."""
@@ -291,11 +292,12 @@ class Connection:
         if whole is None:
             return
         position = one_by_one_until = 0
+        length = len(whole)
         written = len(self.unwritten)
         limit = self._frame_limit
         handlers = self._handlers
         try:
-            while True:
+            while position < length:
                 if position >= one_by_one_until and whole.startswith(MESSAGE_TAG, position + 8):
                     alike = self._alike.take(whole, position, limit) if self.ready else None
                     if alike is not None:
@@ -469,8 +471,9 @@ class Connection:
     def _on_reply(self, command: Any) -> None:
         written = len(self.unwritten)
         self._services.requests.reply(self, command)
-        # What an answered request leads to (all of a window may be sent again) was wanted.
-        self._unread_answers -= sum(map(len, self.unwritten[written:]))
+        if len(self.unwritten) > written:
+            # What an answered request leads to (all of a window may be sent again) was wanted.
+            self._unread_answers -= sum(map(len, self.unwritten[written:]))
 
     def _on_error(self, command: Any) -> None:
         if command.request_id == CONNECTION_REQUEST_ID:

@@ -28,11 +28,9 @@ from ..model.topic_name import TopicName
 from ..wire import (
     AlikeEntries,
     MessageCommand,
-    UndividedBatch,
     encode_command,
     encode_flow,
     proto,
-    split_batch,
 )
 from .acknowledger import Acknowledger
 from .acks import AckTracker, Place
@@ -156,7 +154,7 @@ class Consumer(ConsumerRequests):
             self._chunks,
             counters,
             durable=spec.durable,
-            split=UndividedBatch if isinstance(spec, ReadingSpec) and spec.undivided else split_batch,
+            undivided=isinstance(spec, ReadingSpec) and spec.undivided,
         )
         self._positions = Positions(
             context,

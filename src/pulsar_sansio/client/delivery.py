@@ -325,6 +325,8 @@ class DeliveryQueue:
         for item in [left, *self._items]:
             if isinstance(item, list):
                 yield from (message.entry.first_chunk for message in item if message.entry.first_chunk)
+            elif isinstance(item, BatchItem) and item.entry.first_chunk:
+                yield item.entry.first_chunk
 
 
 def message_id_of(entry: Entry, index: int) -> MessageId:

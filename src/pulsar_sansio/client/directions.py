@@ -27,9 +27,11 @@ class Directions:
 
     def migrated(self, url: str) -> None:
         """The topic is asked for in the cluster of that URL, and what is pending is kept for it. A URL that
-        is missing or refused changes nothing, and the old cluster says it again."""
+        is missing or refused changes nothing, and the old cluster says it again. A broker that the old one
+        names after that is not gone to."""
         with suppress(RemoteProtocolError):
             self.cluster = self._services.lookup.cluster_at(url)
+            self._followed = self._services.config.max_lookup_redirects  # no broker of the old one is
 
     def assigned(self, url: str | None, connection: Connection) -> tuple[Address, Address] | None:
         """The way to the broker that was named on this connection, logical and physical. None where none was,

@@ -12,18 +12,41 @@ from itertools import chain
 from typing import Any, NamedTuple, overload
 
 from ..model.message import Entry, Message, Source
-from ..wire import Batch, MessageMetadata, decode_message_metadata
+from ..wire import Batch, Compressed, MessageMetadata, decode_message_metadata
 from .acks import EntryAcknowledgement, Place
 
 
 class BatchItem(NamedTuple):
-    """A batch, or what is to be delivered of it."""
+    """A batch, or what is to be delivered of it; or one message whose payload stays compressed."""
 
     entry: Entry
     payloads: Sequence[bytes]
     """Never empty."""
     indexes: Sequence[int]
     """The index in the batch of each payload."""
+
+
+class CompressedSingle(Sequence[bytes]):
+    """The one payload of an entry of one message, decompressed anew each time it is looked at. Then it raises
+    `DecompressionFailed` where it cannot be."""
+
+    __slots__ = ("_payload",)
+
+    def __init__(self, payload: Compressed) -> None:
+        self._payload = payload
+
+    def __len__(self) -> int:
+        return 1
+
+    def __iter__(self) -> Iterator[bytes]:
+        return iter([self._payload.decompress()])
+
+    @overload
+    def __getitem__(self, index: int) -> bytes: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[bytes]: ...
+    def __getitem__(self, index: int | slice) -> bytes | list[bytes]:
+        return [self._payload.decompress()][index]
 
 
 class PlainEntry(Entry):

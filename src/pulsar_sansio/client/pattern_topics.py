@@ -5,6 +5,7 @@ changes at once. Whatever it hears makes one list of names, filtered here too; p
 topic, and the whole set is told each time (`on_topics`): who hears it takes the difference to what it has, so
 that a topic that could not be subscribed is tried again the next time. Who could not subscribe one says so
 (`look_again`), and the next time comes sooner: a broker tells of the first partition before it has the last.
+So it does where the question had no answer.
 
 An answer to a question that was asked before the broker told of a change may be older than that, and is asked
 for anew.
@@ -94,8 +95,8 @@ class PatternTopics:
             self._watch.ensure()
 
     def look_again(self) -> None:
-        """A topic could not be subscribed: the topics are told once more, after a wait that grows until
-        others come or go."""
+        """A topic could not be subscribed, or the topics could not be had: they are told once more, after a
+        wait that grows until others come or go."""
         if self._sooner.when is None:
             now = self._context.now
             self._sooner.set(now + self._backoff.next(now))
@@ -150,8 +151,9 @@ class PatternTopics:
         )
 
     def _not_listed(self, _error: PulsarError) -> None:
-        """As it was, until the next time."""
+        """As it was, until the next time, which comes soon: who waits for it may have no interval."""
         self._query = None
+        self.look_again()
 
     def _listed(self, changes: int, listed: TopicListing) -> None:
         self._query = None

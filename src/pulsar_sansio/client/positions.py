@@ -211,7 +211,9 @@ class Positions:
         if self._durable:
             return
         resume_after = self._queue.resume_after()
-        if resume_after is not None:
+        if resume_after is None:
+            self._arrival.begin_again()
+        else:
             self._arrival.resume_after(resume_after)
             self._known()
         start = self._arrival.start
@@ -365,8 +367,8 @@ class Positions:
 
     def _reached(self) -> Place | None:
         """The furthest entry that was handed out, or of which nothing is to be handed out."""
-        passed, handed_out = self._arrival.passed, self._queue.last_handed_out
-        return passed if handed_out is None else handed_out if passed is None else max(passed, handed_out)
+        reached, handed_out = self._arrival.reached, self._queue.last_handed_out
+        return reached if handed_out is None else handed_out if reached is None else max(reached, handed_out)
 
     def _is_more(self, answer: LastPosition) -> bool:
         """Whether the topic's last message is still to come."""
@@ -379,7 +381,7 @@ class Positions:
         if reached is not None:
             return last[:2] > reached
         start = self._arrival.start
-        if start is None or self._unknown or self._rollback:
+        if start is None or start == LATEST or self._unknown or self._rollback:
             if answer.mark_delete is None:  # a broker that does not say
                 return start != LATEST
             return answer.mark_delete < last[:2]

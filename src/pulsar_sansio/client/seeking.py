@@ -28,7 +28,7 @@ from ..model.errors import (
     UnsupportedVersion,
 )
 from ..model.message import Message, Source
-from ..model.message_id import LATEST, MessageId, is_message_id
+from ..model.message_id import MessageId, is_message_id
 from ..wire import encode_command, proto, words_from_bits
 from .connection import Connection
 from .outputs import Output, RequestDone, RequestFailed
@@ -329,8 +329,3 @@ def _command(wire_id: int, request_id: int, target: Target) -> proto.CommandSeek
         bits = (1 << target.batch_size) - (1 << target.batch_index)
         command.message_id.ack_set.extend(words_from_bits(bits))
     return command
-
-
-def begins_at_place(target: Target) -> bool:
-    """Whether what comes after it can be told without asking the broker where it has gone."""
-    return isinstance(target, MessageId) and target != LATEST

@@ -187,6 +187,7 @@ class Administrator:
             world.clock.after(100 * MILLISECOND, self._keep_gone, topic)
             return
         if broker is not None and node.up:
+            self._learn(topic)
             world.model.topics[topic].gone = broker.internal_stats(topic)["ledgers"][-1]["ledgerId"]
             world.trace.add(world.clock.now, node.name, f"delete {topic}")
             node.command(broker.delete_topic, topic, True)
@@ -236,11 +237,19 @@ class Administrator:
         if broker is None or not node.up or cluster.is_moving(topic):
             self.world.clock.after(100 * MILLISECOND, self._delete, topic)
             return
+        self._learn(topic)
         last = broker.internal_stats(topic)["ledgers"][-1]["ledgerId"]
         self.world.model.topics[topic].gone = last
         self.world.count_fault("topic_deleted")
         self.world.trace.add(self.world.clock.now, node.name, f"delete {topic}")
         node.command(broker.delete_topic, topic, True)
+
+    def _learn(self, topic: str) -> None:
+        """What is durable is known before any of it goes, also what a broker has called stored without saying
+        where (a duplicate)."""
+        record = self.world.model.topics[topic]
+        for position, payload in self.world.cluster.durable(topic):
+            record.stored(position, record.sends[payload])
 
     def _compact(self, topic: str) -> None:
         """What is durable then is known, and who has a table view may miss what goes (INV-C17, INV-C18)."""
@@ -253,8 +262,7 @@ class Administrator:
             return
         record = world.model.topics[topic]
         ledger, entry = broker.internal_stats(topic)["lastConfirmedEntry"].split(":")
-        for position, payload in cluster.durable(topic):
-            record.stored(position, record.sends[payload])
+        self._learn(topic)
         record.compacted.begins((int(ledger), int(entry)))
         for table in world.tables:
             if record in table.parts:

@@ -47,7 +47,7 @@ class BrokerNode:
         self.name = name
         self.config = config
         self.slowness = slowness
-        self._slow = world.streams.stream(f"slowness of {name}")
+        self._slow = world.streams.stream(f"slowness of {name}") if slowness else None
         self.stale: dict[str, Elsewhere | None] = {}
         """Topics that another broker serves already, which is not known here; what to tell the clients."""
         self.broker: Broker | None = None
@@ -256,7 +256,7 @@ class BrokerNode:
     def link_data(self, link: int, data: bytes, frames: list[tuple[int, Any]]) -> None:
         if self.broker is None:
             return
-        if self.slowness and link not in self._unread:
+        if self._slow is not None and link not in self._unread:
             self._unread[link] = []
             self.world.clock.after(self._slow.below(self.slowness), self._read_on, link)
         if self.frozen_until or link in self._unread or not self.broker.wants_read(link):

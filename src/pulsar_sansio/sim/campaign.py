@@ -21,7 +21,7 @@ RERUN_EVERY = 50
 
 ENOUGH_SEEDS = 800
 """From so many seeds on, a fault kind that never happened is a failure of the simulator. Those of worlds of
-their own aside, the rarest happen some five times in so many."""
+their own aside, the rarest happen some ten times in so many."""
 
 
 def run_seed(seed: int) -> SeedReport:

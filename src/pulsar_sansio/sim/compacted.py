@@ -5,13 +5,16 @@ read compacted: what has no key, what says that its key is gone, and what has a 
 there. Everything else has to come. Of an entry some messages may be left out: the others are as they were.
 """
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, TypeAlias
 
 from ..wire import SingleMessageMetadata, decompress, split_batch, unpack_payload
 
 if TYPE_CHECKING:
     from .records import Entry, Place, Position, Sent, TopicRecord
+
+Said: TypeAlias = "tuple[Place, bytes | None]"
+"""A message that has a key: its place, and what it says of the key."""
 
 MAX_BATCH = 1 << 24
 """Bytes, uncompressed."""
@@ -29,10 +32,13 @@ class Compacted:
         self._topic = topic
         self.horizon: Position = (-1, -1)
         """Of all compactions that were begun the last entry that one looks at."""
-        self._last: dict[str, Place] = {}
+        self._of_keys: dict[str, list[Said]] = {}
+        self._last: dict[str, Said] = {}
         """By key, the last message up to the horizon."""
+        self._looked_at = 0
+        """How many entries there were when the former was so …"""
         self._known = (self.horizon, 0)
-        """The horizon, and how many entries there were, when that was so."""
+        """… and the horizon, too, when the latter was."""
 
     def begins(self, horizon: "Position") -> None:
         """Everything up to `horizon` is being compacted, and will be, unless the broker dies."""
@@ -43,15 +49,33 @@ class Compacted:
         if place[:2] > self.horizon:
             return False
         sent = self._topic.log[place[:2]].messages[place[2]]
-        return sent.key is None or value_of(sent) is None or self._last_of(sent.key) > place
+        return sent.key is None or value_of(sent) is None or self.last_of_keys()[sent.key][0] > place
 
-    def messages_of_keys(self) -> "Iterator[tuple[str, Place, bytes | None]]":
-        """All messages that have a key: key, place and value, in the order of their places."""
+    def messages_of_keys(self) -> "Mapping[str, Sequence[Said]]":
+        """Of every key all its messages, in the order of their places."""
         topic = self._topic
-        for position in topic.order:
-            for index, sent in enumerate(topic.log[position].messages):
-                if sent.key is not None:
-                    yield sent.key, (*position, index), value_of(sent)
+        if self._looked_at != len(topic.order):
+            self._looked_at = len(topic.order)
+            self._of_keys = {}
+            for position in topic.order:
+                for index, sent in enumerate(topic.log[position].messages):
+                    if sent.key is not None:
+                        said = (*position, index), value_of(sent)
+                        self._of_keys.setdefault(sent.key, []).append(said)
+        return self._of_keys
+
+    def last_of_keys(self) -> "Mapping[str, Said]":
+        """Of every key the last message up to the horizon."""
+        known = (self.horizon, len(self._topic.order))
+        if self._known != known:
+            self._known = known
+            self._last = {
+                key: said
+                for key, messages in self.messages_of_keys().items()
+                for said in messages
+                if said[0][:2] <= self.horizon
+            }
+        return self._last
 
     def is_left_of(self, position: "Position", entry: "Entry", payload: bytes) -> bool:
         """Whether these bytes are the entry without messages that need not come."""
@@ -67,17 +91,8 @@ class Compacted:
         """Whether in place of that message of the key a later one is left, which lies behind `read`."""
         if not (0, 0) <= place[:2] <= self.horizon:
             return False
-        last = self._last_of(key)
+        last = self.last_of_keys()[key][0]
         return last > place and last[:2] > read
-
-    def _last_of(self, key: str) -> "Place":
-        known = (self.horizon, len(self._topic.order))
-        if self._known != known:
-            self._known = known
-            self._last = {
-                each: place for each, place, _ in self.messages_of_keys() if place[:2] <= self.horizon
-            }
-        return self._last[key]
 
 
 def _singles(data: bytes) -> list[tuple[SingleMessageMetadata, bytes]]:

@@ -48,8 +48,8 @@ GROWING = RedeliveryBackoff(0.1, GROWN, 3.0)
 """How long a message waits to be delivered again where that grows with every time."""
 
 MOST_CLOSES = 3
-"""Of one application that does so of its own accord, and of its requests for everything, likewise: after that
-there is nothing new to see."""
+"""Of one application's own accord; and so often, at most, it asks for everything again. After that there is
+nothing new to see."""
 
 
 def dead_letters(subscription: int) -> str:
@@ -80,14 +80,14 @@ class ConsumerApp(Deciding):
         self.incarnation += 1
         record = self.record = self._new_record()
         spec = record.spec
+        node = self.host.node
         record.halted = spec.start_paused
         if spec.auto_scaled_receiver_queue_size:  # that its queue has grown no frame says
-            world.rules.excused.add("INV-C6")
+            world.rules.excuse(node.name, "INV-C6")
         self.state = "opening"
         self.told_end = False
         self.kept.clear()
         self._acknowledged = []
-        node = self.host.node
         self.handle = node.client.subscribe(world.clock.now, spec)
         self.host.routes[self.handle] = self
         world.client_watch.handles[record.name] = self.handle

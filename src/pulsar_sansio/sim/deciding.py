@@ -37,6 +37,7 @@ class Deciding(ABC):
         self.world = world
         self.index = index
         self.plan = plan
+        self.host: Host = world.hosts[plan.client]
         self.stream = world.streams.stream(f"consumer {index}")
         self.incarnation = 0
         self.record: ConsumerRecord | GroupRecord | None = None
@@ -54,10 +55,6 @@ class Deciding(ABC):
         self._putting_off: dict[int, tuple[Taken, bool]] = {}
         """Requests to have a message come later, and whether all before it are done with then."""
         self._refusals_left = MOST_WITH_LETTERS if plan.dead_letters else MOST_REFUSALS
-
-    @property
-    def host(self) -> Host:
-        return self.world.hosts[self.plan.client]
 
     @abstractmethod
     def on_output(self, output: Output) -> None:
@@ -119,12 +116,10 @@ class Deciding(ABC):
                 self._refusals_left -= 1
             elif cumulative and stream.chance(plan.cumulative_permille):
                 self._acknowledge_cumulative(taken, message)
-            elif stream.chance(800):
-                self._acknowledge(taken)
-                client.acknowledge(now, self.handle, message)
             else:
+                by_message = stream.chance(800)
                 self._acknowledge(taken)
-                client.acknowledge(now, self.handle, self._id_of(message))
+                client.acknowledge(now, self.handle, message if by_message else self._id_of(message))
 
     def _put_off(self, taken: Taken, message: Message) -> None:
         """Have it come again later, as a copy; where that fails it is refused."""
@@ -156,9 +151,10 @@ class Deciding(ABC):
 
     def _is_put_off(self, request: int) -> None:
         """INV-C10: the copy is safe, and so may be the acknowledgement of all before it."""
-        (record, place), cumulative = self._putting_off.pop(request, ((None, None), False))
-        if record is None or place is None:
+        waiting = self._putting_off.pop(request, None)
+        if waiting is None:
             return
+        (record, place), cumulative = waiting
         subscription = record.subscription
         if place not in subscription.copied:
             raise ViolationError("INV-C10", f"{record.name}: {place} is put off, and nothing is stored")

@@ -6,7 +6,6 @@ Owns the order of the two, and who is one process to whom.
 from typing import TYPE_CHECKING, Any
 
 from .broker_node import BrokerNode
-from .checker import Side
 from .network import Wire
 from .watch_broker import BrokerWatch
 from .watch_client import ClientWatch
@@ -20,14 +19,14 @@ class ClientEnds(ClientWatch):
 
     def __init__(self, world: "World") -> None:
         super().__init__(world.model)
-        self._rules = world.rules
+        self._rules = world.rules.clients
 
     def got(self, wire: Wire, kind: int, command: Any) -> None:
-        self._rules.seen(Side.CLIENT, client_process, wire, Side.BROKER, kind, command)
+        self._rules.heard(wire, kind, command)
         super().got(wire, kind, command)
 
     def forget(self, wire: Wire) -> None:
-        self._rules.wire_closed(Side.CLIENT, wire)
+        self._rules.wire_closed(wire)
         super().forget(wire)
 
 
@@ -36,14 +35,14 @@ class BrokerEnds(BrokerWatch):
 
     def __init__(self, world: "World") -> None:
         super().__init__(world.model, world.profile.broker.batch_index_acknowledgement)
-        self._rules = world.rules
+        self._rules = world.rules.brokers
 
     def got(self, wire: Wire, kind: int, command: Any) -> None:
-        self._rules.seen(Side.BROKER, broker_process, wire, Side.CLIENT, kind, command)
+        self._rules.heard(wire, kind, command)
         super().got(wire, kind, command)
 
     def wire_closed(self, wire: Wire) -> None:
-        self._rules.wire_closed(Side.BROKER, wire)
+        self._rules.wire_closed(wire)
         super().wire_closed(wire)
 
 

@@ -50,6 +50,7 @@ class Guest(ABC, Generic[RecordT]):
     def __init__(self, world: "World", kind: str, index: int, client: int) -> None:
         self.world = world
         self.index = index
+        self.host: Host = world.hosts[client]
         self.stream = world.streams.stream(f"{kind} {index}")
         self.incarnation = 0
         self.handle = 0
@@ -57,11 +58,6 @@ class Guest(ABC, Generic[RecordT]):
         """"idle", "opening", "open" or "closing"."""
         self.attached = False
         self.record: RecordT | None = None
-        self._client = client
-
-    @property
-    def host(self) -> Host:
-        return self.world.hosts[self._client]
 
     @property
     @abstractmethod

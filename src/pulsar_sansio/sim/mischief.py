@@ -10,7 +10,7 @@ of it.
 from typing import TYPE_CHECKING, Any
 
 from ..model.errors import ServerError
-from ..wire import Send, SendReceipt, encode_command, encode_ping, proto
+from ..wire import Ack, Send, SendReceipt, encode_command, encode_ping, proto
 from .clock import MILLISECOND, SECOND
 from .network import GARBAGE, Wire
 from .streams import Stream
@@ -140,6 +140,7 @@ class Mischief:
             kind == T.ACK
             and command.request_id is not None
             and "acknowledgement_refused" in armed
+            and not self._lets_go(wire, command)
             and self._take("acknowledgement_refused")
         ):
             answer = proto.CommandAckResponse(
@@ -177,6 +178,12 @@ class Mischief:
             return b""
         return None
 
+    def _lets_go(self, wire: Wire, command: Ack) -> bool:
+        """Whether there are chunks of no use among what is acknowledged: were that refused, they would come
+        again, and those that different deliveries left would make the message once more."""
+        record = self._world.client_watch.ends[wire.number].consumers[command.consumer_id].record
+        return any(each[:2] in record.subscription.let_go for each in command.message_ids)
+
     def _on_armed_send(self, wire: Wire, command: Send, key: tuple[int, int]) -> bytes | None:
         """What ends a message or its producer for good, or its connection between two chunks."""
         armed = self._armed
@@ -186,7 +193,7 @@ class Mischief:
             self._refuse_send(wire, command, ServerError.NotAllowedError)
             return b""
         if "fenced_out" in armed:
-            record = self._world.client_watch.end(wire).producers[command.producer_id].record
+            record = self._world.client_watch.ends[wire.number].producers[command.producer_id].record
             if record.topic.name in self._world.model.topics and self._take("fenced_out"):
                 record.contested = True
                 self._muted[key] = None
@@ -304,7 +311,7 @@ class Mischief:
     def _lose_receipt(self, wire: Wire) -> bytes:
         """A broker in such a state does not live for long. The next receipt is out of turn, which may end the
         connection before that."""
-        self._world.client_watch.end(wire).refused = True
+        self._world.client_watch.ends[wire.number].refused = True
         self._world.model.receipts_lost = True
         self._world.clock.after(self._stream.spread(100 * MILLISECOND, 5 * SECOND), wire.reset)
         return b""
@@ -383,4 +390,4 @@ class Mischief:
 
     def _ready(self, wire: Wire) -> bool:
         """Whether the wire is past its handshake."""
-        return self._world.client_watch.end(wire).connected
+        return self._world.client_watch.ends[wire.number].connected

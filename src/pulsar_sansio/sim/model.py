@@ -9,7 +9,7 @@ Invariants are named as in the catalogue of the simulator's guide: P of producer
 connections.
 """
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 
 from ..model.config import RoutingMode
@@ -261,7 +261,8 @@ class ReferenceModel:
         topic = subscription.topic
         if consumer.closed:
             raise ViolationError("INV-C14", f"{consumer.name} is closed and gives a message")
-        ledger, entry_id, _, index = message.message_id[:4]
+        message_id = message.message_id
+        ledger, entry_id, _, index, _, first_chunk = message_id
         place = (ledger, entry_id, max(index, 0))
         entry = topic.log.get((ledger, entry_id))
         if entry is None or place[2] >= len(entry.messages):
@@ -269,11 +270,11 @@ class ReferenceModel:
         sent = entry.messages[place[2]]
         if message.value != sent.payload:
             raise ViolationError("INV-C2", f"{consumer.name}: {place} has another payload than {sent}")
-        if entry.chunk is not None and (message.message_id.first_chunk, 0) not in sent.chunks:
-            raise ViolationError("INV-C11", f"{consumer.name}: {message.message_id} has no such first chunk")
+        if entry.chunk is not None and (first_chunk, 0) not in sent.chunks:
+            raise ViolationError("INV-C11", f"{consumer.name}: {message_id} has no such first chunk")
         if sent.key is not None or sent.properties or sent.event_time:
             self._compare_fields(consumer, message, sent)
-        elif message.key is not None or message.properties:
+        elif message.header.partition_key is not None or message.header.properties:
             raise ViolationError("INV-C2", f"{consumer.name}: {sent} was given a key or properties")
         policy = consumer.spec.dead_letter
         if policy is not None and message.redelivery_count > policy.max_redeliver_count:
@@ -311,7 +312,8 @@ class ReferenceModel:
             raise ViolationError("INV-C2", f"{consumer.name}: {sent} has another event time")
 
     def acknowledge(self, consumer: ConsumerRecord, place: Place) -> None:
-        self._no_longer_refused(consumer, place[:2])
+        if consumer.refused:
+            self._no_longer_refused(consumer, place[:2])
         if consumer.spec.acknowledgement_timeout:
             consumer.unjudged.acknowledged(consumer.subscription.topic.chunks_of(place[:2]), place[2])
         acknowledged = consumer.subscription.acknowledged
@@ -322,30 +324,27 @@ class ReferenceModel:
     def acknowledge_cumulative(self, consumer: ConsumerRecord, place: Place) -> None:
         subscription = consumer.subscription
         if place > subscription.cumulative:
-            before = subscription.cumulative
+            before, acknowledged = subscription.cumulative, subscription.acknowledged
             order, log = subscription.topic.order, subscription.topic.log
-            for position in order[max(0, bisect_left(order, before[:2])) :]:
-                if position > place[:2]:
-                    break
+            for position in order[bisect_left(order, before[:2]) : bisect_right(order, place[:2])]:
                 for index in range(len(log[position].messages)):
                     each = (*position, index)
-                    if before < each <= place and each not in subscription.acknowledged:
+                    if before < each <= place and each not in acknowledged:
                         self.acknowledged += 1
             subscription.cumulative = place
-        for position in [each for each in consumer.refused if each <= place[:2]]:
-            if position < place[:2] or consumer.subscription.topic.log[position].chunk is not None:
-                del consumer.refused[position]
-        self._no_longer_refused(consumer, place[:2])
-        consumer.unjudged.acknowledged_through(place[:2])
-        for index in range(place[2] + 1):
-            consumer.unjudged.acknowledged([place[:2]], index)
+        if consumer.refused:
+            for position in [each for each in consumer.refused if each <= place[:2]]:
+                if position < place[:2] or subscription.topic.log[position].chunk is not None:
+                    del consumer.refused[position]
+            self._no_longer_refused(consumer, place[:2])
+        consumer.unjudged.acknowledged_through(place[:2], place[2])
 
     @staticmethod
     def _no_longer_refused(consumer: ConsumerRecord, position: Position) -> None:
         """Acknowledged: it is not to be asked for. Of a batch that is not clear: each delivery counts."""
         refused = consumer.refused
         topic = consumer.subscription.topic
-        if refused and position in refused and len(topic.log[position].messages) == 1:
+        if position in refused and len(topic.log[position].messages) == 1:
             for each in topic.chunks_of(position):
                 refused.pop(each, None)
 

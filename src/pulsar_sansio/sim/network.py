@@ -120,17 +120,18 @@ class Pipe:
         if self._decoded:
             data = self._monitor(data)
         if data:
-            self._queue(data)
+            self.written += len(data)
+            self._put(data)
 
     def inject(self, data: bytes, kind: int, command: Any) -> None:
         """A frame that the sender's machine did not write."""
-        self._marks.append((self.written + len(data), kind, command))
-        self._queue(data)
+        self.written += len(data)
+        self._marks.append((self.written, kind, command))
+        self._put(data)
 
     def end(self) -> None:
         """The sender has closed: after what is queued comes the end."""
-        if not self.lost:
-            self._put(None)
+        self._put(None)
 
     def _monitor(self, data: bytes) -> bytes:
         if self._partial:
@@ -167,13 +168,10 @@ class Pipe:
             data = b"".join(kept)
         return data
 
-    def _queue(self, data: bytes) -> None:
-        self.written += len(data)
-        if not self.lost:
-            self._put(data)
-
     def _put(self, data: bytes | None) -> None:
-        """It arrives behind what is under way, after the latency."""
+        """It arrives behind what is under way, after the latency, or vanishes."""
+        if self.lost:
+            return
         network = self.wire.network
         conditions = network.conditions
         due = network.clock.now + conditions.latency
@@ -258,17 +256,24 @@ class Pipe:
             self.wire.hand_over_end(self.to_broker)
 
     def _hand_over(self, data: bytes) -> None:
-        self.arrived += len(data)
+        self.arrived = arrived = self.arrived + len(data)
         marks = self._marks
         wire = self.wire
-        if not (wire.broker_open if self.to_broker else wire.client_open):
+        node: Endpoint
+        if self.to_broker:
+            node, link, is_open = wire.broker, wire.broker_link, wire.broker_open
+        else:
+            node, link, is_open = wire.client, wire.client_link, wire.client_open
+        if not is_open:
             wire.write_to_closed(self.to_broker)
             return
         frames = []
-        while marks and marks[0][0] <= self.arrived:
+        while marks and marks[0][0] <= arrived:
             _, kind, command = marks.popleft()
             frames.append((kind, command))
-        wire.hand_over(self.to_broker, data, frames)
+        network = wire.network
+        network.trace.add_bytes(network.clock.now, node.name, f"wire {wire.number} data", data)
+        node.link_data(link, data, frames)
 
 
 class Wire:
@@ -302,12 +307,6 @@ class Wire:
         self.ended = False
         self.to_broker = Pipe(self, True)
         self.to_client = Pipe(self, False)
-
-    def hand_over(self, to_broker: bool, data: bytes, frames: list[tuple[int, Any]]) -> None:
-        network = self.network
-        node: Endpoint = self.broker if to_broker else self.client
-        network.trace.add_bytes(network.clock.now, node.name, f"wire {self.number} data", data)
-        node.link_data(self.broker_link if to_broker else self.client_link, data, frames)
 
     def hand_over_end(self, to_broker: bool) -> None:
         node: Endpoint = self.broker if to_broker else self.client

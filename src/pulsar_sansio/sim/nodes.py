@@ -26,8 +26,8 @@ MAX_ATTEMPTS = 100
 """Connections one client may try to open within a second, whoever uses it."""
 
 ATTEMPTS_EACH = 8
-"""And on behalf of one producer or consumer of a topic: its backoff begins at a tenth of a second, and may
-stop at two."""
+"""And for each that uses it, and each topic: the backoff of one producer or consumer begins at a tenth of a
+second, and may stop at two tenths."""
 
 
 class Application(Protocol):
@@ -62,7 +62,7 @@ class Timer:
         if deadline is not None and (self._armed is None or deadline < self._armed):
             self._armed = deadline
             clock = self._world.clock
-            when = self._world.weather.wakes_at(self.name, max(deadline, clock.now))
+            when = self._world.weather.wakes_at(max(deadline, clock.now))
             clock.at(when, self.wake, deadline)
 
     def cancel(self) -> None:
@@ -76,7 +76,7 @@ class Timer:
         world = self._world
         now = world.clock.now
         actual = self._deadline()
-        if (actual is None or actual > now) and not world.weather.wakes_for_nothing(self.name):
+        if (actual is None or actual > now) and not world.weather.wakes_for_nothing():
             self.arm()
             return
         self._repeats = self._repeats + 1 if now == self._last else 0
@@ -156,7 +156,7 @@ class ClientNode:
     def link_eof(self, link: int) -> None:
         wire = self.wires.get(link)
         if wire is not None:
-            self.world.client_watch.end(wire).over = True
+            self.world.client_watch.ends[wire.number].over = True
         self.client.receive_eof(self.world.clock.now, link)
         self.pump()
 
@@ -182,9 +182,13 @@ class ClientNode:
         recent.append(now)
         while recent[0] < now - SECOND:
             recent.popleft()
-        world = self.world
-        if len(recent) > MAX_ATTEMPTS and len(recent) > ATTEMPTS_EACH * len(world.users) * len(world.topics):
+        if len(recent) > MAX_ATTEMPTS and len(recent) > ATTEMPTS_EACH * self._most_attachments():
             raise ViolationError("INV-N6", f"{self.name} opens {len(recent)} connections within a second")
+
+    def _most_attachments(self) -> int:
+        """Producers and consumers of one topic each that it may have."""
+        world = self.world
+        return len([user for user in world.users if user.host.node is self]) * len(world.topics)
 
     def _transmit(self, link: int) -> None:
         wire = self.wires.get(link)

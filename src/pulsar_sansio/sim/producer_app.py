@@ -56,6 +56,7 @@ class ProducerApp:
         self.world = world
         self.index = index
         self.plan = plan
+        self.host: Host = world.hosts[plan.client]
         self.stream = world.streams.stream(f"producer {index}")
         self.left = plan.messages
         self.number = 0
@@ -83,10 +84,6 @@ class ProducerApp:
         self._interceptors: tuple[ProducerInterceptor, ...] = ()
         self._interruptions = 0
         """How often it was told that one of them has raised."""
-
-    @property
-    def host(self) -> Host:
-        return self.world.hosts[self.plan.client]
 
     @property
     def done(self) -> bool:

@@ -275,12 +275,13 @@ class SubscriptionRecord:
     def is_acknowledged(self, place: Place) -> bool:
         return place <= self.cumulative or place in self.acknowledged
 
-    def entry_acknowledged(self, position: Position) -> bool:
-        """Whether the application acknowledged every message of an entry."""
-        entry = self.topic.log.get(position)
-        if entry is None:
-            return False
-        return all(self.is_acknowledged((*position, index)) for index in range(len(entry.messages)))
+    def left_of(self, position: Position) -> list[Place]:
+        """Messages of an entry that the application did not acknowledge."""
+        cumulative, acknowledged = self.cumulative, self.acknowledged
+        if position < cumulative[:2]:
+            return []
+        places = [(*position, index) for index in range(len(self.topic.log[position].messages))]
+        return [each for each in places if each > cumulative and each not in acknowledged]
 
     def bury(self, position: Position) -> None:
         """A client acknowledges an entry by itself: what was copied of it is done."""
@@ -291,11 +292,7 @@ class SubscriptionRecord:
 
     def open_bits(self, position: Position) -> int:
         """Messages of an entry that the application did not acknowledge, as bits."""
-        bits = 0
-        for index in range(len(self.topic.log[position].messages)):
-            if not self.is_acknowledged((*position, index)):
-                bits |= 1 << index
-        return bits
+        return sum(1 << index for _, _, index in self.left_of(position))
 
     def is_beheaded(self, position: Position) -> bool:
         """Whether an earlier chunk of the message that ends here was acknowledged cumulatively, along with
@@ -306,15 +303,11 @@ class SubscriptionRecord:
 
     def all_up_to(self, place: Place) -> bool:
         """Whether everything up to a place was acknowledged, cumulatively or one by one."""
-        log = self.topic.log
         for position in self.topic.order:
             if position > place[:2]:
                 break
-            if position[0] <= self.topic.gone:
-                continue
-            for index in range(len(log[position].messages)):
-                if (*position, index) <= place and not self.is_acknowledged((*position, index)):
-                    return False
+            if position[0] > self.topic.gone and any(each <= place for each in self.left_of(position)):
+                return False
         return True
 
     def through(self, place: Place) -> list[Place]:
@@ -329,27 +322,21 @@ class SubscriptionRecord:
         topic = self.topic
         if self._late != topic.late:
             self._acknowledged, self._late = 0, topic.late
-        order, log = topic.order, topic.log
-        while self._acknowledged < len(order):
-            position = order[self._acknowledged]
-            if position[0] > topic.gone:
-                for index in range(len(log[position].messages)):
-                    if not self.is_acknowledged((*position, index)) and not self.is_beheaded(position):
-                        return False
+        while self._acknowledged < len(topic.order):
+            position = topic.order[self._acknowledged]
+            if position[0] > topic.gone and self.left_of(position) and not self.is_beheaded(position):
+                return False
             self._acknowledged += 1
         return True
 
     def missing(self) -> list[Place]:
         """Messages of the log that were not acknowledged."""
-        cumulative, acknowledged = self.cumulative, self.acknowledged
         return [
-            (*position, index)
-            for position, entry in self.topic.log.items()
-            for index in range(len(entry.messages))
-            if (*position, index) not in acknowledged
-            and (*position, index) > cumulative
-            and position[0] > self.topic.gone
-            and not self.is_beheaded(position)
+            place
+            for position in self.topic.log
+            if position[0] > self.topic.gone
+            for place in self.left_of(position)
+            if not self.is_beheaded(position)
         ]
 
     def check_order(self, consumer: "ConsumerRecord", place: Place) -> None:
@@ -365,15 +352,13 @@ class SubscriptionRecord:
         self._check_no_gap(place[:2])
 
     def _check_no_gap(self, position: Position) -> None:
-        order, log = self.topic.order, self.topic.log
+        order = self.topic.order
         end = bisect_left(order, position)
         while self._complete < end:
             before = order[self._complete]
-            for index in range(len(log[before].messages)):
-                place = (*before, index)
+            for place in self.left_of(before):
                 if (
                     place not in self.delivered
-                    and not self.is_acknowledged(place)
                     and place[0] > self.topic.gone
                     and not self.is_beheaded(before)
                 ):
@@ -508,7 +493,10 @@ class ConsumerRecord:
     wanting: bool = False
     """It has found nothing, and nothing was handed out since."""
     questions: int = 0
-    """Seeks, and questions for the last message: each may be put once on every attachment."""
+    """Seeks, and questions for the last message: each may be put once on every attachment, and those that are
+    open when a seek fails once more."""
+    chunks: dict[Position, int] = field(default_factory=dict)
+    """Not durable: when each chunk arrived first."""
     unjudged: Unjudged = field(init=False)
 
     def __post_init__(self) -> None:

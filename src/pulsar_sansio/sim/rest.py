@@ -6,6 +6,7 @@ broker's public statistics and at the accounts of both watches, never at the ins
 
 from typing import TYPE_CHECKING, Any
 
+from ..broker.inspection import StatsOptions
 from ..model.config import ConsumerSpec, SubscriptionType
 from .groups import GroupRecord
 from .nodes import ClientNode
@@ -17,6 +18,9 @@ from .watch_receives import held_back
 if TYPE_CHECKING:
     from .world import World
 
+
+BACKLOGS = StatsOptions(publishers=False, consumers=False)
+"""What is asked for of statistics where nothing else counts: of who is there they would say a lot."""
 
 MOST_PARTITIONS = 16
 """More than any topic of a world has."""
@@ -53,11 +57,10 @@ def drained(world: "World") -> bool:
         if world.cluster.serving(name) is None:
             return False
         for broker in world.holding(name):
-            stats = broker.stats(name)
             if name in world.administrator.migrated and broker is world.cluster.serving(name):
-                if not _is_deserted(stats):
+                if not _is_deserted(broker.stats(name)):
                     return False
-            elif not _nothing_is_left(world, topic, stats["subscriptions"]):
+            elif not _nothing_is_left(world, topic, broker.stats(name, BACKLOGS)["subscriptions"]):
                 return False
     return True
 

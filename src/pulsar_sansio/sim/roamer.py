@@ -312,8 +312,10 @@ class Roamer(TopicGuest, Seeker[ConsumerRecord, RoamerPlan]):
         """Of a seek nobody knows whether it was done."""
         failed = self._seeks.pop(output.request, None)
         if failed is not None:
+            assert self.record is not None
+            self.record.questions += len(self._asked) + len(self._last_asked)
             if isinstance(output.error, TimedOut):  # who has waited in vain may ask again
-                self.world.rules.excused.add("SEEK-01")
+                self.world.rules.excuse(self.host.node.name, "SEEK-01")
             base, to_end = failed
             self._failed.append(Base(base.place, since=2**63) if to_end else base)
             self.where.unsettled(self._failed[-1])

@@ -27,52 +27,71 @@ class _Ear:
         """Garbage has arrived: nothing after it is read."""
 
 
+class Listener:
+    """At the ends of all wires on one side: what is written there is judged, what arrives there is noted."""
+
+    def __init__(
+        self,
+        side: Side,
+        process_of: Callable[[Wire], str],
+        topics: TopicMemory,
+        excused: set[tuple[str, str]],
+    ) -> None:
+        """`process_of` is asked once for each end which process that is. `excused`: processes, and rules that
+        say nothing of them."""
+        self._side, self._other = side, side.other
+        self._process_of = process_of
+        self._topics = topics
+        self._excused = excused
+        self._sessions: dict[str, Session] = {}
+        """By process."""
+        self._ears: dict[int, _Ear] = {}
+        """By number of the wire."""
+
+    def wrote(self, wire: Wire, kind: int, command: Any) -> None:
+        """A frame was written at this end of the wire."""
+        ear = self._ears.get(wire.number) or self._listen(wire)
+        if found := ear.conversation.frame(self._side, kind, command):
+            self._complain(ear, found)
+
+    def heard(self, wire: Wire, kind: int, command: Any) -> None:
+        """A frame of the other end has arrived at this one."""
+        ear = self._ears.get(wire.number) or self._listen(wire)
+        if kind == GARBAGE or ear.deaf:
+            ear.deaf = True
+        elif found := ear.conversation.heard(self._other, kind, command):
+            self._complain(ear, found)
+
+    def _listen(self, wire: Wire) -> _Ear:
+        process = self._process_of(wire)
+        session = self._sessions.get(process)
+        if session is None:
+            session = self._sessions[process] = Session(topics=self._topics)
+        ear = self._ears[wire.number] = _Ear(session, process, wire.number)
+        return ear
+
+    def _complain(self, ear: _Ear, found: Sequence[Violation]) -> None:
+        for violation in found:
+            if violation.side is self._side and (ear.process, violation.rule_id) not in self._excused:
+                where = f"{ear.process} on wire {violation.connection}"
+                raise ViolationError(violation.rule_id, f"{where}: {violation.text}")
+
+    def wire_closed(self, wire: Wire) -> None:
+        ear = self._ears.pop(wire.number, None)
+        if ear is not None:
+            ear.session.end(wire.number)
+
+
 class RuleWatch:
     """All conversations of a world."""
 
-    def __init__(self) -> None:
-        self._topics = TopicMemory()
-        self._sessions: dict[tuple[Side, str], Session] = {}
-        """By side and process."""
-        self._ears: dict[Side, dict[int, _Ear]] = {side: {} for side in Side}
-        """By side and number of the wire."""
-        self.frames = 0
-        """Frames judged, each at both ends."""
-        self.excused: set[str] = set()
-        """Rules that say nothing of this world: what they forbid has a reason that no frame shows."""
+    def __init__(self, client_process: Callable[[Wire], str], broker_process: Callable[[Wire], str]) -> None:
+        """Which process is at either end of a wire."""
+        topics = TopicMemory()
+        self._excused: set[tuple[str, str]] = set()
+        self.clients = Listener(Side.CLIENT, client_process, topics, self._excused)
+        self.brokers = Listener(Side.BROKER, broker_process, topics, self._excused)
 
-    def seen(
-        self, end: Side, process_of: Callable[[Wire], str], wire: Wire, by: Side, kind: int, command: Any
-    ) -> None:
-        """At `end` of the wire a frame of `by` was written or has arrived.
-
-        `process_of` is asked once for each end which process that is.
-        """
-        number = wire.number
-        ear = self._ears[end].get(number)
-        if ear is None:
-            ear = self._listen(end, process_of(wire), number)
-        found: Sequence[Violation]
-        if by is end:
-            found = ear.conversation.frame(by, kind, command)
-        elif kind == GARBAGE or ear.deaf:
-            ear.deaf = True
-            return
-        else:
-            found = ear.conversation.heard(by, kind, command)
-        self.frames += 1
-        for violation in found:
-            if violation.side is end and violation.rule_id not in self.excused:
-                raise ViolationError(violation.rule_id, f"{ear.process} on wire {number}: {violation.text}")
-
-    def _listen(self, end: Side, process: str, number: int) -> _Ear:
-        session = self._sessions.get((end, process))
-        if session is None:
-            session = self._sessions[end, process] = Session(topics=self._topics)
-        ear = self._ears[end][number] = _Ear(session, process, number)
-        return ear
-
-    def wire_closed(self, end: Side, wire: Wire) -> None:
-        ear = self._ears[end].pop(wire.number, None)
-        if ear is not None:
-            ear.session.end(wire.number)
+    def excuse(self, process: str, rule: str) -> None:
+        """That rule says nothing of this process: what it forbids has a reason there that no frame shows."""
+        self._excused.add((process, rule))

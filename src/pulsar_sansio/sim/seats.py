@@ -84,7 +84,7 @@ class SubscriptionState:
         self.holders: dict[Position, ConsumerSeat] = {}
         """Shared types: who has an entry that is neither acknowledged nor given back."""
         self.before: SubscriptionState | None = None
-        """What a broker knew that served the topic before, and perhaps still believes to."""
+        """What a broker knew that served the topic before, and perhaps still believes to, or has died."""
         self.keys: dict[str, dict[Position, None]] = {}
         """Key_Shared: the entries of a key that somebody has, or had."""
 
@@ -138,6 +138,10 @@ class SubscriptionState:
         self.memory_bits, self.memory_upto = {}, (-1, -1)
 
     def forget_unconfirmed(self) -> None:
+        """The broker dies. It was told nevertheless."""
+        died = SubscriptionState(self.record, self.batch_index)
+        died.memory_bits, died.memory_upto, died.before = self.memory_bits, self.memory_upto, self.before
+        self.before = died
         self.memory_bits = dict(self.durable_bits)
         self.memory_upto = self.durable_upto
         self.holders.clear()

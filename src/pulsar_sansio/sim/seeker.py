@@ -141,7 +141,7 @@ class Seeker(Restless[RecordT], Generic[RecordT, PlanT]):
         return request in self._waiting
 
     def _check_nobody_waits(self) -> None:
-        """INV-C14."""
+        """INV-C14; that a subscription is removed is said after the end, which is a part of it."""
         if self._waiting:
             raise ViolationError("INV-C14", f"{self.handle} has ended; {self._waiting} were never answered")
 

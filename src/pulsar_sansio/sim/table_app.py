@@ -10,11 +10,12 @@ may keep the value until there is another. And while a view reads on, what it wa
 in favour of a later message, which it gets later.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 from ..client.outputs import EndOfTopic, Output, RequestDone, RequestFailed, TableChanged, TopicJoined
 from ..model.config import SubscriptionType, TableViewSpec
+from .compacted import Said
 from .groups import GroupRecord, GroupTopics
 from .guest import Restless
 from .hosts import REOPEN_DELAY
@@ -106,6 +107,8 @@ class TableApp(Restless[ConsumerRecord | GroupRecord]):
         self.subscriptions = self._new_subscriptions()
         self._up_to_date = False
         self._stale.clear()
+        if self._is_being_compacted():
+            self.compaction_begins()
         self._opened_at = self._last_of_keys(self._parts_at_first)
         spec = TableViewSpec(
             self.topic_name,
@@ -199,21 +202,18 @@ class TableApp(Restless[ConsumerRecord | GroupRecord]):
 
     # --- what it knows --------------------------------------------------------------------------------------
 
+    def _is_being_compacted(self) -> bool:
+        """Until that is done, a view reads what there was before."""
+        topic = self.parts[0].name
+        broker = self.world.cluster.serving(topic)
+        return broker is not None and broker.compaction_status(topic)[0] == "RUNNING"
+
     def compaction_begins(self) -> None:
         """Up to the horizon of the topic: that a key is gone may not come to a view that is behind it."""
         compacted, read = self.parts[0].compacted, self.subscriptions[0].read
-        last: dict[str, tuple[Place, bytes | None]] = {}
-        for key, place, value in compacted.messages_of_keys():
-            if place[:2] <= compacted.horizon:
-                last[key] = place, value
-        for key, (place, value) in last.items():
+        for key, (place, value) in compacted.last_of_keys().items():
             if value is None and place[:2] > read:
                 self._stale[0, key] = place
-
-    def _messages_of_keys(self) -> Iterator[tuple[PartKey, Place, bytes | None]]:
-        for index, part in enumerate(self.parts):
-            for key, place, value in part.compacted.messages_of_keys():
-                yield (index, key), place, value
 
     def _comes_later(self, key: str, place: Place) -> bool:
         """In place of that message of the key a later one is left, which is not read yet."""
@@ -223,13 +223,18 @@ class TableApp(Restless[ConsumerRecord | GroupRecord]):
 
     def _last_of_keys(self, parts: int) -> dict[PartKey, Place]:
         """In the first so many parts."""
-        return {key: place for key, place, _ in self._messages_of_keys() if key[0] < parts}
+        return {
+            (index, key): messages[-1][0]
+            for index, part in enumerate(self.parts[:parts])
+            for key, messages in part.compacted.messages_of_keys().items()
+        }
 
-    def _places(self) -> dict[str, dict[int, list[tuple[Place, bytes | None]]]]:
+    def _places(self) -> dict[str, dict[int, Sequence[Said]]]:
         """Of every key all messages, by the part of the topic."""
-        found: dict[str, dict[int, list[tuple[Place, bytes | None]]]] = {}
-        for (part, key), place, value in self._messages_of_keys():
-            found.setdefault(key, {}).setdefault(part, []).append((place, value))
+        found: dict[str, dict[int, Sequence[Said]]] = {}
+        for index, part in enumerate(self.parts):
+            for key, messages in part.compacted.messages_of_keys().items():
+                found.setdefault(key, {})[index] = messages
         return found
 
     def _check_as_new_as(self, last: dict[PartKey, Place], what: str) -> dict[PartKey, Place]:
@@ -258,7 +263,7 @@ class TableApp(Restless[ConsumerRecord | GroupRecord]):
         key: str,
         least: Place,
         value: bytes | None,
-        messages: list[tuple[Place, bytes | None]],
+        messages: Sequence[Said],
         found: dict[PartKey, Place],
     ) -> bool:
         """Whether the value may be from that part of the topic, which says where it is from, if that is
@@ -327,9 +332,7 @@ class TableApp(Restless[ConsumerRecord | GroupRecord]):
         self._refreshing.pop(output.request, None)
         self._later()
 
-    def _heard_of(
-        self, key: str, value: bytes | None, parts: dict[int, list[tuple[Place, bytes | None]]]
-    ) -> None:
+    def _heard_of(self, key: str, value: bytes | None, parts: dict[int, Sequence[Said]]) -> None:
         """INV-C18: it comes after what was heard of the key before; of messages that came together only the
         last of each key is told. Where the key was not there when the view was ready nobody knows how much of
         it had been read."""

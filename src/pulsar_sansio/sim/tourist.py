@@ -247,7 +247,7 @@ class Tourist(Seeker[GroupRecord, TouristPlan]):
         assert self.record is not None
         self._left = max(0, self._left - 1)
         if self._seeks:  # one topic's may time out, and the next one be sent, before the whole is answered
-            self.world.rules.excused.add("SEEK-01")
+            self.world.rules.excuse(self.host.node.name, "SEEK-01")
         self._seeks[request] = bases
         joined = self._subscribed()
         for name, base in bases.items():
@@ -369,7 +369,7 @@ class Tourist(Seeker[GroupRecord, TouristPlan]):
         bases = self._seeks.pop(request, None)
         if bases is not None:
             if isinstance(output.error, TimedOut):  # who has waited in vain may ask again
-                self.world.rules.excused.add("SEEK-01")
+                self.world.rules.excuse(self.host.node.name, "SEEK-01")
             for name in bases:
                 self._toured(name).not_done(request)
             self._unsure = True

@@ -60,10 +60,14 @@ class Unjudged:
                 if not known.left:
                     del self._open[position]
 
-    def acknowledged_through(self, last: Position) -> None:
-        """Everything before this entry is."""
+    def acknowledged_through(self, last: Position, index: int) -> None:
+        """Everything before that message of this entry is, and it."""
+        if not self._open:
+            return
         for position in [each for each in self._open if each < last]:
             del self._open[position]
+        for each in range(index + 1):
+            self.acknowledged([last], each)
 
     def refused(self, positions: list[Position], count: int, now: int) -> None:
         """An entry is; of two moments the earlier one counts."""

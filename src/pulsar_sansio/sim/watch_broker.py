@@ -8,6 +8,7 @@ tells the reference model where entries lie. What a killed broker had not confir
 what it confirmed it may not.
 """
 
+from collections import defaultdict
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -44,7 +45,7 @@ class BrokerWatch:
     def __init__(self, model: ReferenceModel, batch_index: bool) -> None:
         self.model = model
         self.batch_index = batch_index
-        self.ends: dict[int, BrokerEnd] = {}
+        self.ends: defaultdict[int, BrokerEnd] = defaultdict(BrokerEnd)
         self.subscriptions: dict[Key, SubscriptionState] = {}
         self._gone_far: dict[tuple[str, str], None] = {}
         """(broker, topic) that it was told to send to another cluster."""
@@ -77,15 +78,9 @@ class BrokerWatch:
             T.ACTIVE_CONSUMER_CHANGE: self._wrote_active,
         }
 
-    def end(self, wire: Wire) -> BrokerEnd:
-        end = self.ends.get(wire.number)
-        if end is None:
-            end = self.ends[wire.number] = BrokerEnd()
-        return end
-
     def got(self, wire: Wire, kind: int, command: Any) -> None:
         handler = self._arrived.get(kind)
-        end = self.end(wire)
+        end = self.ends[wire.number]
         if kind == GARBAGE:
             end.dead = True
         elif handler is not None and not end.dead:
@@ -110,7 +105,7 @@ class BrokerWatch:
     def wrote(self, wire: Wire, kind: int, command: Any) -> None:
         handler = self._written.get(kind)
         if handler is not None:
-            handler(wire, self.end(wire), command)
+            handler(wire, self.ends[wire.number], command)
 
     def wire_closed(self, wire: Wire) -> None:
         """The broker knows that the wire is gone: everybody on it is, too."""
@@ -142,7 +137,7 @@ class BrokerWatch:
             if key[:2] == (False, topic):
                 successor = self.subscriptions[key] = SubscriptionState(state.record, self.batch_index)
                 successor.durable_bits, successor.durable_upto = dict(state.durable_bits), state.durable_upto
-                successor.forget_unconfirmed()
+                successor.memory_bits, successor.memory_upto = dict(state.durable_bits), state.durable_upto
                 successor.before = state
 
     def learned(self, broker: str, topic: str) -> None:
@@ -452,6 +447,9 @@ class BrokerWatch:
         if consumer is not None:
             consumer.loose = True
             self._later.append((self._consumer_gone, wire, end, command))
+        for request, (identifier, seat) in list(end.opening.items()):
+            if identifier == command.consumer_id and isinstance(seat, ConsumerSeat):
+                del end.opening[request]  # if it is let in at all, it leaves at once
 
     def _consumer_gone(self, wire: Wire, end: BrokerEnd, command: Any) -> None:
         consumer = end.consumers.pop(command.consumer_id, None)

@@ -9,6 +9,7 @@ one had not arrived. What an arriving frame forbids counts from the end of the i
 the client may have answered an earlier frame of the same input.
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -54,7 +55,7 @@ class ClientWatch:
         self.model = model
         self._sends = SendWatch(model)
         self._letters = LetterWatch(model)
-        self.ends: dict[int, ClientEnd] = {}
+        self.ends: defaultdict[int, ClientEnd] = defaultdict(ClientEnd)
         """By number of the wire."""
         self.handles: dict[str, int] = {}
         """Consumer name -> handle, for asking how many messages wait in the client."""
@@ -109,14 +110,8 @@ class ClientWatch:
             T.PING: self._got_ping,
         }
 
-    def end(self, wire: Wire) -> ClientEnd:
-        end = self.ends.get(wire.number)
-        if end is None:
-            end = self.ends[wire.number] = ClientEnd()
-        return end
-
     def wrote(self, wire: Wire, kind: int, command: Any) -> None:
-        end = self.end(wire)
+        end = self.ends[wire.number]
         if not end.connected and kind not in _BEFORE_CONNECTED:
             raise ViolationError("INV-N1", f"wire {wire.number}: command {kind} before CONNECTED")
         handler = self._written.get(kind)
@@ -128,7 +123,7 @@ class ClientWatch:
 
     def got(self, wire: Wire, kind: int, command: Any) -> None:
         handler = self._arrived.get(kind)
-        end = self.end(wire)
+        end = self.ends[wire.number]
         if kind == GARBAGE:
             end.dead = True
             return
@@ -229,10 +224,7 @@ class ClientWatch:
         """INV-N8: a lookup that follows a redirect says what the redirect said, and there is an end to it."""
         redirected = self._redirected.pop((wire.client.name, command.topic), None)
         times = 0
-        limit: int = wire.client.config.max_lookup_redirects  # type: ignore[attr-defined]
-        if redirected is not None and redirected[1] > limit and self._asks_anew and not command.authoritative:
-            redirected = None
-        if redirected is not None:
+        if redirected is not None and (command.authoritative or not self._asks_anew):
             authoritative, times = redirected
             if command.authoritative is not authoritative:
                 raise ViolationError(
@@ -240,6 +232,7 @@ class ClientWatch:
                     f"{wire.client.name}: the redirect of {command.topic} said authoritative="
                     f"{authoritative}, the next lookup does not",
                 )
+            limit: int = wire.client.config.max_lookup_redirects  # type: ignore[attr-defined]
             if times > limit:
                 raise ViolationError("INV-N8", f"{wire.client.name}: {command.topic} is redirected for ever")
         end.lookups += 1

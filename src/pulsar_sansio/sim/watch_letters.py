@@ -3,9 +3,8 @@ is safe (INV-C10).
 
 Owns the producers that consumers have for them, on the clients' ends of the wires: a copy is of a message
 that has come too often or was put off, holds what it held, says where it is from, and goes where it belongs.
-When its receipt has arrived the original may be acknowledged, and all before it if that was asked for,
-not before. It knows nothing of how a consumer
-gets there.
+Not before its receipt has arrived may the original be acknowledged, and all before it if that was asked for.
+It knows nothing of how a consumer gets there.
 """
 
 from typing import Any, NamedTuple
@@ -90,7 +89,8 @@ class LetterWatch:
             raise ViolationError("INV-C10", f"{letters.name}: a copy that says {said}: {why}")
         return [
             Source(each.record.subscription, each.place, each.sent, each.record if each.cumulative else None)
-            for each in put_off
+            for each, why in zip(put_off, wrong, strict=True)
+            if not why
         ]
 
     def _buried(self, letters: LetterEnd, said: dict[str, str]) -> list[Source]:

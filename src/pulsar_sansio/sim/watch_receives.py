@@ -49,8 +49,8 @@ class ConsumerEnd:
         """When the first of them was put."""
         self.arrived = 0
         """Messages, those masked by an ack set excepted."""
-        self.chunks: dict[Position, int] = {}
-        """When each chunk arrived first."""
+        self.chunks: dict[Position, int] = {} if record.spec.durable else record.chunks
+        """When each chunk arrived first, on this connection; on any, where those of others still count."""
 
 
 def wrote_flow(consumer: ConsumerEnd, command: Flow, waiting: Callable[[], int]) -> None:

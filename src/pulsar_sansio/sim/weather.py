@@ -41,14 +41,14 @@ class Weather:
             delay += self.stream.between(100 * MILLISECOND, 3 * SECOND)
         return delay
 
-    def wakes_at(self, name: str, deadline: int) -> int:
+    def wakes_at(self, deadline: int) -> int:
         """When a machine is woken that asks for `deadline`."""
         if self.timers_late_permille and self.stream.chance(self.timers_late_permille):
             self.world.count_fault("timer_late")
             return deadline + self.stream.spread(MILLISECOND, 500 * MILLISECOND)
         return deadline
 
-    def wakes_for_nothing(self, name: str) -> bool:
+    def wakes_for_nothing(self) -> bool:
         """Whether a machine is woken at a moment for which it has nothing to do (any more)."""
         if self.timers_early_permille and self.stream.chance(self.timers_early_permille):
             self.world.count_fault("timer_early")

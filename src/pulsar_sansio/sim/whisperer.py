@@ -83,8 +83,9 @@ class Whisperer(Restless[ConsumerRecord]):
         """The number of the last message."""
         self._heard = 0
         """And of the one that came last."""
-        self._repeats = 0
-        """So often may what has come begin to come once more, and in its order from there on."""
+        self._repeats: list[int] = []
+        """Each time that what has come may begin to come once more, and in its order from there on: the last
+        message that was said before."""
         self._first = 0
         """The first message that was said since it was attached."""
         self._hears_now = False
@@ -143,7 +144,7 @@ class Whisperer(Restless[ConsumerRecord]):
 
     def may_repeat_itself(self) -> None:
         """What is pending is sent again. It may have come already, and wait here still."""
-        self._repeats += 1
+        self._repeats.append(self._said)
 
     def has_lost(self, voice: Voice) -> None:
         if self._voice is voice:
@@ -212,9 +213,10 @@ class Whisperer(Restless[ConsumerRecord]):
         if not 0 < number <= self._said:
             raise ViolationError("INV-C2", f"{name} hears {number}, and {self._said} were said")
         if number <= self._heard:
-            if not self._repeats:
+            allowed = next((last for last in self._repeats if number <= last), None)
+            if allowed is None:
                 raise ViolationError("INV-C3", f"{name} hears {number} after {self._heard}")
-            self._repeats -= 1
+            self._repeats.remove(allowed)
         self._heard = number
         self._hears_now = self._hears_now or number >= self._first
 

@@ -19,7 +19,6 @@ from ..model.config import ClientConfig, SubscriptionType
 from .administrator import Administrator
 from .auditor import Auditor
 from .broker_node import BrokerNode
-from .checker import Side
 from .clock import MILLISECOND, SECOND, Clock
 from .cluster import Cluster, FarCluster
 from .consumer_app import ConsumerApp, dead_letters
@@ -105,7 +104,7 @@ class World:
         self.trace = Trace(keep_trace)
         self.faults: dict[str, int] = {}
         self.model = ReferenceModel()
-        self.rules = RuleWatch()
+        self.rules = RuleWatch(client_process, broker_process)
         self.client_watch = ClientEnds(self)
         self.broker_watch = BrokerEnds(self)
         self.weather = Weather(self, self.streams.stream("weather"), self.profile.store_delay)
@@ -278,10 +277,10 @@ class World:
             sender = wire.client if to_broker else wire.broker
             self.trace.note(self.clock.now, sender.name, f"wire {wire.number} <- {describe(kind, command)}")
         if to_broker:
-            self.rules.seen(Side.CLIENT, client_process, wire, Side.CLIENT, kind, command)
+            self.rules.clients.wrote(wire, kind, command)
             self.client_watch.wrote(wire, kind, command)
             return self.mischief.to_broker(wire, kind, command) if self.mischief.active else None
-        self.rules.seen(Side.BROKER, broker_process, wire, Side.BROKER, kind, command)
+        self.rules.brokers.wrote(wire, kind, command)
         self.broker_watch.wrote(wire, kind, command)
         return self.mischief.to_client(wire, kind, command) if self.mischief.active else None
 

@@ -17,7 +17,7 @@ from .batch import (
     split_batch,
 )
 from .checksum import crc32c
-from .compression import compress, decompress
+from .compression import Compressed, compress, decompress
 from .frames import (
     DEFAULT_MAX_MESSAGE_SIZE,
     FRAME_PADDING,
@@ -83,6 +83,7 @@ __all__ = [
     "AlikeEntries",
     "AlikeReader",
     "Batch",
+    "Compressed",
     "EncryptionKey",
     "Flow",
     "HotCommand",

@@ -10,7 +10,7 @@ Knows nothing of compression, and not which messages of a batch are to be delive
 """
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Sized
 from functools import lru_cache
 from itertools import chain, repeat
 from struct import Struct
@@ -20,7 +20,7 @@ from ..model.errors import FrameError
 from .columns import FIRST_WINDOW, alike, cut
 from .fields import encode_text
 from .keyed_members import KEY_TAG, KeyedMembers, keys_of, take_keyed
-from .metadata import SingleMessageMetadata, decode_single_metadata, encode_usual_single, usual_pair
+from .metadata import SingleMessageMetadata, decode_single_range, encode_usual_single, usual_pair
 from .varint import CONTINUED_VARINTS, SMALL_VARINTS, VALUE_OF_SMALL, encode_varint, read_varint
 
 _MIN_MEMBER = 6
@@ -68,7 +68,9 @@ class Batch:
         else:
             start, stride = segment
             position = start + offset * stride
-        return self._single_at(position)
+        data = self._data
+        header = position + 4
+        return decode_single_range(data, header, header + int.from_bytes(data[position:header], "big"))
 
     def keys(self) -> list[str | None]:
         """The members' keys, in order, None where there is none; cheaper than their headers one by one."""
@@ -78,15 +80,10 @@ class Batch:
             if isinstance(segment, KeyedMembers):
                 keys += keys_of(self._data, segment)
             elif isinstance(segment, list) and not self.plain:
-                keys += [self._single_at(position).partition_key for position in segment]
+                keys += [self.single(index).partition_key for index in range(first, end)]
             else:
                 keys += [None] * (end - first)
         return keys
-
-    def _single_at(self, position: int) -> SingleMessageMetadata:
-        header = position + 4
-        size = int.from_bytes(self._data[position:header], "big")
-        return decode_single_metadata(self._data[header : header + size])
 
     def _add(self, segment: tuple[int, int] | list[int], payloads: Sequence[bytes]) -> None:
         self._firsts.append(len(self.payloads))
@@ -131,7 +128,7 @@ def split_batch(payload: bytes, count: int, start: int = 0) -> Batch:
     return batch
 
 
-def check_count(payload: bytes, count: int, start: int) -> None:
+def check_count(payload: Sized, count: int, start: int) -> None:
     """Raises `FrameError` where the payload is too short for that many members."""
     size = len(payload) - start
     if count < 1 or count * _MIN_MEMBER > size:
@@ -186,7 +183,7 @@ def _take_members(batch: Batch, position: int, count: int) -> int:
     last_start = -1
     layouts = _layouts(1)
     read, header_size = layouts[0]
-    upper = b""
+    upper: bytes | None = None
     for _ in range(count):
         positions.append(position)
         if position <= last_start:
@@ -194,7 +191,13 @@ def _take_members(batch: Batch, position: int, count: int) -> int:
             if size != header_size:
                 read, header_size = layouts[header_size == layouts[0][1]]
                 size, tag, size_bytes, sequence_tag, low, high = read(data, position)
-            if size == header_size and tag == 0x18 and sequence_tag == 0x40 and low > 0x7F and high == upper:
+            if (
+                size == header_size
+                and tag == 0x18
+                and sequence_tag == 0x40
+                and high == upper
+                and (low > 0x7F if upper else low < 0x80)
+            ):
                 payload_size = value_of(size_bytes)
                 if payload_size is not None:
                     header_end = position + 4 + size
@@ -205,11 +208,11 @@ def _take_members(batch: Batch, position: int, count: int) -> int:
         if plain:
             upper = _upper_bytes(data, position, header_end)
         else:
-            upper = b""
+            upper = None
             batch.plain = False
             if compacted:
                 batch.compacted = True
-        if upper:
+        if upper is not None:
             layouts = _layouts(len(upper))
             read, header_size = layouts[0]
             last_start = limit - 4 - layouts[1][1]
@@ -237,18 +240,19 @@ def _layouts(upper: int) -> tuple[_Layout, _Layout]:
     return short, long
 
 
-def _upper_bytes(data: bytes, position: int, header_end: int) -> bytes:
-    """The sequence id without its first byte, when the header is a size of one or two bytes and it."""
+def _upper_bytes(data: bytes, position: int, header_end: int) -> bytes | None:
+    """The sequence id without its first byte, when the header is a size of one or two bytes and it; else
+    None."""
     behind = position + 6 if data[position + 5] < 0x80 else position + 7
     if (
         data[position + 4] == _PAYLOAD_SIZE_TAG
-        and 3 <= header_end - behind <= 10
+        and 2 <= header_end - behind <= 10
         and data[behind - 1] < 0x80
         and data[behind] == _SEQUENCE_ID_TAG
         and read_varint(data, behind + 1)[1] == header_end
     ):
         return data[behind + 2 : header_end]
-    return b""
+    return None
 
 
 def _read_header(data: bytes, position: int) -> tuple[int, int, bool, bool]:
@@ -311,7 +315,7 @@ def _read_header(data: bytes, position: int) -> tuple[int, int, bool, bool]:
 
 def _decode_header(data: bytes, start: int, end: int) -> tuple[int, int, bool, bool]:
     """As `_read_header`, of any header."""
-    single = decode_single_metadata(data[start:end])
+    single = decode_single_range(data, start, end)
     if single.payload_size < 0:
         raise FrameError(f"a message in a batch has a payload of {single.payload_size} bytes")
     plain = not single.__dict__.keys() - _PLAIN_FIELDS

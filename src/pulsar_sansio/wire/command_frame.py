@@ -3,8 +3,12 @@
 Knows the numbers of the hot commands and nothing of what is in them.
 """
 
+from struct import Struct
+
 from ..model.errors import FrameError
 from .varint import SMALL_VARINTS, encode_varint
+
+_pack_sizes = Struct(">II").pack
 
 SEND, SEND_RECEIPT, MESSAGE, ACK, FLOW = 6, 7, 9, 10, 11
 """Numbers in BaseCommand.Type, and of the commands' fields in BaseCommand."""
@@ -23,7 +27,7 @@ def build_frame(tag: bytes, body: bytes, payload_size: int = 0) -> bytes:
     size = len(body)
     command = tag + (SMALL_VARINTS[size] if size < 16384 else encode_varint(size)) + body
     size = len(command)
-    return (size + 4 + payload_size << 32 | size).to_bytes(8, "big") + command
+    return _pack_sizes(size + 4 + payload_size, size) + command
 
 
 _TAGS = [command_tag(number) for number in range(128)]

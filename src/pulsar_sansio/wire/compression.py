@@ -49,10 +49,7 @@ def decompress(codec: int, data: bytes, uncompressed_size: int, limit: int) -> b
     """
     if codec == CompressionType.NONE:
         return data
-    if uncompressed_size < 0 or uncompressed_size > limit:
-        raise UncompressedSizeCorrupted(
-            f"a payload promises {uncompressed_size} bytes uncompressed, allowed are {limit}"
-        )
+    _check_promise(uncompressed_size, limit)
     decompressor = _DECOMPRESSORS.get(codec)
     if decompressor is None:
         raise DecompressionFailed(f"a payload is compressed with the unknown codec {codec}")
@@ -62,6 +59,33 @@ def decompress(codec: int, data: bytes, uncompressed_size: int, limit: int) -> b
             f"a payload has {len(output)} bytes uncompressed and promised {uncompressed_size}"
         )
     return output
+
+
+class Compressed:
+    """A payload that stays compressed until somebody wants it; its length is the one that it promises."""
+
+    __slots__ = ("_codec", "_data", "_size")
+
+    def __init__(self, codec: int, data: bytes, uncompressed_size: int, limit: int) -> None:
+        """As `decompress`; raises `UncompressedSizeCorrupted`."""
+        _check_promise(uncompressed_size, limit)
+        self._codec = codec
+        self._data = data
+        self._size = uncompressed_size
+
+    def __len__(self) -> int:
+        return self._size
+
+    def decompress(self) -> bytes:
+        """The payload, anew each time. Raises `DecompressionFailed`."""
+        return decompress(self._codec, self._data, self._size, self._size)
+
+
+def _check_promise(uncompressed_size: int, limit: int) -> None:
+    if uncompressed_size < 0 or uncompressed_size > limit:
+        raise UncompressedSizeCorrupted(
+            f"a payload promises {uncompressed_size} bytes uncompressed, allowed are {limit}"
+        )
 
 
 def _promise_broken(promised: int) -> DecompressionFailed:

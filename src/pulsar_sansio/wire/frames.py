@@ -9,10 +9,10 @@ from struct import Struct
 from typing import Any
 
 from google.protobuf.message import DecodeError, Message
-from google.protobuf.message_factory import GetMessageClass
 
 from ..model.errors import FrameError
 from . import proto
+from .cold_commands import COLD_DECODERS
 from .command_frame import command_tag, frame_command
 from .fields import ENUM, Field, Layout
 from .hot_commands import HOT_DECODERS
@@ -28,11 +28,12 @@ _SIZE_FIELD = 4
 _read_front = Struct(">III").unpack_from
 """Total size, size of the command, and the command's first four bytes."""
 
-_decoder_by_front = {
-    int.from_bytes(command_tag(number), "big"): decoder for number, decoder in HOT_DECODERS.items()
-}.get
-"""By the first three bytes of a command: the field of the type, and the tag of the field it announces."""
+_DECODERS: dict[int, Callable[[bytes, int, int, int], Any]] = {**HOT_DECODERS, **COLD_DECODERS}
 
+_decoder_by_front = {
+    int.from_bytes(command_tag(number), "big"): decoder for number, decoder in _DECODERS.items()
+}.get
+"""By the first three or four bytes of a command: the field of the type, the tag of the field it announces."""
 
 PING, PONG = 18, 19
 
@@ -41,20 +42,6 @@ _FIELD_BY_TYPE: dict[int, str] = {
     for field in proto.BaseCommand.DESCRIPTOR.fields
     if field.message_type is not None
 }
-
-
-def _by_itself(number: int, command: Any) -> tuple[bytes, Callable[[bytes], Message], bool]:
-    """What precedes the size of a command, what parses it, whether there may be text in it."""
-    text = any(part.type == part.TYPE_STRING or part.message_type is not None for part in command.fields)
-    return command_tag(number), GetMessageClass(command).FromString, text
-
-
-_messages = {
-    field.number: _by_itself(field.number, field.message_type)
-    for field in proto.BaseCommand.DESCRIPTOR.fields
-    if field.message_type is not None and field.number not in HOT_DECODERS
-}
-"""Commands that protobuf parses, by type."""
 
 
 def max_frame_size(max_message_size: int = DEFAULT_MAX_MESSAGE_SIZE) -> int:
@@ -86,54 +73,23 @@ def decode_frame(data: bytes, position: int, limit: int) -> tuple[int, Any, int]
     if end > length:
         return None
     # The way of nearly all frames: the type, then exactly the field of that type.
-    decoder = _decoder_by_front(front >> 8)
-    if decoder is not None:
-        start = position + 12
-        size = front & 0xFF
-        try:
+    start = position + 12
+    size = front & 0xFF
+    try:
+        decoder = _decoder_by_front(front >> 8)
+        if decoder is None and start < end:  # with a tag of two bytes, perhaps
+            decoder = _decoder_by_front(front)
+            size = data[start]
+            start += 1
+        if decoder is not None:
             if size > 0x7F:
                 size, start = read_varint(data, start - 1)
             command_end = start + size
             if command_end == position + 8 + command_size:
                 return front >> 16 & 0xFF, decoder(data, start, command_end, end), end
-        except IndexError:
-            raise FrameError("a command ends inside a field") from None
-    elif command_size + 4 == total_size:
-        kind = front >> 16 & 0xFF
-        command = _decode_message(kind, data, position + 8, end)
-        if command is not None:
-            return kind, command, end
+    except IndexError:
+        raise FrameError("a command ends inside a field") from None
     return *_decode_any(data, position + 8, position + 8 + command_size, end), end
-
-
-def _decode_message(kind: int, data: bytes, position: int, end: int) -> Message | None:
-    """The command that a frame ends with, where it consists of nothing but the type and that type's field:
-    the inner message is parsed by itself. None where it looks otherwise, or has something wrong."""
-    known = _messages.get(kind)
-    if known is None:
-        return None
-    tag, make, has_text = known
-    start = position + len(tag)
-    if data[position:start] != tag or start >= end:
-        return None
-    size = data[start]
-    start += 1
-    if size > 0x7F:
-        if start >= end or data[start] > 0x7F:
-            return None
-        size = size & 0x7F | data[start] << 7
-        start += 1
-    if start + size != end:
-        return None
-    try:
-        message = make(data[start:end])
-    except DecodeError:
-        return None
-    if not message.IsInitialized():
-        return None
-    if has_text and not data[start:end].isascii():
-        _check_text(message)
-    return message
 
 
 def _decode_short_frame(data: bytes, position: int, limit: int) -> tuple[int, Any, int] | None:
@@ -178,17 +134,9 @@ def _decode_any(data: bytes, start: int, command_end: int, end: int) -> tuple[in
         raise FrameError(f"a command of type {base.type} without its field {name}")
     if not base.IsInitialized():
         raise FrameError(f"a command of type {base.type} without all of its required fields")
-    command: Message = getattr(base, name)
-    decoder = HOT_DECODERS.get(base.type)
-    if decoder is None:
-        if command_end != end:
-            raise FrameError(f"a command of type {base.type} is followed by bytes that belong to nothing")
-        if not data[start:command_end].isascii():
-            _check_text(command)
-        return base.type, command
-    body = command.SerializeToString()
+    body = getattr(base, name).SerializeToString()
     frame = body + data[command_end:end]
-    return base.type, decoder(frame, 0, len(body), len(frame))
+    return base.type, _DECODERS[base.type](frame, 0, len(body), len(frame))
 
 
 def _unknown_type(data: bytes, start: int, end: int) -> int | None:
@@ -196,18 +144,6 @@ def _unknown_type(data: bytes, start: int, end: int) -> int | None:
     values, _ = _TYPE_ONLY.decode(data, start, end)
     number: int | None = values.get("type")
     return number
-
-
-def _check_text(message: Message) -> None:
-    """Text that is not UTF-8 would come out of protobuf as bytes, where everybody expects text."""
-    for field, value in message.ListFields():
-        if field.type == field.TYPE_STRING:
-            for text in value if field.is_repeated else (value,):
-                if isinstance(text, bytes):
-                    raise FrameError(f"the text {field.full_name} is not UTF-8")
-        elif field.message_type is not None:
-            for inner in value if field.is_repeated else (value,):
-                _check_text(inner)
 
 
 # --- encoding --------------------------------------------------------------------------------------

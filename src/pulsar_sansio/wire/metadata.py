@@ -354,38 +354,42 @@ def encode_message_metadata(metadata: MessageMetadata) -> bytes:
 
 def decode_single_metadata(data: bytes) -> SingleMessageMetadata:
     """Raises `FrameError` when `data` is malformed or lacks a required field."""
+    return decode_single_range(data, 0, len(data))
+
+
+def decode_single_range(data: bytes, start: int, end: int) -> SingleMessageMetadata:
+    """The header at `data[start:end]`. Raises `FrameError` as `decode_single_metadata` does."""
     # Fields as everybody writes them, in the order of their numbers; anything else is for the general way.
     single = _new(SingleMessageMetadata)
-    position = 0
-    end = len(data)
+    position = start
     try:
-        tag = data[0]
+        tag = data[position]
         if tag == 0x0A:
             properties: list[Property] = []
             single.properties = properties
             while tag == 0x0A:
-                start = position + 2
-                position = start + data[start - 1]
-                middle = usual_pair(data, start, position)
-                if not middle or data[start - 1] > 0x7F:
-                    return SingleMessageMetadata.decode(data)
-                name = data[start + 2 : middle].decode("utf-8", "surrogateescape")
+                pair = position + 2
+                position = pair + data[pair - 1]
+                middle = usual_pair(data, pair, position)
+                if not middle or data[pair - 1] > 0x7F:
+                    return SingleMessageMetadata._decode_range(data, start, end)
+                name = data[pair + 2 : middle].decode("utf-8", "surrogateescape")
                 properties.append((name, data[middle + 2 : position].decode("utf-8", "surrogateescape")))
                 tag = data[position]
         if tag == 0x12:
-            start = position + 2
-            size = data[start - 1]
+            key = position + 2
+            size = data[key - 1]
             if size > 0x7F:
-                size, start = read_varint(data, start - 1)
-            position = start + size
-            single.partition_key = data[start:position].decode("utf-8", "surrogateescape")
+                size, key = read_varint(data, key - 1)
+            position = key + size
+            single.partition_key = data[key:position].decode("utf-8", "surrogateescape")
             tag = data[position]
         value = data[position + 1]
         position += 2
         if value > 0x7F:
             value, position = read_varint(data, position - 1)
         if tag != 0x18 or value >> 31:
-            return SingleMessageMetadata.decode(data)
+            return SingleMessageMetadata._decode_range(data, start, end)
         single.payload_size = value
         while position < end:
             tag = data[position]
@@ -406,10 +410,10 @@ def decode_single_metadata(data: bytes) -> SingleMessageMetadata:
             elif tag == 0x48:
                 single.null_value = value != 0
             else:
-                return SingleMessageMetadata.decode(data)
+                return SingleMessageMetadata._decode_range(data, start, end)
     except IndexError:
-        return SingleMessageMetadata.decode(data)
-    return single if position == end else SingleMessageMetadata.decode(data)
+        return SingleMessageMetadata._decode_range(data, start, end)
+    return single if position == end else SingleMessageMetadata._decode_range(data, start, end)
 
 
 def encode_single_metadata(single: SingleMessageMetadata) -> bytes:

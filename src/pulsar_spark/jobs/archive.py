@@ -48,7 +48,7 @@ def archive(
     if "startingTimestamp" in options:
         del given["startingOffsets"]
     frame = spark.readStream.format("pulsar").options(**given).load()
-    query = (
+    writer = (
         frame.withColumn(DATE, f.to_date("__publishTime"))
         .writeStream.format("parquet")
         .partitionBy(DATE)
@@ -56,7 +56,6 @@ def archive(
         .option("checkpointLocation", checkpoint or f"{path.rstrip('/')}/{CHECKPOINT}")
         .queryName("archive")
         .trigger(availableNow=True)
-        .start()
     )
-    batches = followed(query, show)
+    batches = followed(writer.start, show)
     return Archived(sum(each["numInputRows"] for each in batches), batches)

@@ -15,6 +15,7 @@ from pulsar_sansio.sim.bank import BANK
 from pulsar_sansio.sim.recall import SAMPLE, SEEDS, Recall, Recalled, recall_one
 
 from .arguments import positive, whole
+from .watchdog import STUCK_AFTER, limited
 
 SURVIVED = 5
 """Exit code where a bug was not noticed: a fault or a check is missing."""
@@ -59,7 +60,8 @@ def _chosen(wanted: list[str] | None) -> list[str]:
 
 
 def _try(work: tuple[str, int, int, int]) -> Recalled:
-    return recall_one(*work)
+    with limited(STUCK_AFTER + work[1]):  # a second for each seed, which is far more than they take
+        return recall_one(*work)
 
 
 def _results(names: list[str], arguments: argparse.Namespace) -> Iterator[Recalled]:

@@ -24,6 +24,7 @@ from pulsar_sansio.sim.summary import summary
 from .arguments import positive, seconds, whole
 from .recall import add_recall
 from .sweep import add_shrink, add_sweep
+from .watchdog import STUCK_AFTER, limited
 
 CHUNK = 4
 """Seeds handed to a process at a time."""
@@ -94,7 +95,8 @@ def _seeds(first: int, number: int | None, until: float | None) -> Iterator[int]
 
 
 def _observe(seed: int) -> Observed:
-    return observe_seed(seed, _recorder)
+    with limited(STUCK_AFTER):
+        return observe_seed(seed, _recorder)
 
 
 def _begin() -> None:

@@ -14,6 +14,7 @@ from pulsar_trio import EmbeddedBroker, StoreFailed, open_broker, open_client
 from pulsar_trio.admin import listener, topics
 from pulsar_trio.admin.messages import Answer, Request
 from pulsar_trio.admin.routes import Administrator, Table
+from tests.patience import PATIENCE
 from tests.trio.waiting import until
 
 TENANTS = b"/admin/v2/tenants"
@@ -58,7 +59,7 @@ async def exchange(broker: EmbeddedBroker, request: bytes) -> tuple[int, dict[st
 
 async def ended(stream: trio.SocketStream) -> bool:
     """Whether the broker ends its side, and says nothing more."""
-    with trio.fail_after(5):
+    with trio.fail_after(PATIENCE):
         return await stream.receive_some(1) == b""
 
 
@@ -175,7 +176,7 @@ async def test_what_is_no_request_is_answered_and_ends_the_connection(
     request, status = BAD[case]
     async with connected(admin) as stream:
         await stream.send_all(request)
-        with trio.fail_after(5):
+        with trio.fail_after(PATIENCE):
             found, fields, body = await read_answer(stream)
         assert found == status
         assert fields["connection"] == "close"
@@ -274,7 +275,7 @@ async def test_more_connections_than_there_may_be(
         await producer.send(b"0")
     for each in held:
         await each.aclose()
-    with trio.fail_after(5):
+    with trio.fail_after(PATIENCE):
         while (await exchange(admin, b"GET " + TENANTS + HOST + b"\r\n"))[0] != 200:  # noqa: ASYNC110
             await trio.sleep(0.01)
 
@@ -296,7 +297,7 @@ async def test_a_storm_of_nonsense_does_not_disturb_a_producer(admin: EmbeddedBr
             nursery.start_soon(nonsense, number)
         async with open_client(admin.url) as client:
             async with client.create_producer("t", batching=None) as producer:
-                with trio.fail_after(10):
+                with trio.fail_after(PATIENCE):
                     for number in range(20):
                         await producer.send(b"%d" % number)
         stop = True
@@ -433,7 +434,7 @@ async def test_what_cannot_be_stored_is_not_confirmed_and_ends_the_broker() -> N
             store.full = True
             async with connected(broker) as stream:
                 await stream.send_all(b"PUT " + TOPICS + b"/t" + HOST + b"\r\n")
-                with trio.fail_after(5):
+                with trio.fail_after(PATIENCE):
                     assert b"204" not in await stream.receive_some(100)
             await broker.wait_failed()
     assert store.load().topics == {}

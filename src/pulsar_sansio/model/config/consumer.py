@@ -24,10 +24,9 @@ class SubscriptionType(Enum):
     FAILOVER = "failover"
     KEY_SHARED = "key_shared"
 
-    @property
-    def cumulative(self) -> bool:
+    def __init__(self, name: str) -> None:
+        self.cumulative = name in ("exclusive", "failover")
         """Whether cumulative acknowledgement is legal (rule ACK-02)."""
-        return self in (SubscriptionType.EXCLUSIVE, SubscriptionType.FAILOVER)
 
 
 class InitialPosition(Enum):

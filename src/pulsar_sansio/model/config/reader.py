@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from ..errors import InvalidConfiguration
 from ..message_id import EARLIEST, LATEST, MessageId, is_message_id
-from .checks import MAX_UINT63, duration, instance, message_id
+from .checks import MAX_UINT63, duration, instance, message_id, optional_text
 from .consumer import ConsumerSpec
 from .key_shared import check_ranges
 from .topics import names_of
@@ -44,8 +44,9 @@ class ReaderSpec:
     have to batch by key (`BatchingPolicy.by_key`).
     `undivided`: batches are handed out as they came, in one piece, for who takes them apart better, or does
     not need all of it: the items of `Messages` are `BatchItem`s whose `entry.batch` is an `UndividedBatch`.
-    What the compactor has taken out of a batch is still in it, and a batch that is malformed is found out by
-    who looks at its messages (`FrameError`).
+    What the compactor has taken out of a batch is still in it. Batches and messages that inflate to more than
+    32 times what they took on the wire stay compressed until they are looked at, so what waits has no more.
+    Who looks finds out whether they are malformed (`FrameError`, `DecompressionFailed`).
 
     The others are those of `ConsumerSpec`. Of partitions that come while it reads everything is read,
     wherever it began.
@@ -72,6 +73,7 @@ class ReaderSpec:
         if self.key_hash_ranges is not None:
             check_ranges("key_hash_ranges", self.key_hash_ranges)
         instance("undivided", self.undivided, bool, "True or False")
+        optional_text("subscription", self.subscription)
         instance("subscription_prefix", self.subscription_prefix, str, "text")
         start = self.start
         duration("start_rollback", self.start_rollback)

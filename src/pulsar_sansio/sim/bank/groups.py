@@ -241,7 +241,7 @@ def who_has_left_stays_on_the_list(patches: Patches) -> None:
     patches.replace(TopicsConsumer, "_strike", strike)
 
 
-@bug("BUG-054", caught_by=("INV-C8",), needs=[group_needs.groups_redeliver])
+@bug("BUG-054", caught_by=("INV-C8", "INV-C9"), needs=[group_needs.groups_redeliver])
 def the_shared_queue_survives_a_redelivery(patches: Patches) -> None:
     """Messages move from the queues of the topics into one of their own, which is not dropped when everything
     is asked for again."""

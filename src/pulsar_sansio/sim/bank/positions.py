@@ -11,6 +11,7 @@ from ...client.last_message import LastMessage
 from ...client.positions import Positions
 from ...client.reader import Reader
 from ...client.seeking import Seeking
+from ...model.errors import TimedOut
 from ...model.message_id import MessageId
 from . import needs, reading_needs
 from .mutation import Patches, bug, nothing
@@ -290,11 +291,11 @@ def a_refused_question_is_asked_again_at_once(patches: Patches) -> None:
 
         def again(error: Any) -> None:
             question.failed = failed
-            if self._connection is not None:
+            if self._connection is None or isinstance(error, TimedOut):
+                failed(error)
+            else:
                 self._open.append(question)
                 self._send(self._connection, question)
-            else:
-                failed(error)
 
         question.failed = again
         original(self, connection, question)

@@ -174,8 +174,8 @@ def placeholders_are_delivered(patches: Patches) -> None:
 def compaction_takes_one_more(patches: Patches) -> None:
     """Of every entry the first message that has to stay is taken away, too."""
 
-    def left_of(original: Any, entry: Any, winners: Any, chunks: Any) -> Any:
-        return original(entry, winners[1:] if len(winners) < entry.messages else winners, chunks)
+    def left_of(original: Any, entry: Any, winners: Any) -> Any:
+        return original(entry, winners[1:] if len(winners) < entry.messages else winners)
 
     patches.around(compaction_module, "_left_of", left_of)
 

@@ -25,18 +25,15 @@ from .registry import RULES, Selection, id_of
 from .rules import framing, handshake, versions
 from .state import State
 from .tracking import PREPARE, TRACK
-from .traits import ALL_TRAITS, TRAITS
+from .traits import ALL_TRAITS, PINGED
 
 _ALL = Selection()
 _OF_CLIENT, _OF_BROKER = (
-    {
-        kind: (since.get(kind, 0), PREPARE.get(kind), TRAITS.get(kind), TRACK.get(kind))
-        for kind in SENT_BY[side]
-    }
+    {kind: (since.get(kind, 0), PREPARE.get(kind), TRACK.get(kind)) for kind in SENT_BY[side]}
     for side, since in ((Side.CLIENT, CLIENT_SINCE), (Side.BROKER, BROKER_SINCE))
 )
-"""By kind of command: since which version it is there, what finds what it is about, what finds its traits,
-what moves the state on."""
+"""By kind of command: since which version it is there, what finds what it is about and its traits, what moves
+the state on."""
 _OF = {Side.CLIENT: _OF_CLIENT, Side.BROKER: _OF_BROKER}
 
 
@@ -62,12 +59,11 @@ class Conversation:
         self._heard = selection.heard
         self._buffers = {Side.CLIENT: b"", Side.BROKER: b""}
         self._unreadable: set[Side] = set()
-        self._frames = 0
 
     @property
     def frames(self) -> int:
         """How many frames have passed."""
-        return self._frames
+        return self.state.frame + 1
 
     def feed(self, side: Side, data: bytes) -> list[Violation]:
         """Bytes that `side` has sent. Gives what they show, in order.
@@ -101,8 +97,7 @@ class Conversation:
         """One frame that `side` has sent, decoded already: as `decode_frame` gives it. Gives what it
         shows."""
         state = self.state
-        state.frame = self._frames
-        self._frames += 1
+        state.frame += 1
         state.side = side
         state.kind = kind
         violations: list[Violation] = []
@@ -114,13 +109,13 @@ class Conversation:
             self._report(framing.each_side_has_its_commands, "WIRE-22", kind, violations)
             self._report(framing.commands_are_known, "CHECK-78", kind, violations)
             return violations
-        since, prepare, traits_of, step = plan
+        since, prepare, step = plan
         if state.version < since or not state.connected:
             self._of_any_kind(kind, violations)
         state.producer = state.consumer = state.request = None
-        if prepare is not None:
-            prepare(state, command)
-        traits = ALL_TRAITS if traits_of is None else traits_of(state, command)
+        traits = ALL_TRAITS if prepare is None else prepare(state, command)
+        if state.pings_of_broker if from_client else state.pings_of_client:
+            traits |= PINGED
         for check in (self._of_client if from_client else self._of_broker)[kind, traits]:
             finding = check(state, command)
             if finding is not None:
@@ -137,15 +132,14 @@ class Conversation:
         For those who look at one end of a connection, and believe nothing of what arrives there.
         """
         state = self.state
-        state.frame = self._frames
-        self._frames += 1
+        state.frame += 1
         state.side = side
         state.kind = kind
         route = self._heard[side].get(kind)
         violations: Sequence[Violation] = ()
         if route is not None and command is not None:
             state.producer = state.consumer = state.request = None
-            _, prepare, _, step = _OF[side][kind]
+            _, prepare, step = _OF[side][kind]
             if prepare is not None:
                 prepare(state, command)
             if route:
@@ -174,8 +168,7 @@ class Conversation:
 
     def _no_frame(self, side: Side, bad: framing.BadFrame, violations: list[Violation]) -> None:
         state = self.state
-        state.frame = self._frames
-        self._frames += 1
+        state.frame += 1
         state.side = side
         for rule_id in ("GAP-06", "GAP-01", "CHECK-77"):
             self._report(RULES[rule_id].check, rule_id, bad, violations)

@@ -80,9 +80,9 @@ class ProducerMemory:
         size."""
         self.chunk_bytes = 0
         """Payload bytes of its chunks so far; -1 when some of them were not seen."""
-        self.refused: tuple[int, int] | None = None
-        """Sequence id and number of the first chunk that was refused and has not come again: it may, without
-        those before it, which were confirmed."""
+        self.refused: BoundedDict[int, int] = BoundedDict(64)
+        """Sequence id of a message -> the first chunk of it that was refused and has not come again: it may,
+        without those before it, which were confirmed."""
         self.nonces: BoundedDict[tuple[bytes, bytes], int] = BoundedDict(4096)
         """Wrapped key and nonce -> digest of the one payload they were used for."""
 

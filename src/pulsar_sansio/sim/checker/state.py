@@ -199,12 +199,12 @@ class State:
     """Everything about one connection."""
 
     __slots__ = (
-        "answered", "broker_flags", "cancelled", "challenge_rounds", "challenges", "client_flags",
+        "answered", "before", "broker_flags", "cancelled", "challenge_rounds", "challenges", "client_flags",
         "client_version", "connect_seen", "connected", "consumer", "consumers", "entry", "frame",
         "frames_of_broker", "general", "gone_consumers", "gone_producers", "kind", "last_ping_of_client",
-        "lookups", "max_message_size", "memory", "pings_of_broker", "pings_of_client", "producer",
-        "producers", "quiet_since_ping", "read_by_broker", "read_by_client", "request", "side", "version",
-        "watchers",
+        "lookups", "max_message_size", "memory", "pings_of_broker", "pings_of_client", "position", "producer",
+        "producers", "quiet_since_ping", "read_by_broker", "read_by_client", "request", "sent_at", "side",
+        "version", "watchers",
     )  # fmt: skip
 
     def __init__(self, memory: Memory) -> None:
@@ -259,6 +259,12 @@ class State:
         self.consumer: Consumer | None = None
         self.request: Request | None = None
         self.entry: Entry = NO_ENTRY
+        self.position: Position = (-1, -1)
+        """Of a MESSAGE."""
+        self.before: Delivery | None = None
+        """How its entry came to its consumer before, where that is not acknowledged."""
+        self.sent_at = -1
+        """Where in its producer's queue the SEND lies that a SEND_RECEIPT answers; -1 where none does."""
 
     def requests_of(self, kind: int) -> BoundedDict[int, Request]:
         """The number space of a kind of request."""

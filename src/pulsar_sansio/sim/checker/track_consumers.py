@@ -139,7 +139,7 @@ def _message(state: State, message: Any) -> None:
     consumer.permits -= cost(state, message)
     if entry.metadata is None or (message.ack_set is not None and message.ack_set >> entry.count):
         consumer.first_grant = 0  # what it cost is anybody's guess
-    position = (message.ledger_id, message.entry_id)
+    position = state.position
     epoch = message.consumer_epoch
     if epoch is not None and epoch > consumer.epoch:
         consumer.epoch = epoch

@@ -126,8 +126,8 @@ def _send(state: State, send: Any) -> None:
         if metadata.chunk_id is not None:
             chunk = metadata.chunk_id
             _track_chunk(memory, entry, chunk)
-            if memory.refused == (send.sequence_id, chunk):
-                memory.refused = None
+            if memory.refused.get(send.sequence_id) == chunk:
+                del memory.refused[send.sequence_id]
         if metadata.encryption_keys:
             param = metadata.encryption_param or b""
             for key in metadata.encryption_keys:
@@ -168,9 +168,10 @@ def _receipt(state: State, receipt: Any) -> None:
     ledger_id, entry_id = receipt.ledger_id, receipt.entry_id
     if ledger_id is not None and ledger_id >= 0 and (ledger_id, entry_id) <= producer.last_id:
         return  # said twice: it is none of the next chunk, which has the same sequence id
-    sent = take_sent(producer, receipt.sequence_id)
-    if sent is None:
+    if state.sent_at < 0:
         return
+    sent = producer.pending[state.sent_at]
+    del producer.pending[state.sent_at]
     state.read_by_broker = max(state.read_by_broker, sent.frame)
     if ledger_id is not None and ledger_id >= 0 and entry_id >= 0 and producer.persistent:
         producer.last_id = (ledger_id, entry_id)
@@ -186,15 +187,6 @@ def find_sent(producer: Producer, sequence_id: int) -> int:
         if sent.sequence_id == sequence_id:
             return index
     return -1
-
-
-def take_sent(producer: Producer, sequence_id: int) -> Sent | None:
-    index = find_sent(producer, sequence_id)
-    if index < 0:
-        return None
-    sent = producer.pending[index]
-    del producer.pending[index]
-    return sent
 
 
 def find_refused(producer: Producer, sequence_id: int) -> int:
@@ -214,8 +206,9 @@ def _send_error(state: State, error: Any) -> None:
         sent = producer.pending[index]
         state.read_by_broker = max(state.read_by_broker, sent.frame)
         memory = producer.memory
-        if sent.chunk >= 0 and (memory.refused is None or sent.key < memory.refused):
-            memory.refused = sent.key
+        if sent.chunk >= 0:
+            first = memory.refused.get(sent.sequence_id, sent.chunk)
+            memory.refused[sent.sequence_id] = min(first, sent.chunk)
         del producer.pending[index]
     # The client may now send its whole queue again on this connection (PROD-44).
     producer.last_sequence = None

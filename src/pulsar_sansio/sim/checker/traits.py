@@ -1,18 +1,10 @@
 """What sets a frame apart from the plain ones: most rules about SEND, MESSAGE and ACK are about things that
-few of them have.
+few of them have, and those about what is open, about questions and about PINGs are seldom of any use.
 
-Owns the list of such things and who has which. A rule that names them in its registration is not asked about
-frames that have none of them; that it would have found nothing there is for the rule to be sure of.
+Owns the list of such things; `tracking.PREPARE` says which frame has which. A rule that names them in its
+registration is not asked about frames that have none of them; that it would have found nothing there is for
+the rule to be sure of.
 """
-
-from typing import TYPE_CHECKING, Any
-
-from . import commands as c
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from .state import State
 
 # --- of the entry behind SEND and MESSAGE, see `Entry.traits` --------------------------------------
 
@@ -41,45 +33,15 @@ DISCARD = 1 << 20
 """An ACK that says what was wrong with the message."""
 
 
-def _of_send(state: "State", send: Any) -> int:
-    traits = state.entry.traits
-    if send.marker:
-        traits |= MARKER
-    if send.is_chunk:
-        traits |= CHUNK
-    if send.txnid_most_bits is not None or send.txnid_least_bits is not None:
-        traits |= TRANSACTION
-    return traits
+# --- of what it is about -----------------------------------------------------------------------------
 
-
-def _of_message(state: "State", message: Any) -> int:
-    traits = state.entry.traits
-    if message.ack_set is not None:
-        traits |= ACK_SET
-    if message.consumer_epoch is not None:
-        traits |= EPOCH
-    if message.redelivery_count:
-        traits |= REDELIVERED
-    return traits
-
-
-def _of_ack(state: "State", ack: Any) -> int:
-    traits = 0
-    if ack.validation_error is not None:
-        traits = DISCARD
-    if ack.txnid_most_bits is not None or ack.txnid_least_bits is not None:
-        traits |= TRANSACTION
-    for _, _, ack_set in ack.message_ids:
-        if ack_set is not None:
-            return traits | ACK_SET
-    return traits
-
-
-TRAITS: "dict[int, Callable[[State, Any], int]]" = {
-    c.SEND: _of_send,
-    c.MESSAGE: _of_message,
-    c.ACK: _of_ack,
-}
-"""Frames of other kinds have all traits: every rule is asked."""
+UNSETTLED = 1 << 21
+"""Its producer or consumer is not simply open, or its question is none that waits for an answer."""
+AGAIN = 1 << 22
+"""A SEND that waits for its receipt since an earlier connection; a MESSAGE that came before and is not
+acknowledged."""
+PINGED = 1 << 23
+"""A PING waits for a PONG of its sender."""
 
 ALL_TRAITS = -1
+"""Of frames of all kinds that `tracking.PREPARE` does not know: every rule is asked."""

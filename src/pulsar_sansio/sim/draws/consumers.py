@@ -11,7 +11,7 @@ _SUBSCRIPTIONS = {1: [(1, 2), (2, 3), (3, 2)], 2: [(1, 3), (2, 3)], 3: [(1, 4), 
 
 
 _OF_A_SMALL_WORLD = [(2, 1), (3, 3), (4, 3), (5, 1)]
-"""What is sent there is worth more looks."""
+"""Likewise, of the topic of a small world: more look at the little that is sent there."""
 
 
 def draw_subscriptions(draw: Stream, profile: Profile, small: bool) -> None:

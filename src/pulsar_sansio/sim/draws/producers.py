@@ -5,13 +5,13 @@ from ..clock import MILLISECOND, SECOND
 from ..profile import ProducerPlan, Profile
 from ..streams import Stream
 
-MOST_IN_BATCHES = 260
+MOST_IN_BATCHES = 300
 """Messages of one producer: who makes the largest batches makes fewer of them."""
 
 
 def draw_producers(draw: Stream, profile: Profile, messages: int | None, small: bool) -> None:
     """All of them, one or two in a small world. `messages`: as for `draw`."""
-    total = messages if messages is not None else draw.spread(5, 24) if small else draw.spread(12, 60)
+    total = messages if messages is not None else draw.spread(6, 24) if small else draw.spread(12, 60)
     count = draw.between(1, 3)
     if small:
         count = (count + 1) // 2

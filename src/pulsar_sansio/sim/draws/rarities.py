@@ -294,7 +294,7 @@ def cut_on_the_way_far(draw: Stream, profile: Profile) -> None:
 
 
 def draw_stubborn(draw: Stream, profile: Profile) -> None:
-    """One world in so many is about an answer that never comes, or one that is lost with its broker. Drawn by
+    """One world in thirty is about an answer that never comes, or one that is lost with its broker. Drawn by
     itself, so that the other rare things stay what they were."""
     if draw.chance(30):
         draw.choice((never_answered, restarted_before_the_receipt))(draw, profile)

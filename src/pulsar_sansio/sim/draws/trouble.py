@@ -8,8 +8,8 @@ from ..streams import Streams
 MOST_FAULTS = 12
 """Of one seed, about: a long storm shows no more than a short one, and costs as much as many other seeds."""
 
-
 MOST_IN_A_SMALL_WORLD = 2
+"""While something is sent there, about; they go on at that pace until everything is."""
 
 
 def draw_faults(streams: Streams, profile: Profile, small: bool) -> None:
@@ -18,7 +18,7 @@ def draw_faults(streams: Streams, profile: Profile, small: bool) -> None:
     if draw.chance(50):
         return
     often = draw.spread(20 * MILLISECOND, 5 * SECOND)
-    if small:  # about so many while something is sent
+    if small:
         span = min(profile.run_time, max(map(_sending, profile.producers)))
         profile.fault_gap = max(100 * MILLISECOND, span // MOST_IN_A_SMALL_WORLD)
     else:

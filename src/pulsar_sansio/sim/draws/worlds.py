@@ -38,13 +38,14 @@ from .tables import draw_tables, draw_tables_of_partitions
 from .trouble import draw_faults
 
 SMALL_PERMILLE = 850
-"""Worlds that are small: one topic, one or two clients, few faults, hardly anything special. They take a
-quarter of the time, and most of what may go wrong does there. The others are as rich as they come."""
+"""Worlds that are small: one topic, one or two clients, hardly anything special. One takes two thirds of the
+time of another, and most of what may go wrong does there. The others are as rich as they come."""
 
 FEATURE_PERMILLE = 500
 """How often a small world may have a feature: then it has it as often as others."""
 
 LARGE_FEATURE_PERMILLE = 300
+"""Likewise, where a world is not small any more with it: partitions, consumers of several topics."""
 
 LONGEST_STAY = 12 * SECOND
 """How long the phase with faults lasts, at most, where it goes on when everything is sent."""
@@ -95,14 +96,14 @@ Feature: TypeAlias = Callable[[Stream, Profile], None]
 
 
 class May(Protocol):
-    """Draws a feature, perhaps."""
+    """Draws a feature from the stream of its concern, perhaps. `large`: a world is not small any more with
+    it."""
 
     def __call__(self, feature: Feature, concern: str, profile: Profile, large: bool = False) -> None: ...
 
 
 def _features(streams: Streams, small: bool) -> May:
-    """Draws a feature from the stream of its name; in a small world only where it may be. `large`: with it a
-    world is not small any more."""
+    """What draws features: in a small world some of them."""
     allowed = streams.stream("features")
 
     def may(feature: Feature, concern: str, profile: Profile, large: bool = False) -> None:

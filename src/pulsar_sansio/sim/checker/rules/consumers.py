@@ -6,6 +6,7 @@ from .. import commands as c
 from ..findings import Finding, Side
 from ..registry import rule
 from ..state import Consumer, State, is_open
+from ..traits import UNSETTLED
 
 MAX_METADATA = 1024
 """Characters of a consumer's properties, keys and values together."""
@@ -114,7 +115,7 @@ def _gone(state: State, consumer_id: int) -> str:
     return state.gone_consumers.get(consumer_id, "")
 
 
-@rule("CHECK-57", *_OF_CONSUMERS)
+@rule("CHECK-57", *_OF_CONSUMERS, traits=UNSETTLED)
 def consumers_are_subscribed_first(state: State, command: Any) -> Finding:
     """FLOW, ACK and the like name a consumer whose SUBSCRIBE has succeeded."""
     consumer = state.consumer
@@ -125,7 +126,7 @@ def consumers_are_subscribed_first(state: State, command: Any) -> Finding:
     return None if consumer.open_since >= 0 else f"consumer {command.consumer_id} is not subscribed yet"
 
 
-@rule("CHECK-58", *_OF_CONSUMERS)
+@rule("CHECK-58", *_OF_CONSUMERS, traits=UNSETTLED)
 def nothing_after_the_close(state: State, command: Any) -> Finding:
     """Nothing names a consumer after the client's own CLOSE_CONSUMER.
 
@@ -143,7 +144,7 @@ def nothing_after_the_close(state: State, command: Any) -> Finding:
     return f"consumer {command.consumer_id} is closed"
 
 
-@rule("CHECK-59", *_OF_CONSUMERS)
+@rule("CHECK-59", *_OF_CONSUMERS, traits=UNSETTLED)
 def nothing_after_the_brokers_close(state: State, command: Any) -> Finding:
     """Nothing names a consumer once the client has read the broker's CLOSE_CONSUMER."""
     consumer = state.consumer

@@ -7,7 +7,7 @@ from ..findings import Finding
 from ..registry import rule
 from ..state import State
 from ..track_consumers import may_come_again
-from ..traits import ACK_SET, EPOCH, MARKER, REDELIVERED
+from ..traits import ACK_SET, AGAIN, EPOCH, MARKER, REDELIVERED, UNSETTLED
 
 # --- permits ---------------------------------------------------------------------------------------
 
@@ -34,7 +34,7 @@ def permits_stay_within_the_queue(state: State, flow: Any) -> Finding:
     return f"{outstanding} permits outstanding, the first grant was {consumer.first_grant}"
 
 
-@rule("BROKER-30", c.MESSAGE)
+@rule("BROKER-30", c.MESSAGE, traits=UNSETTLED)
 def dispatch_begins_with_a_grant(state: State, message: Any) -> Finding:
     """Dispatch begins with the first grant."""
     consumer = state.consumer
@@ -55,7 +55,7 @@ def permits_are_kept(state: State, message: Any) -> Finding:
 # --- who gets messages -----------------------------------------------------------------------------
 
 
-@rule("CHECK-66", c.MESSAGE)
+@rule("CHECK-66", c.MESSAGE, traits=UNSETTLED)
 def messages_have_a_consumer(state: State, message: Any) -> Finding:
     """MESSAGE names a consumer whose SUBSCRIBE has succeeded."""
     consumer = state.consumer
@@ -69,7 +69,7 @@ def messages_have_a_consumer(state: State, message: Any) -> Finding:
     return f"consumer {message.consumer_id} is not subscribed"
 
 
-@rule("INV-C14", c.MESSAGE)
+@rule("INV-C14", c.MESSAGE, traits=UNSETTLED)
 def nothing_after_the_close(state: State, message: Any) -> Finding:
     """Nothing is delivered after close or unsubscribe, whichever side closed."""
     consumer = state.consumer
@@ -81,7 +81,7 @@ def nothing_after_the_close(state: State, message: Any) -> Finding:
     return f"consumer {message.consumer_id} is {how}" if how in ("closed", "unsubscribed") else None
 
 
-@rule("SUBT-03", c.MESSAGE)
+@rule("SUBT-03", c.MESSAGE, traits=UNSETTLED)
 def only_the_active_one(state: State, message: Any) -> Finding:
     """Of a Failover subscription only the active consumer gets messages."""
     if state.consumer is None or state.consumer.active is not False:
@@ -89,7 +89,7 @@ def only_the_active_one(state: State, message: Any) -> Finding:
     return f"consumer {message.consumer_id} is not the active one"
 
 
-@rule("BROKER-43", c.MESSAGE)
+@rule("BROKER-43", c.MESSAGE, traits=UNSETTLED)
 def nothing_after_the_end(state: State, message: Any) -> Finding:
     """The end of a topic is told when everything is acknowledged: nothing is delivered after it."""
     consumer = state.consumer
@@ -124,7 +124,7 @@ def positions_ascend(state: State, message: Any) -> Finding:
     consumer = state.consumer
     if consumer is None or not consumer.single_active or consumer.rewinds or not consumer.persistent:
         return None
-    if (message.ledger_id, message.entry_id) > consumer.last or consumer.transactional:
+    if state.position > consumer.last or consumer.transactional:
         return None
     last = consumer.last
     return f"{message.ledger_id}:{message.entry_id} after {last[0]}:{last[1]}"
@@ -141,26 +141,25 @@ def only_shared_types_count(state: State, message: Any) -> Finding:
     return f"redelivery_count {message.redelivery_count} on an exclusive or failover subscription"
 
 
-@rule("CHECK-67", c.MESSAGE)
+@rule("CHECK-67", c.MESSAGE, traits=AGAIN)
 def nothing_comes_again_unasked(state: State, message: Any) -> Finding:
     """On Shared and Key_Shared an entry comes again to the same consumer only when that has asked for it."""
     consumer = state.consumer
     if consumer is None or consumer.single_active or consumer.transactional:
         return None
-    position = (message.ledger_id, message.entry_id)
-    before = consumer.delivered.get(position)
-    if before is None or may_come_again(consumer, position, before):
+    before = state.before
+    if before is None or may_come_again(consumer, state.position, before):
         return None
     return f"{message.ledger_id}:{message.entry_id} came in frame {before.frame}, nothing asked for it again"
 
 
-@rule("NACK-03", c.MESSAGE)
+@rule("NACK-03", c.MESSAGE, traits=AGAIN)
 def counts_grow(state: State, message: Any) -> Finding:
     """What comes again on Shared and Key_Shared has a greater redelivery count than before."""
     consumer = state.consumer
     if consumer is None or consumer.single_active:
         return None
-    before = consumer.delivered.get((message.ledger_id, message.entry_id))
+    before = state.before
     if before is None or message.redelivery_count > before.redelivery_count:
         return None
     return f"redelivery_count {message.redelivery_count} after {before.redelivery_count}"
@@ -172,8 +171,7 @@ def confirmed_entries_stay_away(state: State, message: Any) -> Finding:
     consumer = state.consumer
     if consumer is None:
         return None
-    position = (message.ledger_id, message.entry_id)
-    if position not in consumer.confirmed and position > consumer.confirmed_up_to:
+    if state.position not in consumer.confirmed and state.position > consumer.confirmed_up_to:
         return None
     return f"{message.ledger_id}:{message.entry_id} is acknowledged, and that was confirmed"
 

@@ -11,6 +11,7 @@ from .. import commands as c
 from ..findings import Finding, Side
 from ..registry import rule
 from ..state import State
+from ..traits import PINGED
 
 MAX_CHALLENGES = 10
 """Rounds of authentication in one handshake (GAP-33)."""
@@ -122,7 +123,7 @@ def pong_answers_a_ping(state: State, pong: Any) -> Finding:
 
 @rule(
     "WIRE-17",
-    c.SEND, c.FLOW, c.ACK, c.SEND_RECEIPT, *c.ANSWER_KINDS,
+    c.SEND, c.FLOW, c.ACK, c.SEND_RECEIPT, *c.ANSWER_KINDS, traits=PINGED,
 )  # fmt: skip
 def ping_is_answered_at_once(state: State, command: Any) -> Finding:
     """PING is answered by PONG at once: before anything that answers to a later frame."""
@@ -132,7 +133,7 @@ def ping_is_answered_at_once(state: State, command: Any) -> Finding:
             return None
     else:
         pings = state.pings_of_client
-        if not pings or pings[0] > _read_by_broker(state, command):
+        if not pings or pings[0] > _read_by_broker(state):
             return None
     return f"the PING of frame {pings[0]} has no PONG, later frames are answered"
 
@@ -152,13 +153,11 @@ def _read_by_client(state: State, command: Any) -> int:
     return frame
 
 
-def _read_by_broker(state: State, command: Any) -> int:
+def _read_by_broker(state: State) -> int:
     if state.request is not None:
         return state.request.frame
-    if state.producer is not None:
-        for sent in state.producer.pending:
-            if sent.sequence_id == command.sequence_id:
-                return sent.frame
+    if state.producer is not None and state.sent_at >= 0:
+        return state.producer.pending[state.sent_at].frame
     return -1
 
 

@@ -289,7 +289,7 @@ def chunks_come_in_order(state: State, send: Any) -> Finding:
     if metadata is None or producer is None or metadata.chunk_id is None or producer.match >= 0:
         return None
     before = producer.memory.chunk
-    if metadata.chunk_id == 0 or producer.memory.refused == (send.sequence_id, metadata.chunk_id):
+    if metadata.chunk_id in (0, producer.memory.refused.get(send.sequence_id)):
         return None
     if before is None or before[0] != metadata.uuid:
         return f"chunk {metadata.chunk_id} of {metadata.uuid!r} is the first one"

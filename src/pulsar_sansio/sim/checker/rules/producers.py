@@ -5,7 +5,8 @@ from typing import Any
 from .. import commands as c
 from ..findings import Blame, Finding, Side
 from ..registry import rule
-from ..state import Producer, State, is_open
+from ..state import State, is_open
+from ..traits import AGAIN, UNSETTLED
 
 # --- PRODUCER --------------------------------------------------------------------------------------
 
@@ -175,7 +176,7 @@ def last_ids_cover_what_was_confirmed(state: State, success: Any) -> Finding:
 # --- when SEND is allowed --------------------------------------------------------------------------
 
 
-@rule("INV-P10", c.SEND)
+@rule("INV-P10", c.SEND, traits=UNSETTLED)
 def nothing_before_success(state: State, send: Any) -> Finding:
     """Nothing is sent on a connection before its PRODUCER_SUCCESS."""
     producer = state.producer
@@ -188,7 +189,7 @@ def nothing_before_success(state: State, send: Any) -> Finding:
     return f"producer {send.producer_id} has no PRODUCER_SUCCESS yet"
 
 
-@rule("CHECK-29", c.SEND)
+@rule("CHECK-29", c.SEND, traits=UNSETTLED)
 def waiters_do_not_send(state: State, send: Any) -> Finding:
     """A producer that waits for exclusive access does not send."""
     producer = state.producer
@@ -197,7 +198,7 @@ def waiters_do_not_send(state: State, send: Any) -> Finding:
     return f"producer {send.producer_id} waits for exclusive access"
 
 
-@rule("CHECK-30", c.SEND)
+@rule("CHECK-30", c.SEND, traits=UNSETTLED)
 def nothing_after_the_close(state: State, send: Any) -> Finding:
     """Nothing is sent after the client's own CLOSE_PRODUCER."""
     producer = state.producer
@@ -209,7 +210,7 @@ def nothing_after_the_close(state: State, send: Any) -> Finding:
     return f"producer {send.producer_id} is being closed since frame {producer.closing}"
 
 
-@rule("CHECK-31", c.SEND)
+@rule("CHECK-31", c.SEND, traits=UNSETTLED)
 def nothing_after_the_brokers_close(state: State, send: Any) -> Finding:
     """Nothing is sent once the client has read the broker's CLOSE_PRODUCER."""
     producer = state.producer
@@ -218,7 +219,7 @@ def nothing_after_the_brokers_close(state: State, send: Any) -> Finding:
     return f"producer {send.producer_id} was closed by the broker in frame {producer.closed_by_broker}"
 
 
-@rule("PROD-46", c.SEND)
+@rule("PROD-46", c.SEND, traits=AGAIN)
 def pending_messages_come_first(state: State, send: Any) -> Finding:
     """After every registration all pending operations are sent again, in order, before anything new.
 
@@ -240,7 +241,7 @@ def pending_messages_come_first(state: State, send: Any) -> Finding:
     return f"sequence id {send.sequence_id} is sent again, {skipped[0].sequence_id} before it is not"
 
 
-@rule("CHECK-32", c.SEND)
+@rule("CHECK-32", c.SEND, traits=AGAIN)
 def sent_again_with_the_same_bytes(state: State, send: Any) -> Finding:
     """What is sent again has the same bytes."""
     producer = state.producer
@@ -267,21 +268,11 @@ def receipts_have_a_producer(state: State, answer: Any) -> Finding:
     return _no_producer(state, answer.producer_id)
 
 
-def _index(producer: Producer, sequence_id: int) -> int:
-    pending = producer.pending
-    if pending and pending[0].sequence_id == sequence_id:
-        return 0
-    for index, sent in enumerate(pending):
-        if sent.sequence_id == sequence_id:
-            return index
-    return -1
-
-
 @rule("CHECK-34", c.SEND_RECEIPT)
 def receipts_have_a_send(state: State, receipt: Any) -> Finding:
     """SEND_RECEIPT answers a SEND that has no answer yet, with its sequence id."""
     producer = state.producer
-    if producer is None or producer.open_since < 0 or _index(producer, receipt.sequence_id) >= 0:
+    if producer is None or producer.open_since < 0 or state.sent_at >= 0:
         return None
     if len(producer.pending) == producer.pending.maxlen:
         return None
@@ -294,8 +285,7 @@ def receipts_come_in_order(state: State, receipt: Any) -> Finding:
     producer = state.producer
     if producer is None or receipt.ledger_id is None or receipt.ledger_id < 0:
         return None
-    index = _index(producer, receipt.sequence_id)
-    if index <= 0:
+    if state.sent_at <= 0:
         return None
     return f"the receipt of {receipt.sequence_id} comes before that of {producer.pending[0].sequence_id}"
 
@@ -306,10 +296,9 @@ def receipts_copy_the_highest_id(state: State, receipt: Any) -> Finding:
     producer = state.producer
     if producer is None:
         return None
-    index = _index(producer, receipt.sequence_id)
-    if index < 0:
+    if state.sent_at < 0:
         return None
-    highest = producer.pending[index].highest_sequence_id
+    highest = producer.pending[state.sent_at].highest_sequence_id
     if highest is None or receipt.highest_sequence_id == highest:
         return None
     return f"highest_sequence_id is {receipt.highest_sequence_id}, SEND had {highest}"
@@ -342,9 +331,8 @@ def positions_hold_what_was_sent(state: State, receipt: Any) -> Finding:
     producer = state.producer
     if producer is None or receipt.ledger_id is None or receipt.ledger_id < 0 or not producer.persistent:
         return None
-    index = _index(producer, receipt.sequence_id)
     stored = state.memory.topics.digests.get((producer.topic, receipt.ledger_id, receipt.entry_id))
-    if index < 0 or stored is None or stored == producer.pending[index].digest:
+    if state.sent_at < 0 or stored is None or stored == producer.pending[state.sent_at].digest:
         return None
     return f"position {receipt.ledger_id}:{receipt.entry_id} holds another message"
 
@@ -357,8 +345,7 @@ def duplicates_are_dropped(state: State, receipt: Any) -> Finding:
         return None
     if receipt.sequence_id > producer.stored_up_to:
         return None
-    index = _index(producer, receipt.sequence_id)
-    if index < 0 or producer.pending[index].chunk >= 0:
+    if state.sent_at < 0 or producer.pending[state.sent_at].chunk >= 0:
         return None
     return f"sequence id {receipt.sequence_id} is stored again, the last one was {producer.stored_up_to}"
 
@@ -373,10 +360,9 @@ def sequence_ids_increase(state: State, receipt: Any) -> Finding:
     producer = state.producer
     if producer is None or receipt.ledger_id is None or receipt.ledger_id < 0:
         return None
-    index = _index(producer, receipt.sequence_id)
-    if index < 0 or not producer.pending[index].not_above:
+    if state.sent_at < 0 or not producer.pending[state.sent_at].not_above:
         return None
-    sent = producer.pending[index]
+    sent = producer.pending[state.sent_at]
     text = f"sequence id {sent.sequence_id} is not above those before it, and was not a duplicate"
     return Blame(Side.CLIENT, sent.frame, text)
 

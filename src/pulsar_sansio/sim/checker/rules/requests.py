@@ -9,6 +9,7 @@ from .. import commands as c
 from ..findings import Finding, Side
 from ..registry import rule
 from ..state import State
+from ..traits import UNSETTLED
 
 MAX_REDIRECTS = 20
 """Of one lookup (GAP-25)."""
@@ -34,7 +35,7 @@ def _about_the_connection(answer: Any) -> bool:
     return bool(answer.request_id == c.NONE_ID)
 
 
-@rule("CONN-07", *c.ANSWER_KINDS, side=Side.BROKER)
+@rule("CONN-07", *c.ANSWER_KINDS, side=Side.BROKER, traits=UNSETTLED)
 def answers_have_a_question(state: State, answer: Any) -> Finding:
     """An answer has a question: a request with its id was asked on this connection."""
     if state.request is not None or _about_the_connection(answer):
@@ -48,7 +49,7 @@ def answers_have_a_question(state: State, answer: Any) -> Finding:
     return f"no request {answer.request_id} was asked"
 
 
-@rule("CONN-18", *c.ANSWER_KINDS, side=Side.BROKER)
+@rule("CONN-18", *c.ANSWER_KINDS, side=Side.BROKER, traits=UNSETTLED)
 def answers_come_once(state: State, answer: Any) -> Finding:
     """Each request ends exactly once: it is not answered again."""
     if state.request is not None or _about_the_connection(answer):
