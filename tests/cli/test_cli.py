@@ -412,6 +412,6 @@ def test_a_result_that_nobody_reads_is_no_bug() -> None:
     reading, writing = os.pipe()
     os.close(reading)
     command = [sys.executable, "-m", "pulsar_trio", "simulate", "recall", "--list"]
-    done = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, env=ENVIRONMENT, timeout=60)
+    done = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, env=ENVIRONMENT, timeout=PATIENCE)
     os.close(writing)
     assert (done.returncode, done.stderr) == (141, b"")

@@ -363,6 +363,15 @@ class TestLost:
         tracker.put_back(lost)
         assert ids(tracker.drain()) == [(1, 6, None)]
 
+    def test_a_lost_part_of_an_entry_that_is_whole_by_now_is_sent_as_a_whole(self) -> None:
+        tracker = AckTracker(True)
+        record = tracker.batch((1, 5), 2, None)
+        tracker.cumulative(record, id_of(record, 0))
+        (lost,) = tracker.drain()
+        tracker.member(record, 1)
+        tracker.put_back(lost)
+        assert ids(tracker.drain()) == [(1, 5, None), (1, 5, None)]
+
     def test_discarded(self) -> None:
         tracker = AckTracker(True)
         tracker.entry((1, 0))

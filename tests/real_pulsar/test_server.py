@@ -14,6 +14,7 @@ pytestmark = pytest.mark.real
 
 STARTER = """
 import time
+from tests.patience import PATIENCE
 from tests.real_pulsar import RealPulsar
 with RealPulsar() as pulsar:
     print(pulsar.pid, pulsar.folder, flush=True)
@@ -28,7 +29,7 @@ def test_it_ends_when_its_starter_is_killed() -> None:
             process, _, folder = starter.stdout.readline().strip().partition(" ")
         finally:
             starter.send_signal(signal.SIGKILL)
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + PATIENCE
     while (Path(folder).exists() or alive(int(process))) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert not alive(int(process))

@@ -173,7 +173,7 @@ def test_what_retention_has_removed_is_not_waited_for(real_broker: SparkBroker, 
         real_broker.admin.unload(topic)
         second = sender.send(numbers(10, 20))[-1][:2]
         real_broker.admin.request("DELETE", f"{topic_path(topic)}/truncate")
-        until = time.monotonic() + 20.0
+        until = time.monotonic() + PATIENCE
         while link.first_position(topic) < first:
             assert time.monotonic() < until
         assert values(link, topic, NOTHING, first) == []
@@ -221,7 +221,7 @@ def test_ledgers_that_retention_takes_while_a_task_reads_are_a_loss(
     first, second, third = three_ledgers
     batches = part_of(real_broker, Range(topic, (first[0], 3), third))
     tolerant = part_of(real_broker, Range(topic, (first[0], 3), third), failOnDataLoss="false")
-    assert next(batches).num_rows == next(tolerant).num_rows == 1
+    assert next(batches).num_rows and next(tolerant).num_rows, "both have begun"
     trim(real_broker, topic, second)
     with pytest.raises(DataLoss, match=f"data loss in {topic}: the ledger .* was taken away"):
         list(batches)

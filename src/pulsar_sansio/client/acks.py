@@ -321,7 +321,7 @@ class AckTracker:
             self._position = self._position_record = None
             self._sent = position
             self._forget_through(position)
-            bits = None if record is None else record.open_bits
+            bits = None if record is None else record.open_bits or None  # an empty set is no whole entry
             drained.append(Ack(position, [(*position[:2], bits)], [] if record is None else [record]))
         entries, parts = self.entries.copy(), self._parts
         self.entries.clear()
