@@ -9,12 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.patience import PATIENCE
+
 pytestmark = pytest.mark.real
 
 
 STARTER = """
 import time
-from tests.patience import PATIENCE
 from tests.real_pulsar import RealPulsar
 with RealPulsar() as pulsar:
     print(pulsar.pid, pulsar.folder, flush=True)
