@@ -55,6 +55,8 @@ class BrokerNode:
         self.incarnation = 0
         self.frozen_until = 0
         self._writing: tuple[int, Sequence[Record]] | None = None
+        self._began_healed = False
+        """What is written was begun in good weather."""
         self._frozen: list[Callable[[], None]] = []
         self._unread: dict[int, list[tuple[bytes, list[tuple[int, Any]]]]] = {}
         """By link: bytes that came while the broker did not read."""
@@ -72,6 +74,11 @@ class BrokerNode:
     def is_done(self) -> bool:
         """It has read everything, and what it writes down is durable."""
         return not self._unread and self._writing is None
+
+    @property
+    def catches_up(self) -> bool:
+        """What it writes down was begun in bad weather, and everything that came since waits for it."""
+        return self._writing is not None and not self._began_healed
 
     def boot(self) -> None:
         """Start a new process over what the store holds."""
@@ -341,6 +348,7 @@ class BrokerNode:
         assert self._writing is None, "one Persist at a time"
         self._writing = (output.write, output.records)
         world = self.world
+        self._began_healed = world.healed
         delay = world.weather.store_delay()
         world.clock.after(delay, self._synced, self.incarnation, output.write)
         if self.doomed is not None:

@@ -69,7 +69,7 @@ class ProducerApp:
         self.attached_at = 0
         """When it was attached or detached for the last time."""
         self.number_healed = plan.messages
-        """The first message that was sent in good weather."""
+        """The first message that was sent in good weather, and waited for no write from before."""
         self.full = False
         self.ended = False
         """The topic has ended: nothing more can be sent."""
@@ -218,7 +218,7 @@ class ProducerApp:
             model.announce(sent)
         accepted = 0
         ended = False
-        if self.world.healed:
+        if self.world.healed and not any(node.catches_up for node in self.world.brokers):
             self.number_healed = min(self.number_healed, self.number)
         try:
             if count > 1 and self.stream.chance(500):
