@@ -191,6 +191,26 @@ class TestDone:
         assert RequestDone(request, None) in s.outputs()
         s.expect("FLOW")
 
+    def test_nor_an_answer_that_subscribe_did_not_know_of_where_the_broker_may_have_forgotten(self) -> None:
+        """The topic was unloaded meanwhile, and SUBSCRIBE has made another subscription at the old place."""
+        s = started(durable=False, start_message_id=EARLIEST)
+        request = seek(s, MessageId(1, 5), inclusive=True)
+        first = sought(s)
+        s.close_by_broker()
+        s.pass_time(SECOND)
+        (subscribe,) = s.expect("SUBSCRIBE")
+        assert subscribe.start_message_id.entryId == 2**64 - 1
+        success(s, first.request_id)
+        success(s, subscribe.request_id)
+        again = sought(s)  # and no permits before it
+        assert again.message_id.entryId == 5
+        assert RequestDone(request, None) not in s.outputs()
+        s.close_by_broker()
+        success(s, again.request_id)
+        s.pass_time(SECOND)
+        assert s.accept().start_message_id.entryId == 5
+        assert RequestDone(request, None) in s.outputs()
+
     def test_an_answer_that_comes_after_the_next_attachment_does_not_count(self) -> None:
         """What was delivered since then may be from before, or from after: it is sought again."""
         s = started()

@@ -210,6 +210,7 @@ class Positions:
             self._arrival.passed = self._arrival.counters.last_chunk = None
         if self._durable:
             return
+        self._seeking.prepare()
         resume_after = self._queue.resume_after()
         if resume_after is None:
             self._arrival.begin_again()

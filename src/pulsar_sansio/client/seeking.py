@@ -7,6 +7,9 @@ the consumer is attached again. Which of them comes first is the broker's affair
 * An answer counts for the attachment that the SEEK was sent on. Where that one has been replaced by another
   before the answer came (the connection was lost, the topic was moved, the close overtook the answer), nobody
   can tell what was delivered since, and the SEEK is sent again.
+* A subscription that is not durable may go while nobody is attached to it; then SUBSCRIBE makes another, at
+  the place that it names. Where it was written before the answer came, that is an old place, and the SEEK is
+  sent again.
 * On a new attachment the SEEK goes before any permit, so that nothing comes from where the cursor is now.
 * From the answer on, nothing from before the seek is handed out: the consumer forgets what it has (`moved`).
 
@@ -118,6 +121,7 @@ class Seeking:
         "_last_error",
         "_lost",
         "_moved",
+        "_named",
         "_pending",
         "_services",
         "_slot",
@@ -159,6 +163,8 @@ class Seeking:
         """Where the last one was sent."""
         self._answered = False
         """The broker has done it."""
+        self._named = False
+        """SUBSCRIBE was written when that was known."""
         self._leaving = False
         self._last_error: PulsarError | None = None
 
@@ -185,12 +191,16 @@ class Seeking:
 
     # --- attachment ------------------------------------------------------------------------------
 
+    def prepare(self) -> None:
+        """SUBSCRIBE is being written."""
+        self._named = self._answered
+
     def attach(self, connection: Connection) -> None:
         """Attached again. `idle` follows, at once or when what is to be sought is found."""
         self._connection = connection
         if self.current is None:
             self._idle()
-        elif self._answered and (self._durable or connection is self.sent_on):
+        elif self._answered and (self._durable or (self._named and connection is self.sent_on)):
             self._arrived()
         else:
             self._send(connection)
