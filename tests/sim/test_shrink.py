@@ -73,7 +73,7 @@ def test_a_failing_seed_gets_small_enough_to_be_read(
         planted.setattr(Producer, "_send_again", without_the_oldest(Producer._send_again))
         seed = first_failure("INV-P6")
         file = tmp_path / "case.json"
-        assert main(["simulate", "shrink", str(seed), "--seconds", "600", "--save", str(file)]) == 2
+        assert main(["simulate", "shrink", "--seed", str(seed), "--seconds", "600", "--save", str(file)]) == 2
         shown = capsys.readouterr().out.splitlines()
         case = Case.from_json(json.loads(file.read_text()))
         assert case.run().rule == case.rule == "INV-P6"
@@ -234,7 +234,7 @@ def test_what_is_needed_stays_and_is_told(
 def test_a_seed_that_passes_is_not_shrunk(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(ValueError, match="seed 1 passes"):
         Shrinker(Case(1, quiet_profile(messages=1)))
-    assert main(["simulate", "shrink", "5"]) == 0
+    assert main(["simulate", "shrink", "--seed", "5"]) == 0
     assert capsys.readouterr().out == "seed 5 passes\n"
 
 

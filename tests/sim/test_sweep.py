@@ -265,6 +265,44 @@ def test_the_command_sweeps(capsys: pytest.CaptureFixture[str]) -> None:
     assert "0 failures" in capsys.readouterr().out
 
 
+@pytest.mark.slow
+def test_processes_do_not_change_the_result(capsys: pytest.CaptureFixture[str]) -> None:
+    found = []
+    for jobs in "12":
+        main(
+            [
+                "simulate",
+                "sweep",
+                "--kind",
+                "all",
+                "--every",
+                "900",
+                "--deviations",
+                "0",
+                "--jobs",
+                jobs,
+                "--json",
+            ]
+        )
+        result = json.loads(capsys.readouterr().out)
+        del result["seconds"]
+        found.append(result)
+    assert found[0] == found[1]
+    kinds = Counter(each["kind"] for each in found[0]["sweeps"])
+    assert kinds == {"cut": len(SCENARIOS), "timers": len(SCENARIOS), "interleavings": len(SMALL)}
+
+
+def test_what_there_is_no_time_for_is_left_out(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = iter(range(1000))
+    monkeypatch.setattr("pulsar_trio.cli.sweep._over", lambda _: next(asked) > 2)
+    assert main(["simulate", "sweep", "--json"]) == 0
+    (report,) = json.loads(capsys.readouterr().out)["sweeps"]
+    assert (report["scenario"], report["complete"]) == ("produce-single", False)
+    assert report["runs"] == 2
+
+
 def test_the_command_shows_a_point(capsys: pytest.CaptureFixture[str]) -> None:
     point = ["--scenario", "produce-single", "--point", "wire 1 from broker byte 100 clean-end"]
     assert main(["simulate", "sweep", *point]) == 0

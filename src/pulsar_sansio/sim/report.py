@@ -162,7 +162,7 @@ def _failures(main: Element, campaign: Campaign) -> None:
         line.text = f"Seed {report.seed}: {report.rule}"
         line.tail = f" ({report.outcome.name.lower()}, in phase {report.phase})"
         SubElement(card, "pre").text = report.text
-        SubElement(card, "code").text = f"pulsar-trio simulate shrink {report.seed}"
+        SubElement(card, "code").text = f"pulsar-trio simulate shrink --seed {report.seed}"
 
 
 def _gaps(main: Element, campaign: Campaign) -> None:

@@ -9,12 +9,13 @@ import json
 import sys
 import time
 from collections.abc import Iterator
+from functools import partial
 from multiprocessing import get_context
 
 from pulsar_sansio.sim.bank import BANK
 from pulsar_sansio.sim.recall import SAMPLE, SEEDS, Recall, Recalled, recall_one
 
-from .arguments import positive, whole
+from .arguments import positive, seconds, whole
 from .watchdog import STUCK_AFTER, limited
 
 SURVIVED = 5
@@ -43,6 +44,7 @@ def add_recall(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -
         help=f"for a bug that the sample does not show, at most (default {SEEDS})",
     )
     parser.add_argument("--seed", type=whole, default=0, metavar="N", help="the first seed (default 0)")
+    parser.add_argument("--seconds", type=seconds, metavar="S", help="begin with no bug after S seconds")
     parser.add_argument("--jobs", type=positive, default=1, metavar="N", help="processes (default 1)")
     parser.add_argument("--list", action="store_true", help="name the bugs")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
@@ -59,18 +61,23 @@ def _chosen(wanted: list[str] | None) -> list[str]:
     return [name for name, bug in BANK.items() if name in wanted or bug.origin in wanted]
 
 
-def _try(work: tuple[str, int, int, int]) -> Recalled:
+def _try(end: float | None, work: tuple[str, int, int, int]) -> Recalled | None:
+    """None where the time is over."""
+    if end is not None and time.monotonic() >= end:
+        return None
     with limited(STUCK_AFTER + work[1]):  # a second for each seed, which is far more than they take
         return recall_one(*work)
 
 
 def _results(names: list[str], arguments: argparse.Namespace) -> Iterator[Recalled]:
     work = [(name, arguments.seeds, arguments.seed, arguments.sample) for name in names]
+    end = None if arguments.seconds is None else time.monotonic() + arguments.seconds
+    one = partial(_try, end)
     if arguments.jobs == 1:
-        yield from map(_try, work)
+        yield from filter(None, map(one, work))
         return
     with get_context("spawn").Pool(arguments.jobs) as pool:
-        yield from pool.imap(_try, work)
+        yield from filter(None, pool.imap(one, work))
 
 
 def _recall(arguments: argparse.Namespace) -> int:

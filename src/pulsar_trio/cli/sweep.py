@@ -8,7 +8,9 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +39,9 @@ def add_sweep(actions: "argparse._SubParsersAction[Any]") -> None:
         "--deviations", type=whole, default=DEVIATIONS, metavar="N", help="choices that are not the earliest"
     )
     parser.add_argument("--seconds", type=seconds, metavar="S", help="begin no run after S seconds")
+    parser.add_argument(
+        "--jobs", type=positive, default=1, metavar="N", help="processes (default 1), a scenario each"
+    )
     parser.add_argument("--point", metavar="TEXT", help="run one point of one scenario, print its transcript")
     parser.add_argument("--list", action="store_true", help="name the scenarios")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
@@ -51,7 +56,7 @@ def add_shrink(actions: "argparse._SubParsersAction[Any]") -> None:
         description="Leave out faults, applications, messages and features while the same invariant is "
         "broken, and print what is left. Exit code: that of the seed; 0 where it passes.",
     )
-    parser.add_argument("seed", type=whole, metavar="SEED")
+    parser.add_argument("--seed", type=whole, required=True, metavar="N")
     parser.add_argument("--seconds", type=seconds, default=60.0, metavar="S", help="stop then (default 60)")
     parser.add_argument(
         "--save", type=Path, metavar="FILE", help="write the case down, to be replayed by tests"
@@ -61,10 +66,11 @@ def add_shrink(actions: "argparse._SubParsersAction[Any]") -> None:
 
 
 def _until(limit: float | None) -> Callable[[], bool]:
-    if limit is None:
-        return lambda: False
-    end = time.monotonic() + limit
-    return lambda: time.monotonic() >= end
+    return partial(_over, None if limit is None else time.monotonic() + limit)
+
+
+def _over(end: float | None) -> bool:
+    return end is not None and time.monotonic() >= end
 
 
 def _wrong(error: ValueError) -> int:
@@ -84,24 +90,11 @@ def _sweep(arguments: argparse.Namespace) -> int:
     except ValueError as error:
         return _wrong(error)
     started = time.monotonic()
-    enough = _until(arguments.seconds)
     reports: list[SweepReport] = []
-    for kind in KINDS if arguments.kind == "all" else (arguments.kind,):
-        for scenario in scenarios:
-            if enough() or (kind == "interleavings" and not scenario.small and len(scenarios) > 1):
-                continue
-            report = sweep(
-                scenario,
-                kind,
-                arguments.every,
-                arguments.first,
-                enough,
-                arguments.depth,
-                arguments.deviations,
-            )
-            reports.append(report)
-            if not arguments.json:
-                _print(report)
+    for report in _results(arguments, [each.name for each in scenarios]):
+        reports.append(report)
+        if not arguments.json:
+            _print(report)
     failures = [report for report in reports if report.failures]
     runs = sum(report.runs for report in reports)
     elapsed = time.monotonic() - started
@@ -115,6 +108,36 @@ def _sweep(arguments: argparse.Namespace) -> int:
     else:
         print(f"{runs} runs in {elapsed:.1f} s, {sum(len(each.failures) for each in failures)} failures")
     return int(min((report.outcome for report in failures), default=Outcome.PASSED))
+
+
+def _results(arguments: argparse.Namespace, names: list[str]) -> Iterator[SweepReport]:
+    """In the order of kinds and scenarios, whoever is faster; without those for which no time was left."""
+    small = {name for name in names if SCENARIOS[name].small or len(names) == 1}
+    work = [
+        (kind, name)
+        for kind in (KINDS if arguments.kind == "all" else (arguments.kind,))
+        for name in names
+        if kind != "interleavings" or name in small
+    ]
+    limits = (
+        arguments.every,
+        arguments.first,
+        _until(arguments.seconds),
+        arguments.depth,
+        arguments.deviations,
+    )
+    one = partial(_one, limits)
+    if arguments.jobs == 1:
+        yield from filter(None, map(one, work))
+        return
+    with get_context("spawn").Pool(arguments.jobs) as pool:
+        yield from filter(None, pool.imap(one, work))
+
+
+def _one(limits: tuple[int, int, Callable[[], bool], int, int], work: tuple[str, str]) -> SweepReport | None:
+    every, first, enough, depth, deviations = limits
+    kind, name = work
+    return None if enough() else sweep(find(name), kind, every, first, enough, depth, deviations)
 
 
 def _print(report: SweepReport) -> None:

@@ -167,6 +167,13 @@ def test_the_command_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert (bug["noticed"], bug["tried"]) == (1, bug["seeds"])
 
 
+def test_bugs_that_there_is_no_time_for_are_left_out(capsys: pytest.CaptureFixture[str]) -> None:
+    bugs = ["--bug", "flow-of-zero", "--bug", "connection-used-before-connected"]
+    for limit, planted in (("0.000001", 0), ("1000", 2)):
+        assert main(["simulate", "recall", "--sample", "1", *bugs, "--seconds", limit, "--json"]) == 0
+        assert json.loads(capsys.readouterr().out)["planted"] == planted
+
+
 def test_an_invariant_that_is_not_expected_is_marked(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
