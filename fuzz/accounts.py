@@ -54,7 +54,7 @@ class Accounts:
             case RequestFailed(request, error):
                 declared(error, label)
                 self._answered(request, label)
-            case ProducerReady(handle) | ConsumerReady(handle):
+            case ProducerReady(handle) | ConsumerReady(handle) | client_outputs.TableViewReady(handle):
                 if handle in self.ready:
                     raise Violation(f"{label}: {handle} was ready twice")
                 self.ready.add(handle)
@@ -64,7 +64,11 @@ class Accounts:
                 if handle not in self.ready:
                     raise Violation(f"{label}: {handle} was closed and never ready")
                 self._ended(handle, label)
-            case ProducerFailed(handle, error) | ConsumerFailed(handle, error):
+            case (
+                ProducerFailed(handle, error)
+                | ConsumerFailed(handle, error)
+                | client_outputs.TableViewFailed(handle, error)
+            ):
                 declared(error, label)
                 if handle in self.ready:
                     raise Violation(f"{label}: {handle} was ready and failed to be")
@@ -73,6 +77,11 @@ class Accounts:
                 declared(error, label)
                 if handle in self.undisturbed:
                     raise Violation(f"{label}: {handle}, which is on another link, was detached: {error}")
+            case client_outputs.TopicLeft(_, _, cause):
+                if cause is not None:
+                    declared(cause, label)
+            case client_outputs.LetterFailed():
+                declared(output.error, label)
             case _:
                 pass
 

@@ -7,6 +7,7 @@ told to. It shares no code with the machines under test but the frame codec.
 from collections.abc import Iterable
 from typing import Any
 
+from fuzz.client_options import PARTITIONED
 from pulsar_sansio.wire import (
     MessageMetadata,
     encode_command,
@@ -20,14 +21,16 @@ from pulsar_sansio.wire import (
 
 Command = proto.BaseCommand
 
+MATCHING = ("persistent://public/default/theirs", "persistent://public/default/theirs-too")
+"""The topics that there are, as far as who has a pattern is concerned."""
+
 
 def connected(max_message_size: int, version: int = 21) -> bytes:
-    return encode_command(
-        Command.CONNECTED,
-        proto.CommandConnected(
-            server_version="honest", protocol_version=version, max_message_size=max_message_size
-        ),
+    command = proto.CommandConnected(
+        server_version="honest", protocol_version=version, max_message_size=max_message_size
     )
+    command.feature_flags.supports_topic_watchers = True
+    return encode_command(Command.CONNECTED, command)
 
 
 def lookup_response(request_id: int, url: str, *, redirect: bool = False) -> bytes:
@@ -52,9 +55,10 @@ def answer(kind: int, command: Any, url: str, max_message_size: int, redirect: b
             return encode_pong()
         case Command.PARTITIONED_METADATA:
             kinds = proto.CommandPartitionedTopicMetadataResponse
+            partitions = 2 if command.topic.endswith(PARTITIONED) else 0
             return encode_command(
                 Command.PARTITIONED_METADATA_RESPONSE,
-                kinds(request_id=command.request_id, partitions=0, response=kinds.Success),
+                kinds(request_id=command.request_id, partitions=partitions, response=kinds.Success),
             )
         case Command.LOOKUP:
             return lookup_response(command.request_id, url, redirect=redirect)
@@ -69,8 +73,37 @@ def answer(kind: int, command: Any, url: str, max_message_size: int, redirect: b
                     producer_ready=True,
                 ),
             )
-        case Command.SUBSCRIBE | Command.CLOSE_PRODUCER | Command.CLOSE_CONSUMER | Command.UNSUBSCRIBE:
+        case (
+            Command.SUBSCRIBE
+            | Command.CLOSE_PRODUCER
+            | Command.CLOSE_CONSUMER
+            | Command.UNSUBSCRIBE
+            | Command.SEEK
+            | Command.WATCH_TOPIC_LIST_CLOSE
+        ):
             return encode_command(Command.SUCCESS, proto.CommandSuccess(request_id=command.request_id))
+        case Command.GET_LAST_MESSAGE_ID:
+            found = proto.CommandGetLastMessageIdResponse(request_id=command.request_id)
+            found.last_message_id.ledgerId, found.last_message_id.entryId = 1, 7
+            found.consumer_mark_delete_position.ledgerId, found.consumer_mark_delete_position.entryId = 1, 3
+            return encode_command(Command.GET_LAST_MESSAGE_ID_RESPONSE, found)
+        case Command.GET_TOPICS_OF_NAMESPACE:
+            return encode_command(
+                Command.GET_TOPICS_OF_NAMESPACE_RESPONSE,
+                proto.CommandGetTopicsOfNamespaceResponse(
+                    request_id=command.request_id, topics=MATCHING, topics_hash="both"
+                ),
+            )
+        case Command.WATCH_TOPIC_LIST:
+            return encode_command(
+                Command.WATCH_TOPIC_LIST_SUCCESS,
+                proto.CommandWatchTopicListSuccess(
+                    request_id=command.request_id,
+                    watcher_id=command.watcher_id,
+                    topic=MATCHING,
+                    topics_hash="both",
+                ),
+            )
         case Command.SEND:
             return encode_send_receipt(
                 command.producer_id, command.sequence_id, 1, command.sequence_id, command.highest_sequence_id

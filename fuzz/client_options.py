@@ -1,12 +1,16 @@
 """The client that hostile brokers meet: small limits, so that all of them are reached, and short times."""
 
 from pulsar_sansio import (
+    EARLIEST,
     BatchingPolicy,
     ClientConfig,
     ConsumerSpec,
     DeadLetterPolicy,
     ProducerSpec,
+    ReaderSpec,
     SubscriptionType,
+    TableViewSpec,
+    TopicsPattern,
 )
 
 LIMIT = 8 * 1024
@@ -21,8 +25,17 @@ WINDOW = 16
 HOME = "pulsar://home:6650"
 EVIL = "pulsar://evil:6650"
 
-CONSUMERS = 3
-"""At one time: two that are attacked and one on the honest broker."""
+MAX_PARTITIONS = 6
+"""Of a topic, and topics that match a pattern."""
+
+PARTITIONED = "theirs-parts"
+"""A topic that has partitions, as far as its broker is honest."""
+
+OFTEN = 0.5
+"""Seconds between two questions for topics and partitions."""
+
+CONSUMERS = 3 + 2 * MAX_PARTITIONS
+"""At one time: two that are attacked, one on the honest broker, and those of several topics."""
 
 
 def config(service_url: str) -> ClientConfig:
@@ -36,6 +49,7 @@ def config(service_url: str) -> ClientConfig:
         max_message_size=LIMIT,
         max_announced_message_size=LIMIT,
         max_pending_lookups=4,
+        max_partitions=MAX_PARTITIONS,
     )
 
 
@@ -61,4 +75,36 @@ def consumer_spec(topic: str, kind: SubscriptionType, indexed: bool) -> Consumer
         acknowledgement_timeout=1.0 if indexed else 0.0,
         acknowledgement_timeout_tick=0.2,
         dead_letter=DeadLetterPolicy(2) if indexed else None,
+    )
+
+
+def several_spec(topics: str | tuple[str, ...] | TopicsPattern, kind: SubscriptionType) -> ConsumerSpec:
+    """Of several topics; of those that are named, messages may be put off."""
+    return ConsumerSpec(
+        topics,
+        "several",
+        kind,
+        receiver_queue_size=QUEUE,
+        max_total_receiver_queue_size=3 * QUEUE,
+        partitions_update_interval=OFTEN,
+        negative_acknowledgement_delay=0.5,
+        retry=not isinstance(topics, TopicsPattern),
+    )
+
+
+SEVERAL: tuple[str | tuple[str, ...] | TopicsPattern, ...] = (
+    ("theirs", "theirs-too"),
+    PARTITIONED,
+    TopicsPattern("public/default/theirs.*", discovery_interval=OFTEN),
+    TopicsPattern("public/default/theirs.*", discovery_interval=None),
+)
+
+
+def reader_spec(topic: str) -> ReaderSpec:
+    return ReaderSpec(topic, EARLIEST, receiver_queue_size=QUEUE, partitions_update_interval=OFTEN)
+
+
+def table_spec(topic: str) -> TableViewSpec:
+    return TableViewSpec(
+        topic, receiver_queue_size=QUEUE, max_size=8 * LIMIT, partitions_update_interval=OFTEN
     )

@@ -15,13 +15,28 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from fuzz.accounts import Accounts, read_everything
-from fuzz.answers import answer, delivery
-from fuzz.client_options import EVIL, HOME, LIMIT, QUEUE, config, consumer_spec, producer_spec
+from fuzz.answers import MATCHING, answer, delivery
+from fuzz.client_options import (
+    EVIL,
+    HOME,
+    LIMIT,
+    PARTITIONED,
+    QUEUE,
+    SEVERAL,
+    config,
+    consumer_spec,
+    producer_spec,
+    reader_spec,
+    several_spec,
+    table_spec,
+)
 from fuzz.draws import Draws
 from fuzz.mischief import BROKER_SAYS, Mischief
 from fuzz.reports import Report, Violation, cause_of
 from fuzz.rounds import WALL, Round, name_of
 from pulsar_sansio import (
+    EARLIEST,
+    LATEST,
     Client,
     Connect,
     Deliverable,
@@ -95,12 +110,18 @@ class ClientRound(Round):
             "producer_name": ["p"],
             "last_sequence_id": [-1, 0],
             "producer_ready": [1, 1, 1, 0],
+            "watcher_id": [0, 1],
+            "topics_hash": ["both", "", "another"],
         }
+        for field in ("topic", "topics", "new_topics", "deleted_topics"):
+            self.known[field] = [*MATCHING, *MATCHING, "persistent://public/default/theirs-3", "theirs", "x"]
         self.mischief = Mischief(draws, BROKER_SAYS, self.known, LIMIT, first_case)
         self.honest: tuple[int, int] | None = None
         self.delivered = 0
         self.producers: list[int] = []
         self.consumers: list[int] = []
+        self.view: int | None = None
+        """A table view."""
         self.received: list[Message] = []
         self.deliverable: set[int] = set()
         """Consumers that have said so."""
@@ -137,6 +158,22 @@ class ClientRound(Round):
         handle = self.client.subscribe(self.now, consumer_spec(topic, kind, indexed))
         self.accounts.handles.add(handle)
         return handle
+
+    def _open_other(self) -> None:
+        """Somebody who reads, has a table view, or receives from several topics."""
+        client, draws = self.client, self.draws
+        topic = PARTITIONED if draws.chance(30) else "theirs"
+        match draws.below(4):
+            case 0:
+                handle = client.open_reader(self.now, reader_spec(topic))
+            case 1 if self.view is None:
+                handle = self.view = client.open_table_view(self.now, table_spec(topic))
+                self.accounts.handles.add(handle)
+                return
+            case _:
+                handle = client.subscribe(self.now, several_spec(draws.choice(SEVERAL), self._kind()))
+        self.accounts.handles.add(handle)
+        self.consumers.append(handle)
 
     # --- the client's outputs ------------------------------------------------------------------------
 
@@ -311,6 +348,10 @@ class ClientRound(Round):
         if len(self.accounts.handles) < MAX_HANDLES:
             if not self.producers:
                 self.producers.append(self._open_producer("theirs", self.draws.chance(50)))
+            if self.view in self.accounts.ended:
+                self.view = None
+            if len(self.consumers) + (self.view is not None) < 4:
+                self._open_other()
             if len(self.consumers) < 2:
                 self.consumers.append(self._open_consumer("theirs", self._kind(), self.draws.chance(50)))
             self._follow(self._drain(), 0)
@@ -332,7 +373,7 @@ class ClientRound(Round):
         producer, consumer = self.producers[0], draws.choice(self.consumers)
         messages = self.received[-draws.between(1, 4) :]
         try:
-            match draws.below(16):
+            match draws.below(22):
                 case 0 | 1:
                     client.send(now, producer, draws.blob(draws.below(9)), WALL)
                     self.accounts.tickets[producer] += 1
@@ -361,13 +402,41 @@ class ClientRound(Round):
                     client.redeliver_unacknowledged(now, consumer)
                 case 14:
                     self.accounts.requests.add(client.flush_acknowledgements(now, consumer))
+                case 15:
+                    places: list[Any] = [EARLIEST, LATEST, WALL, lambda _: LATEST, *messages]
+                    target = draws.choice(places)
+                    self.accounts.requests.add(client.seek(now, consumer, target, draws.chance(50)))
+                case 16:
+                    self.accounts.requests.add(client.has_message_available(now, consumer))
+                case 17:
+                    self.accounts.requests.add(client.last_message_id(now, consumer))
+                    client.checkpoint(consumer)
+                case 18:
+                    self._take(consumer, 1)
+                    if messages := self.received[-1:]:
+                        delay, all_before = draws.choice((0.0, 1.0)), draws.chance(30)
+                        self.accounts.requests.add(
+                            client.reconsume_later(
+                                now, consumer, messages[0], delay, WALL, cumulative=all_before
+                            )
+                        )
+                case 19:
+                    if self.view is not None:
+                        self.accounts.requests.add(client.refresh(now, self.view))
+                        dict(client.table(self.view))
+                case 20:
+                    (client.pause if draws.chance(40) else client.resume)(now, consumer)
                 case _:
                     if draws.chance(20):
                         closing = draws.choice((producer, consumer))
                         self.accounts.requests.add(client.close(now, closing))
                         self.deliverable.discard(closing)
+                    elif draws.chance(20) and self.view is not None:
+                        self.accounts.requests.add(client.close(now, self.view))
                     elif draws.chance(20):
                         self.accounts.requests.add(client.unsubscribe(now, consumer))
+                    elif draws.chance(50):
+                        self.accounts.requests.add(client.topics(now, "public/default"))
                     else:
                         self.accounts.requests.add(client.partitions(now, "theirs"))
         except LocalProtocolError:

@@ -187,6 +187,23 @@ CANARIES: dict[str, tuple[str, Callable[[pytest.MonkeyPatch], None], str]] = {
         ),
         "settled twice",
     ),
+    "an exception comes out of a seek": (
+        "client",
+        lambda patch: patch.setattr("pulsar_sansio.client.seeking.Seeking._succeeded", raise_key_error),
+        "KeyError: 'planted'",
+    ),
+    "an exception comes out of a table view": (
+        "client",
+        lambda patch: patch.setattr("pulsar_sansio.client.table_view.TableView.refresh", raise_key_error),
+        "KeyError: 'planted'",
+    ),
+    "an exception comes out of a list of topics": (
+        "client",
+        lambda patch: patch.setattr(
+            "pulsar_sansio.client.pattern_topics.PatternTopics.on_watched_list", raise_key_error
+        ),
+        "KeyError: 'planted'",
+    ),
     "a client that is forgotten": (
         "broker",
         lambda patch: patch.setattr(

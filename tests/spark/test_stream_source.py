@@ -407,7 +407,7 @@ class Scripted(Topics):
         return Ledger(self._last_of_first if self._there else -1, 2)
 
 
-@pytest.mark.breaks("INV-C4", "tasks read by other subscriptions what the query's own acknowledges")
+@pytest.mark.breaks("INV-C4", why="tasks read by other subscriptions what the query's own acknowledges")
 def test_the_subscription_is_acknowledged_and_kept(
     broker: SparkBroker, topic: str, numbers: Numbers, checkpoint: Checkpoint
 ) -> None:
