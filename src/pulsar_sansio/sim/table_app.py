@@ -18,6 +18,7 @@ from ..model.config import SubscriptionType, TableViewSpec
 from .compacted import Said
 from .groups import GroupRecord, GroupTopics
 from .guest import Restless
+from .heard import Heard, Way
 from .hosts import REOPEN_DELAY
 from .profile import TablePlan
 from .records import BEFORE_ALL, ConsumerRecord, Place, Position, TopicRecord
@@ -77,8 +78,7 @@ class TableApp(Restless[ConsumerRecord | GroupRecord]):
         self.subscriptions = self._new_subscriptions()
         self.table: dict[str, bytes] = {}
         """The sum of all that was heard."""
-        self._heard: dict[PartKey, Place] = {}
-        """The message that was heard of last."""
+        self._heard = Heard({})
         self._stale: dict[PartKey, Place] = {}
         """A message that says that the key is gone, and that may not come."""
         self._refreshing: dict[int, dict[PartKey, Place]] = {}
@@ -196,7 +196,7 @@ class TableApp(Restless[ConsumerRecord | GroupRecord]):
             self.host.routes[request] = self.world
         self._refreshing.clear()
         self.table.clear()
-        self._heard.clear()
+        self._heard = Heard({})
         self._listens = False
         self._up_to_date = False
 
@@ -237,50 +237,44 @@ class TableApp(Restless[ConsumerRecord | GroupRecord]):
                 found.setdefault(key, {})[index] = messages
         return found
 
-    def _check_as_new_as(self, last: dict[PartKey, Place], what: str) -> dict[PartKey, Place]:
+    def _check_as_new_as(self, last: dict[PartKey, Place], what: str) -> dict[str, list[Way]]:
         """INV-C18: of every key the table has what that message says, or a later one; of one that is in
-        several partitions, in one of them. Where each is from."""
+        several partitions, in one of them. How that may be, by key."""
         table = self._in_client()
-        found: dict[PartKey, Place] = {}
+        ways: dict[str, list[Way]] = {}
         places = self._places()
         for key in {**places, **dict.fromkeys(table)}:
             value = table.get(key)
             parts = places.get(key, {})
             if value is None and not any((part, key) in last for part in parts):
                 continue  # it has not come, or has come and is gone again
-            for part, messages in parts.items():
-                least = last.get((part, key), BEFORE_ALL)
-                if self._may_say(part, key, least, value, messages, found):
-                    break
-            else:
-                was = {part: last.get((part, key)) for part in parts}
-                raise ViolationError("INV-C18", f"{self._name} has {key!r} = {value!r} {what}; it was {was}")
-        return found
+            least = {part: last.get((part, key), BEFORE_ALL) for part in parts}
+            ways[key] = [
+                {**least, part: place}
+                for part, messages in parts.items()
+                for place in self._may_say(part, key, least[part], value, messages)
+            ]
+            if not ways[key]:
+                raise ViolationError(
+                    "INV-C18", f"{self._name} has {key!r} = {value!r} {what}; it was {least}"
+                )
+        return ways
 
     def _may_say(
-        self,
-        part: int,
-        key: str,
-        least: Place,
-        value: bytes | None,
-        messages: Sequence[Said],
-        found: dict[PartKey, Place],
-    ) -> bool:
-        """Whether the value may be from that part of the topic, which says where it is from, if that is
-        known."""
+        self, part: int, key: str, least: Place, value: bytes | None, messages: Sequence[Said]
+    ) -> Sequence[Place]:
+        """Where the value may be from in that part of the topic, or a place before that; nothing if it is not
+        from there."""
         said = [place for place, each in messages if each == value]
         fresh = [place for place in said if place >= least]
         if fresh:
-            if value is not None or len(fresh) == 1:  # else it may be gone for the second time
-                found[part, key] = fresh[0]
-        elif (part, key) in self._stale and self._stale[part, key] >= least and said:
-            found[part, key] = said[0]
-        elif self._comes_later(key, least) and (said or value is None):
-            if value is not None:
-                found[part, key] = said[0]
-        else:
-            return False
-        return True
+            known = value is not None or len(fresh) == 1  # else it may be gone for the second time
+            return (fresh[0] if known else least,)
+        if (part, key) in self._stale and self._stale[part, key] >= least and said:
+            return (said[0],)
+        if self._comes_later(key, least) and (said or value is None):
+            return (least if value is None else said[0],)
+        return ()
 
     @property
     def _name(self) -> str:
@@ -308,7 +302,7 @@ class TableApp(Restless[ConsumerRecord | GroupRecord]):
             return
         first = self._parts_at_first  # perhaps it was told of fewer of them since it was opened
         opened_at = {key: place for key, place in self._opened_at.items() if key[0] < first}
-        self._heard = self._check_as_new_as(opened_at, "when it is ready")
+        self._heard = Heard(self._check_as_new_as(opened_at, "when it is ready"))
         self.table = dict(self._in_client())
         self._listens = True
         self._later()
@@ -333,19 +327,12 @@ class TableApp(Restless[ConsumerRecord | GroupRecord]):
         self._later()
 
     def _heard_of(self, key: str, value: bytes | None, parts: dict[int, Sequence[Said]]) -> None:
-        """INV-C18: it comes after what was heard of the key before; of messages that came together only the
-        last of each key is told. Where the key was not there when the view was ready nobody knows how much of
-        it had been read."""
-        for part, messages in parts.items():
-            before = self._heard.get((part, key), BEFORE_ALL)
-            found = [place for place, said in messages if said == value and place > before]
-            if found:
-                self._heard[part, key] = found[0]
-                break
-        else:
-            before_it = {part: self._heard.get((part, key)) for part in parts}
+        """INV-C18: it comes after what was heard of the key before, and has been read. Where the key was not
+        there when the view was ready nobody knows how much of it had been read."""
+        before = self._heard.ways(key)
+        if not self._heard.hears(key, value, parts, [each.read for each in self.subscriptions]):
             raise ViolationError(
-                "INV-C18", f"{self._name} hears of {key!r} = {value!r}, which does not come after {before_it}"
+                "INV-C18", f"{self._name} hears of {key!r} = {value!r}, which does not come after {before}"
             )
         if value is None:
             self.table.pop(key, None)
