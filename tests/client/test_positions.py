@@ -47,6 +47,14 @@ def refuse(s: ConsumerScript, request_id: int, code: Any) -> None:
     s.say("ERROR", proto.CommandError(request_id=request_id, error=code, message="no"))
 
 
+def back(s: ConsumerScript, seek: proto.CommandSeek) -> None:
+    """The broker has done it, and the consumer subscribes again."""
+    s.close_by_broker()
+    s.say("SUCCESS", proto.CommandSuccess(request_id=seek.request_id))
+    s.pass_time(SECOND)
+    s.accept()
+
+
 def asked(s: ConsumerScript) -> int:
     """The request id of the question that the broker was asked last."""
     return [int(command.request_id) for name, command in s.frames() if name == "GET_LAST_MESSAGE_ID"][-1]
@@ -71,16 +79,14 @@ def deliver_chunk(s: ConsumerScript, entry: int, number: int, total: int) -> Non
     s.deliver(entry, entry_bytes(b"x", **fields))
 
 
-def seek(s: ConsumerScript, target: MessageId) -> None:
-    """The subscription is moved, and the consumer attached anew."""
+def seek(s: ConsumerScript, target: MessageId) -> int:
+    """The subscription is moved, and the consumer attached anew; the request of the application."""
     s.frames()
-    s.client.seek(s.now, s.consumer, target)
+    request = s.client.seek(s.now, s.consumer, target)
     (command,) = s.expect("SEEK")
-    s.close_by_broker()
-    s.say("SUCCESS", proto.CommandSuccess(request_id=command.request_id))
-    s.pass_time(SECOND)
-    s.accept()
+    back(s, command)
     s.outputs()
+    return request
 
 
 class TestTheLastMessage:
@@ -305,34 +311,55 @@ class TestIsThereMore:
         s.reconnect()
         assert has_more(s, (1, 2, -1))
 
+    @pytest.mark.parametrize("durable", [False, True])
+    def test_so_does_the_rest_of_a_batch_that_comes_again(self, durable: bool) -> None:
+        s = started() if durable else started(durable=False, start_message_id=EARLIEST)
+        s.batch(1, 3)
+        assert [message.data for message in s.take(2)] == [b"1.0", b"1.1"]
+        s.reconnect()
+        assert has_more(s, (1, 1, 2))
+        s.batch(1, 3)
+        s.take()
+        assert not has_more(s, (1, 1, 2))
+
     def test_while_a_seek_is_under_way_it_is_not_known(self) -> None:
         s = started()
         s.message(1)
         s.frames()
         s.client.seek(s.now, s.consumer, LATEST)
-        (seek,) = s.expect("SEEK")
+        (command,) = s.expect("SEEK")
         request = s.client.has_message_available(s.now, s.consumer)
         assert s.frames() == []
-        s.close_by_broker()
-        s.say("SUCCESS", proto.CommandSuccess(request_id=seek.request_id))
-        s.pass_time(SECOND)
-        s.accept()
+        back(s, command)
         s.outputs()
         answer(s, asked(s), (1, 1, -1), (1, 1))
         assert s.outputs() == [RequestDone(request, False)]
+
+    def test_nor_while_another_one_waits_for_it(self) -> None:
+        """Of a seek to the end the broker is asked where that was; the application's question waits on."""
+        s = started(durable=False, start_message_id=EARLIEST)
+        first, second = seek(s, LATEST), s.client.seek(s.now, s.consumer, EARLIEST)
+        request = s.client.has_message_available(s.now, s.consumer)
+        (where,) = s.expect("GET_LAST_MESSAGE_ID")
+        assert s.frames() == []
+        answer(s, where.request_id, (1, 1, -1), (1, 1))
+        assert s.outputs() == [RequestDone(first, None)]
+        (command,) = s.expect("SEEK")
+        assert s.frames() == []
+        back(s, command)
+        assert RequestDone(second, None) in s.outputs()
+        answer(s, asked(s), (1, 1, -1), (1, -1))
+        assert s.outputs() == [RequestDone(request, True)]
 
     def test_a_seek_asked_for_after_the_question(self) -> None:
         s = started()
         request = s.client.has_message_available(s.now, s.consumer)
         first = asked(s)
         s.client.seek(s.now, s.consumer, EARLIEST)
-        (seek,) = s.expect("SEEK")
+        (command,) = s.expect("SEEK")
         answer(s, first, NOTHING)  # of before
         assert s.outputs() == []
-        s.close_by_broker()
-        s.say("SUCCESS", proto.CommandSuccess(request_id=seek.request_id))
-        s.pass_time(SECOND)
-        s.accept()
+        back(s, command)
         s.outputs()
         answer(s, asked(s), (1, 1, -1), (1, -1))
         assert s.outputs() == [RequestDone(request, True)]

@@ -861,6 +861,40 @@ def test_what_was_said_before_it_had_partitions_holds_for_them() -> None:
     assert set(world.granted) == {"p-partition-0", "p-partition-1"}
 
 
+def test_whether_there_is_more_in_a_topic_that_is_moved_after_it_said_so() -> None:
+    """SEEK-05: the answer is of where all of them are when it is given."""
+    world = ready()
+    client, now = world.script.client, world.script.now
+
+    def answer(name: str, last: int) -> None:
+        """The last message; all before it is acknowledged."""
+        (asked,) = [
+            each for kind, topic, each in world.commands if (kind, topic) == ("GET_LAST_MESSAGE_ID", name)
+        ]
+        world.commands.clear()
+        response = proto.CommandGetLastMessageIdResponse(request_id=asked.request_id)
+        for place, entry in (response.last_message_id, last), (response.consumer_mark_delete_position, 3):
+            place.ledgerId, place.entryId = 100, entry
+        world.say(Command.GET_LAST_MESSAGE_ID_RESPONSE, response)
+
+    question = client.has_message_available(now, world.handle)
+    world.answer()
+    asked_b = world.commands[1:]
+    answer("a", 3)
+    sought = client.seek(now, world.handle, TopicMessageId(PREFIX + "a", MessageId(100, 0)))
+    world.answer()
+    ((_, _, seek),) = world.commands
+    world.commands[:] = asked_b
+    answer("b", 3)
+    assert world.told() == []
+    world.close_by_broker("a")
+    world.say(Command.SUCCESS, proto.CommandSuccess(request_id=seek.request_id))
+    world.pass_time(1.0)
+    assert RequestDone(sought, None) in world.told()
+    answer("a", 3)
+    assert world.told() == [RequestDone(question, True)]
+
+
 @pytest.mark.parametrize("topic", ["p", ("p", "q")])
 def test_what_was_asked_before_it_had_partitions_is_answered(topic: Any) -> None:
     """At once: it was asked of one topic, and there is none."""

@@ -259,7 +259,7 @@ class Consumer(ConsumerRequests):
         if self._verdicts.closed:
             return
         self._acknowledger.flush()
-        self._stop()
+        self._stop(self._closed())
         self.attachment.close()
 
     @property
@@ -347,7 +347,7 @@ class Consumer(ConsumerRequests):
             self._emit(Detached(self.handle, cause))
 
     def on_failed(self, error: PulsarError) -> None:
-        self._stop()
+        self._stop(error)
         self._end(error)
         if self._ready:
             self._emit(Closed(self.handle, error))
@@ -361,8 +361,8 @@ class Consumer(ConsumerRequests):
         )
 
     def on_closed(self) -> None:
-        self._stop()
-        closed = ClosedError(f"the consumer on {self._source.topic} was closed")
+        closed = self._closed()
+        self._stop(closed)
         self._end(closed)
         if self._ready:
             self._emit(Closed(self.handle, None))
@@ -476,11 +476,14 @@ class Consumer(ConsumerRequests):
         for request in sorted(self._unsubscribing):
             self._not_unsubscribed(request, error)
 
-    def _stop(self) -> None:
-        """No message is taken or handed out any more."""
+    def _closed(self) -> ClosedError:
+        return ClosedError(f"the consumer on {self._source.topic} was closed")
+
+    def _stop(self, error: PulsarError) -> None:
+        """No message is taken or handed out any more, and nothing more is sought."""
         self._connection = None
         self._verdicts.close()
-        self._positions.leave()
+        self._positions.leave(error)
         self._redelivery.detach()
         self.permits.detach()
         if self._letters is not None:

@@ -38,6 +38,7 @@ class DeliveryQueue:
         "_last_index",
         "_messages",
         "_left",
+        "_partly",
         "_permits",
         "_left_after",
         "_singles",
@@ -73,6 +74,8 @@ class DeliveryQueue:
         is to do. It ends with the run, or when something takes its messages back: then `receive`."""
         self._last_entry: Entry | None = None
         self._last_index = -1
+        self._partly = False
+        """Messages of that entry were taken back before they were handed out."""
 
     def add(self, message: Message) -> None:
         """An entry of one message has arrived."""
@@ -150,6 +153,7 @@ class DeliveryQueue:
         self._waiting -= size
         self._handed_out += size
         self._last_entry, self._last_index = message_at(item, size - 1)
+        self._partly = False
         if not self._items:
             self.announced = False
         self._permits.give_back(size)
@@ -187,6 +191,7 @@ class DeliveryQueue:
         assert item is not None
         if left < size_of(item):
             self._last_entry, self._last_index = message_at(item, size_of(item) - left - 1)
+            self._partly = left > 0 and isinstance(item, BatchItem)
         deque(self._left, maxlen=0)
         self._current = None
         self._messages = self.ready = iter(())
@@ -281,9 +286,12 @@ class DeliveryQueue:
 
     @property
     def last_handed_out(self) -> Place | None:
-        """The entry of the message handed out last; while nothing waits, all of it was. None where nothing
-        was, or where that does not count any more."""
-        return None if self._last_entry is None else self._last_entry.place
+        """The last entry of which, while nothing waits, everything was handed out: that of the message handed
+        out last, or the one before it. None where nothing was, or where that does not count any more."""
+        if self._last_entry is None:
+            return None
+        ledger_id, entry_id = self._last_entry.place
+        return ledger_id, entry_id - self._partly
 
     def forget(self) -> None:
         """The subscription was moved: drop everything, and where it has been."""

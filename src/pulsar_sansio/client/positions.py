@@ -62,6 +62,7 @@ class Positions:
         "_sought_time",
         "_to_last",
         "_unknown",
+        "_where",
     )
 
     def __init__(
@@ -86,6 +87,9 @@ class Positions:
         self._forget = forget
         self._go_on = go_on
         self._last = LastMessage(context, services, wire_id, source.partition)
+        """What the application asks: after the seeks that it asked for before."""
+        self._where = LastMessage(context, services, wire_id, source.partition)
+        """What has to be known before a seek is done."""
         self._connection: Connection | None = None
         self._held = False
         """Attached, and `go_on` is still to come."""
@@ -142,6 +146,8 @@ class Positions:
     def _ask_later(self) -> None:
         if self._seeking.current is not None:
             self._last.detach()
+            if not self._seeking.answered:
+                self._where.detach()
 
     def check_memory(self) -> None:
         """Raise `LocalProtocolError` where no message is ever the last."""
@@ -256,15 +262,16 @@ class Positions:
         self._ask_again.clear()
         self._seeking.detach()
         self._last.detach()
+        self._where.detach()
 
-    def leave(self) -> None:
+    def leave(self, error: PulsarError) -> None:
         """The consumer is being closed: no answer lets messages in any more."""
         self._connection = None
         self._ask_again.clear()
         if self._question is not None:
-            self._last.withdraw(self._question)
+            self._where.withdraw(self._question)
             self._question = None
-        self._seeking.leave()
+        self._seeking.leave(error)
 
     def end(self, error: PulsarError) -> None:
         """The consumer is gone."""
@@ -272,6 +279,7 @@ class Positions:
         self._ask_again.clear()
         self._seeking.end(error)
         self._last.end(error)
+        self._where.end(error)
 
     # --- inside ----------------------------------------------------------------------------------
 
@@ -287,17 +295,16 @@ class Positions:
         """Attached where a seek has led to. It is done when a lost connection cannot undo it any more."""
         connection = self._connection
         assert connection is not None
-        if self._asks_where(connection):
-            self._last.attach(connection)
-        else:
+        if not self._asks_where(connection):
             self._seeking.finish()
 
     def _asks_where(self, connection: Connection) -> bool:
         """Whether the broker has to say, and can, where it has put the subscription."""
         if not (self._unknown or self._rollback) or connection.protocol_version < SEEK_VERSION:
             return False
+        self._where.attach(connection)
         if self._question is None:
-            self._question = self._last.ask(self._found_out, self._not_found_out)
+            self._question = self._where.ask(self._found_out, self._not_found_out)
         return True
 
     def _release(self) -> None:
@@ -331,7 +338,7 @@ class Positions:
         self._sought_time = None
         self._ask_again.clear()
         if self._question is not None:
-            self._last.withdraw(self._question)
+            self._where.withdraw(self._question)
             self._question = None
 
     def _found_out(self, answer: LastPosition) -> None:
@@ -362,8 +369,9 @@ class Positions:
         self._release()
 
     def _ask_once_more(self) -> None:
+        """Not while it is being moved: then it is asked once it is there."""
         connection = self._connection
-        if connection is not None:
+        if connection is not None and (self._seeking.current is None or self._seeking.answered):
             self._asks_where(connection)
 
     def _reached(self) -> Place | None:

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from ..model.config import ConsumerSpec, ReadingSpec
+from ..model.errors import PulsarError
 from ..model.message import Message
 from ..model.message_id import EARLIEST, LATEST
 from ..model.topic_name import TopicName
@@ -79,9 +80,9 @@ class Reader(Consumer):
             self._acknowledge_read()
         super().close()
 
-    def _stop(self) -> None:
+    def _stop(self, error: PulsarError) -> None:
         self._read.clear()
-        super()._stop()
+        super()._stop(error)
 
 
 def machine_for(spec: ConsumerSpec) -> Callable[..., Consumer]:

@@ -217,9 +217,12 @@ class Seeking:
     def detach(self) -> None:
         self._connection = None
 
-    def leave(self) -> None:
+    def leave(self, error: PulsarError) -> None:
         """The consumer is being closed: what was sent may still be answered, and nothing more is sent."""
         self._leaving = True
+        others, self.waiting = self.waiting, deque()
+        for each in others:
+            self._settle(each, error)
 
     def end(self, error: PulsarError) -> None:
         """The consumer is gone: whoever still waits is told."""
@@ -306,11 +309,9 @@ class Seeking:
         if error is not None and seek.required:
             self._lost(error)
             return
-        if self._leaving:
-            return
         if self.waiting:
             self._begin()
-        elif self._connection is not None:
+        elif self._connection is not None and not self._leaving:
             self._idle()
 
     def _settle(self, seek: Seek, error: PulsarError | None) -> None:

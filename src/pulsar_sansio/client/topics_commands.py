@@ -120,18 +120,23 @@ class TopicsCommands(ABC):
         request: int,
         question: Callable[[Consumer], None],
         together: Callable[[Mapping[str, Any]], Any] = nothing,
+        of_its_place: bool = False,
     ) -> None:
         """Ask every consumer under this request id; the application is told what `together` makes of the
         results by topic, or the first error. `question` raises before it has changed anything, or not at
-        all."""
+        all. `of_its_place`: an answer says something of where the consumer is."""
         self.check_open()
-        consumers = [member.consumer for member in self._members.values()]
+        consumers = {name: member.consumer for name, member in self._members.items()}
 
         def ask() -> None:
-            for consumer in consumers:
+            for consumer in consumers.values():
                 question(consumer)
 
-        self._requests.ask(request, list(self._members), ask, together, self._context.emit)
+        def ask_again(name: str) -> None:
+            question(consumers[name])
+
+        again = ask_again if of_its_place else None
+        self._requests.ask(request, list(consumers), ask, together, self._context.emit, again)
 
     def reconsume_later(self, request: int, what: Later) -> None:
         """See `Consumer`; all before it are those of one topic, or partition (ACK-25)."""
@@ -155,6 +160,7 @@ class TopicsCommands(ABC):
                 for name, (consumer, place) in places.items():
                     self._members[name].end_of_topic = False
                     consumer.seek(request, place, inclusive)
+                    self._requests.moved(name)
 
             self._requests.ask(request, list(places), ask, nothing, self._context.emit)
 
@@ -172,8 +178,9 @@ class TopicsCommands(ABC):
 
     def last_position(self, request: int) -> None:
         """`RequestDone` with a `LastPosition` for each topic, by their names."""
-        self.ask_all(request, lambda consumer: consumer.last_position(request), dict)
+        self.ask_all(request, lambda consumer: consumer.last_position(request), dict, of_its_place=True)
 
     def has_message_available(self, request: int) -> None:
         """`RequestDone` with whether any topic has a message after those handed out."""
-        self.ask_all(request, lambda consumer: consumer.has_message_available(request), anything)
+        ask: Callable[[Consumer], None] = lambda consumer: consumer.has_message_available(request)  # noqa: E731
+        self.ask_all(request, ask, anything, of_its_place=True)

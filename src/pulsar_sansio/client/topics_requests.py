@@ -2,7 +2,8 @@
 
 Every consumer of the group is asked under the same id and says `RequestDone` or `RequestFailed` in its own
 time. When all have, the application is told: the first error where there was one, else what `together` makes
-of the results. It knows what was asked no better than who answers.
+of the results. Where an answer is of the place at which somebody is, it holds until that one is moved, and is
+asked for again. It knows what was asked no better than who answers.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -24,6 +25,7 @@ class Asked:
     waiting: set[str]
     together: Callable[[Mapping[str, Any]], Any]
     on_over: Callable[[RequestDone | RequestFailed], None]
+    ask_again: Callable[[str], None] | None
     results: dict[str, Any] = field(default_factory=dict)
     error: PulsarError | None = None
 
@@ -43,13 +45,15 @@ class GatheredRequests:
         question: Callable[[], None],
         together: Callable[[Mapping[str, Any]], Any],
         on_over: Callable[[RequestDone | RequestFailed], None],
+        ask_again: Callable[[str], None] | None = None,
     ) -> None:
         """`question()` asks everybody in `names` (those of their topics), who may answer at once; `on_over`
-        is told the outcome.
+        is told the outcome. `ask_again(name)` asks one of them, where the answers hold only for the place at
+        which it is.
 
         Nothing is left of it where `question` raises. Without anybody to ask it is done at once.
         """
-        asked = self._asked[request] = Asked(set(names), together, on_over)
+        asked = self._asked[request] = Asked(set(names), together, on_over, ask_again)
         try:
             question()
         except Exception:
@@ -70,6 +74,14 @@ class GatheredRequests:
             asked.results[name] = outcome.result
         if not asked.waiting:
             self._end(outcome.request, asked)
+
+    def moved(self, name: str) -> None:
+        """Somebody has asked for that one to be elsewhere; who has not answered yet looks out for itself."""
+        for asked in list(self._asked.values()):
+            if asked.ask_again is not None and name in asked.results:
+                del asked.results[name]
+                asked.waiting.add(name)
+                asked.ask_again(name)
 
     def leave(self, name: str) -> None:
         """That topic is none of the group's any more: what was asked of all goes on without its answer."""

@@ -397,15 +397,18 @@ class ReferenceModel:
 
     def _check_same(self, topic: TopicRecord) -> None:
         """INV-P4, INV-P5: what was sent again under its own sequence id is stored once at most, and for sure
-        when any of the attempts was confirmed; in the order of the ids."""
+        when any of the attempts was confirmed; in the order of the ids. Where one was refused and later ids
+        were stored, the broker takes the next attempt for a duplicate, and confirms it all the same."""
         last: dict[int, Place] = {}
         for (app, number), attempts in sorted(self.same.items(), key=lambda item: item[0]):
             if attempts[0].producer.topic is not topic:
                 continue
             places = [place for sent in attempts for place in sent.places]
-            confirmed = any(sent.outcome == "confirmed" for sent in attempts)
-            if len(places) > 1 or (confirmed and not places):
+            outcomes = {sent.outcome for sent in attempts}
+            if len(places) > 1 and topic.deduplication:
                 raise ViolationError("INV-P4", f"{attempts[0]}: id {number} lies at {places}")
+            if not places and "confirmed" in outcomes and "refused" not in outcomes:
+                raise ViolationError("INV-P2", f"{attempts[0]}: id {number} is confirmed and not in the log")
             if places and places[0] <= last.get(app, BEFORE_ALL):
                 raise ViolationError("INV-P3", f"{attempts[0]}: id {number} lies behind a later one")
             last[app] = max(places, default=last.get(app, BEFORE_ALL))

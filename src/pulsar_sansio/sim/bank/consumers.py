@@ -414,7 +414,7 @@ def close_unsubscribes(patches: Patches) -> None:
 def messages_after_the_close(patches: Patches) -> None:
     """A consumer that is being closed goes on handing out what is in its queue."""
 
-    def stop(self: Any) -> None:
+    def stop(self: Any, error: object) -> None:
         self._connection = None
         self._verdicts.close()
         self._redelivery.detach()
