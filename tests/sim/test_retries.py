@@ -13,7 +13,7 @@ from pulsar_sansio.model.config import ConsumerSpec, DeadLetterPolicy, ProducerS
 from pulsar_sansio.sim.draws import draw
 from pulsar_sansio.sim.model import ReferenceModel
 from pulsar_sansio.sim.profile import Profile
-from pulsar_sansio.sim.put_off import DELAY, TIMES, PutOff
+from pulsar_sansio.sim.put_off import DELAY, TIMES, Copy, PutOff
 from pulsar_sansio.sim.records import ConsumerRecord, ProducerRecord, Sent, SubscriptionRecord, TopicRecord
 from pulsar_sansio.sim.streams import Streams
 from pulsar_sansio.sim.violations import Outcome
@@ -88,4 +88,36 @@ def test_a_copy_is_of_what_was_put_off_by_as_much() -> None:
     said = [(TIMES, "1"), (DELAY, "0")]
     metadata = MessageMetadata(producer_name="q", sequence_id=0, publish_time=5, properties=said)
     sources = watch._put_off(watch.opened(later, "q"), metadata, [in_time, at_once])
-    assert [source.done_with_all_before for source in sources] == [at_once.record]
+    assert [source.put_off for source in sources] == [at_once]
+
+
+def put_off_twice() -> tuple[PutOff, PutOff]:
+    topic = TopicRecord("t", False)
+    spec = ConsumerSpec("t", "s", subscription_type=SubscriptionType.SHARED, retry=True)
+    record = ConsumerRecord("c", SubscriptionRecord(topic, "s", SubscriptionType.SHARED), spec)
+    sent = Sent(ProducerRecord("p", topic, ProducerSpec("t")), 0, b"1", None, {}, 0)
+    first, second = (PutOff(record, (1, 0, 0), sent, 0, cumulative=False) for _ in range(2))
+    return first, second
+
+
+def test_a_copy_is_counted_once() -> None:
+    first, second = put_off_twice()
+    copy = Copy(1)
+    first.is_stored(copy)
+    second.is_stored(copy)
+    second.is_stored(copy)
+    assert second.is_safe()
+    assert not first.is_safe(), "there is one copy"
+    first.is_stored(Copy(2))
+    assert first.is_safe()
+
+
+def test_the_first_copy_is_counted_that_may_be_its_own() -> None:
+    """It was written before the second one was asked for; both are stored afterwards."""
+    first, second = put_off_twice()
+    early, late = Copy(1), Copy(2)
+    first.is_stored(late)
+    second.is_stored(late)
+    first.is_stored(early)
+    assert first.is_safe()
+    assert second.is_safe()

@@ -263,15 +263,15 @@ class Administrator:
         record = world.model.topics[topic]
         ledger, entry = broker.internal_stats(topic)["lastConfirmedEntry"].split(":")
         self._learn(topic)
-        record.compacted.begins((int(ledger), int(entry)))
-        for table in world.tables:
-            if record in table.parts:
-                table.compaction_begins()
         world.trace.add(world.clock.now, node.name, f"compact {topic} up to {ledger}:{entry}")
         try:
             node.command(broker.compact, topic)
         except StillInUse:
             return
+        record.compacted.begins((int(ledger), int(entry)))  # not for one that does not begin
+        for table in world.tables:
+            if record in table.parts:
+                table.compaction_begins()
         world.count_fault("topic_compacted")
 
     def _end_for_good(self, topic: str) -> None:

@@ -15,6 +15,7 @@ from ..model.message_id import MessageId, TopicMessageId
 from .groups import GroupRecord
 from .hosts import Host
 from .profile import LONGEST_PUT_OFF, ConsumerPlan
+from .put_off import PutOff
 from .records import ConsumerRecord, Place
 from .violations import ViolationError
 
@@ -52,8 +53,8 @@ class Deciding(ABC):
         """By this consumer, not yet named in a request to confirm."""
         self._on_this_connection: list[Taken] = []
         """Acknowledged since it was attached."""
-        self._putting_off: dict[int, tuple[Taken, bool]] = {}
-        """Requests to have a message come later, and whether all before it are done with then."""
+        self._putting_off: dict[int, PutOff] = {}
+        """Requests to have a message come later."""
         self._refusals_left = MOST_WITH_LETTERS if plan.dead_letters else MOST_REFUSALS
 
     @abstractmethod
@@ -132,7 +133,7 @@ class Deciding(ABC):
         delay = self.stream.choice([0, 0, 50, 300, round(LONGEST_PUT_OFF * 1000)])
         in_order = record.subscription.kind.cumulative
         cumulative = in_order and self.stream.chance(500)
-        world.model.waiting.put_off(record, place, str(message.message_id), delay, cumulative)
+        asked = world.model.waiting.put_off(record, place, str(message.message_id), delay, cumulative)
         record.uncopied.update(record.subscription.topic.chunks_of(place[:2]))
         if cumulative:
             self._is_done_with_all_before(taken)
@@ -144,22 +145,21 @@ class Deciding(ABC):
             now, self.handle, message, delay / 1000, world.wall_time(), cumulative=cumulative
         )
         self.host.routes[request] = self
-        self._putting_off[request] = taken, cumulative
+        self._putting_off[request] = asked
         what = f"{place} and be done with all before it" if cumulative else str(place)
         world.trace.add(now, self.host.node.name, f"put off {what} by {delay} ms: {request}")
         self.host.node.pump()
 
     def _is_put_off(self, request: int) -> None:
-        """INV-C10: the copy is safe, and so may be the acknowledgement of all before it."""
-        waiting = self._putting_off.pop(request, None)
-        if waiting is None:
+        """INV-C10: its own copy is safe, and so may be the acknowledgement of all before it."""
+        asked = self._putting_off.pop(request, None)
+        if asked is None:
             return
-        (record, place), cumulative = waiting
-        subscription = record.subscription
-        if place not in subscription.copied:
+        record, place = asked.record, asked.place
+        if not asked.is_safe():
             raise ViolationError("INV-C10", f"{record.name}: {place} is put off, and nothing is stored")
-        if cumulative:
-            self._acknowledged += [(record, each) for each in subscription.through(place)]
+        if asked.cumulative:
+            self._acknowledged += [(record, each) for each in record.subscription.through(place)]
 
     def _note(self, everything: list[Taken], messages: list[Message]) -> None:
         """From now on there is a time within which these have to be judged."""

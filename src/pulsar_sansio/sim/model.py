@@ -41,8 +41,9 @@ from .records import (
 )
 from .violations import ViolationError
 
-DELAY_TICK = 1000
-"""Milliseconds by which a delayed message may come early: brokers count in these."""
+DELAY_TICK = 1000 + 1
+"""Milliseconds by which a delayed message may come early: brokers count in seconds, and round what a clock
+says."""
 
 EXCUSES = (TimedOut, ConnectionLost, ClosedError)
 """What a send may fail with although nothing is wrong with the message: its fate is not known."""

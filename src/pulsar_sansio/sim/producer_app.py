@@ -5,6 +5,7 @@ of a `Client`, tells the reference model what it asked for and what it was told,
 producer is closed, refused or lost. It never looks inside a machine.
 """
 
+from math import inf
 from typing import TYPE_CHECKING
 
 from ..client.outputs import (
@@ -68,7 +69,7 @@ class ProducerApp:
         self.attached = False
         self.attached_at = 0
         """When it was attached or detached for the last time."""
-        self.number_healed = plan.messages
+        self.number_healed: float = inf
         """The first message that was sent in good weather, and waited for no write from before."""
         self.full = False
         self.ended = False

@@ -4,8 +4,10 @@ Owns what was put off, by what the copy says of its origin: the first original, 
 A copy of a copy names the first original, too. It knows nothing of how the copy gets to its topic.
 """
 
+from bisect import insort
 from collections.abc import Mapping
-from typing import NamedTuple, TypeAlias
+from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from ..wire import MessageMetadata
 from .records import ConsumerRecord, Place, Sent
@@ -26,8 +28,19 @@ def times_of(said: Mapping[str, str]) -> int:
     return int(said.get(TIMES, "0"))
 
 
-class PutOff(NamedTuple):
-    """One message that somebody wants later."""
+@dataclass(order=True, slots=True)
+class Copy:
+    """A message in the topic where it waits, or in that of the dead letters."""
+
+    number: int
+    """In which order they were written for the first time."""
+    counted: bool = False
+    """It is what somebody was told to be safe."""
+
+
+@dataclass(eq=False, slots=True)
+class PutOff:
+    """One message that somebody wants later, as often as it is asked for."""
 
     record: ConsumerRecord
     place: Place
@@ -36,6 +49,22 @@ class PutOff(NamedTuple):
     """Milliseconds."""
     cumulative: bool
     """All before it are done with when its copy is safe."""
+    stored: list[Copy] = field(default_factory=list)
+    """Copies that may be its own: they were written after that was asked for, for the first time."""
+
+    def is_safe(self) -> bool:
+        """Whether there is a copy that was not counted for another; from now on it is. The first one will do:
+        whoever may count that may count the later ones."""
+        for copy in self.stored:
+            if not copy.counted:
+                copy.counted = True
+                return True
+        return False
+
+    def is_stored(self, copy: Copy) -> None:
+        """There was a receipt, perhaps another one."""
+        if copy not in self.stored:
+            insort(self.stored, copy)
 
     @property
     def most(self) -> int:
@@ -67,13 +96,15 @@ class Waiting:
 
     def put_off(
         self, record: ConsumerRecord, place: Place, message_id: str, delay: int, cumulative: bool
-    ) -> None:
+    ) -> PutOff:
         """An application asks for it, with a delay in milliseconds."""
         topic = record.subscription.topic
         sent = topic.log[place[:2]].messages[place[2]]
         origin = origin_of(sent.properties) if TIMES in sent.properties else (topic.name, message_id, 0)
         again = (origin[0], origin[1], origin[2] + 1)
-        self._by_origin.setdefault(again, []).append(PutOff(record, place, sent, delay, cumulative))
+        asked = PutOff(record, place, sent, delay, cumulative)
+        self._by_origin.setdefault(again, []).append(asked)
+        return asked
 
     def of(self, origin: Origin) -> list[PutOff]:
         return self._by_origin.get(origin, [])

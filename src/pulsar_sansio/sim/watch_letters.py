@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from ..model.config import ProducerSpec
 from ..wire import MessageMetadata, Send, unpack_payload
 from .model import ReferenceModel
-from .put_off import DELAY, TIMES, PutOff, origin_of
+from .put_off import DELAY, TIMES, Copy, PutOff, origin_of
 from .records import ConsumerRecord, Entry, Lane, Place, ProducerRecord, Sent, SubscriptionRecord, TopicRecord
 from .violations import ViolationError
 from .watch_sends import ProducerEnd
@@ -27,8 +27,16 @@ class Source(NamedTuple):
     subscription: SubscriptionRecord
     place: Place
     sent: Sent
-    done_with_all_before: ConsumerRecord | None = None
-    """Who asked for that, when there is a copy of it."""
+    put_off: PutOff | None = None
+    """What was asked for."""
+
+
+class Letter(NamedTuple):
+    """A copy, however often it is written."""
+
+    copy: Copy
+    sources: list[Source]
+    """Of which of these: a message that was copied twice may be copied again twice."""
 
 
 class LetterEnd(ProducerEnd):
@@ -39,8 +47,8 @@ class LetterEnd(ProducerEnd):
     def __init__(self, record: ProducerRecord, lane: Lane, name: str) -> None:
         super().__init__(record, lane)
         self.name = name
-        self.copies: dict[int, list[Source]] = {}
-        """By sequence id: of what it is a copy. A message that was copied twice may be copied again twice."""
+        self.copies: dict[int, Letter] = {}
+        """By sequence id."""
 
 
 class LetterWatch:
@@ -48,7 +56,8 @@ class LetterWatch:
 
     def __init__(self, model: ReferenceModel) -> None:
         self.model = model
-        self._number = 0
+        self._letters: dict[tuple[str, bytes], Letter] = {}
+        """By topic and payload, which says who sent it and when."""
 
     def opened(self, topic: TopicRecord, name: str) -> LetterEnd:
         record = ProducerRecord(name or f"later in {topic.name}", topic, ProducerSpec(topic=topic.name))
@@ -56,6 +65,13 @@ class LetterWatch:
 
     def wrote(self, letters: LetterEnd, command: Send) -> None:
         """A copy is written, perhaps not for the first time."""
+        key = letters.lane.topic.name, command.payload
+        letter = self._letters.get(key)
+        if letter is None:
+            letter = self._letters[key] = self._wrote_first(letters, command)
+        letters.copies[command.sequence_id] = letter
+
+    def _wrote_first(self, letters: LetterEnd, command: Send) -> Letter:
         unpacked = unpack_payload(command.payload)
         metadata = unpacked.metadata
         said = dict(metadata.properties)
@@ -68,15 +84,13 @@ class LetterWatch:
         original = sources[0].sent
         if not _is_copy(original, metadata, bytes(unpacked.payload)):
             raise ViolationError("INV-C10", f"{letters.name}: the copy of {original} is another message")
-        letters.copies[command.sequence_id] = sources
-        sends = letters.lane.topic.sends
-        if command.payload not in sends:
-            self._number += 1
-            payload, key, time = original.payload, original.key, original.event_time
-            copy = Sent(letters.record, self._number, payload, key, said, time)
-            copy.topic = letters.lane.topic
-            copy.deliver_at = metadata.deliver_at_time or None
-            sends[command.payload] = Entry(command.payload, (copy,))
+        number = len(self._letters) + 1
+        payload, key, time = original.payload, original.key, original.event_time
+        sent = Sent(letters.record, number, payload, key, said, time)
+        sent.topic = letters.lane.topic
+        sent.deliver_at = metadata.deliver_at_time or None
+        letters.lane.topic.sends[command.payload] = Entry(command.payload, (sent,))
+        return Letter(Copy(number), sources)
 
     def _put_off(self, letters: LetterEnd, metadata: MessageMetadata, put_off: list[PutOff]) -> list[Source]:
         """Somebody asked for it, and the copy says how often, and for how long."""
@@ -88,7 +102,7 @@ class LetterWatch:
             said = dict(metadata.properties)
             raise ViolationError("INV-C10", f"{letters.name}: a copy that says {said}: {why}")
         return [
-            Source(each.record.subscription, each.place, each.sent, each.record if each.cumulative else None)
+            Source(each.record.subscription, each.place, each.sent, each)
             for each, why in zip(put_off, wrong, strict=True)
             if not why
         ]
@@ -139,10 +153,15 @@ class LetterWatch:
         return self.model.consumers.get(consumer)
 
     def got_receipt(self, letters: LetterEnd, command: Any) -> None:
-        for subscription, place, _, done in letters.copies.get(command.sequence_id, ()):
+        letter = letters.copies.get(command.sequence_id)
+        if letter is None:
+            return
+        for subscription, place, _, put_off in letter.sources:
             subscription.copied.add(place)
-            if done is not None and not done.closed:
-                self.model.acknowledge_cumulative(done, place)
+            if put_off is not None:
+                put_off.is_stored(letter.copy)
+                if put_off.cumulative and not put_off.record.closed:
+                    self.model.acknowledge_cumulative(put_off.record, place)
 
 
 def _came_too_often(record: ConsumerRecord, place: Place) -> bool:

@@ -94,6 +94,8 @@ def wrote_ack(consumer: ConsumerEnd, command: Ack, now: int) -> None:
             entry = subscription.topic.log.get(position)
             size = len(entry.messages) if entry is not None else 1
             upto = size - 1
+            if bits == 0:  # where nothing is left there is no set
+                raise ViolationError("INV-C4", f"{name}: acknowledges up to {position} with an empty set")
             if bits:
                 upto = (bits & -bits).bit_length() - 2
             place = (*position, upto)

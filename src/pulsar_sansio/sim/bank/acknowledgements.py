@@ -185,6 +185,25 @@ def cumulative_in_a_batch_takes_all_of_it(patches: Patches) -> None:
     patches.around(AckTracker, "cumulative", cumulative)
 
 
+@bug(
+    "own",
+    caught_by=("INV-C4",),
+    needs=[needs.cumulative, needs.index_acknowledgement_of_batches, needs.detaches],
+)
+def a_batch_that_is_whole_by_now_has_an_empty_set(patches: Patches) -> None:
+    """A cumulative acknowledgement of a part of a batch was lost. When it is sent again nothing is left of
+    the batch, and the set is empty."""
+
+    def drain(original: Any, self: Any) -> Any:
+        drained = original(self)
+        for number, ack in enumerate(drained):
+            if ack.position is not None and ack.records and ack.ids[0][2] is None:
+                drained[number] = ack._replace(ids=[(*ack.ids[0][:2], 0)])
+        return drained
+
+    patches.around(AckTracker, "drain", drain)
+
+
 # --- sending them ----------------------------------------------------------------------------------------
 
 

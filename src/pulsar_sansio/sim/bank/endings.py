@@ -8,6 +8,7 @@ from ...broker.topic import Topic
 from ...client.acknowledger import Acknowledger
 from ...client.attachment import Attached, Attachment, BackingOff
 from ...client.connection import Connection
+from ...client.directions import Directions
 from ...client.producer import Producer
 from ...client.refusals import Decision
 from ...model.errors import ServerError
@@ -48,6 +49,23 @@ def back_to_the_old_cluster_after_a_loss(patches: Patches) -> None:
         original(self, connection, cause)
 
     patches.around(Attachment, "lost", detached)
+
+
+@bug(
+    "own",
+    caught_by=("INV-N13",),
+    needs=[needs.migrates, needs.fault("topic_stolen", "topic_moved_with_address")],
+)
+def back_to_a_broker_that_the_old_cluster_names(patches: Patches) -> None:
+    """Who was told that the topic goes on in another cluster is closed then, with the name of a broker of the
+    old one, and goes there."""
+
+    def migrated(original: Any, self: Any, url: str) -> None:
+        followed = self._followed
+        original(self, url)
+        self._followed = followed
+
+    patches.around(Directions, "migrated", migrated)
 
 
 @bug("BUG-097", caught_by=("INV-N13",), needs=[needs.migrates])

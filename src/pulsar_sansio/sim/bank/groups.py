@@ -103,6 +103,21 @@ def topics_are_asked_for_until_it_fails(patches: Patches) -> None:
     patches.replace(PatternTopics, "_not_listed", nothing)
 
 
+@bug(
+    "own",
+    caught_by=("INV-N5",),
+    needs=[group_needs.told_of_topics, group_needs.comes_late],
+)
+def a_refused_question_for_topics_is_not_put_again(patches: Patches) -> None:
+    """Who waits for a topic that could not be subscribed, and has no interval, asks which topics there are.
+    When that is refused he does not ask again."""
+
+    def not_listed(self: Any, _error: Any) -> None:
+        self._query = None
+
+    patches.replace(PatternTopics, "_not_listed", not_listed)
+
+
 @bug("own", caught_by=("INV-N5",), needs=[group_needs.groups_grow])
 def consumers_do_not_notice_growth(patches: Patches) -> None:
     """A consumer keeps the partitions that it has begun with."""

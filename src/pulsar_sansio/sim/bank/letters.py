@@ -10,6 +10,7 @@ from ...client.consumer_requests import ConsumerRequests
 from ...client.items import BatchItem
 from ...client.letter_box import LetterBox
 from ...client.letters import DeadLetterSorter, Letters
+from ...client.outputs import RequestDone
 from ...client.verdicts import Verdicts
 from ...model.config import OutgoingMessage
 from . import group_needs, needs
@@ -224,6 +225,29 @@ def what_is_before_it_is_forgotten(patches: Patches) -> None:
         original(self, what._replace(cumulative=False), error)
 
     patches.around(ConsumerRequests, "_put_off", put_off)
+
+
+@bug("own", caught_by=("INV-C10",), needs=[group_needs.retries, needs.detaches])
+def what_was_copied_once_is_not_copied_again(patches: Patches) -> None:
+    """A message that was put off comes once more, because its acknowledgement was lost, and is put off again:
+    the copy that is there already is taken for the one that is asked for."""
+    safe: dict[Any, set[Any]] = {}
+
+    def later(original: Any, self: Any, request: int, what: Any, judge: Any) -> None:
+        message, known = what.message, safe.setdefault(self, set())
+
+        def judged(error: Any) -> None:
+            if error is None:
+                known.add(message.message_id)
+            judge(error)
+
+        if message.message_id in known:
+            judge(None)
+            self._emit(RequestDone(request, None))
+        else:
+            original(self, request, what, judged)
+
+    patches.around(Letters, "reconsume_later", later)
 
 
 @bug("own", caught_by=("INV-C10",), needs=[group_needs.retries])

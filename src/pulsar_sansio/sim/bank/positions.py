@@ -12,7 +12,7 @@ from ...client.positions import Positions
 from ...client.reader import Reader
 from ...client.seeking import Seeking
 from ...model.errors import TimedOut
-from ...model.message_id import MessageId
+from ...model.message_id import EARLIEST, LATEST, MessageId
 from . import needs, reading_needs
 from .mutation import Patches, bug, nothing
 
@@ -197,6 +197,23 @@ def a_reader_waits_for_what_has_no_place(patches: Patches) -> None:
         self._durable = arguments[3].durable
 
     patches.around(Positions, "__init__", init)
+
+
+@bug(
+    "own",
+    caught_by=("INV-C15", "INV-C7", "INV-C3"),
+    needs=[reading_needs.reads_chunks, needs.fault("cut_between_chunks")],
+)
+def the_start_is_forgotten_with_a_chunk(patches: Patches) -> None:
+    """A reader to which only a chunk had come is attached again where it began, and hands out the message
+    before its start."""
+    patches.replace(Arrival, "begin_again", nothing)
+
+    def start_at(original: Any, self: Any, start: Any, inclusive: bool) -> None:
+        original(self, start, inclusive)
+        self._filtering = start is not None and start not in (EARLIEST, LATEST)
+
+    patches.around(Arrival, "start_at", start_at)
 
 
 @bug("own", caught_by=("INV-C3", "INV-C7", "INV-C18"), needs=[reading_needs.reads, needs.detaches])

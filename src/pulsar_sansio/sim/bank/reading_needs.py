@@ -86,3 +86,9 @@ def roams_among_chunks(profile: Profile) -> bool:
     """Somebody seeks among messages in chunks."""
     topics = {plan.topic for plan in in_chunks(profile) if plan.partitioned is None}
     return any(plan.seek_permille and plan.topic in topics for plan in profile.roamers)
+
+
+def reads_chunks(profile: Profile) -> bool:
+    """A reader of messages in chunks."""
+    topics = {plan.topic for plan in in_chunks(profile) if plan.partitioned is None}
+    return any(not plan.durable and plan.topic in topics for plan in profile.roamers)

@@ -92,7 +92,7 @@ def draw_rarity(draw: Stream, profile: Profile) -> None:
         RARITIES[draw.choice(sorted(RARITIES))](draw, profile)
 
 
-def _trouble(draw: Stream, profile: Profile, *kinds: str, every: int = 300 * MILLISECOND) -> None:
+def trouble(draw: Stream, profile: Profile, *kinds: str, every: int = 300 * MILLISECOND) -> None:
     """These kinds of faults and no others, for as long as something is sent, and at least some of them."""
     profile.faults = sorted(kinds)
     profile.run_time = 10 * SECOND
@@ -100,7 +100,7 @@ def _trouble(draw: Stream, profile: Profile, *kinds: str, every: int = 300 * MIL
     profile.lingers = True
 
 
-def _busy(profile: Profile) -> None:
+def busy(profile: Profile) -> None:
     """Everybody sends often, and the disk is slow."""
     profile.store_delay = 300 * MILLISECOND
     for plan in profile.producers:
@@ -133,7 +133,7 @@ def _several_brokers(profile: Profile) -> None:
 def many_rejections(draw: Stream, profile: Profile) -> None:
     """So many lookups are refused on a connection that the client leaves it."""
     profile.max_rejected_requests = draw.between(1, 2)
-    _trouble(draw, profile, "lookup_refused", "unload_everything")
+    trouble(draw, profile, "lookup_refused", "unload_everything")
 
 
 @rarity
@@ -145,14 +145,14 @@ def unsubscribed_on_the_move(draw: Stream, profile: Profile) -> None:
     ]
     profile.migrations.clear()
     profile.store_delay = 100 * MILLISECOND
-    _trouble(draw, profile, "closed_while_unsubscribing")
+    trouble(draw, profile, "closed_while_unsubscribing")
 
 
 @rarity
 def half_a_message(draw: Stream, profile: Profile) -> None:
     """Who was sending a message in chunks is gone before it is complete, or comes back to send the rest."""
     _in_chunks(draw, profile)
-    _trouble(draw, profile, "cut_between_chunks", "producer_abandoned", "client_crashed", "receipt_repeated")
+    trouble(draw, profile, "cut_between_chunks", "producer_abandoned", "client_crashed", "receipt_repeated")
 
 
 @rarity
@@ -162,7 +162,7 @@ def chunks_begun_anew(draw: Stream, profile: Profile) -> None:
     profile.store_delay = 100 * MILLISECOND
     for plan in profile.producers:
         plan.window = draw.choice([1, 2, 50])
-    _trouble(
+    trouble(
         draw, profile, "cut_in_flight", "reset", "broker_killed", "cut_between_chunks", "receipt_repeated"
     )
 
@@ -172,7 +172,7 @@ def a_connection_nobody_uses(draw: Stream, profile: Profile) -> None:
     """Topics go to another broker early and stay there: the connection to the first one becomes idle."""
     _several_brokers(profile)
     profile.all_addresses = False
-    _trouble(draw, profile, "topic_moved_with_address", "topic_moved")
+    trouble(draw, profile, "topic_moved_with_address", "topic_moved")
     profile.fault_gap = 20 * SECOND
     profile.run_time = 150 * SECOND
     profile.keepalive = 10.0
@@ -183,16 +183,16 @@ def a_connection_nobody_uses(draw: Stream, profile: Profile) -> None:
 @rarity
 def moved_in_the_middle(draw: Stream, profile: Profile) -> None:
     """Topics are unloaded, moved and stolen with messages on their way to the disk."""
-    _busy(profile)
+    busy(profile)
     _several_brokers(profile)
     kinds = ("unload", "unload_everything", "topic_moved", "topic_moved_with_address", "topic_stolen")
-    _trouble(draw, profile, *kinds, every=SECOND)
+    trouble(draw, profile, *kinds, every=SECOND)
 
 
 @rarity
 def ended_in_the_middle(draw: Stream, profile: Profile) -> None:
     """A topic is terminated with messages on their way to the disk."""
-    _busy(profile)
+    busy(profile)
     profile.migrations.clear()
     topic = next((plan.topic for plan in profile.producers if plan.partitioned is None), 0)
     profile.ends = [EndPlan(topic, draw.between(200, 900) * MILLISECOND)]
@@ -203,7 +203,7 @@ def unloaded_and_closed_at_once(draw: Stream, profile: Profile) -> None:
     """Brokers unload topics while applications close what is on them."""
     profile.latency = draw.between(20, 200) * MILLISECOND
     profile.operation_timeout = max(profile.operation_timeout, 5.0)  # opening takes fourteen ways
-    _trouble(draw, profile, "unload_everything", "producer_closed", "consumer_closed")
+    trouble(draw, profile, "unload_everything", "producer_closed", "consumer_closed")
 
 
 @rarity
@@ -214,7 +214,7 @@ def turns_that_change(draw: Stream, profile: Profile) -> None:
     profile.consumers += [replace(plan, client=draw.below(profile.clients)) for plan in profile.consumers]
     profile.broker = replace(profile.broker, failover_delay=0.0)
     profile.latency = draw.between(5, 50) * MILLISECOND
-    _trouble(draw, profile, "redeliver_all", "consumer_closed", "consumer_abandoned", "reset")
+    trouble(draw, profile, "redeliver_all", "consumer_closed", "consumer_abandoned", "reset")
 
 
 @rarity
@@ -224,7 +224,7 @@ def partitions_by_hearsay(draw: Stream, profile: Profile) -> None:
     _partitioned(profile)
     for plan in profile.producers:
         plan.update_interval = 1.0
-    _trouble(draw, profile, "partitions_out_of_date", "partitions_refused")
+    trouble(draw, profile, "partitions_out_of_date", "partitions_refused")
 
 
 def _partitioned(profile: Profile) -> None:
@@ -250,7 +250,7 @@ def every_partition_ends(draw: Stream, profile: Profile) -> None:
     for index in range(profile.partitioned[0].partitions):
         profile.ends.append(EndPlan(profile.topics + index, after))
         after += draw.choice([0, 50 * MILLISECOND])
-    _trouble(draw, profile, "reset", "slow_store", every=SECOND)
+    trouble(draw, profile, "reset", "slow_store", every=SECOND)
 
 
 @rarity
@@ -260,7 +260,7 @@ def nobody_answers(draw: Stream, profile: Profile) -> None:
     profile.operation_timeout = 2.0
     profile.all_addresses, profile.redirect_permille = False, 0
     profile.broker = replace(profile.broker, keepalive_interval=1.0)
-    _trouble(draw, profile, "partition", "producer_closed", "consumer_closed", "client_crashed")
+    trouble(draw, profile, "partition", "producer_closed", "consumer_closed", "client_crashed")
 
 
 @rarity
@@ -279,7 +279,7 @@ def waiting_in_vain(draw: Stream, profile: Profile) -> None:
     if draw.chance(300):
         profile.ends = [EndPlan(plain[0].topic, draw.between(300, 2000) * MILLISECOND)] if plain else []
     often = ["producer_abandoned"] * 4
-    _trouble(draw, profile, *often, "producer_closed", "topic_moved_with_address")
+    trouble(draw, profile, *often, "producer_closed", "topic_moved_with_address")
 
 
 @rarity
@@ -287,7 +287,7 @@ def cut_on_the_way_far(draw: Stream, profile: Profile) -> None:
     """Connections are lost just when a topic has migrated."""
     draw_migrations(draw, profile, always=True)
     if profile.migrations:
-        _trouble(draw, profile, "cut_at_migration", "reset", "unload", "broker_killed", every=SECOND)
+        trouble(draw, profile, "cut_at_migration", "reset", "unload", "broker_killed", every=SECOND)
 
 
 # --- and what a small world would hardly ever come to -----------------------------------------------------
@@ -302,7 +302,7 @@ def draw_stubborn(draw: Stream, profile: Profile) -> None:
 
 def never_answered(draw: Stream, profile: Profile) -> None:
     """Requests have no answer, on connections that stay."""
-    _trouble(draw, profile, "request_unanswered", "producer_closed", "consumer_closed")
+    trouble(draw, profile, "request_unanswered", "producer_closed", "consumer_closed")
     profile.last_reset = 0
 
 
@@ -316,4 +316,4 @@ def restarted_before_the_receipt(draw: Stream, profile: Profile) -> None:
     for plan in profile.producers:
         plan.pause = min(plan.pause, 100 * MILLISECOND)
         plan.burst, plan.window = min(plan.burst, 8), max(plan.window, 50)
-    _trouble(draw, profile, "broker_killed", "broker_machine_lost")
+    trouble(draw, profile, "broker_killed", "broker_machine_lost")

@@ -32,6 +32,7 @@ from .features import (
     draw_partitions,
 )
 from .groups import draw_groups, draw_retries, draw_tourists
+from .misfortunes import draw_misfortunes
 from .producers import draw_producers, usual_batch
 from .rarities import draw_special
 from .tables import draw_tables, draw_tables_of_partitions
@@ -89,6 +90,8 @@ def draw(streams: Streams, faults: bool = True, messages: int | None = None) -> 
     may(draw_dead_letters_of_chunks, "dead letters of chunks", profile)
     may(draw_whispers, "whispers", profile)
     may(draw_tables_of_partitions, "tables of partitions", profile)
+    if faults:
+        draw_misfortunes(streams, profile)
     return profile
 
 
