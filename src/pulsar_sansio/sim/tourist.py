@@ -372,6 +372,9 @@ class Tourist(Seeker[GroupRecord, TouristPlan]):
                 self.world.rules.excuse(self.host.node.name, "SEEK-01")
             for name in bases:
                 self._toured(name).not_done(request)
+            assert self.record is not None
+            for _ in [*self._asked, *self._last_asked]:  # they are asked anew where it is after all
+                self.record.asks()
             self._unsure = True
             if self.world.healed:
                 self._came_home = False
