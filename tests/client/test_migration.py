@@ -1,5 +1,6 @@
 """A topic moves to another cluster: TOPIC_MIGRATED, and the client goes there with what is pending."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ from pulsar_sansio.model.config import ConsumerSpec, ProducerSpec, ReaderSpec
 from pulsar_sansio.model.message_id import MessageId
 from pulsar_sansio.wire import MessageCommand, encode_command, proto
 
-from .broker_script import entry_bytes
+from .broker_script import batch_bytes, entry_bytes
 from .script import (
     WALL,
     Command,
@@ -195,6 +196,48 @@ def test_what_was_acknowledged_here_is_not_acknowledged_there(receipts: bool, cu
     acknowledge(script.now, handle, there)
     script.advance(0.2)
     assert [kind for kind, _ in script.commands(green)] == [Command.ACK]
+
+
+@pytest.mark.parametrize(
+    "judge",
+    [
+        lambda client, now, handle, old: [client.acknowledge(now, handle, each) for each in old],
+        lambda client, now, handle, old: client.acknowledge(now, handle, list(old)),
+        lambda client, now, handle, old: client.acknowledge(now, handle, old),
+        lambda client, now, handle, old: client.acknowledge_cumulative(now, handle, old[0]),
+        lambda client, now, handle, old: client.acknowledge_cumulative(now, handle, old[1]),
+        lambda client, now, handle, old: client.negative_acknowledge(now, handle, old),
+    ],
+    ids=["each", "several", "together", "cumulatively", "in a batch", "negatively"],
+)
+def test_what_was_handed_out_here_is_not_judged_there(judge: Callable[..., object]) -> None:
+    """INV-N13: of a message that was taken from the old cluster the same position here is another one."""
+    script = Script()
+    handle, link, asked = subscribed(script, negative_acknowledgement_delay=1.0)
+    stored = [entry_bytes(b"x"), batch_bytes([b"y", b"z"])]
+    for entry, payload in enumerate(stored):
+        script.feed(link, MessageCommand(asked.consumer_id, 7, entry, payload=payload).encode())
+    moved = frame_migrated(asked.consumer_id, Migrated.Consumer)
+    script.feed(link, moved, frame_close_consumer(asked.consumer_id))
+    old = script.client.take(script.now, handle, 3)
+    assert len(old) == 3
+    script.said()
+    script.advance(0.2)
+    green = script.ready_link("green")
+    script.find_topic(green, GREEN)
+    script.feed(green, frame_success(script.sent(green, Command.SUBSCRIBE).request_id))
+    script.sent(green, Command.FLOW)
+    for entry, payload in enumerate(stored):
+        script.feed(green, MessageCommand(asked.consumer_id, 7, entry, payload=payload).encode())
+    new = script.client.take(script.now, handle, 3)
+    judge(script.client, script.now, handle, old)
+    script.advance(3.0)
+    assert not {Command.ACK, Command.REDELIVER_UNACKNOWLEDGED_MESSAGES} & {
+        kind for kind, _ in script.commands(green)
+    }
+    script.client.acknowledge(script.now, handle, new[0])
+    script.advance(0.2)
+    assert [place[:2] for place in script.sent(green, Command.ACK).message_ids] == [(7, 0)]
 
 
 def test_a_consumer_goes_too() -> None:

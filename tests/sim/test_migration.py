@@ -135,7 +135,7 @@ lost, create = Attachment.lost, publishing._create
     [
         (Connection, "_on_topic_migrated", ignored, {"INV-N13"}),
         (Attachment, "lost", back_after_a_loss, {"INV-N13"}),
-        (Acknowledger, "moved", kept, {"INV-N13"}),
+        (Acknowledger, "leave_cluster", kept, {"INV-N13"}),
         (publishing, "_create", to_anybody, {"INV-N13"}),
         (Topic, "migrate", only_the_flag, {"INV-N5"}),
         (Subscription, "moves_to", property(at_once), {"INV-N5", "INV-C3"}),

@@ -170,10 +170,10 @@ class Acknowledger:
             flush.awaited.update(sent)
             self._settle(flush)
 
-    def moved(self) -> None:
+    def leave_cluster(self) -> None:
         """The next connection leads to another cluster. The broker says so when it has everything
         acknowledged, so what waits is known already; and there it would name other messages."""
-        self._tracker.forget_places()
+        self._tracker.leave_cluster()
         for flush in [flush for flush in self._flushes if flush.waiting]:
             flush.waiting = False
             self._settle(flush)

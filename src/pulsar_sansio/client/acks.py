@@ -51,6 +51,17 @@ class Position(NamedTuple):
     messages: int
 
 
+class Deliveries:
+    """What one cluster delivers to a consumer. One that goes on in another cluster leaves them: their places
+    are those of other messages there, and acknowledging them means nothing any more."""
+
+    __slots__ = ("left", "tracker")
+
+    def __init__(self, tracker: AckTracker) -> None:
+        self.tracker = tracker
+        self.left = False
+
+
 class BatchAcknowledgement:
     """Which messages of one delivery of a batch are acknowledged.
 
@@ -59,17 +70,17 @@ class BatchAcknowledgement:
     has to be sent; up to there counting is enough, and the consumer does that by itself.
     """
 
-    __slots__ = ("_open", "before", "checkpoint", "in_order", "place", "size", "tracker")
+    __slots__ = ("_open", "before", "checkpoint", "deliveries", "in_order", "place", "size")
 
-    def __init__(self, tracker: AckTracker, place: Place, size: int, open_bits: int) -> None:
-        self.tracker: AckTracker = tracker
+    def __init__(self, deliveries: Deliveries, place: Place, size: int, open_bits: int) -> None:
+        self.deliveries: Deliveries = deliveries
         self.place = place
         self.size = size
         self._open = open_bits
         self.before: BatchAcknowledgement | None = None
         """The delivery before this one, where it is open."""
         self.in_order = 0 if open_bits == (1 << size) - 1 else OUT_OF_ORDER
-        self.checkpoint = 0 if tracker.index_acknowledgement else size - 1
+        self.checkpoint = 0 if deliveries.tracker.index_acknowledgement else size - 1
 
     @property
     def open_bits(self) -> int:
@@ -113,10 +124,10 @@ class BatchAcknowledgement:
 class EntryAcknowledgement:
     """The record that all entries of one message share: there is nothing to count in them."""
 
-    __slots__ = ("checkpoint", "in_order", "tracker")
+    __slots__ = ("checkpoint", "deliveries", "in_order")
 
-    def __init__(self, tracker: AckTracker) -> None:
-        self.tracker: AckTracker = tracker
+    def __init__(self, deliveries: Deliveries) -> None:
+        self.deliveries: Deliveries = deliveries
         self.in_order = OUT_OF_ORDER
         self.checkpoint = OUT_OF_ORDER
 
@@ -141,6 +152,7 @@ class AckTracker:
         "_position_record",
         "_sent",
         "chunked",
+        "deliveries",
         "entries",
         "index_acknowledgement",
         "judge",
@@ -149,9 +161,7 @@ class AckTracker:
 
     def __init__(self, index_acknowledgement: bool) -> None:
         self.index_acknowledgement = index_acknowledgement
-        self.single = EntryAcknowledgement(self)
-        self.chunked = EntryAcknowledgement(self)
-        """Likewise of all messages that came in chunks: several entries are to be acknowledged of each."""
+        self._begin()
         self.judge: Judge | None = None
         """Who gives verdicts on its messages for `Message.processing`."""
         self.entries: dict[Place, None] = {}
@@ -181,7 +191,7 @@ class AckTracker:
         waiting = self._parts.get(place)
         if waiting is not None and waiting.size == size:
             bits &= waiting.open_bits
-        record = BatchAcknowledgement(self, place, size, bits)
+        record = BatchAcknowledgement(self.deliveries, place, size, bits)
         if waiting is not None:
             self._parts[place] = record
             waiting.checkpoint = waiting.in_order  # what comes of it later is sent with this one
@@ -384,14 +394,24 @@ class AckTracker:
         self._parts.clear()
         self._position = self._position_record = None
 
-    def forget_places(self) -> None:
+    def leave_cluster(self) -> None:
         """From now on the same places name other messages: those of another cluster."""
+        self.deliveries.left = True
+        self._begin()
         self.discard_waiting()
         self._sent = None
         self._batches.clear()
         self._chunked.clear()
 
     # --- inside ----------------------------------------------------------------------------------
+
+    def _begin(self) -> None:
+        """With what a cluster delivers."""
+        self.deliveries = Deliveries(self)
+        self.single = EntryAcknowledgement(self.deliveries)
+        """Of all messages that are an entry each."""
+        self.chunked = EntryAcknowledgement(self.deliveries)
+        """Of all messages that came in chunks: several entries are to be acknowledged of each."""
 
     def _advance(self, position: Position, record: BatchAcknowledgement | None) -> bool:
         """Keep the greatest position only (ACK-14)."""
@@ -406,7 +426,7 @@ class AckTracker:
         record = self._batches.get(message_id[:2])
         if record is None:
             size = message_id.batch_size
-            record = BatchAcknowledgement(self, message_id[:2], size, (1 << size) - 1)
+            record = BatchAcknowledgement(self.deliveries, message_id[:2], size, (1 << size) - 1)
             self._register(record)
         return record
 

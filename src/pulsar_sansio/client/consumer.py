@@ -319,7 +319,7 @@ class Consumer(ConsumerRequests):
         self._connection = self._was_on = connection
         if self.attachment.directions.cluster != self._cluster:
             self._cluster = self.attachment.directions.cluster
-            self._acknowledger.moved()
+            self._leave_cluster()
         self._redelivery.attach(connection)
         self._acknowledger.attach(connection)
         self._positions.attach(connection)
@@ -420,6 +420,13 @@ class Consumer(ConsumerRequests):
         self._more_may_come()
 
     # --- inside ------------------------------------------------------------------------------------
+
+    def _leave_cluster(self) -> None:
+        """What was delivered before is of another cluster, and has other places in this one."""
+        self._acknowledger.leave_cluster()
+        self._verdicts.leave_cluster()
+        if self._letters is not None:
+            self._letters.drop()
 
     def _cannot_decrypt(self, message_id: MessageId, keys: Sequence[str]) -> None:
         self._emit(Undecryptable(self.handle, message_id, keys))

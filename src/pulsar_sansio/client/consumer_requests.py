@@ -28,7 +28,7 @@ from .positions import Positions
 from .redelivery import Redelivery
 from .seeking import SeekTarget, Target
 from .services import Services
-from .verdicts import Acknowledgeable, OneMessage, Verdicts
+from .verdicts import Acknowledgeable, OneMessage, Verdicts, is_left
 
 _Command = proto.BaseCommand
 
@@ -124,7 +124,9 @@ class ConsumerRequests(ABC):
         self._verdicts.check_message(message)
         ledger_id, entry_id = message.entry.place
         in_part = message.batch_index >= 0
-        if what.cumulative:  # they are judged
+        if is_left(message.entry):
+            pass
+        elif what.cumulative:  # they are judged
             self._redelivery.acknowledged_through((ledger_id, entry_id - in_part))
         elif not in_part:
             self._redelivery.acknowledged(message.entry.place)

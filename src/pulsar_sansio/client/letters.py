@@ -233,7 +233,7 @@ class Letters:
         entry = messages[0].entry
         record = entry.acknowledgement
         if isinstance(record, BatchAcknowledgement):
-            record.tracker.withdraw(record)
+            record.deliveries.tracker.withdraw(record)
         self._counters.dead_letters += len(messages)
         burial = self._burials.get(entry.place)
         if burial is not None:

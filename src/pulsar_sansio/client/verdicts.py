@@ -17,7 +17,7 @@ from ..model.message import ChunkedEntry, Entry, Message, Source
 from ..model.message_id import MessageId, TopicMessageId, is_message_id
 from ..model.topic_name import TopicName
 from .acknowledger import Acknowledger
-from .acks import AckTracker, EntryAcknowledgement, Place
+from .acks import AckTracker, Deliveries, EntryAcknowledgement, Place
 from .items import BatchItem, Item, Messages, SinglesItem, messages_of
 from .redelivery import Redelivery
 
@@ -55,8 +55,9 @@ class Verdicts:
         self._redelivery = redelivery
         self._negative = redelivery.negative.places
         """The entries to ask for again: empty or not, and nothing else of it here."""
-        self._owner: AckTracker | None = tracker
-        """The tracker as long as anything can be acknowledged: None once the consumer is closing."""
+        self._owner: Deliveries | None = tracker.deliveries
+        """Those of the present cluster, as long as anything can be acknowledged: None once the consumer is
+        closing."""
         self._single: EntryAcknowledgement | None = None if redelivery.tracks else tracker.single
         """Likewise, the record of all entries of one message, where counting is all there is to do."""
 
@@ -64,6 +65,13 @@ class Verdicts:
         """Whether redelivery is to be told of every entry that is acknowledged, of one message too."""
         if self._owner is not None:
             self._single = None if wanted or self._redelivery.tracks else self._tracker.single
+
+    def leave_cluster(self) -> None:
+        """The tracker has: verdicts on messages from before mean nothing."""
+        if self._owner is not None:
+            self._owner = self._tracker.deliveries
+            if self._single is not None:
+                self._single = self._tracker.single
 
     def close(self) -> None:
         """From now on every verdict raises."""
@@ -91,7 +99,7 @@ class Verdicts:
             record = entry.acknowledgement
             index = what.batch_index
             # In order, and nothing to send: counting is all.
-            if index == record.in_order and index != record.checkpoint and record.tracker is self._owner:
+            if index == record.in_order and index != record.checkpoint and record.deliveries is self._owner:
                 record.in_order = index + 1
                 return False
             # An entry by itself, and others wait already: adding it to them is all.
@@ -127,8 +135,10 @@ class Verdicts:
             what = self.own_id(what)
         if isinstance(what, Message):
             self._check_message(what)
+            if is_left(what.entry):
+                return
             message_id = what.message_id
-            if what.batch_index >= 0 and what.entry.acknowledgement.tracker is self._tracker:
+            if what.batch_index >= 0 and what.entry.acknowledgement.deliveries is self._owner:
                 record = what.entry.acknowledgement
         elif isinstance(what, MessageId):
             self._check_id(what)
@@ -160,7 +170,7 @@ class Verdicts:
         for message in messages:
             entry = message.entry
             # One in chunks that is acknowledged already: of its last chunk alone nobody could make anything.
-            if type(entry) is not ChunkedEntry or known(entry.place):
+            if not is_left(entry) and (type(entry) is not ChunkedEntry or known(entry.place)):
                 places[entry.place] = entry.redelivery_count
         self._redelivery.negative_acknowledge(places)
 
@@ -193,8 +203,8 @@ class Verdicts:
         """Whether something new waits to be sent."""
         entry = message.entry
         record: Any = entry.acknowledgement
-        if record.tracker is not self._tracker:
-            return self._acknowledge_id(message.message_id)
+        if record.deliveries is not self._owner:
+            return not is_left(entry) and self._acknowledge_id(message.message_id)
         if record is self._tracker.single:
             self._tracker.entries[entry.place] = None
             self._redelivery.acknowledged(entry.place)
@@ -234,7 +244,7 @@ class Verdicts:
         for message in messages:
             record = message.entry.acknowledgement
             index = message.batch_index
-            if index == record.in_order and index != record.checkpoint and record.tracker is owner:
+            if index == record.in_order and index != record.checkpoint and record.deliveries is owner:
                 record.in_order = index + 1
             else:
                 waits |= self._acknowledge_message(message)
@@ -263,7 +273,7 @@ class Verdicts:
         record = item.entry.acknowledgement
         first = record.in_order
         last = first + len(item.indexes) - 1
-        if record.tracker is not self._owner or item.indexes != range(first, last + 1):
+        if record.deliveries is not self._owner or item.indexes != range(first, last + 1):
             waits = False
             for message in messages_of(item):
                 waits |= self._acknowledge_message(message)
@@ -332,6 +342,12 @@ class Verdicts:
                 f"message id {message_id} is of partition {message_id.partition}, not of {self._source.topic}"
             )
         self._tracker.check(message_id)
+
+
+def is_left(entry: Entry) -> bool:
+    """Whether it was delivered by a cluster that its consumer has left: its place is another message's."""
+    deliveries = entry.acknowledgement.deliveries
+    return deliveries is not None and deliveries.left
 
 
 _entry_of: Callable[[Message], Entry] = attrgetter("entry")

@@ -233,8 +233,8 @@ class Message:
         Raises `LocalProtocolError` for a message that does not know who gives verdicts on it: one out of a
         pickle, or of a client that is driven by hand (see `Client.let_judge`).
         """
-        tracker = self.entry.acknowledgement.tracker
-        return Processing(self, None if tracker is None else tracker.judge)
+        deliveries = self.entry.acknowledgement.deliveries
+        return Processing(self, None if deliveries is None else deliveries.tracker.judge)
 
     def __repr__(self) -> str:
         return f"<Message {self.message_id} of {self.topic}, {len(self.data)} bytes>"
@@ -265,7 +265,7 @@ class Unacknowledgeable:
     """The record of a message that came out of a pickle: no consumer's; it is acknowledged by its id."""
 
     __slots__ = ()
-    tracker = None
+    deliveries = None
     in_order = -2
     checkpoint = -2
 

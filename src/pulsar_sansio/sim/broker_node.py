@@ -119,7 +119,7 @@ class BrokerNode:
             list(self.wires.values()),
             [(cluster.far, topic) for topic, name in cluster.owners.items() if name == self.name],
         )
-        self.stale.clear()
+        self._learn()
         if self._writing is not None:
             world.count_fault("store_kept_unreported" if keep_unsynced else "store_lost_unsynced")
             if keep_unsynced:
@@ -227,6 +227,14 @@ class BrokerNode:
                 [each for each in records if not (isinstance(each, OF_ITS_OWNER) and each.topic == topic)],
             )
 
+    def _learn(self) -> dict[str, Elsewhere | None]:
+        """From now on it takes no topic for its own that is served elsewhere; those that it did."""
+        stale, self.stale = self.stale, {}
+        for topic in stale:
+            if not any(topic in node.stale for node in self.world.brokers):
+                self.world.model.topics[topic].served_twice = False
+        return stale
+
     def face_the_truth(self) -> None:
         """Find out which topics are served elsewhere."""
         if self.broker is None or not self.stale:
@@ -234,8 +242,7 @@ class BrokerNode:
         if self.frozen_until:
             self._frozen.append(self.face_the_truth)
             return
-        stale, self.stale = self.stale, {}
-        for topic, moved_to in stale.items():
+        for topic, moved_to in self._learn().items():
             self.purge(topic)
             if topic in self.broker.all_topics:
                 self.world.trace.add(self.world.clock.now, self.name, f"loses {topic}")

@@ -330,6 +330,7 @@ class Cluster:
         target = stream.choice(self._others(node))
         told = target.name if stream.chance(500) else None
         node.stale[topic] = Elsewhere(address(told)) if told else None
+        self.world.model.topics[topic].served_twice = True
         node.purge(topic)
         self._assign(topic, target, orderly=False)
         self.world.clock.after(stream.spread(1_000_000, 3_000_000_000), node.face_the_truth)

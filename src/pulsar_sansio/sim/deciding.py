@@ -139,7 +139,7 @@ class Deciding(ABC):
             self._is_done_with_all_before(taken)
         if in_order:  # where that fails everything comes again
             record.rewinds += 1
-            record.requests_to_rewind += 1
+            record.copies_to_fail += 1
         client, now = self.host.node.client, world.clock.now
         request = client.reconsume_later(
             now, self.handle, message, delay / 1000, world.wall_time(), cumulative=cumulative

@@ -130,6 +130,8 @@ class TopicRecord:
         """An administrator has terminated it, perhaps."""
         self.gone = -1
         """It was deleted, perhaps, and with it everything up to this ledger."""
+        self.served_twice = False
+        """By one that has lost it, too, and goes on with what it knew."""
         self.sends: dict[bytes, Entry] = {}
         """Every payload ever written in a SEND for this topic."""
         self.log: dict[Position, Entry] = {}
@@ -471,6 +473,8 @@ class ConsumerRecord:
     refused: dict[Position, int] = field(default_factory=dict)
     """How often an entry may be asked for again: refused, not asked for yet, and not acknowledged since."""
     requests_to_rewind: int = 0
+    copies_to_fail: int = 0
+    """Likewise: each message that was put off may be one, where its copy fails."""
     """Exclusive and Failover: reasons to ask for everything again, other than what is refused."""
     given_back: set[Position] = field(default_factory=set)
     """Entries asked for again that have not come again yet."""

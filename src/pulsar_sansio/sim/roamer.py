@@ -38,6 +38,11 @@ class Roamed(Visited):
         self.sought = False
         """The last move was a seek."""
 
+    def perhaps_long_ago(self) -> None:
+        """A broker that has lost the topic and does not know it goes on from where it was there."""
+        if self.topic.served_twice:
+            self.where.perhaps_at(START)
+
     def all_up_to(self, place: Place) -> bool:
         """Whether it is not behind what came since the last move."""
         furthest = self.where.furthest
@@ -252,6 +257,7 @@ class Roamer(TopicGuest, Seeker[ConsumerRecord, RoamerPlan]):
         """Who has a durable subscription begins again where that is. Who has none goes on behind what came
         last; of the end of a topic nobody knows where it was until something has come."""
         if self.plan.durable:
+            self.subscription.perhaps_long_ago()
             for base in self._failed:
                 self.where.perhaps_at(base)
             # The broker keeps the place of the message that was named, or of its whole entry; that the next

@@ -26,8 +26,8 @@ class Toured(Roamed):
         """Requests from before it was one of the topics."""
         self._failed: list[Base] = []
         """Where it may have gone, or may still go, since the last seek that was done."""
-        self._came_since: Place | None = None
-        """What came last since a seek was asked for that is under way."""
+        self._came_since: dict[int, Place] = {}
+        """Request under way -> what came last since it was asked for."""
         self._came_while_sought: Place | None = None
         """The same of the last seek that was done: readers may acknowledge it, if it is from after that."""
 
@@ -41,6 +41,7 @@ class Toured(Roamed):
         if self.reads:
             self._reads_on()
             return
+        self.perhaps_long_ago()
         for base in [*self._failed, *self._under_way.values()]:
             where.perhaps_at(_whenever(base))
         for ledger, entry, index in [each.place for each in where.bases if each.place[2] > 0]:
@@ -64,7 +65,6 @@ class Toured(Roamed):
         self._under_way[request] = base
         if not joined:
             self._not_joined.add(request)
-        self._came_since = None
         self.where.unsettled(_whenever(base))
 
     def done(self, request: int, base: Base, now: int) -> None:
@@ -72,16 +72,18 @@ class Toured(Roamed):
         the order in which they were asked for: one that a later one's answer overtakes was done before."""
         if request not in self._under_way:
             return
+        came = self._came_since.get(request)
         for earlier in [each for each in self._under_way if each <= request]:
             del self._under_way[earlier]
+            self._came_since.pop(earlier, None)
         self._failed.clear()
         there = base if base.since is None else Base(base.place, since=now)
         self.where.moved(there)
-        self._came_while_sought = self._came_since
+        self._came_while_sought = came
         if request in self._not_joined:
             self.where.perhaps_at(START)
-        if self._came_since is not None:
-            self.where.perhaps_at(Base(after(self._came_since)))
+        if came is not None:
+            self.where.perhaps_at(Base(after(came)))
         for other in self._under_way.values():
             self.where.unsettled(_whenever(other))
         self.sought = True
@@ -89,6 +91,7 @@ class Toured(Roamed):
     def not_done(self, request: int) -> None:
         """Nobody knows whether it was."""
         sought = self._under_way.pop(request, None)
+        self._came_since.pop(request, None)
         if sought is None:
             return
         base = _whenever(sought)
@@ -109,8 +112,8 @@ class Toured(Roamed):
     def check_order(self, consumer: ConsumerRecord, place: Place) -> None:
         super().check_order(consumer, place)
         if self._under_way:
-            self._came_since = place
-            for base in self._under_way.values():
+            for request, base in self._under_way.items():
+                self._came_since[request] = place
                 self.where.unsettled(_whenever(base))
 
 

@@ -167,6 +167,10 @@ def wrote_redeliver(consumer: ConsumerEnd, command: Any, now: int) -> None:
                 record.rewinds += 1
         elif record.refused and unjudged.any_refusal_is_due(now):
             record.refused.clear()
+        elif record.copies_to_fail:
+            record.copies_to_fail -= 1
+            if unjudged.any_due(now):
+                record.rewinds += 1
         elif unjudged.any_due(now):
             record.rewinds += 1
         else:

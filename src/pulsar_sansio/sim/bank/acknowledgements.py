@@ -67,7 +67,7 @@ def ids_of_a_batch_never_add_up(patches: Patches) -> None:
 
     def record(self: Any, message_id: Any) -> Any:
         size = message_id.batch_size
-        return BatchAcknowledgement(self, message_id[:2], size, (1 << size) - 1)
+        return BatchAcknowledgement(self.deliveries, message_id[:2], size, (1 << size) - 1)
 
     patches.replace(AckTracker, "record", record)
 

@@ -6,6 +6,7 @@ from ...broker import publishing
 from ...broker.subscription import Subscription
 from ...broker.topic import Topic
 from ...client.acknowledger import Acknowledger
+from ...client.acks import AckTracker
 from ...client.attachment import Attached, Attachment, BackingOff
 from ...client.connection import Connection
 from ...client.directions import Directions
@@ -82,7 +83,19 @@ def migration_not_heeded_while_opening(patches: Patches) -> None:
 @bug("own", caught_by=("INV-N13",), needs=[needs.migrates, needs.read_where_it_migrates])
 def acknowledged_in_the_wrong_cluster(patches: Patches) -> None:
     """What waits to be acknowledged is said to the new cluster, where the same place is another message."""
-    patches.replace(Acknowledger, "moved", nothing)
+    patches.replace(Acknowledger, "leave_cluster", nothing)
+
+
+@bug("own", caught_by=("INV-N13",), needs=[needs.migrates, needs.read_where_it_migrates, needs.kept])
+def judged_in_the_wrong_cluster(patches: Patches) -> None:
+    """What was handed out before its topic migrated is acknowledged in the new cluster by its place."""
+
+    def leave_cluster(original: Any, self: Any) -> None:
+        deliveries = self.deliveries
+        original(self)
+        deliveries.left = False
+
+    patches.around(AckTracker, "leave_cluster", leave_cluster)
 
 
 @bug("own", caught_by=("INV-N13",), needs=[needs.migrates])
