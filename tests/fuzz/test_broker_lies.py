@@ -4,6 +4,7 @@ Each lever is pulled as hard as it goes. What comes out is a declared error or n
 no more memory is held than the configuration allows.
 """
 
+import gc
 import tracemalloc
 from collections.abc import Callable
 from dataclasses import replace
@@ -95,6 +96,7 @@ def held(act: Callable[[], object]) -> tuple[int, int]:
     tracemalloc.start()
     try:
         act()
+        gc.collect()
         return tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
