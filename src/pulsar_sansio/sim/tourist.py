@@ -252,7 +252,8 @@ class Tourist(Seeker[GroupRecord, TouristPlan]):
         joined = self._subscribed()
         for name, base in bases.items():
             self._toured(name).is_sought(request, base, name in joined)
-        self.record.asks()
+        for _ in [request, *self._asked, *self._last_asked]:  # what has no answer yet is asked anew
+            self.record.asks()
         self._expect(request, f"seek {self.handle} {text}: {request}")
 
     def ask(self) -> None:

@@ -21,6 +21,10 @@ class HandedOut:
     """Nanoseconds: from when on it may be asked for."""
     left: set[int]
     """Messages that were not acknowledged since, by index in the batch."""
+    given: set[int]
+    """Messages that the application has, likewise."""
+    twice: bool = False
+    """It has some of two deliveries: of different ones, all that are acknowledged may be less than any."""
 
 
 class Unjudged:
@@ -46,9 +50,11 @@ class Unjudged:
         for position in positions:
             known = self._open.get(position)
             if known is None:
-                self._open[position] = HandedOut(due, set(range(size)))
+                self._open[position] = HandedOut(due, set(range(size)), {index})
             else:
                 known.due = due
+                known.twice |= index in known.given
+                known.given.add(index)
                 known.left.add(index)
 
     def acknowledged(self, positions: list[Position], index: int) -> None:
@@ -57,7 +63,7 @@ class Unjudged:
             known = self._open.get(position)
             if known is not None:
                 known.left.discard(index)
-                if not known.left:
+                if not known.left and not known.twice:
                     del self._open[position]
 
     def acknowledged_through(self, last: Position, index: int) -> None:

@@ -127,7 +127,7 @@ def _check_chunk(
     consumer: ConsumerEnd, subscription: SubscriptionRecord, position: Position, now: int
 ) -> None:
     """INV-C11: a chunk is acknowledged with its message; without it only where there is another copy of
-    it, or when its time is over."""
+    it, or another message under that uuid, or when its time is over."""
     topic = subscription.topic
     sent, chunk = topic.log[position].source, topic.log[position].chunk
     assert chunk is not None
@@ -142,10 +142,11 @@ def _check_chunk(
         return
     chunks = [each.chunk for each in topic.log.values() if each.chunk is not None]
     copies = [each for each in chunks if (each.uuid, each.number) == (chunk.uuid, chunk.number)]
+    others = [each.source for each in topic.log.values() if each.chunk and each.chunk.uuid == chunk.uuid]
     arrived = [consumer.chunks[each] for each, _ in sent.chunks if each in consumer.chunks]
     waited = now - min(arrived, default=now)
     limit = round(record.spec.incomplete_chunked_message_timeout * SECOND)
-    if len(copies) < 2 and waited < limit:
+    if len(copies) < 2 and others.count(sent) == len(others) and waited < limit:
         raise ViolationError(
             "INV-C11",
             f"{record.name}: acknowledges {position}, chunk {chunk.number} of {sent}, by itself",

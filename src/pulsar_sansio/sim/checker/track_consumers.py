@@ -178,7 +178,8 @@ def _message(state: State, message: Any) -> None:
 def _active_change(state: State, change: Any) -> None:
     if state.consumer is not None:
         state.consumer.active = change.is_active
-        state.consumer.asks_once_more = change.is_active
+        # That its turn is over again may have come together with it.
+        state.consumer.asks_once_more |= change.is_active
         state.consumer.rewinds += 1
 
 
