@@ -2,7 +2,7 @@
 
 Owns, for one consumer, the moments from which it may ask: of each entry that was refused, when its delay is
 over, and of each that was handed out and not judged, when its time is (UNACK-01, NACK-02). It shares no code
-with the machine and knows nothing of ticks: late is allowed, early is not.
+with the machine and counts no ticks: early is not allowed, late is by as much as ticks and timers explain.
 """
 
 from dataclasses import dataclass
@@ -11,6 +11,13 @@ from ..model.config import ConsumerSpec, RedeliveryBackoff
 from .clock import SECOND
 
 Position = tuple[int, int]
+
+LATEST = 3 * SECOND
+"""How late a consumer may ask, beside the ticks of its timeout: what is due waits for others to be asked for
+together with it, and timers are late."""
+
+MOST_TICKS = 3
+"""Of the acknowledgement timeout: the one that has begun, one more, and one to which a backoff is rounded."""
 
 
 @dataclass(slots=True)
@@ -30,10 +37,11 @@ class HandedOut:
 class Unjudged:
     """Of one consumer."""
 
-    __slots__ = ("_backoff", "_negative", "_open", "_refused", "_timeout")
+    __slots__ = ("_backoff", "_latest", "_negative", "_open", "_refused", "_timeout")
 
     def __init__(self, spec: ConsumerSpec) -> None:
         self._timeout = round(spec.acknowledgement_timeout * SECOND)
+        self._latest = LATEST + round(MOST_TICKS * spec.acknowledgement_timeout_tick * SECOND)
         self._backoff = spec.acknowledgement_timeout_backoff
         negative = spec.negative_acknowledgement_backoff
         delay = spec.negative_acknowledgement_delay
@@ -106,6 +114,13 @@ class Unjudged:
 
     def any_refusal_is_due(self, now: int) -> bool:
         return any(due <= now for due in self._refused.values())
+
+    def forgotten(self, now: int) -> list[Position]:
+        """What should have been asked for by now."""
+        if not self._open and not self._refused:
+            return []
+        found = [position for position, each in self._open.items() if now > each.due + self._latest]
+        return found + [position for position, due in self._refused.items() if now > due + LATEST]
 
     def clear(self) -> None:
         """Everything comes again by itself."""

@@ -27,6 +27,7 @@ from .violations import ViolationError
 from .watch_letters import LetterEnd, LetterWatch
 from .watch_receives import (
     ConsumerEnd,
+    check_redelivery,
     got_message,
     wrote_ack,
     wrote_flow,
@@ -164,6 +165,18 @@ class ClientWatch:
         end = self.ends.get(wire.number)
         if end is not None and end.pings and wire.client_open:
             raise ViolationError("INV-N7", f"wire {wire.number}: a PING is not answered at once")
+
+    def check_late(self, now: int) -> None:
+        """What is due is written by those who are open; what brokers and the network do is no excuse."""
+        for end in self.ends.values():
+            if end.dead or end.over:
+                continue
+            for consumer in end.consumers.values():
+                if consumer.ready and not consumer.closed:
+                    check_redelivery(consumer, now)
+            for producer in end.producers.values():
+                if producer.ready and not producer.closed and type(producer) is ProducerEnd:
+                    self._sends.check_batch(producer, now)
 
     def forget(self, wire: Wire) -> None:
         self.ends.pop(wire.number, None)
@@ -368,6 +381,8 @@ class ClientWatch:
                 self._sends.has_access(what, command)
         if isinstance(what, (ProducerEnd, ConsumerEnd)):
             what.ready = True
+            if isinstance(what, ProducerEnd):
+                what.ready_at = wire.network.clock.now
             if what.record.closed and not what.closed:
                 raise ViolationError(
                     "INV-N4",

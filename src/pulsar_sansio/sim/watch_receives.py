@@ -8,6 +8,7 @@ know what wires are, nor which consumers are open on one: that is said by `watch
 from collections.abc import Callable
 from typing import Any
 
+from ..model.config import SubscriptionType
 from ..wire import Ack, Flow, MessageCommand, proto, unpack_payload
 from .clock import SECOND
 from .records import FAR_LEDGERS, ConsumerRecord, Position, SubscriptionRecord, complete_chunks
@@ -202,6 +203,16 @@ def wrote_redeliver(consumer: ConsumerEnd, command: Any, now: int) -> None:
         record.given_back.add(position)
         if record.subscription.keys is not None:
             record.subscription.keys.asked_for(position)
+
+
+def check_redelivery(consumer: ConsumerEnd, now: int) -> None:
+    """INV-C9: what a consumer has to ask for it asks for in time; of Failover only who has its turn does."""
+    record = consumer.record
+    if record.closed or record.removed or record.kind is SubscriptionType.FAILOVER:
+        return
+    for position in record.unjudged.forgotten(now):
+        if record.subscription.open_bits(position):
+            raise ViolationError("INV-C9", f"{record.name}: does not ask for {position}, which is long due")
 
 
 def wrote_last_message_id(consumer: ConsumerEnd, now: int) -> None:

@@ -10,17 +10,31 @@ from typing import Any
 
 from ..model.config import CompressionType, ProducerAccessMode
 from ..wire import Send, decompress, split_batch, unpack_payload
+from .clock import SECOND
 from .model import ReferenceModel
 from .records import Chunk, Entry, Lane, ProducerRecord, Sent
 from .violations import ViolationError
 
 LIMIT = 64 * 1024 * 1024
 
+LATEST = 3 * SECOND
+"""How late a batch may be written, because a timer is."""
+
 
 class ProducerEnd:
     """A producer id on one wire."""
 
-    __slots__ = ("chunks", "closed", "lane", "last_of_key", "last_sequence", "last_ticket", "ready", "record")
+    __slots__ = (
+        "chunks",
+        "closed",
+        "lane",
+        "last_of_key",
+        "last_sequence",
+        "last_ticket",
+        "ready",
+        "ready_at",
+        "record",
+    )
 
     def __init__(self, record: ProducerRecord, lane: Lane) -> None:
         self.record = record
@@ -28,6 +42,7 @@ class ProducerEnd:
         self.chunks: tuple[Sent, int, int] | None = None
         """The message of which some chunks were written: the last one, and how many there are."""
         self.ready = False
+        self.ready_at = 0
         self.closed = False
         self.last_sequence = -1
         self.last_ticket = -1
@@ -105,6 +120,24 @@ class SendWatch:
         if entry.chunk is None or entry.chunk.number == entry.chunk.total - 1:
             for sent in messages:
                 sent.wires += 1
+
+    @staticmethod
+    def check_batch(producer: ProducerEnd, now: int) -> None:
+        """INV-P8: what a producer has taken is written once it is attached and the time of its batch is over.
+        Of a partitioned topic each partition has its own."""
+        record = producer.record
+        if not record.pending or record.closed or record.topic is not producer.lane.topic:
+            return
+        batching = record.spec.batching
+        delay = 0 if batching is None else round(batching.max_delay * SECOND)
+        latest = now - delay - LATEST
+        if producer.ready_at > latest:  # what was taken before comes into batches then
+            return
+        for sent in record.pending.values():
+            if sent.sent_at > latest:
+                break
+            if not sent.wires:
+                raise ViolationError("INV-P8", f"{sent} is not written, and the time of its batch is over")
 
     @staticmethod
     def _check_first(producer: ProducerEnd) -> None:

@@ -425,6 +425,7 @@ class World:
             if clock.events > EVENT_LIMIT:
                 raise LivenessError("INV-N6", f"more than {EVENT_LIMIT} events")
             self.model.check_timeouts(clock.now, self._timeout_slack())
+            self.client_watch.check_late(clock.now)
             if (timed or clock.events != events) and condition():
                 return
             events = clock.events

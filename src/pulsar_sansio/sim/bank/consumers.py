@@ -322,13 +322,13 @@ def epoch_of_a_consumer_that_is_not_active(patches: Patches) -> None:
 # --- redelivery ----------------------------------------------------------------------------------------
 
 
-@bug("BUG-019", caught_by=("INV-N5", "INV-C1"), needs=[needs.nacks])
+@bug("BUG-019", caught_by=("INV-C9", "INV-N5", "INV-C1"), needs=[needs.nacks])
 def redelivery_never_asked_for(patches: Patches) -> None:
     """What was negatively acknowledged is not asked for; on this connection it never comes again."""
     patches.replace(Redelivery, "_negative_due", nothing)
 
 
-@bug("BUG-048", caught_by=("INV-N5", "INV-C1"), needs=[needs.nacks])
+@bug("BUG-048", caught_by=("INV-C9", "INV-N5", "INV-C1"), needs=[needs.nacks])
 def ids_negatively_acknowledged_in_vain(patches: Patches) -> None:
     """A negative acknowledgement by id is ignored; only messages themselves count."""
 

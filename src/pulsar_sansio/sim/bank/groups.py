@@ -323,7 +323,7 @@ def a_cumulative_acknowledgement_goes_to_all(patches: Patches) -> None:
     patches.replace(TopicsVerdicts, "acknowledge_cumulative", acknowledge_cumulative)
 
 
-@bug("own", caught_by=("INV-N5", "INV-C1"), needs=[group_needs.groups_nack])
+@bug("own", caught_by=("INV-C9", "INV-N5", "INV-C1"), needs=[group_needs.groups_nack])
 def only_the_first_topic_hears_of_refusals(patches: Patches) -> None:
     """A negative acknowledgement is passed on to the topic that is first by name, or to nobody."""
 

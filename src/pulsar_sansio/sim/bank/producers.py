@@ -420,6 +420,17 @@ def close_forgets_the_open_batch(patches: Patches) -> None:
     patches.around(Sealing, "fail", fail)
 
 
+@bug("own", caught_by=("INV-P8",), needs=[needs.slow_batches])
+def batches_stay_open_much_too_long(patches: Patches) -> None:
+    """A batch that does not become full is sent after thirty times its delay."""
+
+    def begin(original: Any, self: Any, *others: Any) -> None:
+        original(self, *others)
+        self._batch_delay = 30 * self._batch_delay + 3_000_000_000
+
+    patches.around(Sealing, "__init__", begin)
+
+
 @bug("BUG-011", caught_by=("INV-P1", "INV-P8"), needs=[needs.producers_close])
 def close_forgets_what_is_pending(patches: Patches) -> None:
     """Closing frees what is pending without saying what became of it."""

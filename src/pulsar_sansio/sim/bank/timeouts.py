@@ -65,13 +65,13 @@ def timeouts_a_tick_early(patches: Patches) -> None:
     patches.around(AcknowledgementTimeout, "_expiry", expiry)
 
 
-@bug("own", caught_by=("INV-N5",), needs=[needs.forgets])
+@bug("own", caught_by=("INV-C9", "INV-N5"), needs=[needs.forgets])
 def what_was_forgotten_never_comes_again(patches: Patches) -> None:
     """The timer of the acknowledgement timeout runs, and nothing is asked for."""
     patches.replace(Redelivery, "_timed_out", nothing)
 
 
-@bug("own", caught_by=("INV-N5",), needs=[needs.forgets])
+@bug("own", caught_by=("INV-C9", "INV-N5"), needs=[needs.forgets])
 def timer_of_the_timeout_runs_once(patches: Patches) -> None:
     """The timer is set when messages arrive, and not again while others still have time."""
 
@@ -82,7 +82,7 @@ def timer_of_the_timeout_runs_once(patches: Patches) -> None:
     patches.around(AcknowledgementTimeout, "_tick_over", over)
 
 
-@bug("own", caught_by=("INV-N5",), needs=[needs.forgets, needs.batches])
+@bug("own", caught_by=("INV-C9", "INV-N5"), needs=[needs.forgets, needs.batches])
 def one_message_takes_its_batch_off_the_tracker(patches: Patches) -> None:
     """One message of a batch is acknowledged, and the others are not asked for any more."""
 
@@ -115,7 +115,29 @@ def refusals_do_not_grow(patches: Patches) -> None:
     patches.around(NegativeAcknowledgements, "add_after_delay", add)
 
 
-@bug("own", caught_by=("INV-N5",), needs=[needs.forgets])
+@bug("own", caught_by=("INV-C9", "INV-N5"), needs=[needs.forgets])
 def passed_over_means_judged(patches: Patches) -> None:
     """Messages that are taken together are not tracked."""
     patches.replace(TrackedQueue, "_pass_over", vars(DeliveryQueue)["_pass_over"])
+
+
+@bug("own", caught_by=("INV-C9",), needs=[needs.nacks])
+def refusals_are_asked_for_much_too_late(patches: Patches) -> None:
+    """What is refused comes again, after thirty times its delay."""
+
+    def add(original: Any, self: Any, place: Any, redelivery_count: int, now: int) -> None:
+        delay, _ = self._delays[min(redelivery_count, len(self._delays) - 1)]
+        original(self, place, redelivery_count, now, 30 * delay + 3_000_000_000)
+
+    patches.around(NegativeAcknowledgements, "add_after_delay", add)
+
+
+@bug("own", caught_by=("INV-C9",), needs=[needs.forgets])
+def timeouts_four_times_as_long(patches: Patches) -> None:
+    """What nobody judges comes again, much later than was promised."""
+
+    def begin(original: Any, self: Any, context: Any, spec: Any) -> None:
+        original(self, context, spec)
+        self._ticks *= 4
+
+    patches.around(AcknowledgementTimeout, "__init__", begin)
