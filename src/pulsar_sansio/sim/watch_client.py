@@ -9,7 +9,7 @@ one had not arrived. What an arriving frame forbids counts from the end of the i
 the client may have answered an earlier frame of the same input.
 """
 
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -45,6 +45,10 @@ T = proto.BaseCommand
 Handler: TypeAlias = "Callable[[Wire, ClientEnd, Any], None]"
 
 
+MOST_QUESTIONS = 30
+"""Within a second, of one client for the partitions of a topic or the topics of a namespace: several may open
+something there, and try again."""
+
 _SIGNS_OF_LIFE = (T.PING, T.PONG)
 _BEFORE_CONNECTED = (T.CONNECT, T.PING, T.PONG)
 
@@ -65,6 +69,8 @@ class ClientWatch:
         authority, and how often in a row."""
         self._asks_anew = False
         """In the input being handled somebody hears of partitions, and looks them up for the first time."""
+        self._questions: defaultdict[tuple[str, str], deque[int]] = defaultdict(deque)
+        """Client, and the topic or namespace that it asks about -> when it did so, within a second."""
         self._closed: list[ProducerEnd | ConsumerEnd] = []
         """Closed by the broker in the input being handled."""
         self._sent_far: list[ProducerRecord | ConsumerRecord] = []
@@ -81,10 +87,10 @@ class ClientWatch:
             T.CLOSE_CONSUMER: self._wrote_close_consumer,
             T.UNSUBSCRIBE: self._wrote_unsubscribe,
             T.LOOKUP: self._wrote_lookup,
-            T.PARTITIONED_METADATA: self._wrote_question,
+            T.PARTITIONED_METADATA: self._wrote_partitions,
             T.GET_LAST_MESSAGE_ID: self._wrote_last_message_id,
             T.SEEK: self._wrote_request,
-            T.GET_TOPICS_OF_NAMESPACE: self._wrote_question,
+            T.GET_TOPICS_OF_NAMESPACE: self._wrote_topics,
             T.WATCH_TOPIC_LIST: self._wrote_watch,
             T.WATCH_TOPIC_LIST_CLOSE: self._wrote_watch_close,
             T.PING: self._wrote_nothing_special,
@@ -217,8 +223,21 @@ class ClientWatch:
         self._request(wire, end, command.request_id, None)
         wrote_last_message_id(consumer, wire.network.clock.now)
 
-    def _wrote_question(self, wire: Wire, end: ClientEnd, command: Any) -> None:
-        """One of those that a broker may reject too often."""
+    def _wrote_partitions(self, wire: Wire, end: ClientEnd, command: Any) -> None:
+        self._wrote_question(wire, end, command, command.topic)
+
+    def _wrote_topics(self, wire: Wire, end: ClientEnd, command: Any) -> None:
+        self._wrote_question(wire, end, command, command.namespace)
+
+    def _wrote_question(self, wire: Wire, end: ClientEnd, command: Any, about: str) -> None:
+        """One of those that a broker may reject too often; it is not put again and again (INV-N6)."""
+        now = wire.network.clock.now
+        recent = self._questions[wire.client.name, about]
+        recent.append(now)
+        while recent[0] < now - SECOND:
+            recent.popleft()
+        if len(recent) > MOST_QUESTIONS:
+            raise ViolationError("INV-N6", f"{wire.client.name}: asks about {about} again and again")
         end.lookups += 1
         self._request(wire, end, command.request_id, None)
 

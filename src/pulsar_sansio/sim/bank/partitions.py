@@ -165,3 +165,14 @@ def routing_function_sees_half_the_message(patches: Patches) -> None:
         return whole(self, now, message, partitions)
 
     patches.around(Router, "choose", choose)
+
+
+@bug("own", caught_by=("INV-N6",), needs=[needs.grows])
+def partitions_are_asked_for_all_the_time(patches: Patches) -> None:
+    """Whether there are more partitions is asked every 20 ms, whatever the interval is."""
+
+    def ask(original: Any, self: Any) -> None:
+        original(self)
+        self._update.set(self._context.now + 20_000_000)
+
+    patches.around(PartitionedProducer, "_ask_for_partitions", ask)
