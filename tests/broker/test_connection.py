@@ -99,6 +99,22 @@ def test_keep_alive_asks_and_then_closes() -> None:
     lively.expect(Type.PING)
 
 
+def test_who_was_asked_for_a_sign_of_life_just_now_is_not_late() -> None:
+    """A newcomer claims its place just before its keep-alive is due."""
+    world = World()
+    holder, newcomer = world.connect(), world.connect()
+    holder.subscribe()
+    world.advance(29.9)
+    newcomer.ask_subscribe(SubType.Exclusive)
+    holder.expect(Type.PING)
+    world.advance(0.2)
+    assert holder.closed is None
+    holder.expect(Type.PING)
+    holder.feed(encode_command(Type.PONG, proto.CommandPong()))
+    newcomer.expect(Type.PING)
+    newcomer.expect(Type.ERROR)
+
+
 def test_a_client_without_keep_alive_is_not_probed() -> None:
     world = World()
     peer = world.connect(version=0)

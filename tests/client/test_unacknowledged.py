@@ -211,6 +211,24 @@ class TestWhat:
         s.pass_time(11 * SECOND)
         assert asked(s) == [(1, 0), (1, 1)]
 
+    def test_not_of_one_that_was_acknowledged_of_an_earlier_delivery(self) -> None:
+        """Of its last chunk alone nobody could make anything."""
+        s = started()
+        header: dict[str, Any] = {"uuid": "u", "num_chunks_from_msg": 2, "total_chunk_msg_size": 4}
+        chunks = [entry_bytes(b"ab", chunk_id=0, **header), entry_bytes(b"cd", chunk_id=1, **header)]
+        for entry, chunk in enumerate(chunks):
+            s.deliver(entry, chunk)
+        message = s.receive()
+        s.pass_time(11 * SECOND)
+        assert asked(s) == [(1, 0), (1, 1)]
+        for entry, chunk in enumerate(chunks):
+            s.deliver(entry, chunk)
+        s.acknowledge(message)
+        s.frames()
+        assert s.receive().data == b"abcd"
+        s.pass_time(22 * SECOND)
+        assert [name for name, _ in s.frames() if name == REDELIVER] == []
+
     def test_what_is_left_of_it_in_the_queue_comes_again_too(self) -> None:
         s = started(receiver_queue_size=20)
         s.batch(0, 3)

@@ -100,6 +100,8 @@ class Connection:
         self._reading = True
         self._awaiting_life = False
         """A PING is unanswered."""
+        self._pinged = False
+        """One that was sent because its time had come, and not because somebody asks for a sign of life."""
         self._keepalive = self.context.deadlines.slot(self._keepalive_due)
         self._keepalive.set(self.context.now + broker.keepalive_interval)
         self._liveness = self.context.deadlines.slot(self._liveness_due)
@@ -137,7 +139,7 @@ class Connection:
 
     def _heard(self) -> None:
         """A whole frame came: the peer is alive (CONN-01)."""
-        self._awaiting_life = False
+        self._awaiting_life = self._pinged = False
         if self._liveness_waiters:
             self._liveness.clear()
             waiters, self._liveness_waiters = self._liveness_waiters, []
@@ -269,11 +271,11 @@ class Connection:
     def _keepalive_due(self) -> None:
         if self.state is State.START:
             self.die("no CONNECT in time")
-        elif self._awaiting_life and self._reading:
+        elif self._pinged and self._reading:
             self.die("no answer to PING")
         else:
             if self.protocol_version >= 1:
-                self._awaiting_life = True
+                self._awaiting_life = self._pinged = True
                 self.write(encode_ping())
             self._keepalive.set(self.context.now + self.broker.keepalive_interval)
 

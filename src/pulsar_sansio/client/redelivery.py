@@ -115,6 +115,7 @@ class Redelivery:
         self._timeout = timeout
         if timeout is not None:
             timeout.expired = self._timed_out
+            timeout.in_chunks = tracker.in_chunks
         self._wanted = wanted
         self.on_negative: Callable[[Sequence[Place]], None] = _nobody
         self.on_timeout: Callable[[Sequence[Place]], None] = _nobody

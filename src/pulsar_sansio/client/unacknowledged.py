@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..model.config import ConsumerSpec, seconds_to_ns
-from ..model.message import Message
+from ..model.message import Entry, Message
 from .acks import Place
 from .delivery import DeliveryQueue
 from .due import Due
@@ -26,7 +26,18 @@ from .services import ClientContext
 class AcknowledgementTimeout:
     """One consumer's. Whoever asks for entries again sets `expired`."""
 
-    __slots__ = ("_backoff", "_context", "_due", "_origin", "_slot", "_tick", "_ticks", "expired", "waiting")
+    __slots__ = (
+        "_backoff",
+        "_context",
+        "_due",
+        "_origin",
+        "_slot",
+        "_tick",
+        "_ticks",
+        "expired",
+        "in_chunks",
+        "waiting",
+    )
 
     def __init__(self, context: ClientContext, spec: ConsumerSpec) -> None:
         """`spec.acknowledgement_timeout` is not 0."""
@@ -41,6 +52,8 @@ class AcknowledgementTimeout:
         self._slot = context.deadlines.slot(self._tick_over)
         self.expired: Callable[[Sequence[Place]], None]
         """What to do with entries whose time is up."""
+        self.in_chunks: Callable[[Place], bool]
+        """Whether the chunks of a message are known that ends there."""
         self.waiting: Callable[[], bool]
         """Whether messages wait that were not handed out yet."""
 
@@ -57,6 +70,12 @@ class AcknowledgementTimeout:
     def handed_out(self, place: Place, redelivery_count: int) -> None:
         """A message of that entry is the application's from now on; the last one counts (UNACK-03)."""
         self._due.move(place, self._expiry(redelivery_count))
+
+    def message_handed_out(self, entry: Entry) -> None:
+        """Likewise. One in chunks that are not known is acknowledged already, of an earlier delivery; and of
+        its last chunk alone nobody could make anything."""
+        if entry.first_chunk is None or self.in_chunks(entry.place):
+            self.handed_out(entry.place, entry.redelivery_count)
 
     def discard(self, place: Place) -> None:
         """The entry is judged."""
@@ -118,8 +137,7 @@ class TrackedQueue(DeliveryQueue):
         self._begin_run()
 
     def _hand_out(self, message: Message) -> Message:
-        entry = message.entry
-        self._timeout.handed_out(entry.place, entry.redelivery_count)
+        self._timeout.message_handed_out(message.entry)
         return message
 
     def _pass_over(self, size: int) -> None:
@@ -133,4 +151,4 @@ class TrackedQueue(DeliveryQueue):
                 handed_out(place, item.redelivery_count)
         else:
             for message in item:
-                handed_out(message.entry.place, message.entry.redelivery_count)
+                self._timeout.message_handed_out(message.entry)

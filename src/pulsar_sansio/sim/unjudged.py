@@ -119,7 +119,9 @@ class Unjudged:
         """What should have been asked for by now."""
         if not self._open and not self._refused:
             return []
-        found = [position for position, each in self._open.items() if now > each.due + self._latest]
+        found = [
+            position for position, each in self._open.items() if each.left and now > each.due + self._latest
+        ]
         return found + [position for position, due in self._refused.items() if now > due + LATEST]
 
     def clear(self) -> None:
