@@ -209,8 +209,8 @@ class TableApp(Restless[ConsumerRecord | GroupRecord]):
         return broker is not None and broker.compaction_status(topic)[0] == "RUNNING"
 
     def compaction_begins(self) -> None:
-        """Up to the horizon of the topic: that a key is gone may not come to a view that is behind it. Not all
-        that has arrived was read, where its client ended the connection because of what came before it."""
+        """Up to the horizon of the topic: that a key is gone may not come to a view that is behind it. What
+        has arrived was not all read, where its client ended the connection because of what came before it."""
         compacted, read = self.parts[0].compacted, self.subscriptions[0].read
         table: Mapping[str, bytes] = self._in_client() if self.state == "open" else {}
         for key, (place, value) in compacted.last_of_keys().items():
