@@ -28,9 +28,18 @@ def test_a_batch_is_judged_when_all_of_it_is() -> None:
     record.acknowledged([FIRST], 0)
     assert record.any_due(2 * SECOND)
     record.handed_out([FIRST], 2, 0, 0, 0)
+    record.handed_out([FIRST], 2, 1, 0, 0)
     record.acknowledged([FIRST], 0)
     record.acknowledged([FIRST], 1)
     assert not record.any_due(9 * SECOND)
+
+
+def test_of_different_deliveries_all_may_be_less_than_any() -> None:
+    record = unjudged()
+    record.handed_out([FIRST], 2, 0, 0, 0)
+    record.acknowledged([FIRST], 0)
+    record.acknowledged([FIRST], 1)  # which came with an earlier delivery
+    assert record.any_due(9 * SECOND)
 
 
 def test_what_is_covered_by_a_later_one_is_judged() -> None:
@@ -40,7 +49,8 @@ def test_what_is_covered_by_a_later_one_is_judged() -> None:
     record.acknowledged_through(SECOND_ENTRY, 0)
     assert not record.is_due(FIRST, 9 * SECOND)
     assert record.is_due(SECOND_ENTRY, 9 * SECOND)
-    record.handed_out([SECOND_ENTRY], 2, 0, 0, 0)
+    for index in range(2):
+        record.handed_out([SECOND_ENTRY], 2, index, 0, 0)
     record.acknowledged_through(SECOND_ENTRY, 1)
     assert not record.any_due(9 * SECOND)
 

@@ -81,9 +81,13 @@ def _nothing_is_left(world: "World", topic: TopicRecord, found: dict[str, Any]) 
 def _is_deserted(stats: dict[str, Any]) -> bool:
     """INV-N13: everybody has gone to where the topic has gone.
 
-    What a broker that died had not written down of acknowledgements it may have in its backlog for ever.
+    What a broker that died, or has lost the topic, had not written down of acknowledgements another one may
+    have in its backlog for ever: where keys belong to consumers, of one who has gone, while others stay.
     """
-    return not stats["publishers"] and not any(each["consumers"] for each in stats["subscriptions"].values())
+    return not stats["publishers"] and not any(
+        each["consumers"] and not (each["backlog"] and each["type"] == "Key_Shared")
+        for each in stats["subscriptions"].values()
+    )
 
 
 def holding(world: "World") -> list[str]:

@@ -71,6 +71,7 @@ class Unjudged:
             known = self._open.get(position)
             if known is not None:
                 known.left.discard(index)
+                known.twice |= index not in known.given
                 if not known.left and not known.twice:
                     del self._open[position]
 

@@ -47,6 +47,8 @@ class Whereabouts:
         """The last one of all that came since the last move."""
         self._first: Place | None = None
         """The first one that came since then."""
+        self._torn: Place | None = None
+        """The last one of all that came before it began again."""
         self._times: dict[Position, int] = {}
         self._judged = 0, True
         """Whether so many entries lie in the order of their times."""
@@ -54,7 +56,7 @@ class Whereabouts:
     def moved(self, *bases: Base) -> None:
         """It is at one of these places now, whatever was before."""
         self.bases = list(bases)
-        self.last = self.furthest = self._first = None
+        self.last = self.furthest = self._first = self._torn = None
 
     def perhaps_at(self, base: Base) -> None:
         """It may be there, too."""
@@ -72,6 +74,7 @@ class Whereabouts:
     def back(self) -> None:
         """It begins again where the subscription is."""
         self.last = None
+        self._torn = self.furthest
 
     @property
     def may_begin(self) -> list[Base]:
@@ -113,7 +116,9 @@ class Whereabouts:
 
     def _is_cut(self, first_chunk: Position, place: Place) -> bool:
         """Whether it may have begun behind the first chunk of that message, and so never had the whole; who
-        went to that very message has it."""
+        went to that very message has it. So does who began again, with all done up to a message between."""
+        if self._torn is not None and first_chunk < self._torn[:2] < place[:2]:
+            return True
         if first_chunk == place[:2] or (self._first is not None and first_chunk >= self._first[:2]):
             return False
         return any(
