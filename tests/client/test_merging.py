@@ -94,6 +94,22 @@ def test_a_queue_that_is_filled_again_and_again_takes_turns() -> None:
     assert len(received) <= 20
 
 
+def test_whose_messages_are_taken_back_again_and_again_takes_turns() -> None:
+    """INV-C16: what is asked for again comes in place of what was left of its run."""
+    merged = MergedQueue()
+    busy, quiet = Topic("a", merged), Topic("b", merged)
+    busy.add_batch(10)
+    quiet.add(2)
+    received: list[bytes] = []
+    for _ in range(4):
+        message = merged.receive()
+        assert message is not None
+        received.append(message.data[:1])
+        busy.queue.clear()
+        busy.add_batch(10)
+    assert received == [b"a", b"b", b"b", b"a"]
+
+
 def test_taking_many_gives_each_queue_its_share() -> None:
     merged = MergedQueue()
     topics = [Topic(name, merged) for name in "abc"]

@@ -70,6 +70,9 @@ class MergedQueue:
         turns = self._turns
         while turns:
             queue = turns[0]
+            if self.run_length and not queue.run_length:  # its run was taken back, and so is its turn
+                self._end_turn(queue)
+                continue
             ends_run = queue.run_length > 0
             message = queue.receive()
             if message is not None and not ends_run and queue.announced:
