@@ -7,9 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from pulsar_sansio.sim import Campaign, Outcome, SeedReport, World
+from pulsar_sansio.sim import Campaign, Case, Outcome, SeedReport, SweepReport, World
+from pulsar_sansio.sim.case import Strike
+from pulsar_sansio.sim.scenarios import quiet_profile
+from pulsar_sansio.sim.shrink import Shrinker
 from pulsar_trio.cli import main
+from pulsar_trio.cli import progress as progress_module
 from pulsar_trio.cli import simulate as simulate_module
+from pulsar_trio.cli.sweep import shrink_progress, sweep_progress
 
 
 def simulate(*arguments: str) -> int:
@@ -77,6 +82,62 @@ def test_replay_prints_the_transcript(capsys: pytest.CaptureFixture[str]) -> Non
     assert json.loads(capsys.readouterr().out)["outcome"] == "passed"
 
 
+def test_replay_takes_a_world_that_was_written_down(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    case = Case(7, quiet_profile(messages=2), [])
+    (file := tmp_path / "case.json").write_text(json.dumps(case.as_json()))
+    assert simulate("replay", "--file", str(file), "--lines", "5") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 6
+    assert lines[-1] == "seed 7 passed"
+    assert simulate("replay", "--file", str(file), "--json") == 0
+    assert json.loads(capsys.readouterr().out)["trace_hash"] == case.run().trace_hash
+
+
+def test_a_failure_of_a_world_that_was_written_down_is_the_exit_code(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(World, "run", lambda self: SeedReport(self.seed, Outcome.LIVENESS, "INV-N5"))
+    (file := tmp_path / "case.json").write_text(json.dumps(Case(7, quiet_profile()).as_json()))
+    assert simulate("replay", "--file", str(file)) == 3
+    assert "seed 7 failed" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (None, "cannot be read: No such file"),
+        (b"seed: 7", "holds no world: Expecting value"),
+        (b"\xff\xfe", "holds no world: "),
+        (b"[]", "holds no world"),
+        (b"{}", "holds no world"),
+        (b'{"seed": 1, "rule": "", "note": "", "profile": 3}', "holds no world"),
+        (b'{"seed": 1, "rule": "", "note": "", "profile": {"x": 1}}', "Profile has no field 'x'"),
+    ],
+)
+def test_a_file_that_is_no_world_is_one_line(
+    content: bytes | None, told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if content is not None:
+        (tmp_path / "case.json").write_bytes(content)
+    assert simulate("replay", "--file", str(tmp_path / "case.json")) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("pulsar-trio simulate: ")
+    assert "case.json" in line
+    assert told in line
+
+
+@pytest.mark.parametrize("wrong", [[], ["--seed", "1", "--file", "case.json"]])
+def test_replay_takes_a_seed_or_a_file(wrong: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        simulate("replay", *wrong)
+    assert ended.value.code == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "--seed" in line
+    assert "--file" in line
+
+
 def test_a_failure_is_the_exit_code(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -140,17 +201,18 @@ def test_what_was_not_reached_fails_where_that_is_asked_for(capsys: pytest.Captu
     assert "never: fault reset" in shown
 
 
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
 @pytest.mark.usefixtures("nothing_happens")
 def test_progress_is_for_terminals(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    class Terminal(io.StringIO):
-        def isatty(self) -> bool:
-            return True
-
     simulate("run", "--seed", "1", "--seeds", "3")
     assert capsys.readouterr().err == ""
-    monkeypatch.setattr(simulate_module, "PROGRESS_EVERY", 0.0)
+    monkeypatch.setattr(progress_module, "PROGRESS_EVERY", 0.0)
     monkeypatch.setattr("sys.stderr", terminal := Terminal())
     simulate("run", "--seed", "1", "--seeds", "3")
     assert "2 of 3 seeds" in terminal.getvalue()
@@ -158,6 +220,58 @@ def test_progress_is_for_terminals(
     monkeypatch.setattr("sys.stderr", quiet := Terminal())
     simulate("run", "--seed", "1", "--seeds", "3", "--json")
     assert quiet.getvalue() == ""
+
+
+@pytest.mark.parametrize(
+    ("command", "told"),
+    [
+        (
+            ["sweep", "--scenario", "produce-single", "--every", "500"],
+            "sweep 1 of 1, produce-single cut, 1 of ",
+        ),
+        (["shrink", "--seed", "1"], " of at most 400 worlds; still in it: "),
+    ],
+)
+def test_progress_of_sweeps_and_of_the_shrinker_is_for_terminals(
+    command: list[str], told: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if command[0] == "shrink":
+        failed = SeedReport(1, Outcome.LIVENESS, "INV-N5", transcript=["0 world phase run"])
+        monkeypatch.setattr(World, "run", lambda self: failed)
+    simulate(*command)
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr(progress_module, "PROGRESS_EVERY", 0.0)
+    monkeypatch.setattr("sys.stderr", terminal := Terminal())
+    simulate(*command)
+    assert told in terminal.getvalue()
+    assert terminal.getvalue().endswith("\r")  # nothing of it is left
+    monkeypatch.setattr("sys.stderr", quiet := Terminal())
+    simulate(*command, "--json")
+    assert quiet.getvalue() == ""
+
+
+def test_progress_of_a_sweep_says_how_many_points_there_are() -> None:
+    report = SweepReport("ping", "cut", points=900, runs=20)
+    assert sweep_progress(report, 90, 2.0, None) == "ping cut, 20 of 90 points, 0 failures"
+    report.kind = "interleavings"
+    line = sweep_progress(report, 90, 2.0, 12.0)
+    assert line == "ping interleavings, 20 of at least 90 points, 0 failures, 10 s left"
+
+
+def test_progress_of_the_shrinker_says_what_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(World, "run", lambda self: SeedReport(self.seed, Outcome.LIVENESS))
+    seen: list[str] = []
+    strike = Strike(1, "reset", ())
+    case = Case(1, quiet_profile(messages=8), [strike, strike])
+
+    def watch(shrinker: Shrinker) -> None:
+        seen.append(shrink_progress(shrinker, 20.0, 60.0))
+
+    Shrinker(case, limit=3, watch=watch)._faults()
+    producers, consumers = len(case.profile.producers), len(case.profile.consumers)
+    others = f"{producers} producers, {consumers} consumers, 8 messages; 40 s left"
+    assert seen[0] == f"2 of at most 400 worlds; still in it: 2 faults, {others}"
+    assert seen[1] == f"3 of at most 400 worlds; still in it: 0 faults, {others}"
 
 
 def test_progress_says_how_fast_it_goes_and_what_was_found() -> None:

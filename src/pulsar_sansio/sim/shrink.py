@@ -59,9 +59,16 @@ class Shrunk:
 class Shrinker:
     """Makes one failing case smaller."""
 
-    def __init__(self, case: Case, enough: Callable[[], bool] = lambda: False, limit: int = MAX_RUNS) -> None:
-        """Raises `ValueError` where the case passes."""
+    def __init__(
+        self,
+        case: Case,
+        enough: Callable[[], bool] = lambda: False,
+        limit: int = MAX_RUNS,
+        watch: Callable[["Shrinker"], None] = lambda _: None,
+    ) -> None:
+        """`watch` is called when a world was tried. Raises `ValueError` where the case passes."""
         self.runs = 1
+        self._watch = watch
         self._enough = enough
         self._limit = limit
         recorded, report = case.recorded() if case.strikes is None else (case, case.run())
@@ -100,10 +107,11 @@ class Shrinker:
             return False
         self.runs += 1
         report = smaller.run()
-        if report.rule != self.rule or _where(report) != self._where:
-            return False
-        self.case, self.report = smaller, report
-        return True
+        same = report.rule == self.rule and _where(report) == self._where
+        if same:
+            self.case, self.report = smaller, report
+        self._watch(self)
+        return same
 
     # --- what may go ---
 
@@ -361,9 +369,14 @@ def _where(report: SeedReport) -> str:
     return report.text.strip().splitlines()[-1].partition(":")[0]
 
 
-def shrink(seed: int, enough: Callable[[], bool] = lambda: False, limit: int = MAX_RUNS) -> Shrunk:
+def shrink(
+    seed: int,
+    enough: Callable[[], bool] = lambda: False,
+    limit: int = MAX_RUNS,
+    watch: Callable[[Shrinker], None] = lambda _: None,
+) -> Shrunk:
     """The smallest world found that fails as the seed does. Raises `ValueError` where the seed passes."""
-    return Shrinker(Case.of_seed(seed), enough, limit).shrink()
+    return Shrinker(Case.of_seed(seed), enough, limit, watch).shrink()
 
 
 # --- telling it --------------------------------------------------------------------------------------------

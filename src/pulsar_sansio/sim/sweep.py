@@ -447,11 +447,14 @@ def sweep(
     enough: Callable[[], bool] = lambda: False,
     depth: int = DEPTH,
     deviations: int = DEVIATIONS,
+    watch: Callable[[SweepReport, int], None] = lambda report, chosen: None,
 ) -> SweepReport:
     """One scenario under one kind of sweep: every `every`th point from `first` on, until it is enough.
 
     For interleavings all orders with at most `deviations` among the first `depth` choices are run, and
     `points` is how many were found so far, since each run shows more of them.
+
+    `watch` is called when a point was run, with how many are to be run, as far as that is known.
     """
     report = SweepReport(scenario.name, kind)
     if kind == "interleavings":
@@ -459,15 +462,18 @@ def sweep(
         for order, result in orders:
             report.points = report.runs + 1 + orders.waiting
             _count(report, str(order), result)
+            watch(report, report.points)
             if orders.waiting and enough():
                 return report
     else:
         points: list[Cut] | list[Nudge] = cuts(scenario) if kind == "cut" else nudges(scenario)
         report.points = len(points)
-        for point in points[first::every]:
+        chosen = points[first::every]
+        for point in chosen:
             if enough():
                 return report
             _count(report, str(point), run_point(scenario, str(point)))
+            watch(report, len(chosen))
     report.complete = report.runs == report.points
     return report
 

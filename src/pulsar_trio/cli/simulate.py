@@ -11,26 +11,26 @@ import sys
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
+from functools import partial
 from itertools import count, islice
 from multiprocessing import get_context
 from multiprocessing.pool import Pool
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from pulsar_sansio.sim import Campaign, Coverage, Outcome, Recorder, SeedReport, World, observe_seed
+from pulsar_sansio.sim import Campaign, Case, Coverage, Outcome, Recorder, SeedReport, observe_seed
 from pulsar_sansio.sim.report import files
 from pulsar_sansio.sim.summary import summary
 
 from .arguments import positive, seconds, whole
+from .console import one_line
+from .progress import ProgressLine
 from .recall import add_recall
 from .sweep import add_shrink, add_sweep
 from .watchdog import STUCK_AFTER, limited
 
 CHUNK = 4
 """Seeds handed to a process at a time."""
-
-PROGRESS_EVERY = 1.0
-"""Seconds."""
 
 UNWRITTEN = 6
 """Exit code where all is well but the report, which could not be written."""
@@ -73,9 +73,14 @@ def add_parser(subparsers: "argparse._SubParsersAction[Any]") -> None:
     run.add_argument("--json", action="store_true", help="print one JSON object")
     run.set_defaults(handler=_run)
     replay = actions.add_parser(
-        "replay", help="run one seed and print its transcript", description="Print what happened in one seed."
+        "replay",
+        help="run one seed, or one world that was written down, and print its transcript",
+        description="Print what happened in one seed, or in the world of a file that `shrink --save` wrote. "
+        "Exit code as of run.",
     )
-    replay.add_argument("--seed", type=whole, required=True, metavar="N")
+    which = replay.add_mutually_exclusive_group(required=True)
+    which.add_argument("--seed", type=whole, metavar="N")
+    which.add_argument("--file", type=Path, metavar="FILE", help="such as there are in tests/sim/seeds")
     replay.add_argument(
         "--lines", type=positive, default=200, metavar="N", help="the last N lines (default 200)"
     )
@@ -119,37 +124,6 @@ def _bounded(pool: Pool, seeds: Iterable[int], jobs: int) -> Iterator[Observed]:
         yield from pool.imap(_observe, portion, CHUNK)
 
 
-class _Progress:
-    """One line on standard error, written over every second; nothing where that is no terminal."""
-
-    def __init__(self, started: float, seeds: int | None, seconds: float | None, wanted: bool) -> None:
-        self._shown = wanted and sys.stderr.isatty()
-        self._started = started
-        self._next = started + PROGRESS_EVERY
-        self._seeds = seeds
-        self._seconds = seconds
-        self._length = 0
-
-    def show(self, campaign: Campaign) -> None:
-        now = time.monotonic()
-        if self._shown and now >= self._next:
-            self._next = now + PROGRESS_EVERY
-            self._write(progress(campaign, now - self._started, self._seeds, self._seconds))
-
-    def print(self, line: str) -> None:
-        """A line that stays."""
-        self.clear()
-        print(line, file=sys.stderr)
-
-    def clear(self) -> None:
-        if self._length:
-            self._write("")
-
-    def _write(self, line: str) -> None:
-        print(f"\r{line:<{self._length}}\r{line}", end="", file=sys.stderr, flush=True)
-        self._length = len(line)
-
-
 def progress(campaign: Campaign, elapsed: float, seeds: int | None, seconds: float | None) -> str:
     """What one looks for while it runs; `seeds` and `seconds` are the limits, as far as there are any."""
     of = f" of {seeds}" if seeds is not None else ""
@@ -173,13 +147,14 @@ def _run(arguments: argparse.Namespace) -> int:
     until = started + arguments.seconds if arguments.seconds is not None else None
     number = arguments.seeds if arguments.seeds is not None or until is not None else 100
     campaign = Campaign(require_coverage=arguments.require_coverage)
-    line = _Progress(started, number, arguments.seconds, not arguments.json)
+    line = ProgressLine(not arguments.json)
     with ExitStack() as stack:
         for report, coverage in _results(_seeds(arguments.seed, number, until), arguments.jobs, stack):
             campaign.add(report, coverage)
             if report.outcome is not Outcome.PASSED and not arguments.json:
                 line.print(str(report))
-            line.show(campaign)
+            elapsed = time.monotonic() - started
+            line.show(partial(progress, campaign, elapsed, number, arguments.seconds))
     line.clear()
     seconds = time.monotonic() - started
     if arguments.json:
@@ -202,8 +177,25 @@ def _write(files_by_name: dict[str, str], folder: Path) -> bool:
     return True
 
 
+def _written_down(file: Path) -> Case:
+    """The world of a file. Raises `ValueError` where there is no such file, or no world in it."""
+    try:
+        return Case.from_json(json.loads(file.read_text(encoding="utf-8")))
+    except OSError as error:
+        raise ValueError(f"{file} cannot be read: {error.strerror}") from error
+    except ValueError as error:
+        raise ValueError(f"{file} holds no world: {error}") from error
+    except (AttributeError, KeyError, TypeError) as error:
+        raise ValueError(f"{file} holds no world") from error
+
+
 def _replay(arguments: argparse.Namespace) -> int:
-    report = World(arguments.seed, keep_trace=True).run()
+    try:
+        case = Case.of_seed(arguments.seed) if arguments.file is None else _written_down(arguments.file)
+    except ValueError as error:
+        print(f"pulsar-trio simulate: {one_line(str(error))}", file=sys.stderr)
+        return 2
+    report = case.run(keep_trace=True)
     lines = report.transcript[-arguments.lines :]
     if arguments.json:
         found = {"seed": report.seed, "outcome": report.outcome.name.lower(), "rule": report.rule}

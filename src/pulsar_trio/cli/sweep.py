@@ -15,10 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from pulsar_sansio.sim import KINDS, SCENARIOS, Outcome, SweepReport
-from pulsar_sansio.sim.shrink import readable, shrink
+from pulsar_sansio.sim.shrink import MAX_RUNS, Shrinker, readable, shrink
 from pulsar_sansio.sim.sweep import DEPTH, DEVIATIONS, find, run_point, sweep
 
 from .arguments import positive, seconds, whole
+from .progress import ProgressLine
 
 
 def add_sweep(actions: "argparse._SubParsersAction[Any]") -> None:
@@ -91,10 +92,13 @@ def _sweep(arguments: argparse.Namespace) -> int:
         return _wrong(error)
     started = time.monotonic()
     reports: list[SweepReport] = []
-    for report in _results(arguments, [each.name for each in scenarios]):
+    line = ProgressLine(not arguments.json)
+    for report in _results(arguments, [each.name for each in scenarios], line):
         reports.append(report)
+        line.clear()
         if not arguments.json:
             _print(report)
+    line.clear()
     failures = [report for report in reports if report.failures]
     runs = sum(report.runs for report in reports)
     elapsed = time.monotonic() - started
@@ -110,8 +114,11 @@ def _sweep(arguments: argparse.Namespace) -> int:
     return int(min((report.outcome for report in failures), default=Outcome.PASSED))
 
 
-def _results(arguments: argparse.Namespace, names: list[str]) -> Iterator[SweepReport]:
-    """In the order of kinds and scenarios, whoever is faster; without those for which no time was left."""
+def _results(arguments: argparse.Namespace, names: list[str], line: ProgressLine) -> Iterator[SweepReport]:
+    """In the order of kinds and scenarios, whoever is faster; without those for which no time was left.
+
+    What other processes are at is not known here: with those, only whole scenarios show how far it is.
+    """
     small = {name for name in names if SCENARIOS[name].small or len(names) == 1}
     work = [
         (kind, name)
@@ -128,16 +135,45 @@ def _results(arguments: argparse.Namespace, names: list[str]) -> Iterator[SweepR
     )
     one = partial(_one, limits)
     if arguments.jobs == 1:
-        yield from filter(None, map(one, work))
+        started = time.monotonic()
+        for number, each in enumerate(work, 1):
+            of_all = f"sweep {number} of {len(work)}"
+            watch = partial(_watch, line, of_all, started, arguments.seconds)
+            if (report := one(each, watch)) is not None:
+                yield report
         return
     with get_context("spawn").Pool(arguments.jobs) as pool:
         yield from filter(None, pool.imap(one, work))
 
 
-def _one(limits: tuple[int, int, Callable[[], bool], int, int], work: tuple[str, str]) -> SweepReport | None:
+def _one(
+    limits: tuple[int, int, Callable[[], bool], int, int],
+    work: tuple[str, str],
+    watch: Callable[[SweepReport, int], None] = lambda report, chosen: None,
+) -> SweepReport | None:
     every, first, enough, depth, deviations = limits
     kind, name = work
-    return None if enough() else sweep(find(name), kind, every, first, enough, depth, deviations)
+    return None if enough() else sweep(find(name), kind, every, first, enough, depth, deviations, watch)
+
+
+def _watch(
+    line: ProgressLine, of_all: str, started: float, seconds: float | None, report: SweepReport, chosen: int
+) -> None:
+    elapsed = time.monotonic() - started
+    line.show(lambda: f"{of_all}, {sweep_progress(report, chosen, elapsed, seconds)}")
+
+
+def sweep_progress(report: SweepReport, chosen: int, elapsed: float, seconds: float | None) -> str:
+    """How far the sweep of a scenario is; of orders only those are known that were found so far."""
+    known = "at least " if report.kind == "interleavings" else ""
+    return ", ".join(
+        [
+            f"{report.scenario} {report.kind}",
+            f"{report.runs} of {known}{chosen} points",
+            f"{len(report.failures)} failures",
+            *([f"{max(0.0, seconds - elapsed):.0f} s left"] if seconds is not None else []),
+        ]
+    )
 
 
 def _print(report: SweepReport) -> None:
@@ -163,12 +199,34 @@ def _point(arguments: argparse.Namespace) -> int:
     return int(report.outcome)
 
 
+def shrink_progress(shrinker: Shrinker, elapsed: float, seconds: float) -> str:
+    """How many worlds were tried, and what is left of the one that fails."""
+    profile = shrinker.case.profile
+    left = [
+        f"{len(shrinker.case.strikes or ())} faults",
+        f"{len(profile.producers)} producers",
+        f"{len(profile.consumers)} consumers",
+        f"{profile.messages} messages",
+    ]
+    tried = f"{shrinker.runs} of at most {MAX_RUNS} worlds"
+    return f"{tried}; still in it: {', '.join(left)}; {max(0.0, seconds - elapsed):.0f} s left"
+
+
 def _shrink(arguments: argparse.Namespace) -> int:
+    started = time.monotonic()
+    line = ProgressLine(not arguments.json)
+
+    def watch(shrinker: Shrinker) -> None:
+        elapsed = time.monotonic() - started
+        line.show(lambda: shrink_progress(shrinker, elapsed, arguments.seconds))
+
     try:
-        found = shrink(arguments.seed, _until(arguments.seconds))
+        found = shrink(arguments.seed, _until(arguments.seconds), watch=watch)
     except ValueError as error:
         print(error)
         return 0
+    finally:
+        line.clear()
     if arguments.save is not None:
         arguments.save.write_text(json.dumps(found.case.as_json(), indent=1, sort_keys=True) + "\n")
     if arguments.json:
