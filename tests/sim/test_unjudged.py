@@ -55,6 +55,18 @@ def test_what_is_covered_by_a_later_one_is_judged() -> None:
     assert not record.any_due(9 * SECOND)
 
 
+def test_what_is_put_off_is_judged() -> None:
+    record = unjudged()
+    record.handed_out([FIRST], 1, 0, 0, 0)
+    record.handed_out([SECOND_ENTRY], 2, 0, 0, 0)
+    record.put_off([SECOND_ENTRY], True, False)
+    assert record.forgotten(99 * SECOND) == [FIRST, SECOND_ENTRY]
+    record.put_off([SECOND_ENTRY], True, True)
+    assert record.forgotten(99 * SECOND) == [SECOND_ENTRY]
+    record.put_off([SECOND_ENTRY], False, False)
+    assert record.forgotten(99 * SECOND) == []
+
+
 def test_what_is_refused_waits_for_its_delay_alone() -> None:
     record = unjudged()
     record.handed_out([FIRST], 1, 0, 0, 0)

@@ -134,7 +134,9 @@ class Deciding(ABC):
         in_order = record.subscription.kind.cumulative
         cumulative = in_order and self.stream.chance(500)
         asked = world.model.waiting.put_off(record, place, str(message.message_id), delay, cumulative)
-        record.uncopied.update(record.subscription.topic.chunks_of(place[:2]))
+        chunks = record.subscription.topic.chunks_of(place[:2])
+        record.uncopied.update(chunks)
+        record.unjudged.put_off(chunks, message.batch_index >= 0, cumulative)
         if cumulative:
             self._is_done_with_all_before(taken)
         if in_order:  # where that fails everything comes again

@@ -84,6 +84,15 @@ class Unjudged:
         for each in range(index + 1):
             self.acknowledged([last], each)
 
+    def put_off(self, positions: list[Position], in_part: bool, cumulative: bool) -> None:
+        """An entry, or a message of it, is copied: that is its verdict; cumulatively, all before have theirs."""
+        judged = [] if in_part else positions
+        if cumulative:
+            judged = judged + [each for each in [*self._open, *self._refused] if each < min(positions)]
+        for position in judged:
+            self._open.pop(position, None)
+            self._refused.pop(position, None)
+
     def refused(self, positions: list[Position], count: int, now: int) -> None:
         """An entry is; of two moments the earlier one counts."""
         due = now + delay(self._negative, count)
