@@ -85,7 +85,7 @@ class Unjudged:
             self.acknowledged([last], each)
 
     def put_off(self, positions: list[Position], in_part: bool, cumulative: bool) -> None:
-        """An entry, or a message of it, is copied: that is its verdict; cumulatively, all before have theirs."""
+        """An entry, or a message of it, is copied: that is its verdict, or that of all before it, too."""
         judged = [] if in_part else positions
         if cumulative:
             judged = judged + [each for each in [*self._open, *self._refused] if each < min(positions)]
