@@ -31,6 +31,7 @@ from pulsar_sansio.sim.sweep import (
     sweep,
 )
 from pulsar_trio.cli import main
+from tests.sim.processes import found_by_one_or_two
 
 SMALL = [each for each in SCENARIOS.values() if each.small]
 
@@ -267,28 +268,8 @@ def test_the_command_sweeps(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.slow
 def test_processes_do_not_change_the_result(capsys: pytest.CaptureFixture[str]) -> None:
-    found = []
-    for jobs in "12":
-        main(
-            [
-                "simulate",
-                "sweep",
-                "--kind",
-                "all",
-                "--every",
-                "900",
-                "--deviations",
-                "0",
-                "--jobs",
-                jobs,
-                "--json",
-            ]
-        )
-        result = json.loads(capsys.readouterr().out)
-        del result["seconds"]
-        found.append(result)
-    assert found[0] == found[1]
-    kinds = Counter(each["kind"] for each in found[0]["sweeps"])
+    found = found_by_one_or_two(capsys, "sweep", "--kind", "all", "--every", "900", "--deviations", "0")
+    kinds = Counter(each["kind"] for each in found["sweeps"])
     assert kinds == {"cut": len(SCENARIOS), "timers": len(SCENARIOS), "interleavings": len(SMALL)}
 
 

@@ -13,8 +13,8 @@ from .clock import SECOND
 Position = tuple[int, int]
 
 LATEST = 3 * SECOND
-"""How late a consumer may ask, beside the ticks of its timeout: what is due waits for others to be asked for
-together with it, and timers are late."""
+"""How late a consumer may ask, beside the ticks of its timeout, and a producer write its batch: timers are
+late, and what is due waits for others to be asked for together with it."""
 
 MOST_TICKS = 3
 """Of the acknowledgement timeout: the one that has begun, one more, and one to which a backoff is rounded."""

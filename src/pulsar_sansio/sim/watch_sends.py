@@ -13,12 +13,10 @@ from ..wire import Send, decompress, split_batch, unpack_payload
 from .clock import SECOND
 from .model import ReferenceModel
 from .records import Chunk, Entry, Lane, ProducerRecord, Sent
+from .unjudged import LATEST
 from .violations import ViolationError
 
 LIMIT = 64 * 1024 * 1024
-
-LATEST = 3 * SECOND
-"""How late a batch may be written, because a timer is."""
 
 
 class ProducerEnd:

@@ -115,8 +115,8 @@ class Whereabouts:
         return base.time is not None and (not self._in_order or self.published(place[:2]) < base.time)
 
     def _is_cut(self, first_chunk: Position, place: Place) -> bool:
-        """Whether it may have begun behind the first chunk of that message, and so never had the whole; who
-        went to that very message has it. So does who began again, with all done up to a message between."""
+        """Whether it may have begun behind the first chunk of that message, and so never had the whole; or
+        begun again there, with all done up to a message between. Who went to that very one has it."""
         if self._torn is not None and first_chunk < self._torn[:2] < place[:2]:
             return True
         if first_chunk == place[:2] or (self._first is not None and first_chunk >= self._first[:2]):

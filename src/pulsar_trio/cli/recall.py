@@ -16,6 +16,7 @@ from pulsar_sansio.sim.bank import BANK
 from pulsar_sansio.sim.recall import SAMPLE, SEEDS, Recall, Recalled, recall_one
 
 from .arguments import positive, seconds, whole
+from .progress import ProgressLine
 from .watchdog import STUCK_AFTER, limited
 
 SURVIVED = 5
@@ -90,19 +91,18 @@ def _recall(arguments: argparse.Namespace) -> int:
     except ValueError as error:
         print(f"pulsar-trio simulate: {error}", file=sys.stderr)
         return 2
-    show = sys.stderr.isatty()
     started = time.monotonic()
+    line = ProgressLine(not arguments.json)
     found = Recall([])
     if not arguments.json:
         print(f"{'bug':52} {'origin':8} {'first':>5}  {'noticed':9} by")
     for each in _results(names, arguments):
         found.bugs.append(each)
+        line.clear()
         if not arguments.json:
             print(_line(each), flush=True)
-        elif show:
-            print(f"\r{len(found.bugs)} of {len(names)}", end="", file=sys.stderr)
-    if show and arguments.json:
-        print("\r", end="", file=sys.stderr)
+        line.show(lambda: f"{len(found.bugs)} of {len(names)} bugs")
+    line.clear()
     elapsed = time.monotonic() - started
     if arguments.json:
         print(json.dumps({**found.as_json(), "seconds": round(elapsed, 3)}, sort_keys=True))
