@@ -126,17 +126,17 @@ class TopicsCommands(ABC):
         results by topic, or the first error. `question` raises before it has changed anything, or not at
         all. `of_its_place`: an answer says something of where the consumer is."""
         self.check_open()
-        consumers = {name: member.consumer for name, member in self._members.items()}
+        names = list(self._members)
+
+        def ask_one(name: str) -> None:
+            question(self._members[name].consumer)
 
         def ask() -> None:
-            for consumer in consumers.values():
-                question(consumer)
+            for name in names:
+                ask_one(name)
 
-        def ask_again(name: str) -> None:
-            question(consumers[name])
-
-        again = ask_again if of_its_place else None
-        self._requests.ask(request, list(consumers), ask, together, self._context.emit, again)
+        again = ask_one if of_its_place else None
+        self._requests.ask(request, names, ask, together, self._context.emit, again)
 
     def reconsume_later(self, request: int, what: Later) -> None:
         """See `Consumer`; all before it are those of one topic, or partition (ACK-25)."""
