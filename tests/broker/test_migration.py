@@ -90,6 +90,42 @@ def test_consumers_go_when_everything_is_acknowledged(kind: SubType) -> None:
     expect_move(consuming, Migrated.Consumer)
 
 
+def test_consumers_go_when_what_they_acknowledged_is_durable() -> None:
+    """What a crash would bring back, nobody would be there for."""
+    world = World()
+    producing, consuming = world.connect(), world.connect()
+    producing.producer()
+    consuming.subscribe()
+    producing.publish(b"x")
+    (message,) = consuming.messages()
+    migrate(world)
+    world.hold_writes = True
+    consuming.ack(message)
+    consuming.nothing()
+    world.hold_writes = False
+    world.sync()
+    expect_move(consuming, Migrated.Consumer)
+
+
+def test_who_comes_while_it_becomes_durable_goes_after_it() -> None:
+    world = World()
+    producing, consuming = world.connect(), world.connect()
+    producing.producer()
+    consuming.subscribe(SubType.Shared)
+    producing.publish(b"x")
+    (message,) = consuming.messages()
+    migrate(world)
+    world.hold_writes = True
+    consuming.ack(message)
+    consuming.drop()
+    later = world.connect()
+    later.ask_subscribe(SubType.Shared)
+    later.nothing()
+    world.hold_writes = False
+    world.sync()
+    expect_move(later, Migrated.Consumer)
+
+
 def test_all_consumers_of_a_subscription_go_once() -> None:
     world = World()
     producing, *consuming = [world.connect() for _ in range(4)]

@@ -311,6 +311,22 @@ def test_what_another_topic_has_under_way_is_confirmed_as_ever() -> None:
     peer.nothing()
 
 
+def test_what_waited_for_records_of_a_lost_topic_is_done_all_the_same() -> None:
+    node = Node()
+    peer = node.connect()
+    other = "persistent://public/default/other"
+    peer.producer()
+    peer.producer(other, 1)
+    node.hold_writes = True
+    peer.publish(b"taken", 0)
+    peer.publish(b"waiting", 1)
+    node.broker.release(node.now, other)
+    node.pump()
+    fenced(node)
+    node.sync()
+    assert node.released == [other]
+
+
 def test_an_older_broker() -> None:
     """`protocol_version` and `feature_flags`: what it announces, and that it never answers an ACK."""
     world = World(BrokerConfig(protocol_version=16, feature_flags=False), MemoryStore())

@@ -35,6 +35,8 @@ class Journal:
         self._waiting_effects: list[Callable[[], None]] = []
         self._dirty: dict[Subscription, None] = {}
         self._dirty_due = False
+        self._cursors_written: frozenset[Subscription] = frozenset()
+        """Whose cursors are among what is outstanding."""
 
     def published(self, topic: "Topic") -> None:
         """One more entry of `topic` is among the records; `topic.entries_durable` hears of it."""
@@ -62,6 +64,10 @@ class Journal:
         self._dirty_due = True
         self._effects.append(effect)
 
+    def is_cursor_durable(self, subscription: "Subscription") -> bool:
+        """Whether the store has the present position."""
+        return subscription not in self._dirty and subscription not in self._cursors_written
+
     def forget_cursor(self, subscription: "Subscription") -> None:
         self._dirty.pop(subscription, None)
 
@@ -87,13 +93,18 @@ class Journal:
         self.flush_cursors()
 
     def settle(self) -> None:
-        """End of an input: hand over what there is, if the store is free."""
-        if self._outstanding is not None or not (self.records or self._dirty_due):
+        """End of an input: hand over what there is, if the store is free.
+
+        What effects waited for may have been forgotten meanwhile; then nothing is written but they have
+        their turn.
+        """
+        if self._outstanding is not None or not (self.records or self._dirty_due or self._effects):
             return
         for topic in self._publishes:
             self.records.extend(topic.take_sequence_records())
         if self._dirty_due:
             self.records.extend(subscription.cursor_record() for subscription in self._dirty)
+            self._cursors_written = frozenset(self._dirty)
             self._dirty.clear()
             self._dirty_due = False
             self._flush.clear()
@@ -109,6 +120,7 @@ class Journal:
         if write != self._outstanding:
             return
         self._outstanding = None
+        self._cursors_written = frozenset()
         publishes, self._waiting_publishes = self._waiting_publishes, {}
         effects, self._waiting_effects = self._waiting_effects, []
         for topic, count in publishes.items():

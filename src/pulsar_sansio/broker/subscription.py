@@ -293,6 +293,8 @@ class Subscription:
         if topic.migrated_to is not None:
             if self.moves_to is not None:
                 self._migrate()
+            elif self._is_drained and self.consumers:
+                self.confirm(self.check_end_of_topic)
             return
         if topic.terminated_at is None or self.cursor.mark_delete + 1 < topic.terminated_at:
             return
@@ -306,8 +308,16 @@ class Subscription:
 
     @property
     def moves_to(self) -> "MigratedTo | None":
-        """The cluster that it goes on in, once it has nothing left to deliver here."""
-        return self.topic.migrated_to if self.cursor.mark_delete + 1 >= self.topic.log.end else None
+        """The cluster that it goes on in, once it has nothing left to deliver here, and never will: consumers
+        that left would not come back for what a crash brings back."""
+        topic = self.topic
+        if topic.migrated_to is None or topic.lost or not self._is_drained:
+            return None
+        return topic.migrated_to if topic.journal.is_cursor_durable(self) else None
+
+    @property
+    def _is_drained(self) -> bool:
+        return self.cursor.mark_delete + 1 >= self.topic.log.end
 
     def _migrate(self) -> None:
         """Consumers of clients that do not know how to follow stay; they hear nothing more."""
