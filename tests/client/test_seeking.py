@@ -646,6 +646,38 @@ def test_an_acknowledgement_from_before_that_was_not_answered_is_not_said_again(
     assert sorted(done) == [flushed, request]
 
 
+@pytest.mark.parametrize("late", [False, True], ids=["closed first", "over first"])
+def test_nor_is_it_said_where_nobody_knows_whether_the_seek_was_done(late: bool) -> None:
+    s = started(acknowledgement_group_time=100.0)
+    s.message(0)
+    s.acknowledge(s.receive())
+    request = seek(s, EARLIEST)
+    sought(s)
+    s.answers_lookups = False
+    for what in ("wait", "close") if late else ("close", "wait"):
+        s.close_by_broker() if what == "close" else s.pass_time(30 * SECOND)
+    assert [each.request for each in s.outputs() if isinstance(each, RequestFailed)] == [request]
+    s.answers_lookups = True
+    s.pass_time(60 * SECOND)
+    s.accept()
+    s.expect("FLOW")
+
+
+def test_who_waits_for_it_to_be_confirmed_is_told_so() -> None:
+    s = started(acknowledgement_receipts=True, acknowledgement_group_time=0.0)
+    s.message(0)
+    s.acknowledge(s.receive())
+    s.expect("ACK")
+    flushed = s.flush()
+    request = seek(s, EARLIEST)
+    s.answers_lookups = False
+    s.close_by_broker()
+    s.pass_time(30 * SECOND)
+    failed = [each for each in s.outputs() if isinstance(each, RequestFailed)]
+    assert [each.request for each in failed] == [flushed, request]
+    assert all(isinstance(each.error, TimedOut) for each in failed)
+
+
 def test_nothing_from_before_is_handed_out_of_a_queue_that_scales() -> None:
     s = started(auto_scaled_receiver_queue_size=True)
     s.message(1)

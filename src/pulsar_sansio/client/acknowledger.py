@@ -189,18 +189,19 @@ class Acknowledger:
         self._stop_timer()
         if not self._durable:
             self._tracker.discard_waiting()
-            for flush in self._flushes:
-                self._fail(flush, cause)
-            self._flushes.clear()
+            self._fail_flushes(cause)
 
-    def drop(self) -> None:
+    def drop(self, error: PulsarError | None = None) -> None:
         """The subscription was moved: what waits, or has no answer yet, says nothing of where it is now, and
-        who waits for it to be confirmed need not."""
+        who waits for it to be confirmed need not. `error`: perhaps it was moved; what is not confirmed then
+        is delivered again."""
         self._stop_timer()
         self._forget_unconfirmed()
         self._tracker.discard_waiting()
         self._tracker.forget_sent()
         self._last_sent = None
+        if error is not None:
+            self._fail_flushes(error)
         for flush in list(self._flushes):
             flush.awaited.clear()
             flush.waiting = False
@@ -212,9 +213,7 @@ class Acknowledger:
         self._stop_timer()
         self._forget_unconfirmed()
         self._tracker.discard_waiting()
-        for flush in self._flushes:
-            self._fail(flush, error)
-        self._flushes.clear()
+        self._fail_flushes(error)
 
     def _forget_unconfirmed(self) -> None:
         """Whatever becomes of them, it is of no interest."""
@@ -252,6 +251,11 @@ class Acknowledger:
         if not flush.awaited and not flush.waiting:
             self._flushes.remove(flush)
             self._emit(RequestDone(flush.request, None))
+
+    def _fail_flushes(self, error: PulsarError) -> None:
+        for flush in self._flushes:
+            self._fail(flush, error)
+        self._flushes.clear()
 
     def _fail(self, flush: Flush, error: PulsarError) -> None:
         self._emit(RequestFailed(flush.request, error))

@@ -166,6 +166,7 @@ class Consumer(ConsumerRequests):
             self._arrival,
             self._queue,
             self._forget,
+            self._acknowledger.drop,
             self._grant,
             self.attachment.give_up,
         )

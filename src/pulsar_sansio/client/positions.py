@@ -76,6 +76,7 @@ class Positions:
         arrival: Arrival,
         queue: DeliveryQueue,
         forget: Callable[[], None],
+        unsure: Callable[[PulsarError], None],
         go_on: Callable[[], None],
         lost: Callable[[PulsarError], None],
     ) -> None:
@@ -103,7 +104,16 @@ class Positions:
         self._durable = spec.durable or not persistent
         """Whether the broker keeps the place, or there is none."""
         self._seeking = Seeking(
-            context, services, wire_id, self._durable, emit, self._moved, self._arrived, self._idle, lost
+            context,
+            services,
+            wire_id,
+            self._durable,
+            emit,
+            self._moved,
+            unsure,
+            self._arrived,
+            self._idle,
+            lost,
         )
         self._rollback = 0
         """Nanoseconds before it was attached first, where it begins so; it still matters."""

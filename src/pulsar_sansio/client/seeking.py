@@ -12,6 +12,8 @@ the consumer is attached again. Which of them comes first is the broker's affair
   sent again.
 * On a new attachment the SEEK goes before any permit, so that nothing comes from where the cursor is now.
 * From the answer on, nothing from before the seek is handed out: the consumer forgets what it has (`moved`).
+* Where no answer came in time the broker may have moved the cursor all the same. What was acknowledged is not
+  sent over a later connection then (`unsure`): it would be taken out of what comes from the new place.
 
 Seeks are done one after the other, in the order in which they were asked for. It refuses to know what the
 consumer has to forget.
@@ -104,9 +106,10 @@ class Seeking:
     """Seeks of one consumer.
 
     `durable`: whether the place outlives the connection. `moved(target, inclusive)`: the broker has moved the
-    cursor; what is here is from before. `arrived()`: attached there; `finish` is to be called, now or when
-    that is sure to last. `idle()`: attached, and nothing is to be sought (any more). `lost(error)`: the
-    consumer cannot get to where it has to be.
+    cursor; what is here is from before. `unsure(error)`: detached, and nobody knows whether it has.
+    `arrived()`: attached there; `finish` is to be called, now or when that is sure to last. `idle()`:
+    attached, and nothing is to be sought (any more). `lost(error)`: the consumer cannot get to where it has
+    to be.
     """
 
     __slots__ = (
@@ -125,6 +128,8 @@ class Seeking:
         "_pending",
         "_services",
         "_slot",
+        "_unanswered",
+        "_unsure",
         "_wire_id",
         "current",
         "sent_on",
@@ -139,6 +144,7 @@ class Seeking:
         durable: bool,
         emit: Callable[[Output], None],
         moved: Callable[[Target, bool], None],
+        unsure: Callable[[PulsarError], None],
         arrived: Callable[[], None],
         idle: Callable[[], None],
         lost: Callable[[PulsarError], None],
@@ -149,6 +155,7 @@ class Seeking:
         self._durable = durable
         self._emit = emit
         self._moved = moved
+        self._unsure = unsure
         self._arrived = arrived
         self._idle = idle
         self._lost = lost
@@ -160,7 +167,9 @@ class Seeking:
         self._pending: tuple[Connection, int] | None = None
         """The SEEK that has no answer yet."""
         self.sent_on: Connection | None = None
-        """Where the last one was sent."""
+        """Where the present one was sent."""
+        self._unanswered: PulsarError | None = None
+        """Why one that was sent over the present connection is not waited for any more."""
         self._answered = False
         """The broker has done it."""
         self._named = False
@@ -216,6 +225,9 @@ class Seeking:
 
     def detach(self) -> None:
         self._connection = None
+        error, self._unanswered = self._unanswered, None
+        if error is not None:
+            self._unsure(error)
 
     def leave(self, error: PulsarError) -> None:
         """The consumer is being closed: what was sent may still be answered, and nothing more is sent."""
@@ -242,6 +254,7 @@ class Seeking:
         """With the first of those that wait."""
         self.current = seek = self.waiting.popleft()
         self._answered = False
+        self.sent_on = None
         self._last_error = None
         if seek.deadline is not None:
             self._slot.set(seek.deadline)
@@ -305,6 +318,11 @@ class Seeking:
         self._cancel()
         self._slot.clear()
         self.current = None
+        if isinstance(error, TimedOut) and self.sent_on is not None and not self._answered:
+            if self._connection is None:
+                self._unsure(error)
+            else:
+                self._unanswered = error
         self._settle(seek, error)
         if error is not None and seek.required:
             self._lost(error)

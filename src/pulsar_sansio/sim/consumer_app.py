@@ -47,6 +47,9 @@ if TYPE_CHECKING:
 GROWING = RedeliveryBackoff(0.1, GROWN, 3.0)
 """How long a message waits to be delivered again where that grows with every time."""
 
+ASKED_FOR = 4 * SECOND
+"""After that a letter that failed has been asked for again, whatever the manner of its consumer."""
+
 MOST_CLOSES = 3
 """Of one application's own accord; and so often, at most, it asks for everything again. After that there is
 nothing new to see."""
@@ -64,6 +67,8 @@ class ConsumerApp(Deciding):
         super().__init__(world, index, plan)
         self.told_end = False
         """That the topic has ended and everything is acknowledged."""
+        self.asks_until = 0
+        """When the last letter that failed has been asked for."""
         self._paused_until = 0
         self._scheduled = False
         self._turn = 0
@@ -352,6 +357,7 @@ class ConsumerApp(Deciding):
         elif kind is EndOfTopic:
             self._check_end()
         elif isinstance(output, LetterFailed):  # it is asked for, and tried anew
+            self.asks_until = self.world.clock.now + ASKED_FOR
             for each in self.records:
                 each.uncopied.update(each.subscription.topic.chunks_of(output.message_id[:2]))
         else:

@@ -44,7 +44,7 @@ def drained(world: "World") -> bool:
         return False
     if not (world.administrator.done and all_attached(world) and all_told(world)):
         return False
-    if holding(world) or not still(world):
+    if holding(world) or not still(world) or _letters_return(world):
         return False
     # Statistics are dear: last of all.
     for name, topic in world.model.topics.items():
@@ -100,6 +100,11 @@ def holding(world: "World") -> list[str]:
         for host in world.hosts
         if (host.abandoned_bytes or letters) and host.closing is None and host.node.client.memory_held
     ]
+
+
+def _letters_return(world: "World") -> bool:
+    """Whether letters that failed are to be asked for yet: until then they keep their permits (DLQ-05)."""
+    return any(app.asks_until > world.clock.now for app in world.receivers)
 
 
 def all_told(world: "World") -> bool:
