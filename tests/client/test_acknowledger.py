@@ -253,6 +253,22 @@ class TestFlush:
         confirm(s, ack)
         assert requests(s) == [RequestDone(request, None)]
 
+    def test_where_the_last_of_an_ack_was_repeated_and_lost_all_of_it_is_sent_again(self) -> None:
+        """The ACK itself may be lost as well. BUG: its last id alone was sent again; where that was the last
+        chunk of a message, the others stayed, and made the message again with another copy of the last."""
+        s = started(acknowledgement_group_time=1.0)
+        s.acknowledge(deliver(s, 2))
+        s.pass_time(SECOND)
+        s.expect("ACK")
+        request = s.flush()
+        (repeated,) = s.expect("ACK")
+        assert repeated.message_ids == [(1, 1, None)]
+        s.reconnect()
+        ack, _ = s.expect("ACK", "FLOW")
+        assert ack.message_ids == [(1, 0, None), (1, 1, None)]
+        confirm(s, ack)
+        assert requests(s) == [RequestDone(request, None)]
+
     def test_unloading_the_topic_sends_it_again(self) -> None:
         """The connection lives on, but the broker never answers for a consumer it has closed."""
         s = started(acknowledgement_group_time=3600.0)

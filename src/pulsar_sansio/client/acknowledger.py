@@ -18,7 +18,7 @@ from collections.abc import Callable
 from ..model.config import ConsumerSpec, seconds_to_ns
 from ..model.errors import ConnectionLost, PulsarError, broker_error
 from ..wire import CUMULATIVE, INDIVIDUAL, encode_ack, proto
-from .acks import Ack, AckTracker, Place
+from .acks import Ack, AckId, AckTracker, Place
 from .connection import Connection
 from .outputs import Output, RequestDone, RequestFailed
 from .requests import Requests
@@ -261,8 +261,9 @@ class Acknowledger:
         self._emit(RequestFailed(flush.request, error))
 
     def _send_again(self, connection: Connection, ack: Ack) -> None:
-        """Saying the last of it once more changes nothing, but it is answered."""
-        self._send(connection, Ack(ack.position, ack.ids[-1:], ack.records), True)
+        """Saying the last of it once more changes nothing, but it is answered. Where no answer comes, what
+        was said first may be lost as well: the last chunk of a message without the others is none."""
+        self._ask(connection, ack, ack.ids[-1:])
 
     def _confirmed(self, sent: Sent) -> None:
         del self._unconfirmed[sent]
@@ -304,19 +305,25 @@ class Acknowledger:
         return sent
 
     def _send(self, connection: Connection, ack: Ack, confirm: bool) -> Sent | None:
-        kind = INDIVIDUAL if ack.position is None else CUMULATIVE
-        self.ids_sent += len(ack.ids)
         if not confirm or connection.protocol_version < RECEIPT_VERSION:
+            kind = INDIVIDUAL if ack.position is None else CUMULATIVE
+            self.ids_sent += len(ack.ids)
             connection.write(encode_ack(self._wire_id, kind, ack.ids))
             if connection.protocol_version >= RECEIPT_VERSION:
                 self._last_sent = ack
             return None
+        return self._ask(connection, ack, ack.ids)
+
+    def _ask(self, connection: Connection, ack: Ack, ids: list[AckId]) -> Sent:
+        """Send these of an ACK, to be answered; where the connection is lost first, all of it waits again."""
+        kind = INDIVIDUAL if ack.position is None else CUMULATIVE
+        self.ids_sent += len(ids)
         sent = Sent(ack, connection, self._after_flush)
         self._unconfirmed[sent] = None
         self._last_sent = None
         sent.request_id = self._requests.send(
             connection,
-            lambda request_id: encode_ack(self._wire_id, kind, ack.ids, None, request_id),
+            lambda request_id: encode_ack(self._wire_id, kind, ids, None, request_id),
             lambda reply: self._answered(sent, reply),
             lambda error: self._not_confirmed(sent, error),
             reply=_ACK_RESPONSE,
