@@ -63,6 +63,19 @@ def test_one_of_several_places(topic: TopicRecord) -> None:
     assert where.came((5, 2, 0)) != ""
 
 
+def test_a_seek_behind_a_message_that_was_given_up(topic: TopicRecord) -> None:
+    """The broker may go to the message that was named; that the next one was wanted only the client knew."""
+    where = Whereabouts(topic)
+    where.moved(Base((5, 2, 0)))
+    where.unanswered(Base(after((5, 1, 1))))
+    assert where.came((5, 1, 1)) == ""
+    assert where.came((5, 2, 0)) == ""
+    where.back()
+    assert where.came((5, 1, 0)) == ""  # of the batch the broker may know the whole alone
+    where.back()
+    assert where.came((5, 0, 0)) != ""
+
+
 def test_the_end_is_where_it_was_at_some_moment(topic: TopicRecord) -> None:
     """What was submitted before may or may not come; what was submitted later has to."""
     where = Whereabouts(topic)

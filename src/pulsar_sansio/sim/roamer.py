@@ -260,14 +260,8 @@ class Roamer(TopicGuest, Seeker[ConsumerRecord, RoamerPlan]):
             self.subscription.perhaps_long_ago()
             for base in self._failed:
                 self.where.perhaps_at(base)
-            # The broker keeps the place of the message that was named, or of its whole entry; that the next
-            # one was wanted is what the consumer knew.
-            later = self.world.clock.now != self._sought_at
-            for ledger, entry, index in [
-                each.place for each in self.where.bases if later and each.place[2] > 0
-            ]:
-                self.where.perhaps_at(Base((ledger, entry, index - 1)))
-                self.where.perhaps_at(Base(whole((ledger, entry, index))))
+            if self.world.clock.now != self._sought_at:
+                self.where.perhaps_as_kept()
             self.where.back()
         elif self.where.last is None:
             now = self.world.clock.now
@@ -324,7 +318,7 @@ class Roamer(TopicGuest, Seeker[ConsumerRecord, RoamerPlan]):
                 self.world.rules.excuse(self.host.node.name, "SEEK-01")
             base, to_end = failed
             self._failed.append(Base(base.place, since=2**63) if to_end else base)
-            self.where.unsettled(self._failed[-1])
+            self.where.unanswered(self._failed[-1])
             if self.world.healed:
                 self._came_home = False
                 self._later()

@@ -7,7 +7,7 @@ from before it and from after; from then on they are from after it alone.
 
 from .records import ConsumerRecord, Place, TopicRecord
 from .roamer import Roamed
-from .whereabouts import START, Base, after, whole
+from .whereabouts import START, Base, after
 
 ANYWHERE = 2**63
 """In place of a moment: of whoever went to the end nobody knows when."""
@@ -44,9 +44,7 @@ class Toured(Roamed):
         self.perhaps_long_ago()
         for base in [*self._failed, *self._under_way.values()]:
             where.perhaps_at(_whenever(base))
-        for ledger, entry, index in [each.place for each in where.bases if each.place[2] > 0]:
-            where.perhaps_at(Base((ledger, entry, index - 1)))
-            where.perhaps_at(Base(whole((ledger, entry, index))))
+        where.perhaps_as_kept()
         where.back()
 
     def _reads_on(self) -> None:
@@ -96,7 +94,7 @@ class Toured(Roamed):
             return
         base = _whenever(sought)
         self._failed.append(base)
-        self.where.unsettled(base)
+        self.where.unanswered(base)
 
     def may_be_gone(self) -> None:
         """It is removed, or not."""

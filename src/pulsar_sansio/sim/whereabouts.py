@@ -71,6 +71,24 @@ class Whereabouts:
             self.perhaps_at(each)
         self.last = None
 
+    def unanswered(self, base: Base) -> None:
+        """A seek that led there was given up: nobody knows whether it is done, or will be."""
+        self.unsettled(base)
+        self._kept(base)
+
+    def perhaps_as_kept(self) -> None:
+        """The consumer may have forgotten what its broker does not know."""
+        for base in list(self.bases):
+            self._kept(base)
+
+    def _kept(self, base: Base) -> None:
+        """The broker keeps the place of the message that was named, or of its whole entry; that the next one
+        was wanted is what the consumer knew."""
+        ledger, entry, index = base.place
+        if index > 0:
+            self.perhaps_at(Base((ledger, entry, index - 1)))
+            self.perhaps_at(Base(whole(base.place)))
+
     def back(self) -> None:
         """It begins again where the subscription is."""
         self.last = None
