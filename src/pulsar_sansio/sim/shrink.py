@@ -145,14 +145,13 @@ class Shrinker:
             for plan in getattr(self.case.profile, name):
                 left = [each for each in getattr(self.case.profile, name) if each is not plan]
                 self._try(self._with(**{name: left}))
-        for name in ("consumers", "producers"):
-            index = len(getattr(self.case.profile, name))
-            while index:
-                index -= 1
-                plans = getattr(self.case.profile, name)
-                if len(plans) > 1 or name == "consumers":
-                    self._try(self._with(**{name: plans[:index] + plans[index + 1 :]}))
-        self._without_idle_subscriptions()
+        for index in reversed(range(len(self.case.profile.consumers))):
+            self._try(self._without_consumer(index))
+        for index in reversed(range(len(self._producers))):
+            if len(self._producers) > 1:
+                self._try(self._with(producers=self._producers[:index] + self._producers[index + 1 :]))
+        for index in reversed(range(len(self.case.profile.subscriptions))):
+            self._try(self._without_subscription(index))
         self._partitions()
 
     def _partitions(self) -> None:
@@ -168,19 +167,24 @@ class Shrinker:
                     if not self._try(self._with_partitioned(index, fewer)):
                         break
 
-    def _without_idle_subscriptions(self) -> None:
-        """A subscription nobody consumes is never drained, so it goes together with its last consumer."""
-        index = len(self.case.profile.subscriptions)
-        while index:
-            index -= 1
-            profile = self.case.profile
-            consumers = [
-                replace(plan, subscription=plan.subscription - (plan.subscription > index))
-                for plan in profile.consumers
-                if plan.subscription != index
-            ]
-            subscriptions = profile.subscriptions[:index] + profile.subscriptions[index + 1 :]
-            self._try(self._with(subscriptions=subscriptions, consumers=consumers))
+    def _without_consumer(self, index: int) -> Case:
+        """A subscription goes with its last consumer: that nobody drains it is a failure of its own."""
+        plans = self.case.profile.consumers
+        left = plans[:index] + plans[index + 1 :]
+        subscription = plans[index].subscription
+        if not any(plan.subscription == subscription for plan in left):
+            return self._without_subscription(subscription)
+        return self._with(consumers=left)
+
+    def _without_subscription(self, index: int) -> Case:
+        profile = self.case.profile
+        consumers = [
+            replace(plan, subscription=plan.subscription - (plan.subscription > index))
+            for plan in profile.consumers
+            if plan.subscription != index
+        ]
+        subscriptions = profile.subscriptions[:index] + profile.subscriptions[index + 1 :]
+        return self._with(subscriptions=subscriptions, consumers=consumers)
 
     def _messages(self) -> None:
         for index in range(len(self.case.profile.producers)):

@@ -311,3 +311,13 @@ def blocked_for_ever(patches: Patches) -> None:
         self.outstanding -= messages
 
     patches.replace(Shared, "_settle", settle)
+
+
+@bug("own", caught_by=("INV-N5",), needs=[needs.blocking_all])
+def all_blocked_for_ever(patches: Patches) -> None:
+    """A subscription with too many unacknowledged messages stays blocked when they are acknowledged."""
+
+    def check_limit(self: Any) -> None:
+        self._unblocked = self._unblocked and not self.blocked
+
+    patches.replace(Shared, "_check_subscription_limit", check_limit)

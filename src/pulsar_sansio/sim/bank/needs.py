@@ -86,6 +86,11 @@ def blocking(profile: Profile) -> bool:
     return profile.broker.max_unacked_messages_per_consumer <= 100 and shared(profile)
 
 
+def blocking_all(profile: Profile) -> bool:
+    """One of all consumers of a subscription."""
+    return profile.broker.max_unacked_messages_per_subscription <= 100
+
+
 def compressed(profile: Profile) -> bool:
     return any(plan.compression is not CompressionType.NONE for plan in profile.producers)
 

@@ -4,6 +4,9 @@ Owns draws that make that likely in worlds which are fit for it, the last of all
 world that is not chosen is the same as it would be without them.
 """
 
+from dataclasses import replace
+
+from ...model.config import SubscriptionType
 from ..clock import MILLISECOND, SECOND
 from ..profile import AppearancePlan, Profile, RoamerPlan
 from ..streams import Stream, Streams
@@ -11,6 +14,8 @@ from .rarities import busy, trouble
 
 LATEST = 10 * SECOND
 """When topics appear, as a rule."""
+
+SHARED = (SubscriptionType.SHARED, SubscriptionType.KEY_SHARED)
 
 MOST_TO_COME = 6
 """Topics that appear, for each of which somebody may have to wait."""
@@ -24,6 +29,9 @@ def draw_misfortunes(streams: Streams, profile: Profile) -> None:
     draw = streams.stream("named while it migrates")
     if draw.chance(300):
         _named_while_it_migrates(draw, profile)
+    draw = streams.stream("unacknowledged by all")
+    if draw.chance(100):
+        _unacknowledged_by_all(draw, profile)
     draw = streams.stream("a chunk and no more")
     if draw.chance(150):
         _a_chunk_and_no_more(draw, profile)
@@ -53,6 +61,15 @@ def _named_while_it_migrates(draw: Stream, profile: Profile) -> None:
     busy(profile)
     profile.store_delay, profile.operation_timeout = SECOND, 10.0
     trouble(draw, profile, "topic_stolen", "topic_moved_with_address", every=100 * MILLISECOND)
+
+
+def _unacknowledged_by_all(draw: Stream, profile: Profile) -> None:
+    """A subscription may have few messages unacknowledged, whoever of its consumers holds them. Not where a
+    message may be in more chunks than that: nobody would ever have all of it."""
+    chunks = any(plan.chunk_size for plan in profile.producers)
+    if not chunks and any(plan.kind in SHARED for plan in profile.subscriptions):
+        limit = draw.choice([3, 10, 100])
+        profile.broker = replace(profile.broker, max_unacked_messages_per_subscription=limit)
 
 
 def _a_chunk_and_no_more(draw: Stream, profile: Profile) -> None:

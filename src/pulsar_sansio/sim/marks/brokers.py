@@ -36,6 +36,12 @@ def unacknowledged_limit(_dispatcher: Any, holder: Any, _messages: int) -> objec
     return bool(holder.blocked)
 
 
+@mark(Shared, "_check_subscription_limit")
+def unacknowledged_limit_of_all(dispatcher: Any) -> object:
+    """A subscription was cut off because its consumers together held too many unacknowledged messages."""
+    return bool(dispatcher.blocked)
+
+
 @mark(KeyShared, "add")
 def key_owner_changed(dispatcher: Any, _newcomer: Any) -> object:
     """Keys got another owner while the old one had messages of them."""
