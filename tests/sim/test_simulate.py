@@ -106,10 +106,19 @@ def test_a_failure_of_a_world_that_was_written_down_is_the_exit_code(
         (None, "cannot be read: No such file"),
         (b"seed: 7", "holds no world: Expecting value"),
         (b"\xff\xfe", "holds no world: "),
-        (b"[]", "holds no world"),
-        (b"{}", "holds no world"),
-        (b'{"seed": 1, "rule": "", "note": "", "profile": 3}', "holds no world"),
-        (b'{"seed": 1, "rule": "", "note": "", "profile": {"x": 1}}', "Profile has no field 'x'"),
+        (b"[]", "world is [], not an object"),
+        (b"{}", "world has no seed"),
+        (b'{"seed": 1}', "world has no profile"),
+        (b'{"seed": "1"}', "world.seed is '1', not a whole number"),
+        (b'{"seed": 1, "profile": 3}', "world.profile is 3, not an object"),
+        (b'{"seed": 1, "profile": {"x": 1}}', "Profile has no field 'x'"),
+        (b'{"seed": 1, "profile": {"topics": true}}', "world.profile.topics is True, not a whole number"),
+        (b'{"seed": 1, "profile": {"faults": "cut"}}', "world.profile.faults is 'cut', not a list"),
+        (
+            b'{"seed": 1, "profile": {"subscriptions": [{"topic": 0, "kind": "BEST"}]}}',
+            "world.profile.subscriptions[0].kind is 'BEST', not one of EXCLUSIVE, SHARED",
+        ),
+        (b'{"seed": 1, "strikes": [{"draws": [[1]]}]}', "world.strikes[0].draws[0] has 1 values, not 2"),
     ],
 )
 def test_a_file_that_is_no_world_is_one_line(

@@ -140,23 +140,22 @@ class Case:
     def from_json(cls, found: dict[str, Any]) -> "Case":
         """A field that the profile has got since is what a plain scenario would have (see `PLAIN`).
 
-        Raises `ValueError` for a fault kind or a field that there is not.
+        Raises `ValueError` for a value of another kind than is wanted, and for a fault kind or a field that
+        there is not.
         """
-        strikes = found.get("strikes")
-        case = cls(found["seed"], _typed(Profile, found["profile"]), rule=found["rule"], note=found["note"])
-        if strikes is not None:
-            case.strikes = [
-                Strike(each["after"], each["name"], tuple((bits, value) for bits, value in each["draws"]))
-                for each in strikes
-            ]
-            unknown = [strike.name for strike in case.strikes if strike.name not in FAULTS]
-            if unknown:
-                raise ValueError(f"no such fault kind: {unknown[0]}")
+        if isinstance(found, dict) and "seed" not in found:
+            raise ValueError("world has no seed")
+        case: Case = _typed(cls, found, "world")
+        for strike in case.strikes or ():
+            if strike.name not in FAULTS:
+                raise ValueError(f"no such fault kind: {strike.name}")
         return case
 
 
 PLAIN: dict[type, Callable[[], Any]] = {bool: bool, int: int, float: float, str: str}
 """What a required field of such a type is where a case does not name it: nothing."""
+
+KINDS: dict[type, str] = {bool: "true or false", int: "a whole number", float: "a number", str: "a string"}
 
 
 def _plain(value: Any) -> Any:
@@ -180,26 +179,48 @@ def _default(each: Any) -> Any:
     return each.default
 
 
-def _typed(kind: Any, value: Any) -> Any:
-    """The other way round, by the annotations."""
+def _typed(kind: Any, value: Any, what: str) -> Any:
+    """The other way round, by the annotations; `what` it is for who reads an error."""
     origin = get_origin(kind)
     if origin in (Union, UnionType):
         if value is None:
             return None
-        return _typed(next(each for each in get_args(kind) if each is not type(None)), value)
-    if origin is list:
-        return [_typed(get_args(kind)[0], each) for each in value]
+        return _typed(next(each for each in get_args(kind) if each is not type(None)), value, what)
+    if origin in (list, tuple):
+        return _several(origin, get_args(kind), value, what)
     if is_dataclass(kind):
-        hints = get_type_hints(kind)
-        known = {each.name for each in fields(kind)}
-        unknown = [name for name in value if name not in known]
-        if unknown:
-            raise ValueError(f"{getattr(kind, '__name__', kind)} has no field {unknown[0]!r}")
-        given = {name: _typed(hints[name], each) for name, each in value.items()}
-        for each in fields(kind):
-            if each.name not in given and _default(each) is MISSING:
-                given[each.name] = PLAIN[hints[each.name]]()
-        return kind(**given)  # type: ignore[operator]
-    if isinstance(kind, type) and issubclass(kind, Enum):
+        return _of_fields(kind, value, what)
+    if issubclass(kind, Enum):
+        if not isinstance(value, str) or value not in kind.__members__:
+            raise ValueError(f"{what} is {value!r}, not one of {', '.join(kind.__members__)}")
         return kind[value]
+    if type(value) is not kind and not (kind is float and type(value) is int):
+        raise ValueError(f"{what} is {value!r}, not {KINDS[kind]}")
     return value
+
+
+def _several(origin: Any, kinds: tuple[Any, ...], value: Any, what: str) -> Any:
+    if not isinstance(value, list):
+        raise ValueError(f"{what} is {value!r}, not a list")
+    if origin is tuple and kinds[-1] is not Ellipsis:
+        if len(value) != len(kinds):
+            raise ValueError(f"{what} has {len(value)} values, not {len(kinds)}")
+        return tuple(_typed(kind, each, what) for kind, each in zip(kinds, value, strict=True))
+    return origin(_typed(kinds[0], each, f"{what}[{number}]") for number, each in enumerate(value))
+
+
+def _of_fields(kind: Any, value: Any, what: str) -> Any:
+    if not isinstance(value, dict):
+        raise ValueError(f"{what} is {value!r}, not an object")
+    hints = get_type_hints(kind)
+    known = {each.name for each in fields(kind)}
+    unknown = [name for name in value if name not in known]
+    if unknown:
+        raise ValueError(f"{kind.__name__} has no field {unknown[0]!r}")
+    given = {name: _typed(hints[name], each, f"{what}.{name}") for name, each in value.items()}
+    for each in fields(kind):
+        if each.name not in given and _default(each) is MISSING:
+            if hints[each.name] not in PLAIN:
+                raise ValueError(f"{what} has no {each.name}")
+            given[each.name] = PLAIN[hints[each.name]]()
+    return kind(**given)

@@ -185,8 +185,6 @@ def _written_down(file: Path) -> Case:
         raise ValueError(f"{file} cannot be read: {error.strerror}") from error
     except ValueError as error:
         raise ValueError(f"{file} holds no world: {error}") from error
-    except (AttributeError, KeyError, TypeError) as error:
-        raise ValueError(f"{file} holds no world") from error
 
 
 def _replay(arguments: argparse.Namespace) -> int:
