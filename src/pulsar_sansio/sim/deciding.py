@@ -99,7 +99,10 @@ class Deciding(ABC):
             self._note(everything, messages)
         for taken, message in zip(everything, messages, strict=True):
             self.kept.pop(taken, None)
-            if rash and self._refusals_left and stream.chance(plan.nack_permille):
+            if self._is_done_with(taken):
+                self._acknowledge(taken)
+                client.acknowledge(now, self.handle, message)
+            elif rash and self._refusals_left and stream.chance(plan.nack_permille):
                 self._refusals_left -= 1
                 by_message = stream.chance(500)
                 model.negative_acknowledge(*taken, message.redelivery_count if by_message else 0, now)
@@ -121,6 +124,12 @@ class Deciding(ABC):
                 by_message = stream.chance(800)
                 self._acknowledge(taken)
                 client.acknowledge(now, self.handle, message if by_message else self._id_of(message))
+
+    @staticmethod
+    def _is_done_with(taken: Taken) -> bool:
+        """Whether it was made again of chunks that were left over."""
+        record, place = taken
+        return not record.subscription.topic.log[place[:2]].messages
 
     def _put_off(self, taken: Taken, message: Message) -> None:
         """Have it come again later, as a copy; where that fails it is refused."""
@@ -248,10 +257,16 @@ class Deciding(ABC):
         ]
         if self.plan.timeout:
             self._note(everything, messages)
+        refused: list[Message] = []
         for taken, message in zip(everything, messages, strict=True):
             self.kept.pop(taken, None)
-            model.negative_acknowledge(*taken, message.redelivery_count, now)
-        client.negative_acknowledge(now, self.handle, messages)
+            if self._is_done_with(taken):
+                self._acknowledge(taken)
+                client.acknowledge(now, self.handle, message)
+            else:
+                model.negative_acknowledge(*taken, message.redelivery_count, now)
+                refused.append(message)
+        client.negative_acknowledge(now, self.handle, refused)
         self.host.node.pump()
 
     def _check_acknowledged(self, everything: list[Taken]) -> None:

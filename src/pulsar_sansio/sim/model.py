@@ -266,9 +266,10 @@ class ReferenceModel:
         ledger, entry_id, _, index, _, first_chunk = message_id
         place = (ledger, entry_id, max(index, 0))
         entry = topic.log.get((ledger, entry_id))
-        if entry is None or place[2] >= len(entry.messages):
+        messages = entry and (entry.messages or subscription.made_again(place[:2], first_chunk))
+        if entry is None or not messages or place[2] >= len(messages):
             raise ViolationError("INV-C2", f"{consumer.name}: {place} is not in the log of {topic.name}")
-        sent = entry.messages[place[2]]
+        sent = messages[place[2]]
         if message.value != sent.payload:
             raise ViolationError("INV-C2", f"{consumer.name}: {place} has another payload than {sent}")
         if entry.chunk is not None and (first_chunk, 0) not in sent.chunks:
@@ -391,6 +392,7 @@ class ReferenceModel:
                     place not in subscription.delivered
                     and place[0] > topic.gone
                     and place[:2] not in subscription.let_go
+                    and not subscription.is_beheaded(place[:2])
                 ):
                     raise ViolationError(
                         "INV-C1", f"{topic.name}/{subscription.name}: {place} never delivered"

@@ -298,10 +298,25 @@ class SubscriptionRecord:
 
     def is_beheaded(self, position: Position) -> bool:
         """Whether an earlier chunk of the message that ends here was acknowledged cumulatively, along with
-        somebody else's message between them. Who attaches anew gets the rest alone, and can make nothing of
-        it: so it is with Pulsar."""
-        before = self.cumulative[:2]
-        return any(each <= before for each in self.topic.chunks_of(position)[:-1])
+        somebody else's message between them, or as one of which another copy made the message. Who attaches
+        anew gets the rest alone, and can make nothing of it: so it is with Pulsar."""
+        before, earlier = self.cumulative[:2], self.topic.chunks_of(position)[:-1]
+        if any(each <= before for each in earlier):
+            return True
+        return not self.let_go.isdisjoint(earlier) and any(
+            place in self.delivered for place in self.topic.log[position].source.places
+        )
+
+    def made_again(self, position: Position, first: Position | None) -> tuple[Sent, ...]:
+        """What a client may make of chunks that are left over, although the application is done with the
+        message: what was sent again lies there twice where nothing is deduplicated, and of the
+        acknowledgements of two chunks one may be lost."""
+        entry = self.topic.log[position]
+        sent, chunk = entry.source, entry.chunk
+        if chunk is None or chunk.number < chunk.total - 1 or first is None or first >= position:
+            return ()
+        done = any(self.is_acknowledged(place) for place in sent.places)
+        return (sent,) if done and (first, 0) in sent.chunks else ()
 
     def all_up_to(self, place: Place) -> bool:
         """Whether everything up to a place was acknowledged, cumulatively or one by one."""
