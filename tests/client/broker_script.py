@@ -39,7 +39,8 @@ def entry_bytes(payload: bytes, **fields: Any) -> bytes:
     """Headers and payload of a stored entry."""
     sequence_id = fields.pop("sequence_id", 0)
     producer_name = fields.pop("producer_name", "standalone-0-1")
-    metadata = MessageMetadata(producer_name, sequence_id, 1_700_000_000_000, **fields)
+    publish_time = fields.pop("publish_time", 1_700_000_000_000)
+    metadata = MessageMetadata(producer_name, sequence_id, publish_time, **fields)
     return b"".join(pack_payload(encode_message_metadata(metadata), payload))
 
 

@@ -530,6 +530,35 @@ class TestWhereTheBrokerPutIt:
         s.expect("FLOW")
         assert [each.request for each in s.outputs() if isinstance(each, RequestDone)] == [request]
 
+    @pytest.mark.parametrize(
+        ("mark_delete", "left_out"),
+        [
+            ((1, -1), True),
+            ((1, 0), False),
+            ((2, -1), False),  # the next ledger was begun, and is empty: it is the end
+            (None, False),
+        ],
+    )
+    def test_or_leaves_out_what_is_older_where_that_may_be_lost(
+        self, mark_delete: tuple[int, int] | None, left_out: bool
+    ) -> None:
+        """The topic was unloaded since the SEEK: SUBSCRIBE made another subscription, at its beginning."""
+        s = started(durable=False, start_message_id=EARLIEST, receiver_queue_size=4)
+        s.client.seek(s.now, s.consumer, 1_700_000_000_000)
+        back(s, s.frames()[-1][1])
+        answer(s, asked(s), (1, 9, -1), mark_delete)
+        s.deliver(1, entry_bytes(b"old", publish_time=1_699_999_999_999))
+        if not left_out:
+            assert [message.data for message in s.take()] == [b"old"]
+            return
+        s.frames()
+        s.reconnect()
+        for entry, time in enumerate((-2, -1, 0, -1), 1):  # the last one by a clock that is slow
+            s.deliver(entry, entry_bytes(b"%d" % entry, publish_time=1_700_000_000_000 + time))
+        assert [message.data for message in s.take()] == [b"3", b"4"]
+        granted = sum(command.message_permits for name, command in s.frames() if name == "FLOW")
+        assert granted == 4 + 4  # those of what was left out came back
+
     def test_so_long_ago(self) -> None:
         s = ConsumerScript(durable=False, start_message_rollback=10.0)
         s.answers_positions = False

@@ -75,6 +75,7 @@ class Arrival:
         "inclusive",
         "passed",
         "resumed",
+        "since",
         "start",
     )
 
@@ -105,12 +106,14 @@ class Arrival:
         """Whether the message at `start` is wanted itself."""
         self.resumed = False
         """Whether `start` is how far the application has got: an id without index is its whole entry then."""
+        self.since: int | None = None
+        """Milliseconds since 1970: at the beginning what was published before is not wanted."""
         self.passed: Place | None = None
         """The furthest entry of which nothing, or nothing more, is for the application, though it was not
         handed out."""
         self._filtering = False
-        """Whether something of what comes next may be before `start`; nothing is after the first entry that
-        lies behind it."""
+        """Whether something of what comes next may be before `start`, or `since`; nothing is after the first
+        entry that lies behind it."""
         self._durable = durable
         self._source = source
         self._permits = permits
@@ -128,17 +131,20 @@ class Arrival:
         self.start = start
         self.inclusive = inclusive
         self.resumed = False
+        self.since = None
         self.begin_again()
 
     def begin_again(self) -> None:
         """The broker begins at `start`, once more where what came did not make a message."""
         self._filtering = self.start is not None and self.start not in (EARLIEST, LATEST)
 
-    def resume_after(self, last: MessageId) -> None:
-        """Everything up to `last` was handed out (CONS-16); without an index that is its entire entry."""
+    def resume_after(self, last: MessageId, since: int | None = None) -> None:
+        """Everything up to `last` was handed out (CONS-16); without an index that is its entire entry. What
+        follows is wanted from the first one on that was published at `since` or later."""
         self.start = last
         self.inclusive = False
         self.resumed = True
+        self.since = since
         self._filtering = True
 
     def forget(self) -> None:
@@ -227,6 +233,8 @@ class Arrival:
         elif metadata.marker_type is not None:
             counters.markers += cost
             self._finished(place)
+        elif self._filtering and self.since is not None and metadata.publish_time < self.since:
+            counters.before_start += cost
         elif metadata.encryption_keys:
             # Failure action FAIL. The permits come back all the same: to lose them is a trap (CRYPTO-07).
             if counters.undecryptable == 0:

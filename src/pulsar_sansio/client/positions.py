@@ -352,17 +352,23 @@ class Positions:
             self._question = None
 
     def _found_out(self, answer: LastPosition) -> None:
-        """Where the cursor is: everything after that is still to come, unless something has come already."""
+        """Where the cursor is: everything after that is still to come, unless something has come already.
+
+        Before the first message it is where a time was sought that lies before all, and also where the topic
+        was unloaded since the SEEK, so that SUBSCRIBE made another subscription there (see `Seeking`)."""
         self._question = None
-        if self._reached() is not None or self._queue.available or answer.mark_delete is None:
+        mark_delete = answer.mark_delete
+        if self._reached() is not None or self._queue.available or mark_delete is None:
             self._release()
             return
-        to_last = self._to_last and answer.last.entry_id >= 0 and answer.mark_delete >= answer.last[:2]
+        to_last = self._to_last and answer.last.entry_id >= 0 and mark_delete >= answer.last[:2]
+        at_beginning = mark_delete[1] < 0 and mark_delete < answer.last[:2]
+        since = self._sought_time if at_beginning else None
         self._known()
         if to_last:
             self.require(answer.last, True)
         else:
-            self._arrival.resume_after(MessageId(*answer.mark_delete, self._source.partition))
+            self._arrival.resume_after(MessageId(*mark_delete, self._source.partition), since)
             self._release()
 
     def _not_found_out(self, error: PulsarError) -> None:

@@ -9,7 +9,7 @@ the consumer is attached again. Which of them comes first is the broker's affair
   can tell what was delivered since, and the SEEK is sent again.
 * A subscription that is not durable may go while nobody is attached to it; then SUBSCRIBE makes another, at
   the place that it names. Where it was written before the answer came, that is an old place, and the SEEK is
-  sent again.
+  sent again. Where a time was sought it is the beginning of the topic: what is older is left out on arrival.
 * On a new attachment the SEEK goes before any permit, so that nothing comes from where the cursor is now.
 * From the answer on, nothing from before the seek is handed out: the consumer forgets what it has (`moved`).
 * Where no answer came in time the broker may have moved the cursor all the same. What was acknowledged is not

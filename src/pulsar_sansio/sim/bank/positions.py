@@ -178,9 +178,9 @@ def messages_before_the_start_keep_their_permits(patches: Patches) -> None:
 def an_inclusive_reader_reads_the_last_one_again(patches: Patches) -> None:
     """Who began with a message itself begins after a reconnect with the last one that it was handed."""
 
-    def resume_after(original: Any, self: Any, last: Any) -> None:
+    def resume_after(original: Any, self: Any, last: Any, *since: Any) -> None:
         inclusive = self.inclusive
-        original(self, last)
+        original(self, last, *since)
         if inclusive:
             self.start_at(last, True)
 
@@ -226,9 +226,9 @@ def a_reader_begins_anew(patches: Patches) -> None:
 def only_the_first_partition_goes_on(patches: Patches) -> None:
     """Of a reader of several partitions the others begin anew after a reconnect."""
 
-    def resume_after(original: Any, self: Any, last: Any) -> None:
+    def resume_after(original: Any, self: Any, last: Any, *since: Any) -> None:
         if self._source.partition <= 0:
-            original(self, last)
+            original(self, last, *since)
 
     patches.around(Arrival, "resume_after", resume_after)
 
