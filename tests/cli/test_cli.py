@@ -330,8 +330,6 @@ def test_an_interruption_is_one_line(command: Command, monkeypatch: pytest.Monke
 
 # --- as processes of their own -----------------------------------------------------------------------------
 
-ENVIRONMENT = {**os.environ, "PYTHONPATH": "src"}
-
 
 async def lines(stream: trio.abc.ReceiveStream, count: int) -> str:
     """As many lines, and nothing after them."""
@@ -350,7 +348,6 @@ async def test_broker_serves_until_it_is_told_to_stop(ending: signal.Signals) ->
             [*COMMAND, "broker", "--port", "0", "--json"],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            env=ENVIRONMENT,
         )
         assert process.stdout is not None
         assert process.stderr is not None
@@ -375,7 +372,6 @@ async def test_consume_acknowledges_what_it_printed_before_it_was_told_to_stop()
                 [*COMMAND, "consume", "t", "--subscription", "s", "--url", broker.url],
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
-                env=ENVIRONMENT,
             )
             assert process.stdout is not None
             await producer.send(b"one")
@@ -401,7 +397,6 @@ async def test_a_reader_that_has_read_enough_is_no_error() -> None:
                 shell=True,
                 capture_stdout=True,
                 capture_stderr=True,
-                env=ENVIRONMENT,
             )
     assert one_line(done.stdout.decode()).endswith("x" * 100)
     assert b"Traceback" not in done.stderr
@@ -412,6 +407,6 @@ def test_a_result_that_nobody_reads_is_no_bug() -> None:
     reading, writing = os.pipe()
     os.close(reading)
     command = [sys.executable, "-m", "pulsar_trio", "simulate", "recall", "--list"]
-    done = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, env=ENVIRONMENT, timeout=PATIENCE)
+    done = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, timeout=PATIENCE)
     os.close(writing)
     assert (done.returncode, done.stderr) == (141, b"")

@@ -4,7 +4,6 @@
 long as the run. PySpark is imported when a test asks for the session.
 """
 
-import os
 import sys
 from collections.abc import Iterator
 from itertools import count
@@ -48,12 +47,10 @@ def spark_settings(folder: Path) -> dict[str, str]:
 
 @pytest.fixture(scope="session", autouse=True)
 def spark_environment() -> Iterator[None]:
-    """Workers run this Python and find this checkout."""
+    """Workers run this Python; that they find this checkout is `tests.sim.checker.everywhere`'s affair."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYSPARK_PYTHON", sys.executable)
         patch.setenv("PYSPARK_DRIVER_PYTHON", sys.executable)
-        paths = [str(ROOT / "src"), str(ROOT), os.environ.get("PYTHONPATH", "")]
-        patch.setenv("PYTHONPATH", os.pathsep.join(filter(None, paths)))
         yield
 
 

@@ -1,23 +1,30 @@
 """The checker over every test that drives a client or a broker: a plugin that `tests/conftest.py` adds.
 
-Listens at the machines themselves: a client answers for what it writes, given what it was given, and a broker
-likewise; what a test plays for the other side by hand may break any rule. Where the other side is a real
-broker or the official client, it answers for itself too.
+Listens at the machines themselves (`listening`), in the tests' own process and in those that they start
+(`processes`): a client answers for what it writes, given what it was given, and a broker likewise; what a
+test plays for the other side by hand may break any rule. Where the other side is a real broker or the
+official client, it answers for itself too.
 
 A test that passes and shows a violation fails. What a test does on purpose, behind the machine's back, it
 says: `@pytest.mark.breaks("WIRE-21", why="the version in CONNECTED is a lie")`. One that measures what the
-checker would change says `@pytest.mark.unwatched(why="memory is measured")`.
+checker would change says `@pytest.mark.unwatched(why="memory is measured")`. A process that outlives a test,
+a worker of Spark say, is heard in the next one, too.
 """
 
-from collections.abc import Collection, Generator, Sequence
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Collection, Generator
+from pathlib import Path
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import pytest
 
-from pulsar_sansio.broker import Broker
-from pulsar_sansio.client.client import Client
-from pulsar_sansio.sim.checker import Session, Side, Violation
+from pulsar_sansio.sim.checker import Side, Violation
+
+from .listening import listen
+from .processes.sitecustomize import HEARD
 
 NOT_HERE = {
     "tests/sim/": "every world has a checker at both ends of every wire",
@@ -40,33 +47,23 @@ _violations: list[tuple[Side, Violation]] = []
 _listening = False
 
 
-def _listen(machine: type[Any], me: Side, one_peer: bool) -> None:
-    sessions: WeakKeyDictionary[Any, dict[int, Session]] = WeakKeyDictionary()
-    receive_data, data_to_send = machine.receive_data, machine.data_to_send
-
-    def session(root: Any, link: int) -> Session:
-        """A client has one for all of its links; of a broker's links nobody knows whose they are."""
-        return sessions.setdefault(root, {}).setdefault(0 if one_peer else link, Session())
-
-    def hear(root: Any, link: int, author: Side, data: bytes) -> None:
-        _violations.extend((me, violation) for violation in session(root, link).feed(link, author, data))
-
-    def received(self: Any, now: int, link: int, data: bytes) -> None:
-        if _listening:
-            hear(self, link, me.other, bytes(data))
-        receive_data(self, now, link, data)
-
-    def to_send(self: Any, link: int) -> Sequence[bytes]:
-        chunks: Sequence[bytes] = data_to_send(self, link)
-        if _listening and chunks:
-            hear(self, link, me, b"".join(chunks))
-        return chunks
-
-    machine.receive_data, machine.data_to_send = received, to_send
+listen(lambda me, violation: _violations.append((me, violation)), lambda: _listening)
 
 
-_listen(Client, Side.CLIENT, one_peer=True)
-_listen(Broker, Side.BROKER, one_peer=False)
+def pytest_configure(config: pytest.Config) -> None:
+    """Every process that a test starts from now on is listened at."""
+    if config.getoption("numprocesses", None) and not hasattr(config, "workerinput"):
+        return  # pytest-xdist: tests run in its workers
+    here = Path(__file__).parent
+    root = here.parents[2]
+    paths = [here / "processes", root / "src", root, os.environ.get("PYTHONPATH", "")]
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, map(str, paths)))
+    os.environ[HEARD] = tempfile.mkdtemp(prefix="pulsar-trio-heard-")
+
+
+def pytest_unconfigure() -> None:
+    if HEARD in os.environ:
+        shutil.rmtree(os.environ.pop(HEARD))
 
 
 @pytest.hookimpl(wrapper=True)
@@ -76,6 +73,8 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
     _listening = not (item.nodeid.startswith(tuple(NOT_HERE)) or item.get_closest_marker("unwatched"))
     try:
         result = yield
+        if _listening:
+            _violations.extend(in_processes(Path(os.environ[HEARD])))
     finally:
         _listening = False
     excused = {rule for mark in item.iter_markers("breaks") for rule in mark.args}
@@ -94,3 +93,16 @@ def found(excused: Collection[str], both_sides: bool) -> list[Violation]:
         for me, violation in _violations
         if (both_sides or violation.side is me) and violation.rule_id not in excused
     ]
+
+
+def in_processes(folder: Path) -> list[tuple[Side, Violation]]:
+    """What processes that were started have written down since it was asked for last."""
+    heard = []
+    for file in sorted(folder.glob("*.jsonl")):
+        taken = file.rename(file.with_suffix(".taken"))  # who writes on makes another
+        for line in taken.read_text(encoding="utf-8").splitlines():
+            me, rule_id, side, number, text, connection = json.loads(line)
+            violation = Violation(rule_id, Side(side), int(number), text, int(connection))
+            heard.append((Side(me), violation))
+        taken.unlink()
+    return heard

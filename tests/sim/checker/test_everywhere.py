@@ -1,7 +1,10 @@
 """The checker at every machine: it hears what a machine writes, and what its peer does is excused."""
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +14,7 @@ from tests.broker.peer import World
 from tests.client.script import Script, frame_success
 
 from . import everywhere
+from .processes.sitecustomize import HEARD
 
 
 @contextmanager
@@ -56,3 +60,22 @@ def test_what_the_other_side_does_is_its_own_affair_unless_it_is_real() -> None:
         assert broken() == []
         [violation] = everywhere.found((), True)
         assert (violation.rule_id, violation.side) == ("CONN-07", Side.BROKER)
+
+
+def test_what_a_process_does_that_a_test_starts_is_judged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(HEARD, str(tmp_path))
+    code = """
+from pulsar_sansio.wire import encode_flow
+from tests.client.script import Script
+script = Script()
+_, link = script.ready_producer()
+script.client._services.pool.links[link].write(encode_flow(0, 0))
+script.pull(link)
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
+    heard = everywhere.in_processes(tmp_path)
+    assert [me for me, _ in heard] == [Side.CLIENT] * len(heard)
+    assert "FLOW-08" in {violation.rule_id for _, violation in heard}
+    assert everywhere.in_processes(tmp_path) == []
