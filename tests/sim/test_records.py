@@ -1,4 +1,4 @@
-"""What a subscription may have of messages in chunks that were sent again: each chunk may lie there twice."""
+"""What is known of messages in chunks that were sent again, or are not all there any more."""
 
 import pytest
 
@@ -48,3 +48,16 @@ def test_a_copy_of_which_a_chunk_was_let_go_need_not_come(subscription: Subscrip
     subscription.delivered[5, 2, 0] = 1
     assert subscription.is_beheaded((5, 5))
     assert not subscription.is_beheaded((5, 2))
+
+
+def test_a_chunk_makes_nothing_with_one_that_was_deleted_with_the_topic(
+    subscription: SubscriptionRecord,
+) -> None:
+    topic = subscription.topic
+    sent = topic.log[5, 0].source
+    assert not topic.is_torn(sent)
+    topic.gone = 5
+    topic.stored((6, 0), Entry(b"1", (sent,), Chunk(1, 2, "uuid")))
+    assert topic.is_torn(sent)
+    assert topic.log[6, 0].messages == ()
+    assert sent.places == [(5, 2, 0)]

@@ -195,7 +195,7 @@ class TopicRecord:
         else:
             self.order.append(position)
         insort(sent.chunks, (position, entry.chunk.number))
-        whole = complete_chunks(sent.chunks, entry.chunk.total)
+        whole = self.complete_chunks(sent)
         for each, _ in sent.chunks:
             messages = (sent,) if each in whole else ()
             if self.log[each].messages != messages:
@@ -210,15 +210,32 @@ class TopicRecord:
         entry = self.log.get(position)
         if entry is None or entry.chunk is None:
             return [position]
-        return complete_chunks(entry.source.chunks, entry.chunk.total).get(position, [position])
+        return self.complete_chunks(entry.source).get(position, [position])
+
+    def complete_chunks(self, sent: Sent) -> dict[Position, list[Position]]:
+        """See `complete_chunks`; with what was deleted together with the topic nothing behind that is."""
+        if not sent.chunks:
+            return {}
+        chunk = self.log[sent.chunks[0][0]].chunk
+        assert chunk is not None
+        return complete_chunks(sent.chunks, chunk.total, self.gone)
+
+    def is_torn(self, sent: Sent) -> bool:
+        """Whether chunks of it were deleted with the topic, so that what is behind them makes nothing."""
+        return any(position[0] <= self.gone for position, _ in sent.chunks)
 
 
-def complete_chunks(chunks: Sequence[tuple[Position, int]], total: int) -> dict[Position, list[Position]]:
+def complete_chunks(
+    chunks: Sequence[tuple[Position, int]], total: int, gone: int = -1
+) -> dict[Position, list[Position]]:
     """Last chunk -> all of them, for every time that the message is complete (CHUNK-01): a first chunk begins
-    it anew, one that was there already is passed over, and behind a gap nothing fits."""
+    it anew, one that was there already is passed over, and behind a gap nothing fits. Ledgers up to `gone`
+    were deleted before the later ones began."""
     whole: dict[Position, list[Position]] = {}
     parts: list[Position] = []
     for position, number in chunks:
+        if parts and parts[0][0] <= gone < position[0]:
+            parts = []
         if number == 0:
             parts = [position]
         elif parts and number == len(parts):

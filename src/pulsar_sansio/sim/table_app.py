@@ -267,7 +267,8 @@ class TableApp(Restless[ConsumerRecord | GroupRecord]):
     ) -> Sequence[Place]:
         """Where the value may be from in that part of the topic, or a place before that; nothing if it is not
         from there."""
-        said = [place for place, each in messages if each == value]
+        read = self.subscriptions[part].read
+        said = [place for place, each in messages if each == value and place[:2] <= read]
         fresh = [place for place in said if place >= least]
         if fresh:
             known = value is not None or len(fresh) == 1  # else it may be gone for the second time

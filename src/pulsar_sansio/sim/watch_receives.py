@@ -11,7 +11,7 @@ from typing import Any
 from ..model.config import SubscriptionType
 from ..wire import Ack, Flow, MessageCommand, proto, unpack_payload
 from .clock import SECOND
-from .records import FAR_LEDGERS, ConsumerRecord, Position, SubscriptionRecord, complete_chunks
+from .records import FAR_LEDGERS, ConsumerRecord, Position, SubscriptionRecord
 from .violations import ViolationError
 
 
@@ -132,7 +132,7 @@ def _check_chunk(
     topic = subscription.topic
     sent, chunk = topic.log[position].source, topic.log[position].chunk
     assert chunk is not None
-    for last, parts in complete_chunks(sent.chunks, chunk.total).items():
+    for last, parts in topic.complete_chunks(sent).items():
         if position in parts:
             if (*last, 0) in subscription.copied:
                 subscription.bury(last)
