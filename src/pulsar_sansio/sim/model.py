@@ -441,7 +441,7 @@ class ReferenceModel:
         by_key = record.by_key
         for sent in record.sent:
             places = sent.places
-            excused = record.explicit or sent.topic.is_torn(sent)
+            excused = record.explicit or (sent.topic is not None and sent.topic.is_torn(sent))
             if sent.outcome == "confirmed" and not places and not excused:
                 raise ViolationError("INV-P2", f"{sent} is confirmed and not in the log")
             if not places or sent.topic is not topic:

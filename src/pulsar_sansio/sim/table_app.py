@@ -267,11 +267,11 @@ class TableApp(Restless[ConsumerRecord | GroupRecord]):
     ) -> Sequence[Place]:
         """Where the value may be from in that part of the topic, or a place before that; nothing if it is not
         from there."""
-        read = self.subscriptions[part].read
-        said = [place for place, each in messages if each == value and place[:2] <= read]
+        said = [place for place, each in messages if each == value]
         fresh = [place for place in said if place >= least]
         if fresh:
-            known = value is not None or len(fresh) == 1  # else it may be gone for the second time
+            # Else it may be gone for the second time, or only because what it was is compacted away.
+            known = value is not None or (len(fresh) == 1 and fresh[0][:2] <= self.subscriptions[part].read)
             return (fresh[0] if known else least,)
         if (part, key) in self._stale and self._stale[part, key] >= least and said:
             return (said[0],)

@@ -73,9 +73,10 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
     _listening = not (item.nodeid.startswith(tuple(NOT_HERE)) or item.get_closest_marker("unwatched"))
     try:
         result = yield
-        if _listening:
-            _violations.extend(in_processes(Path(os.environ[HEARD])))
     finally:
+        heard = in_processes(Path(os.environ[HEARD]))
+        if _listening:
+            _violations.extend(heard)
         _listening = False
     excused = {rule for mark in item.iter_markers("breaks") for rule in mark.args}
     both_sides = any(item.get_closest_marker(name) for name in REAL_PEERS)
