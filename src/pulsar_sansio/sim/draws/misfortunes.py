@@ -15,6 +15,9 @@ from .rarities import busy, trouble
 LATEST = 10 * SECOND
 """When topics appear, as a rule."""
 
+MOST_GROUP_TIME = 0.1
+"""Seconds: what waits for acknowledgements comes in time all the same."""
+
 SHARED = (SubscriptionType.SHARED, SubscriptionType.KEY_SHARED)
 
 MOST_TO_COME = 6
@@ -68,8 +71,10 @@ def _unacknowledged_by_all(draw: Stream, profile: Profile) -> None:
     message may be in more chunks than that: nobody would ever have all of it."""
     chunks = any(plan.chunk_size for plan in profile.producers)
     if not chunks and any(plan.kind in SHARED for plan in profile.subscriptions):
-        limit = draw.choice([3, 10, 100])
+        limit = draw.choice([10, 30, 100])
         profile.broker = replace(profile.broker, max_unacked_messages_per_subscription=limit)
+        for plan in [*profile.consumers, *(each for group in profile.groups for each in group.consumers)]:
+            plan.group_time = min(plan.group_time, MOST_GROUP_TIME)
 
 
 def _a_chunk_and_no_more(draw: Stream, profile: Profile) -> None:
