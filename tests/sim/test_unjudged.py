@@ -103,3 +103,15 @@ def test_without_a_timeout_nothing_is_asked_for() -> None:
     record = unjudged(acknowledgement_timeout=0.0)
     record.handed_out([FIRST], 1, 0, 0, 0)
     assert not record.any_due(9 * SECOND)
+
+
+def test_what_was_asked_for_need_not_be_asked_for_because_of_something_else() -> None:
+    record = unjudged()
+    record.handed_out([FIRST], 2, 0, 0, 0)
+    record.asked_for(FIRST)
+    assert record.forgotten(99 * SECOND) == []
+    record.refused([FIRST], 0, SECOND)
+    assert record.forgotten(99 * SECOND) == [FIRST]
+    record.asked_for(FIRST)
+    record.handed_out([FIRST], 2, 0, 0, 0)
+    assert record.forgotten(99 * SECOND) == [FIRST, FIRST]

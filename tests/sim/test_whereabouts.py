@@ -108,8 +108,9 @@ def test_who_may_be_anywhere(topic: TopicRecord) -> None:
     assert where.least == (5, 2, 1)
 
 
-def test_a_message_whose_first_chunk_lies_before_where_it_began(topic: TopicRecord) -> None:
-    """It was half there when the end was sought: who begins behind its first chunk never has the whole."""
+@pytest.fixture
+def torn(topic: TopicRecord) -> TopicRecord:
+    """With ledger 6: a message in two chunks, 0 and 2, and others between them and behind."""
     producer = ProducerRecord("q", topic, ProducerSpec(topic=topic.name))
     metadata = MessageMetadata(producer_name="q", sequence_id=0, publish_time=3000)
     for position, number in (((6, 0), 0), ((6, 2), 1)):
@@ -123,10 +124,24 @@ def test_a_message_whose_first_chunk_lies_before_where_it_began(topic: TopicReco
         plain.sent_at = at
         metadata = MessageMetadata(producer_name="q", sequence_id=entry, publish_time=3000)
         topic.stored((6, entry), Entry(b"".join(pack_payload(metadata.encode(), b"%d" % entry)), (plain,)))
-    where = Whereabouts(topic)
+    return topic
+
+
+def test_a_message_whose_first_chunk_lies_before_where_it_began(torn: TopicRecord) -> None:
+    """It was half there when the end was sought: who begins behind its first chunk never has the whole."""
+    where = Whereabouts(torn)
     where.moved(Base(START.place, since=45))
     assert where.came((6, 1, 0)) == ""
     assert where.came((6, 3, 0)) == ""
     where.moved(Base((6, 0, -1)))
     assert where.came((6, 1, 0)) == ""
     assert where.came((6, 3, 0)) == "(6, 2, 0) was left out, from (6, 1, 1) on"
+
+
+def test_one_that_lies_about_what_was_acknowledged_when_it_began_again(torn: TopicRecord) -> None:
+    where = Whereabouts(torn)
+    for place in [(5, 0, 0), (5, 1, 0), (5, 1, 1), (5, 2, 0), (5, 3, 0), (6, 1, 0), (6, 2, 0), (6, 3, 0)]:
+        assert where.came(place) == ""
+    where.perhaps_at(Base((6, 1, 1)))
+    where.back()
+    assert where.came((6, 3, 0)) == ""

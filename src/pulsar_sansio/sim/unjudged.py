@@ -37,7 +37,7 @@ class HandedOut:
 class Unjudged:
     """Of one consumer."""
 
-    __slots__ = ("_backoff", "_latest", "_negative", "_open", "_refused", "_timeout")
+    __slots__ = ("_asked", "_backoff", "_latest", "_negative", "_open", "_refused", "_timeout")
 
     def __init__(self, spec: ConsumerSpec) -> None:
         self._timeout = round(spec.acknowledgement_timeout * SECOND)
@@ -48,6 +48,9 @@ class Unjudged:
         self._negative = negative or RedeliveryBackoff(delay, delay)
         self._open: dict[Position, HandedOut] = {}
         self._refused: dict[Position, int] = {}
+        self._asked: set[Position] = set()
+        """What was asked for, for either reason, and neither handed out nor refused since: it may be asked
+        for because of the other, too, and need not."""
 
     def handed_out(self, positions: list[Position], size: int, index: int, count: int, now: int) -> None:
         """The application has message `index` of `size` of that entry, or one in these chunks; it was
@@ -55,6 +58,7 @@ class Unjudged:
         if not self._timeout:
             return
         due = now + self._timeout + (0 if self._backoff is None else delay(self._backoff, count))
+        self._asked.difference_update(positions)
         for position in positions:
             known = self._open.get(position)
             if known is None:
@@ -96,6 +100,7 @@ class Unjudged:
     def refused(self, positions: list[Position], count: int, now: int) -> None:
         """An entry is; of two moments the earlier one counts."""
         due = now + delay(self._negative, count)
+        self._asked.difference_update(positions)
         for position in positions:
             self._open.pop(position, None)
             self._refused[position] = min(due, self._refused.get(position, due))
@@ -122,6 +127,10 @@ class Unjudged:
             self._open.clear()
         return found
 
+    def asked_for(self, position: Position) -> None:
+        """For whichever reason."""
+        self._asked.add(position)
+
     def any_refusal_is_due(self, now: int) -> bool:
         return any(due <= now for due in self._refused.values())
 
@@ -132,12 +141,14 @@ class Unjudged:
         found = [
             position for position, each in self._open.items() if each.left and now > each.due + self._latest
         ]
-        return found + [position for position, due in self._refused.items() if now > due + LATEST]
+        found += [position for position, due in self._refused.items() if now > due + LATEST]
+        return [position for position in found if position not in self._asked]
 
     def clear(self) -> None:
         """Everything comes again by itself."""
         self._open.clear()
         self._refused.clear()
+        self._asked.clear()
 
 
 def delay(backoff: RedeliveryBackoff, count: int) -> int:

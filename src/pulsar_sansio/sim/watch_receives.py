@@ -200,6 +200,7 @@ def wrote_redeliver(consumer: ConsumerEnd, command: Any, now: int) -> None:
         elif not unjudged.is_due(position, now) and position not in record.uncopied:
             how = "too early" if left else "once more than it was told" if position in record.nacked else ""
             raise ViolationError("INV-C9", f"{record.name}: asks for {position} {how or 'by itself'}")
+        unjudged.asked_for(position)
         record.given_back.add(position)
         if record.subscription.keys is not None:
             record.subscription.keys.asked_for(position)

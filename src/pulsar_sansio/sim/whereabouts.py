@@ -126,8 +126,11 @@ class Whereabouts:
     def _may_be_passed(self, base: Base, place: Place) -> bool:
         if self._compacted and self.topic.compacted.may_lack(place):
             return True
-        if self._is_cut(self.topic.chunks_of(place[:2])[0], place):
+        first_chunk = self.topic.chunks_of(place[:2])[0]
+        if self._is_cut(first_chunk, place):
             return True
+        if self._torn is not None and first_chunk < base.place[:2] < place[:2]:
+            return True  # what was acknowledged lies between its chunks, and it began again there
         if base.since is not None:
             return self.topic.log[place[:2]].messages[place[2]].sent_at <= base.since
         return base.time is not None and (not self._in_order or self.published(place[:2]) < base.time)
