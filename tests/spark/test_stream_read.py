@@ -135,6 +135,7 @@ def test_the_pin_batch(spark: SparkSession, our_broker: SparkBroker, topic: str,
     assert runs.rows == list(range(10, 30)), "nothing that came after the query was first started is lost"
 
 
+@pytest.mark.breaks("INV-C4", why="tasks read by other subscriptions what the query's own acknowledges")
 def test_growth_deletion_and_an_idle_subscription(
     spark: SparkSession, broker: SparkBroker, topic: str, tmp_path: Path
 ) -> None:
