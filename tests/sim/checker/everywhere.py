@@ -70,6 +70,7 @@ def pytest_unconfigure() -> None:
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
     global _listening
     _violations.clear()
+    in_processes(Path(os.environ[HEARD]))  # of a process that the test before has left to end by itself
     _listening = not (item.nodeid.startswith(tuple(NOT_HERE)) or item.get_closest_marker("unwatched"))
     try:
         result = yield
