@@ -122,6 +122,30 @@ class TestSubscribe:
         (seek,) = [command for name, command in s.frames() if name in ("SEEK", "FLOW")]
         assert seek.message_publish_time == 1_000
 
+    def test_at_a_time_to_which_the_broker_does_not_go_for_now(self) -> None:
+        """Once it was ready it comes back, and asks again."""
+        s = ReaderScript(1_000)
+        s.accept()
+        for refused in (False, True, False):
+            (seek,) = [command for name, command in s.frames() if name in ("SEEK", "FLOW")]
+            assert seek.message_publish_time == 1_000
+            if refused:
+                refusal = proto.CommandError(
+                    request_id=seek.request_id, error=proto.PersistenceError, message="try again"
+                )
+                s.say("ERROR", refusal)
+                assert [name for name, _ in s.frames()] == ["CLOSE_CONSUMER"]
+            else:
+                s.close_by_broker()
+                s.say("SUCCESS", proto.CommandSuccess(request_id=seek.request_id))
+                s.pass_time(SECOND)
+                s.accept()
+                s.frames()
+                s.lose()
+            s.pass_time(SECOND)
+            s.accept()
+        assert not [each for each in s.outputs() if isinstance(each, ConsumerFailed)]
+
     def test_at_a_time_and_no_broker_lives_long_enough(self) -> None:
         """It was attached again and again, and never where it was to be: that is not ready (PROD-07)."""
         s = ReaderScript(1_000)

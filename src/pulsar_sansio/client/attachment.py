@@ -273,6 +273,18 @@ class Attachment:
             self._close_without_waiting(self.state.connection)
         self.fail(error)
 
+    def misplaced(self, error: PulsarError) -> None:
+        """The owner is attached and cannot get to where it has to be. Who waits for it to be ready is told;
+        once it was, that is retried as a refusal of SUBSCRIBE is."""
+        state = self.state
+        was_ready = self._give_up_at.when is None
+        if was_ready and isinstance(state, Attached) and decide(error, True) is Decision.RETRY:
+            self._close_without_waiting(state.connection)
+            self._detached(error)
+            self._back_off(error)
+        else:
+            self.give_up(error)
+
     # --- the way there ---
 
     def _check_partitions(self, event: Input) -> None:
@@ -338,13 +350,13 @@ class Attachment:
         self._owner.on_opened(connection, reply)
         if self.state is attached:  # else what the broker answered was no use, and the connection was ended
             self.was_attached = True
-            self._backoff.reset()
-            self._last_error = None
             if self._owner.in_place:
-                self._give_up_at.clear()
+                self.arrived()
 
     def arrived(self) -> None:
         """The owner is where it has to be (`Attachable.in_place`)."""
+        self._backoff.reset()
+        self._last_error = None
         self._give_up_at.clear()
 
     def _queue(self, state: Opening) -> None:

@@ -168,7 +168,7 @@ class Consumer(ConsumerRequests):
             self._forget,
             self._acknowledger.drop,
             self._grant,
-            self.attachment.give_up,
+            self.attachment.misplaced,
         )
         self._redelivery = Redelivery(
             context,

@@ -297,6 +297,8 @@ class Seeking:
         too_late = self._connection is None and isinstance(error, BrokerError) and error.retryable
         if isinstance(error, ConnectionLost) or too_late:
             self._last_error = error
+        elif self.current is not None and self.current.required:
+            self._lost(error)
         else:
             self._finish(error)
 
