@@ -365,7 +365,11 @@ async def test_messages_that_are_too_old_for_a_subscription(
     one = f"{path}/subscription/one"
     assert await broker.request("POST", f"{one}/expireMessages/600") == (204, None)
     age = int(trio.current_time() - sent)  # three seconds, or more where all goes slowly
-    assert await broker.request("POST", f"{one}/expireMessages/{age}") == (204, None)
+    with trio.fail_after(PATIENCE):
+        # A real broker may not be done with the one before.
+        while (answer := await broker.request("POST", f"{one}/expireMessages/{age}"))[0] == 409:  # noqa: ASYNC110
+            await trio.sleep(0.1)
+    assert answer == (204, None)
     await trio.sleep(1.0)
     assert await left() == [[3, 4], [0, 1, 2, 3, 4]]
     async with client.subscribe(topic, "one"):  # somebody is nearly done anyhow

@@ -72,9 +72,11 @@ async def test_given_back_it_comes_again_whole(client: Client, topic: str) -> No
 async def test_a_cut_in_the_middle_of_many_chunks_loses_nothing(
     client_on_line: Client, line: Line, topic: str
 ) -> None:
+    """Of a Shared subscription a real Pulsar now and then goes on giving the chunks of a message, all of its
+    copies, to the consumer that has gone: nobody gets them."""
     client = client_on_line
     async with (
-        client.subscribe(topic, "sub") as consumer,
+        client.subscribe(topic, "sub", kind="exclusive") as consumer,
         client.create_producer(topic, chunk_max_message_size=100, **CHUNKED) as producer,
     ):
         async with trio.open_nursery() as nursery:
