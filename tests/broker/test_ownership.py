@@ -296,6 +296,20 @@ def test_a_close_of_the_client_is_answered_when_its_topic_is_lost() -> None:
     assert peer.expect(Type.SUCCESS).request_id == 9
 
 
+def test_also_of_a_producer_that_is_fenced_out() -> None:
+    node = Node()
+    peer, other = node.connect(), node.connect()
+    peer.producer()
+    node.hold_writes = True
+    peer.publish(b"taken")
+    other.ask_producer(producer_access_mode=proto.ExclusiveWithFencing)
+    peer.send(Type.CLOSE_PRODUCER, proto.CommandCloseProducer(producer_id=0, request_id=9))
+    peer.nothing()
+    fenced(node)
+    peer.expect(Type.CLOSE_PRODUCER)
+    assert peer.expect(Type.SUCCESS).request_id == 9
+
+
 def test_what_another_topic_has_under_way_is_confirmed_as_ever() -> None:
     node = Node()
     peer = node.connect()

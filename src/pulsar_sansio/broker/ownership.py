@@ -20,6 +20,7 @@ from ..model.topic_name import TopicName
 from .journal import Journal
 from .outputs import Output, Released
 from .policies import Policies
+from .producers import Producer
 from .store import StoredTopic
 from .subscription import Subscription
 from .topic import Topic
@@ -27,6 +28,7 @@ from .topic_watch import TopicNames
 
 if TYPE_CHECKING:
     from .broker import AnyTopic
+    from .connection import Connection
     from .nonpersistent import VolatileSubscription
 
 
@@ -64,6 +66,7 @@ class OwnedTopics:
     all_topics: "dict[str, AnyTopic]"
     owner: Owner | None
     names: TopicNames
+    links: "dict[int, Connection]"
     _next_ledger_id: int
     _leaving: set[str]
     """Being released: not served any more, and not all durable yet."""
@@ -127,8 +130,12 @@ class OwnedTopics:
             found.lost = True
             found.compaction.stop()
             self.journal.forget_topic(found)
-        for producer in [*found.producers.by_name.values(), *found.producers.waiting]:
-            producer.connection.drop_producer(producer, moved_to)
+        for connection in list(
+            self.links.values()
+        ):  # also whom another one has fenced out, until it is drained
+            for producer in list(connection.producers.values()):
+                if isinstance(producer, Producer) and producer.topic is found:
+                    connection.drop_producer(producer, moved_to)
         self._send_consumers_away(found, moved_to)
         if isinstance(found, Topic):
             found.forget_pending()
