@@ -389,6 +389,26 @@ class TestWhereTheBrokerPutIt:
         deliver_chunk(s, 5, 1, 2)
         assert [message.data for message in s.take()] == [b"xx"]
 
+    @pytest.mark.parametrize("between", [2, 3])
+    def test_who_did_not_get_back_to_all_chunks_goes_as_far_back_again(self, between: int) -> None:
+        """The message between them was handed out, the one in chunks was waiting when it was lost."""
+        s = started(durable=False, start_message_id=EARLIEST)
+
+        def come() -> None:
+            deliver_chunk(s, 1, 0, 3)
+            for entry in (2, 3):
+                s.message(entry, b"between") if entry == between else deliver_chunk(s, entry, 1, 3)
+
+        come()
+        assert [message.data for message in s.take()] == [b"between"]
+        deliver_chunk(s, 4, 2, 3)
+        assert s.reconnect().start_message_id.entryId == 0
+        deliver_chunk(s, 1, 0, 3)
+        assert s.reconnect().start_message_id.entryId == 0
+        come()
+        deliver_chunk(s, 4, 2, 3)
+        assert [message.data for message in s.take()] == [b"xxx"]
+
     def test_it_is_ready_when_that_is_known(self) -> None:
         """What is published from then on is read, whatever happens to the connection."""
         s = ConsumerScript(durable=False, start_message_id=LATEST)

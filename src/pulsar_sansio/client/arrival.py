@@ -134,6 +134,15 @@ class Arrival:
         self.since = None
         self.begin_again()
 
+    def is_returning_past(self, last: MessageId) -> bool:
+        """Whether what comes is still before `start`, where messages were lost that had come, and `last`, the
+        last one that was handed out, does not lie behind that."""
+        start = self.start
+        if start is None or not (self.resumed and self._filtering):
+            return False
+        whole = start.batch_index < 0 and start[:2] == last[:2]
+        return whole or (*last[:2], last.batch_index) <= (*start[:2], start.batch_index)
+
     def begin_again(self) -> None:
         """The broker begins at `start`, once more where what came did not make a message."""
         self._filtering = self.start is not None and self.start not in (EARLIEST, LATEST)

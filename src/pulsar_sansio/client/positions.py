@@ -228,7 +228,8 @@ class Positions:
             return
         self._seeking.prepare()
         resume_after = self._queue.resume_after()
-        if resume_after is None:
+        # Who went back to the first chunk of a message and did not get all of it has to go as far back again.
+        if resume_after is None or self._arrival.is_returning_past(resume_after):
             self._arrival.begin_again()
         else:
             self._arrival.resume_after(resume_after)
