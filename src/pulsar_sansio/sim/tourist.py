@@ -60,8 +60,8 @@ class Tourist(Seeker[GroupRecord, TouristPlan]):
         """The request that removes the subscription."""
         self._to_leave: list[str] = []
         """From which topics."""
-        self._unsure = False
-        """A seek or a removal has failed since the last seek that was done everywhere."""
+        self._unsure: set[str] = set()
+        """Topics in which a seek or a removal has failed since the last seek that was done there."""
 
     def _toured(self, name: str) -> Toured:
         subscription = self.world.model.topics[name].subscriptions[self.topics.name]
@@ -289,7 +289,7 @@ class Tourist(Seeker[GroupRecord, TouristPlan]):
         for request, bases in self._seeks.items():
             for name in bases:
                 self._toured(name).not_done(request)
-        self._unsure = self._unsure or bool(self._seeks)
+        self._unsure.update(name for bases in self._seeks.values() for name in bases)
         self._forget_waiting()
 
     # --- news -----------------------------------------------------------------------------------------------
@@ -322,7 +322,7 @@ class Tourist(Seeker[GroupRecord, TouristPlan]):
             now = self.world.clock.now
             for name, base in bases.items():
                 self._toured(name).done(request, base, now)
-            self._unsure = False
+            self._unsure.difference_update(bases)
             self._later()
         elif request in self._asked:
             self._told_of_more(self._asked.pop(request), output.result)
@@ -376,13 +376,13 @@ class Tourist(Seeker[GroupRecord, TouristPlan]):
             assert self.record is not None
             for _ in [*self._asked, *self._last_asked]:  # they are asked anew where it is after all
                 self.record.asks()
-            self._unsure = True
+            self._unsure.update(bases)
             if self.world.healed:
                 self._came_home = False
                 self._later()
         if request == self._leaving:
             self._leaving = None
-            self._unsure = True
+            self._unsure.update(name for name in self.world.topics if self.topics.means(name))
             self.close_and_reopen()  # where it was removed nobody subscribes again
         self._asked.pop(request, None)
         self._last_asked.pop(request, None)
