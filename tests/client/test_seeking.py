@@ -625,16 +625,21 @@ class TestWhatIsForgotten:
         assert len(s.outputs()) == 1
 
 
+def with_an_acknowledgement_under_way() -> tuple[ConsumerScript, int]:
+    """And the request of who waits for it to be confirmed."""
+    s = started(acknowledgement_receipts=True, acknowledgement_group_time=0.0)
+    s.message(0)
+    s.acknowledge(s.receive())
+    s.expect("ACK")
+    return s, s.flush()
+
+
 @pytest.mark.parametrize("order", [("answer", "close"), ("close", "answer")])
 def test_an_acknowledgement_from_before_that_was_not_answered_is_not_said_again(
     order: tuple[str, str],
 ) -> None:
     """It would acknowledge what is to come again (SEEK-06)."""
-    s = started(acknowledgement_receipts=True, acknowledgement_group_time=0.0)
-    s.message(0)
-    s.acknowledge(s.receive())
-    s.expect("ACK")
-    flushed = s.flush()
+    s, flushed = with_an_acknowledgement_under_way()
     request = seek(s, EARLIEST)
     command = sought(s)
     for what in order:
@@ -664,11 +669,7 @@ def test_nor_is_it_said_where_nobody_knows_whether_the_seek_was_done(late: bool)
 
 
 def test_who_waits_for_it_to_be_confirmed_is_told_so() -> None:
-    s = started(acknowledgement_receipts=True, acknowledgement_group_time=0.0)
-    s.message(0)
-    s.acknowledge(s.receive())
-    s.expect("ACK")
-    flushed = s.flush()
+    s, flushed = with_an_acknowledgement_under_way()
     request = seek(s, EARLIEST)
     s.answers_lookups = False
     s.close_by_broker()

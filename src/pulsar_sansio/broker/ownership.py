@@ -130,9 +130,8 @@ class OwnedTopics:
             found.lost = True
             found.compaction.stop()
             self.journal.forget_topic(found)
-        for connection in list(
-            self.links.values()
-        ):  # also whom another one has fenced out, until it is drained
+        # Who was fenced out, and is not drained yet, is known to its connection alone.
+        for connection in list(self.links.values()):
             for producer in list(connection.producers.values()):
                 if isinstance(producer, Producer) and producer.topic is found:
                     connection.drop_producer(producer, moved_to)

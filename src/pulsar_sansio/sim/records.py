@@ -7,7 +7,7 @@ told, is the business of `model`.
 """
 
 from bisect import bisect_left, insort
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
@@ -213,39 +213,30 @@ class TopicRecord:
         return self.complete_chunks(entry.source).get(position, [position])
 
     def complete_chunks(self, sent: Sent) -> dict[Position, list[Position]]:
-        """See `complete_chunks`; with what was deleted together with the topic nothing behind that is."""
-        if not sent.chunks:
-            return {}
-        chunk = self.log[sent.chunks[0][0]].chunk
-        assert chunk is not None
-        return complete_chunks(sent.chunks, chunk.total, self.gone)
+        """Last chunk -> all of them, for every time that the message is complete (CHUNK-01): a first chunk
+        begins it anew, one that was there already is passed over, and behind a gap, or the deletion of the
+        topic, nothing fits."""
+        whole: dict[Position, list[Position]] = {}
+        parts: list[Position] = []
+        for position, number in sent.chunks:
+            chunk = self.log[position].chunk
+            assert chunk is not None
+            if parts and parts[0][0] <= self.gone < position[0]:
+                parts = []
+            if number == 0:
+                parts = [position]
+            elif parts and number == len(parts):
+                parts.append(position)
+            elif number >= len(parts):
+                parts = []
+            if len(parts) == chunk.total:
+                whole[position] = parts
+                parts = []
+        return whole
 
     def is_torn(self, sent: Sent) -> bool:
         """Whether chunks of it were deleted with the topic, so that what is behind them makes nothing."""
         return any(position[0] <= self.gone for position, _ in sent.chunks)
-
-
-def complete_chunks(
-    chunks: Sequence[tuple[Position, int]], total: int, gone: int = -1
-) -> dict[Position, list[Position]]:
-    """Last chunk -> all of them, for every time that the message is complete (CHUNK-01): a first chunk begins
-    it anew, one that was there already is passed over, and behind a gap nothing fits. Ledgers up to `gone`
-    were deleted before the later ones began."""
-    whole: dict[Position, list[Position]] = {}
-    parts: list[Position] = []
-    for position, number in chunks:
-        if parts and parts[0][0] <= gone < position[0]:
-            parts = []
-        if number == 0:
-            parts = [position]
-        elif parts and number == len(parts):
-            parts.append(position)
-        elif number >= len(parts):
-            parts = []
-        if len(parts) == total:
-            whole[position] = parts
-            parts = []
-    return whole
 
 
 def identities(sent: Sent) -> list[bytes | str]:
