@@ -331,9 +331,8 @@ class Tourist(Seeker[GroupRecord, TouristPlan]):
         elif request == self._leaving:
             self._leaving = None
             self._check_removed()
-            for name in self.world.topics:
-                if self.topics.means(name):
-                    self._toured(name).begins_anew()
+            for name in self._to_leave:  # where it was not subscribed, it may still be
+                self._toured(name).begins_anew()
 
     def _check_removed(self) -> None:
         """MULTI-29: who is told that the subscription is removed has removed it in all topics."""

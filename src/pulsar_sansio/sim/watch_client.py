@@ -164,6 +164,7 @@ class ClientWatch:
         if self._sent_far:
             for record in self._sent_far:
                 record.sent_far = True
+                record.must_go_far = record.must_go_far or wire.client_open
             self._sent_far.clear()
         if self._redirected:
             self._redirected.clear()
@@ -470,7 +471,7 @@ class ClientWatch:
     @staticmethod
     def _check_cluster(wire: Wire, record: ProducerRecord | ConsumerRecord, what: str) -> None:
         """INV-N13: who was sent to another cluster goes there, and stays."""
-        if record.sent_far and not _is_far(wire):
+        if record.must_go_far and not _is_far(wire):
             raise ViolationError(
                 "INV-N13", f"{what} goes to {wire.broker.name}, it was sent to another cluster"
             )
