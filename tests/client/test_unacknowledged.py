@@ -191,6 +191,21 @@ class TestWhat:
         s.pass_time(20 * SECOND)
         assert REDELIVER not in [name for name, _ in s.frames()]  # UNACK-07
 
+    def test_nor_one_that_came_twice_of_which_ids_have_left_nothing(self) -> None:
+        """Ids count for the later delivery, whichever message they were taken from. The last message of that
+        one is handed out when it is complete."""
+        s = started(acknowledgement_group_time=0.0)
+        s.batch(0, 2)
+        s.batch(0, 2)
+        first = s.take(2)
+        s.acknowledge([first[0], first[1].message_id])
+        s.acknowledge(s.take(1))
+        (last,) = s.take()
+        s.acknowledge(last.message_id)
+        assert [name for name, _ in s.frames()] == ["ACK"]
+        s.pass_time(20 * SECOND)
+        assert REDELIVER not in [name for name, _ in s.frames()]  # UNACK-07
+
     def test_the_last_message_of_a_batch_that_is_handed_out_counts(self) -> None:
         s = started()
         s.batch(0, 2)

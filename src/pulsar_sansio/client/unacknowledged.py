@@ -72,10 +72,14 @@ class AcknowledgementTimeout:
         self._due.move(place, self._expiry(redelivery_count))
 
     def message_handed_out(self, entry: Entry) -> None:
-        """Likewise. One in chunks that are not known is acknowledged already, of an earlier delivery; and of
-        its last chunk alone nobody could make anything."""
-        if entry.first_chunk is None or self.in_chunks(entry.place):
-            self.handed_out(entry.place, entry.redelivery_count)
+        """Likewise, but for what is acknowledged already, of an earlier delivery: a batch of which ids have
+        left nothing, and chunks that are not known; of the last one alone nobody could make anything."""
+        if entry.size:
+            if entry.acknowledgement.complete:
+                return
+        elif entry.first_chunk is not None and not self.in_chunks(entry.place):
+            return
+        self.handed_out(entry.place, entry.redelivery_count)
 
     def discard(self, place: Place) -> None:
         """The entry is judged."""
