@@ -895,6 +895,27 @@ def test_whether_there_is_more_in_a_topic_that_is_moved_after_it_said_so() -> No
     assert world.told() == [RequestDone(question, True)]
 
 
+def test_a_question_that_is_asked_anew_has_what_is_left_of_the_time() -> None:
+    """CONN-12: of 30 s, however late the topic that said so is moved."""
+    world = ready()
+    client, now = world.script.client, world.script.now
+    question = client.has_message_available(now, world.handle)
+    world.answer()
+    ((_, _, asked),) = [each for each in world.commands if each[:2] == ("GET_LAST_MESSAGE_ID", "a")]
+    response = proto.CommandGetLastMessageIdResponse(request_id=asked.request_id)
+    response.last_message_id.ledgerId, response.last_message_id.entryId = 100, 3
+    world.say(Command.GET_LAST_MESSAGE_ID_RESPONSE, response)
+    world.pass_time(20.0)
+    client.seek(world.script.now, world.handle, TopicMessageId(PREFIX + "a", MessageId(100, 0)))
+    world.told()
+    world.pass_time(9.9)
+    assert world.told() == []
+    world.pass_time(0.2)
+    (failed,) = world.told()
+    assert isinstance(failed, RequestFailed)
+    assert (failed.request, type(failed.error)) == (question, TimedOut)
+
+
 @pytest.mark.parametrize("topic", ["p", ("p", "q")])
 def test_what_was_asked_before_it_had_partitions_is_answered(topic: Any) -> None:
     """At once: it was asked of one topic, and there is none."""

@@ -198,13 +198,15 @@ class ConsumerRequests(ABC):
         """`RequestDone(request, id)`; entry -1 where the topic holds none."""
         self._positions.last_message_id(request)
 
-    def last_position(self, request: int) -> None:
-        """`RequestDone(request, LastPosition)`: where the topic ends, and how far this subscription is."""
-        self._positions.last_position(request)
+    def last_position(self, request: int, deadline: int | None = None) -> None:
+        """`RequestDone(request, LastPosition)`: where the topic ends, and how far this subscription is.
+        `deadline`: see `LastMessage.ask`."""
+        self._positions.last_position(request, deadline)
 
-    def has_message_available(self, request: int) -> None:
-        """`RequestDone(request, bool)`: whether there is a message after those handed out."""
-        self._positions.has_message_available(request)
+    def has_message_available(self, request: int, deadline: int | None = None) -> None:
+        """`RequestDone(request, bool)`: whether there is a message after those handed out. `deadline`: see
+        `LastMessage.ask`."""
+        self._positions.has_message_available(request, deadline)
 
     def checkpoint(self) -> dict[str, MessageId]:
         """By the name of the topic, the message behind which the next one to be handed out comes."""

@@ -5,9 +5,10 @@ is lost, and ends after the operation timeout at the latest. Refusals are final,
 question spins. It refuses to know what the answers are good for.
 """
 
-from collections import deque
+from bisect import insort
 from collections.abc import Callable
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from ..model.errors import ConnectionLost, PulsarError, TimedOut, UnsupportedVersion
@@ -51,20 +52,24 @@ class LastMessage:
         self._wire_id = wire_id
         self._partition = partition
         self._slot = context.deadlines.slot(self._timed_out)
-        self._open: deque[Question] = deque()
+        self._open: list[Question] = []
         """In the order of their deadlines."""
         self._connection: Connection | None = None
         """While attached, and while nothing is being sought."""
 
     def ask(
-        self, answered: Callable[[LastPosition], None], failed: Callable[[PulsarError], None]
+        self,
+        answered: Callable[[LastPosition], None],
+        failed: Callable[[PulsarError], None],
+        deadline: int | None = None,
     ) -> Question:
-        """One of the two is called, once."""
-        deadline = self._context.now + self._services.durations.operation_timeout
+        """One of the two is called, once. `deadline`: of a question that is asked anew, its first one."""
+        if deadline is None:
+            deadline = self._context.now + self._services.durations.operation_timeout
         question = Question(answered, failed, deadline)
-        self._open.append(question)
-        if self._slot.when is None:
-            self._slot.set(deadline)
+        insort(self._open, question, key=attrgetter("deadline"))
+        if self._slot.when != self._open[0].deadline:
+            self._slot.set(self._open[0].deadline)
         if self._connection is not None:
             self._send(self._connection, question)
         return question

@@ -172,15 +172,16 @@ class Positions:
             lambda error: self._settle(RequestFailed(request, error)),
         )
 
-    def last_position(self, request: int) -> None:
-        """`RequestDone(request, LastPosition)`."""
+    def last_position(self, request: int, deadline: int | None = None) -> None:
+        """`RequestDone(request, LastPosition)`. `deadline`: see `LastMessage.ask`."""
         self._requests.add(request)
         self._last.ask(
             lambda answer: self._settle(RequestDone(request, answer)),
             lambda error: self._settle(RequestFailed(request, error)),
+            deadline,
         )
 
-    def has_message_available(self, request: int) -> None:
+    def has_message_available(self, request: int, deadline: int | None = None) -> None:
         """`RequestDone(request, whether there is a message that was not handed out)`."""
         reached = self._reached()
         known = not self._compacted and reached is not None and self._known_last > reached
@@ -193,7 +194,7 @@ class Positions:
             self._known_last = answer.last[:2]
             self._settle(RequestDone(request, self._is_more(answer)))
 
-        self._last.ask(answered, lambda error: self._settle(RequestFailed(request, error)))
+        self._last.ask(answered, lambda error: self._settle(RequestFailed(request, error)), deadline)
 
     def checkpoint(self) -> MessageId:
         """The message behind which it goes on: the last one handed out, else where it begins. What is not

@@ -20,7 +20,7 @@ from .letters import Later
 from .merging import MergedQueue
 from .outputs import RequestFailed
 from .seeking import SeekTarget
-from .services import ClientContext
+from .services import ClientContext, Services
 from .statistics import ConsumerStatistics
 from .topics_member import Member
 from .topics_positions import anything, last_ids, seek_places
@@ -45,6 +45,7 @@ class TopicsCommands(ABC):
     _former: ConsumerStatistics
     """Of those that have ended."""
     _requests: GatheredRequests
+    _services: Services
 
     @abstractmethod
     def check_open(self) -> None:
@@ -178,9 +179,21 @@ class TopicsCommands(ABC):
 
     def last_position(self, request: int) -> None:
         """`RequestDone` with a `LastPosition` for each topic, by their names."""
-        self.ask_all(request, lambda consumer: consumer.last_position(request), dict, of_its_place=True)
+        self._ask_places(request, Consumer.last_position, dict)
 
     def has_message_available(self, request: int) -> None:
         """`RequestDone` with whether any topic has a message after those handed out."""
-        ask: Callable[[Consumer], None] = lambda consumer: consumer.has_message_available(request)  # noqa: E731
-        self.ask_all(request, ask, anything, of_its_place=True)
+        self._ask_places(request, Consumer.has_message_available, anything)
+
+    def _ask_places(
+        self,
+        request: int,
+        question: Callable[[Consumer, int, int], None],
+        together: Callable[[Mapping[str, Any]], Any],
+    ) -> None:
+        """Ask about where every consumer is. One that is moved before all have answered is asked anew, and
+        has what is left of the time (CONN-12)."""
+        deadline = self._context.now + self._services.durations.operation_timeout
+        self.ask_all(
+            request, lambda consumer: question(consumer, request, deadline), together, of_its_place=True
+        )
