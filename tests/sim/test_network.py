@@ -145,6 +145,19 @@ def test_a_blocked_pipe_delivers_everything_at_once() -> None:
     assert net.clock.now >= start + SECOND
 
 
+def test_good_weather_lets_go_of_what_a_blocked_pipe_holds_back() -> None:
+    net = Net()
+    wire = net.connect()
+    wire.to_broker.block(net.clock.now + 8 * SECOND)
+    wire.to_broker.write(PINGS)
+    healed = net.clock.now
+    net.network.heal()
+    wire.to_broker.write(PINGS)
+    while len(net.broker.data) < 2 * len(PINGS):
+        assert net.clock.step()
+    assert net.clock.now <= healed + SECOND
+
+
 def test_writing_to_who_has_closed_is_answered_by_a_reset_sooner_or_later() -> None:
     net = Net()
     wire = net.connect()

@@ -198,6 +198,17 @@ class Pipe:
         """Hold everything back until then."""
         self.blocked_until = max(self.blocked_until, until)
 
+    def hold_no_longer_than(self, until: int) -> None:
+        """What is held back, and what was written meanwhile, arrives then at the latest."""
+        if self.blocked_until <= until:
+            return
+        self.blocked_until = until
+        self.last_due = min(self.last_due, until)
+        if self.queue:
+            self.queue = deque((min(due, until), data) for due, data in self.queue)
+            self._scheduled = True
+            self.wire.network.clock.at(self.queue[0][0], self._deliver)
+
     def truncate(self, keep: int) -> None:
         """Of what is under way only the first `keep` bytes arrive; what is written from now on vanishes."""
         kept: deque[tuple[int, bytes | None]] = deque()
@@ -468,4 +479,4 @@ class Network:
         self.conditions.heal()
         for wire in list(self.wires.values()):
             for pipe in (wire.to_broker, wire.to_client):
-                pipe.blocked_until = min(pipe.blocked_until, self.clock.now + SECOND)
+                pipe.hold_no_longer_than(self.clock.now + SECOND)

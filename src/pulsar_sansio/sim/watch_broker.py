@@ -91,9 +91,13 @@ class BrokerWatch:
         self._loose.clear()
         if self._later:
             later, self._later = self._later, []
-            for handler, wire, end, command in later:
-                if self.ends.get(wire.number) is end:  # else it was not read, behind what ended the wire
+            for number, (handler, wire, end, command) in enumerate(later):
+                # What ended the wire stood in front of it, unless something behind it is answered.
+                if self.ends.get(wire.number) is end or number < end.read:
                     handler(wire, end, command)
+            for _, _, end, _ in later:
+                end.closing.clear()
+                end.read = 0
 
     def wire_closing(self, wire: Wire) -> None:
         """The broker is about to close the wire: everybody on it is as good as gone."""
@@ -226,6 +230,7 @@ class BrokerWatch:
         end.opening[command.request_id] = (command.consumer_id, seat)
 
     def _wrote_success(self, wire: Wire, end: BrokerEnd, command: Any) -> None:
+        end.read = max(end.read, end.closing.pop(command.request_id, 0))
         opened = end.opening.pop(command.request_id, None)
         if opened is not None:
             identifier, seat = opened
@@ -447,6 +452,7 @@ class BrokerWatch:
         if consumer is not None:
             consumer.loose = True
             self._later.append((self._consumer_gone, wire, end, command))
+            end.closing[command.request_id] = len(self._later)
         for request, (identifier, seat) in list(end.opening.items()):
             if identifier == command.consumer_id and isinstance(seat, ConsumerSeat):
                 del end.opening[request]  # if it is let in at all, it leaves at once
