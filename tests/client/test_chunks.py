@@ -358,6 +358,21 @@ def test_after_a_reconnect_it_comes_again_and_what_lay_between_its_chunks_does_n
     assert s.counters.chunk_orphans == 0
 
 
+def test_who_goes_back_to_an_earlier_copy_has_not_begun_the_later_one() -> None:
+    """A producer that lost its connection sent the message again. Of the second copy the first chunk was
+    there when the reader went back to the first: it comes again, and is acknowledged by nobody."""
+    s = Chunked(durable=False)
+    for entry, number in (10, 0), (11, 1), (12, 2), (13, 0):
+        s.chunk(entry, number, PARTS)
+    start = s.reconnect().start_message_id
+    assert (start.ledgerId, start.entryId) == (1, 9)
+    s.frames()
+    for entry, number in (10, 0), (11, 1), (12, 2), (13, 0), (14, 1), (15, 2):
+        s.chunk(entry, number, PARTS)
+    assert s.acknowledged() == []
+    assert [message.data for message in s.take()] == [b"abcdefg"] * 2
+
+
 @settings(max_examples=50)
 @given(
     cuts=st.lists(st.lists(st.integers(1, 60), max_size=5, unique=True), min_size=1, max_size=5),

@@ -42,6 +42,15 @@ def test_of_different_deliveries_all_may_be_less_than_any() -> None:
     assert record.any_due(9 * SECOND)
 
 
+def test_a_delivery_that_nobody_was_handed_out_may_be_what_an_id_counts_for() -> None:
+    record = unjudged()
+    for times in (1, 2):
+        record.arrived(FIRST)
+        record.handed_out([FIRST], 1, 0, 0, 0)
+        record.acknowledged([FIRST], 0)
+        assert record.any_due(9 * SECOND) == (times == 2)
+
+
 def test_what_is_covered_by_a_later_one_is_judged() -> None:
     record = unjudged()
     record.handed_out([FIRST], 1, 0, 0, 0)

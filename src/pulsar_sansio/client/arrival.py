@@ -145,7 +145,10 @@ class Arrival:
 
     def begin_again(self) -> None:
         """The broker begins at `start`, once more where what came did not make a message."""
-        self._filtering = self.start is not None and self.start not in (EARLIEST, LATEST)
+        start = self.start
+        self._filtering = start is not None and start not in (EARLIEST, LATEST)
+        if start is not None:
+            self._chunks.clear_from(start.first_chunk or start[:2])
 
     def resume_after(self, last: MessageId, since: int | None = None) -> None:
         """Everything up to `last` was handed out (CONS-16); without an index that is its entire entry. What
@@ -155,6 +158,7 @@ class Arrival:
         self.resumed = True
         self.since = since
         self._filtering = True
+        self._chunks.clear_from(last.first_chunk or last[:2])
 
     def forget(self) -> None:
         """The subscription was moved: nothing is known of where it is any more."""

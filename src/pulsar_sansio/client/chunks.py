@@ -127,6 +127,13 @@ class Chunks:
         self._incomplete.clear()
         self._slot.clear()
 
+    def clear_from(self, place: Place) -> None:
+        """Everything that lies there or behind it comes again; what has begun before goes on."""
+        for uuid, message in list(self._incomplete.items()):
+            if next(iter(message.places), place) >= place:
+                del self._incomplete[uuid]
+        self._schedule()
+
     # --- inside ------------------------------------------------------------------------------------
 
     @staticmethod

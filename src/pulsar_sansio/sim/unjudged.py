@@ -37,7 +37,17 @@ class HandedOut:
 class Unjudged:
     """Of one consumer."""
 
-    __slots__ = ("_asked", "_backoff", "_latest", "_negative", "_open", "_refused", "_timeout")
+    __slots__ = (
+        "_again",
+        "_arrived",
+        "_asked",
+        "_backoff",
+        "_latest",
+        "_negative",
+        "_open",
+        "_refused",
+        "_timeout",
+    )
 
     def __init__(self, spec: ConsumerSpec) -> None:
         self._timeout = round(spec.acknowledgement_timeout * SECOND)
@@ -48,9 +58,18 @@ class Unjudged:
         self._negative = negative or RedeliveryBackoff(delay, delay)
         self._open: dict[Position, HandedOut] = {}
         self._refused: dict[Position, int] = {}
+        self._arrived: set[Position] = set()
+        """Batches that have come."""
+        self._again: set[Position] = set()
+        """Batches that have come more than once: an id counts for the last delivery, handed out or not."""
         self._asked: set[Position] = set()
         """What was asked for, for either reason, and neither handed out nor refused since: it may be asked
         for because of the other, too, and need not."""
+
+    def arrived(self, position: Position) -> None:
+        """That batch has come."""
+        if self._timeout:
+            (self._again if position in self._arrived else self._arrived).add(position)
 
     def handed_out(self, positions: list[Position], size: int, index: int, count: int, now: int) -> None:
         """The application has message `index` of `size` of that entry, or one in these chunks; it was
@@ -76,7 +95,7 @@ class Unjudged:
             if known is not None:
                 known.left.discard(index)
                 known.twice |= index not in known.given
-                if not known.left and not known.twice:
+                if not known.left and not known.twice and position not in self._again:
                     del self._open[position]
 
     def acknowledged_through(self, last: Position, index: int) -> None:

@@ -238,6 +238,8 @@ def got_message(consumer: ConsumerEnd, command: MessageCommand, now: int) -> Non
         size = entry.size
         if entry.chunk is not None:
             consumer.chunks.setdefault(position, now)
+        if size > 1:
+            consumer.record.unjudged.arrived(position)
         masked = command.ack_set
         policy = consumer.record.spec.dead_letter
         if policy is not None and command.redelivery_count > policy.max_redeliver_count:
