@@ -247,6 +247,9 @@ class ClientWatch:
             raise ViolationError(
                 "INV-N4", f"wire {wire.number}: watcher {command.watcher_id} is opened twice"
             )
+        for request, what in end.requests.items():
+            if isinstance(what, Watching) and what.watcher == command.watcher_id:
+                end.requests[request] = None  # it had no answer in time; one that comes late says nothing
         self._request(wire, end, command.request_id, Watching(command.watcher_id))
 
     def _wrote_watch_close(self, wire: Wire, end: ClientEnd, command: Any) -> None:
