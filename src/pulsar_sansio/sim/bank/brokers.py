@@ -43,7 +43,11 @@ def acknowledgements_confirmed_before_they_are_durable(patches: Patches) -> None
         self.cursor_moved(subscription)
         effect()
 
+    def is_cursor_durable(_self: Any, _subscription: Any) -> bool:
+        return True
+
     patches.replace(Journal, "confirm_cursor", confirm_cursor)
+    patches.replace(Journal, "is_cursor_durable", is_cursor_durable)
 
 
 @bug("own", caught_by=("INV-C5",), needs=[needs.kills, needs.receipts, needs.shared])
