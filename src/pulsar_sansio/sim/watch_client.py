@@ -247,14 +247,20 @@ class ClientWatch:
             raise ViolationError(
                 "INV-N4", f"wire {wire.number}: watcher {command.watcher_id} is opened twice"
             )
-        for request, what in end.requests.items():
-            if isinstance(what, Watching) and what.watcher == command.watcher_id:
-                end.requests[request] = None  # it had no answer in time; one that comes late says nothing
+        self._given_up(end, command.watcher_id)
         self._request(wire, end, command.request_id, Watching(command.watcher_id))
 
     def _wrote_watch_close(self, wire: Wire, end: ClientEnd, command: Any) -> None:
         end.watchers.discard(command.watcher_id)
+        self._given_up(end, command.watcher_id)
         self._request(wire, end, command.request_id, None)
+
+    @staticmethod
+    def _given_up(end: ClientEnd, watcher: int) -> None:
+        """What asked for it before has no answer yet; one that comes now opens nothing."""
+        for request, what in end.requests.items():
+            if isinstance(what, Watching) and what.watcher == watcher:
+                end.requests[request] = None
 
     def _wrote_lookup(self, wire: Wire, end: ClientEnd, command: Any) -> None:
         """INV-N8: a lookup that follows a redirect says what the redirect said, and there is an end to it."""
