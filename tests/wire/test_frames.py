@@ -308,3 +308,54 @@ def test_what_is_collected_field_by_field_is_not_copied_for_each_field(start: by
 
     assert of_fields(300)()[1][0] == 1
     check_in_proportion(of_fields, 300)
+
+
+UNKNOWN = {
+    "fixed32": bytes([15 << 3 | 5, *[0xFD] * 4]),
+    "fixed64": bytes([15 << 3 | 1, *[0xFD] * 8]),
+    "varint": bytes([15 << 3, 0xFD, 0xFD, 0x01]),
+    "bytes": bytes([15 << 3 | 2, 2, 0xFD, 0xFD]),
+    "group": bytes([15 << 3 | 3, 0xF9, 0x01, *[0xFD] * 8, 15 << 3 | 4]),
+}
+"""Fields that no command of today has, full of bytes that could go on as a varint."""
+
+HOT: dict[str, tuple[int, int, bytes, tuple[int, bytes] | None]] = {
+    "SEND": (6, 6, b"\x08\x01\x10\x02", None),
+    "SEND_RECEIPT": (7, 7, b"\x08\x01\x10\x02", None),
+    "MESSAGE": (9, 9, b"\x08\x01", (0x12, b"\x08\x03\x10\x04")),
+    "ACK": (10, 10, b"\x08\x01\x10\x00", (0x1A, b"\x08\x03\x10\x04")),
+    "FLOW": (11, 11, b"\x08\x01\x10\x02", None),
+}
+
+
+@pytest.mark.parametrize("name", HOT)
+@pytest.mark.parametrize("unknown", UNKNOWN)
+@pytest.mark.parametrize("inside", [False, True])
+def test_a_field_of_a_later_version_may_stand_at_the_end_of_the_frame(
+    name: str, unknown: str, inside: bool
+) -> None:
+    """Whatever its type, and whatever follows; `inside`: of the message id."""
+    kind, number, body, position = HOT[name]
+    if position:
+        tag, fields = position
+        fields += UNKNOWN[unknown] if inside else b""
+        body += bytes([tag, len(fields)]) + fields
+    elif inside:
+        return
+    body += b"" if inside else UNKNOWN[unknown]
+    data = frame(bytes([8, kind, number << 3 | 2, len(body)]) + body)
+    found = decode(data)
+    followed = decode_frame(data + encode_ping(), 0, LIMIT)
+    assert found[0] == kind
+    assert followed == (*found, len(data))
+    assert decode_frame(found[1].encode(), 0, LIMIT) == (*found, len(found[1].encode()))
+
+
+def test_a_command_does_not_begin_with_a_zero() -> None:
+    """It would be the number of a field; the bytes after it are those of a MESSAGE."""
+    message = b"\x08\x09\x4a\x08\x08\x01\x12\x04\x08\x03\x10\x04"
+    assert decode(frame(message))[0] == 9
+    with pytest.raises(FrameError):
+        decode(frame(b"\0" + message))
+    with pytest.raises(FrameError):
+        decode(frame(b"\0\x08\x09\x4a\x0b\x08\x01\x12\x07\x08\x03\x10\x04\x30\x03\x20"))

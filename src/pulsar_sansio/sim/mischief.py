@@ -57,6 +57,8 @@ class Mischief:
         self._not_allowed: set[bytes] = set()
         """What was refused for what it is, and is refused whenever it comes again: the client may not have
         heard, and among later ones that are stored the broker would take it for a duplicate."""
+        self._messages_not_allowed: set[tuple[int, int, int]] = set()
+        """Of which a chunk was: by wire, producer and sequence id."""
         self._unanswered: int = T.LOOKUP
         """What is lost of a request that is not answered."""
         self.active = False
@@ -159,9 +161,10 @@ class Mischief:
         key = (wire.number, command.producer_id)
         if key in self._muted:
             return b""
-        if command.payload in self._not_allowed:
-            self._refuse_send(wire, command, ServerError.NotAllowedError)
-            return b""
+        if self._not_allowed and (
+            command.payload in self._not_allowed or self._message(wire, command) in self._messages_not_allowed
+        ):
+            return self._does_not_allow(wire, command)
         if self._armed:
             verdict = self._on_armed_send(wire, command, key)
             if verdict is not None:
@@ -189,9 +192,7 @@ class Mischief:
         armed = self._armed
         if "message_not_allowed" in armed and self._take("message_not_allowed"):
             self._world.model.refuses_sends = True
-            self._not_allowed.add(command.payload)
-            self._refuse_send(wire, command, ServerError.NotAllowedError)
-            return b""
+            return self._does_not_allow(wire, command)
         if "fenced_out" in armed:
             record = self._world.client_watch.ends[wire.number].producers[command.producer_id].record
             if record.topic.name in self._world.model.topics and self._take("fenced_out"):
@@ -204,6 +205,20 @@ class Mischief:
             self._muted[key] = None  # from the next one on
             self._world.clock.after(self._stream.spread(MILLISECOND, SECOND), wire.reset)
         return None
+
+    @staticmethod
+    def _message(wire: Wire, command: Send) -> tuple[int, int, int]:
+        """That its chunks have in common."""
+        return wire.number, command.producer_id, command.sequence_id
+
+    def _does_not_allow(self, wire: Wire, command: Send) -> bytes:
+        """Now and whenever it is sent again. With deduplication neither what comes behind it of a message in
+        chunks: a broker that has stored the last one takes the message for a duplicate."""
+        self._not_allowed.add(command.payload)
+        if command.is_chunk and self._world.profile.deduplication:
+            self._messages_not_allowed.add(self._message(wire, command))
+        self._refuse_send(wire, command, ServerError.NotAllowedError)
+        return b""
 
     def _refuse_send(self, wire: Wire, command: Send, code: ServerError) -> None:
         highest = command.highest_sequence_id

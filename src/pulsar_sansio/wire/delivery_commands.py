@@ -221,6 +221,8 @@ def _decode_usual_message(data: bytes, position: int, end: int, payload: bytes) 
         value = data[position + 1]
         position += 2
         if value > 0x7F:
+            if tag & 1:  # of another wire type: what follows is no varint
+                return _decode_any_message(data, start, end, payload)
             value, position = read_varint(data, position - 1)
         if tag == 0x08:
             consumer_id = value
@@ -232,6 +234,8 @@ def _decode_usual_message(data: bytes, position: int, end: int, payload: bytes) 
                 position += 2
                 value_start = position - 1
                 if value > 0x7F:
+                    if tag & 1:
+                        return _decode_any_message(data, start, end, payload)
                     byte = data[position]
                     if byte < 0x80:
                         value = value & 0x7F | byte << 7

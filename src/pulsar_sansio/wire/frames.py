@@ -77,7 +77,7 @@ def decode_frame(data: bytes, position: int, limit: int) -> tuple[int, Any, int]
     size = front & 0xFF
     try:
         decoder = _decoder_by_front(front >> 8)
-        if decoder is None and start < end:  # with a tag of two bytes, perhaps
+        if decoder is None and front > 0xFFFFFF and start < end:  # with a tag of two bytes, perhaps
             decoder = _decoder_by_front(front)
             size = data[start]
             start += 1

@@ -384,11 +384,13 @@ def decode_single_range(data: bytes, start: int, end: int) -> SingleMessageMetad
             position = key + size
             single.partition_key = data[key:position].decode("utf-8", "surrogateescape")
             tag = data[position]
+        if tag != 0x18:
+            return SingleMessageMetadata._decode_range(data, start, end)
         value = data[position + 1]
         position += 2
         if value > 0x7F:
             value, position = read_varint(data, position - 1)
-        if tag != 0x18 or value >> 31:
+        if value >> 31:
             return SingleMessageMetadata._decode_range(data, start, end)
         single.payload_size = value
         while position < end:
@@ -396,6 +398,8 @@ def decode_single_range(data: bytes, start: int, end: int) -> SingleMessageMetad
             value = data[position + 1]
             position += 2
             if value > 0x7F:
+                if tag & 1:  # of another wire type: what follows is no varint
+                    return SingleMessageMetadata._decode_range(data, start, end)
                 if data[position] < 0x80:
                     value = value & 0x7F | data[position] << 7
                     position += 1

@@ -115,6 +115,8 @@ def decode_send(data: bytes, position: int, end: int, frame_end: int) -> Send:
         value = data[position + 1]
         position += 2
         if value > 0x7F:
+            if tag & 1:  # of another wire type: what follows is no varint
+                return _decode_any_send(data, start, end, payload)
             value, position = read_varint(data, position - 1)
         if tag == 0x08:
             producer_id = value
@@ -260,6 +262,8 @@ def _decode_usual_send_receipt(data: bytes, position: int, end: int) -> SendRece
         value = data[value_start]
         position += 2
         if value > 0x7F:
+            if tag & 1:  # of another wire type: what follows is no varint
+                return _decode_any_send_receipt(data, start, end)
             byte = data[position]
             if byte < 0x80:
                 value = value & 0x7F | byte << 7

@@ -150,6 +150,8 @@ def decode_ack(data: bytes, position: int, end: int, frame_end: int) -> Ack:
         value = data[position + 1]
         position += 2
         if value > 0x7F:
+            if tag & 1:  # of another wire type: what follows is no varint
+                return _decode_any_ack(data, start, end)
             value, position = read_varint(data, position - 1)
         if tag == 0x1A:
             position_end = position + value
