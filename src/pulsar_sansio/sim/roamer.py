@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from ..client.outputs import Deliverable, EndOfTopic, Output, RequestDone, RequestFailed
 from ..model.config import ConsumerSpec, InitialPosition, ReaderSpec
-from ..model.errors import TimedOut
 from ..model.message import Message
 from ..model.message_id import EARLIEST, LATEST, MessageId
 from .guest import TopicGuest
@@ -314,8 +313,6 @@ class Roamer(TopicGuest, Seeker[ConsumerRecord, RoamerPlan]):
         if failed is not None:
             assert self.record is not None
             self.record.questions += len(self._asked) + len(self._last_asked)
-            if isinstance(output.error, TimedOut):  # who has waited in vain may ask again
-                self.world.rules.excuse(self.host.node.name, "SEEK-01")
             base, to_end = failed
             self._failed.append(Base(base.place, since=2**63) if to_end else base)
             self.where.unanswered(self._failed[-1])

@@ -128,9 +128,16 @@ class Seeker(Restless[RecordT], Generic[RecordT, PlanT]):
         if text:
             world.trace.add(world.clock.now, self.host.node.name, text)
         self.host.routes[request] = self
-        limit = round(world.profile.operation_timeout * SECOND) + SLACK
-        world.clock.after(limit, self._check_answered, request, self.incarnation)
+        limit = round(world.profile.operation_timeout * SECOND)
+        world.clock.after(limit + SLACK, self._check_answered, request, self.incarnation)
+        if request in self._seeks:
+            world.clock.after(limit - 1, self._waits_no_longer, request, self.incarnation)
         self.host.node.pump()
+
+    def _waits_no_longer(self, request: int, incarnation: int) -> None:
+        """Who has waited for a seek in vain may ask for the next one."""
+        if incarnation == self.incarnation and request in self._seeks:
+            self.world.rules.excuse(self.host.node.name, "SEEK-01")
 
     def _check_answered(self, request: int, incarnation: int) -> None:
         if incarnation == self.incarnation and self._awaits(request):

@@ -21,7 +21,7 @@ from ..client.outputs import (
 )
 from ..client.seeking import Target
 from ..model.config import ConsumerSpec, InitialPosition, ReaderSpec, TopicsPattern
-from ..model.errors import ClosedError, TimedOut
+from ..model.errors import ClosedError
 from ..model.message import Message
 from ..model.message_id import EARLIEST, LATEST, MessageId, TopicMessageId
 from .clock import MILLISECOND
@@ -368,8 +368,6 @@ class Tourist(Seeker[GroupRecord, TouristPlan]):
         request = output.request
         bases = self._seeks.pop(request, None)
         if bases is not None:
-            if isinstance(output.error, TimedOut):  # who has waited in vain may ask again
-                self.world.rules.excuse(self.host.node.name, "SEEK-01")
             for name in bases:
                 self._toured(name).not_done(request)
             assert self.record is not None

@@ -18,10 +18,11 @@ from ..model.errors import ClosedError
 from ..wire import Ack, Flow, MessageCommand, Send, proto
 from .client_wire import ClientEnd, Farewell, Looking, Watching
 from .clock import SECOND
+from .groups import GroupRecord
 from .model import ReferenceModel
 from .network import GARBAGE, Wire
 from .partitioned import PartitionedTopic
-from .records import ConsumerRecord, ProducerRecord
+from .records import ConsumerRecord, Position, ProducerRecord
 from .sticky import ranges_of
 from .violations import ViolationError
 from .watch_letters import LetterEnd, LetterWatch
@@ -75,6 +76,8 @@ class ClientWatch:
         """Closed by the broker in the input being handled."""
         self._sent_far: list[ProducerRecord | ConsumerRecord] = []
         """Told in the input being handled that their topic goes on in another cluster."""
+        self._came: list[tuple[GroupRecord, str, Position]] = []
+        """Entries for consumers of several topics in the input being handled."""
         self._written: dict[int, Handler] = {
             T.CONNECT: self._wrote_connect,
             T.PRODUCER: self._wrote_producer,
@@ -166,6 +169,13 @@ class ClientWatch:
                 record.sent_far = True
                 record.must_go_far = record.must_go_far or wire.client_open
             self._sent_far.clear()
+        if self._came:
+            if (
+                wire.client_open
+            ):  # else it was ended over one of the frames, and what came behind was not read
+                for group, topic, position in self._came:
+                    group.came(topic, position)
+            self._came.clear()
         if self._redirected:
             self._redirected.clear()
         self._asks_anew = False
@@ -457,7 +467,8 @@ class ClientWatch:
             got_message(consumer, command, wire.network.clock.now)
             group = self.model.groups.get(consumer.record.name)
             if group is not None and not consumer.closed:
-                group.came(consumer.record.subscription.topic.name, (command.ledger_id, command.entry_id))
+                topic = consumer.record.subscription.topic.name
+                self._came.append((group, topic, (command.ledger_id, command.entry_id)))
 
     def _got_close_producer(self, wire: Wire, end: ClientEnd, command: Any) -> None:
         producer = end.producers.get(command.producer_id)
