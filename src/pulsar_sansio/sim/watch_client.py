@@ -170,9 +170,8 @@ class ClientWatch:
                 record.must_go_far = record.must_go_far or wire.client_open
             self._sent_far.clear()
         if self._came:
-            if (
-                wire.client_open
-            ):  # else it was ended over one of the frames, and what came behind was not read
+            # Where it was ended over one of the frames, what came behind was not read.
+            if wire.client_open:
                 for group, topic, position in self._came:
                     group.came(topic, position)
             self._came.clear()
