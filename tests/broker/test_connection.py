@@ -162,6 +162,20 @@ def test_frames_before_a_bad_one_count() -> None:
     assert peer.closed is not None
 
 
+def test_how_much_came_behind_what_ended_the_connection_is_known() -> None:
+    """So that a watcher of both byte streams knows which frames were read."""
+    ping = encode_ping()
+    for ends, unread in (
+        (b"\xff" * 8, 8 + len(ping)),  # no frame: nothing of it is read
+        (encode_command(Type.CONNECT, CONNECT), len(ping)),  # a frame that must not come
+    ):
+        peer = World().connect()
+        connection = peer.world.broker.links[peer.link]
+        peer.feed(ping + ends + ping)
+        assert peer.closed is not None
+        assert connection.unread == unread
+
+
 def test_unknown_commands_are_ignored() -> None:
     """A number this schema does not have, and a command that only brokers send."""
     peer = World().connect()

@@ -394,6 +394,23 @@ def test_after_poison_the_link_is_dead_and_the_producer_comes_back_over_a_new_on
     assert script.ready_link() == link + 1
 
 
+def test_how_much_came_behind_what_ended_the_link_is_known() -> None:
+    """So that a watcher of both byte streams knows which frames were read."""
+    alive = encode_ping() + frame_success(1)
+    for ends, unread in (
+        (b"\x7f\xff\xff\xff", 4 + len(alive)),  # no frame: nothing of it is read
+        (frame_connected(), len(alive)),  # a frame that must not come
+    ):
+        script = Script()
+        _, link = script.ready_producer()
+        connection = script.client._services.pool.links[link]
+        script.feed(link, alive)
+        assert connection.unread == 0
+        script.feed(link, alive + ends + alive)
+        assert link not in script.client.links
+        assert connection.unread == unread
+
+
 def test_one_poisoned_link_leaves_the_others_alone() -> None:
     script = Script()
     _, first = script.ready_producer()

@@ -26,7 +26,7 @@ class Node:
         self.wire = wire
         self.news.append(("connected", link))
 
-    def link_data(self, link: int, data: bytes, frames: list[tuple[int, Any]]) -> None:
+    def link_data(self, link: int, data: bytes, frames: list[tuple[int, int, Any]]) -> None:
         self.news.append(("data", data))
         self.frames += len(frames)
 

@@ -176,7 +176,7 @@ class MemorySocket:
         self.wire = wire
         self.opened.set()
 
-    def link_data(self, link: int, data: bytes, frames: list[tuple[int, Any]]) -> None:
+    def link_data(self, link: int, data: bytes, frames: list[tuple[int, int, Any]]) -> None:
         self._inbox += data
         self._readers.unpark_all()
 
@@ -215,7 +215,7 @@ class MemoryListener:
     def link_connected(self, link: int, wire: Wire) -> None:
         raise AssertionError("a broker does not connect")
 
-    def link_data(self, link: int, data: bytes, frames: list[tuple[int, Any]]) -> None:
+    def link_data(self, link: int, data: bytes, frames: list[tuple[int, int, Any]]) -> None:
         self._sockets[link].link_data(link, data, frames)
 
     def link_eof(self, link: int) -> None:

@@ -91,6 +91,8 @@ class Connection:
         self._handlers = handlers
         self._limit = max_frame_size(broker.config.max_message_size)
         self._buffer = ReceiveBuffer()
+        self.unread = 0
+        """So many bytes came together with what ended the connection, behind it."""
         self._outbox: list[bytes] = []
         self._transmit = Transmit(link)
         self._unsent = 0
@@ -132,9 +134,11 @@ class Connection:
                 elif (handler := handlers.get(number)) is not None:
                     handler(self, command)
                 if self.dead:
+                    self.unread = len(whole) - position
                     return
             self._buffer.hold(whole, position)
         except RemoteProtocolError as error:
+            self.unread = len(whole) - position
             self.die(str(error))
 
     def _heard(self) -> None:

@@ -183,6 +183,8 @@ class Connection:
         self._alike = AlikeReader()
         self._frame_limit = max_frame_size(services.config.max_message_size)
         self._ended = False
+        self.unread = 0
+        """So many bytes came together with what ended the link, behind it."""
         self._transmit = Transmit(link)
         self._transmit_pending = False
         self._unread_answers = 0
@@ -322,11 +324,13 @@ class Connection:
                 handler(command)
                 if self.state is not state:
                     if self._ended:
+                        self.unread = length - position
                         return
                     state = self.state
                     limit = self._frame_limit
                     handlers = self._handlers
         except (FrameError, RemoteProtocolError) as error:
+            self.unread = length - position
             self.close(error)
             return
         self._received.hold(whole, position)

@@ -18,7 +18,7 @@ from ..broker.outputs import Transmit as BrokerTransmit
 from ..broker.ownership import Elsewhere
 from ..broker.store import OF_ITS_OWNER, Record
 from .clock import MILLISECOND
-from .network import Wire
+from .network import GARBAGE, Wire
 from .nodes import Timer
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class BrokerNode:
         self._began_healed = False
         """What is written was begun in good weather."""
         self._frozen: list[Callable[[], None]] = []
-        self._unread: dict[int, list[tuple[bytes, list[tuple[int, Any]]]]] = {}
+        self._unread: dict[int, list[tuple[bytes, list[tuple[int, int, Any]]]]] = {}
         """By link: bytes that came while the broker did not read."""
         self.doomed: tuple[bool, int] | None = None
         """To be killed during the next write: whether the write is kept, and for how long it stays down."""
@@ -267,7 +267,7 @@ class BrokerNode:
     def link_connected(self, link: int, wire: Wire) -> None:
         raise AssertionError("a broker does not connect")
 
-    def link_data(self, link: int, data: bytes, frames: list[tuple[int, Any]]) -> None:
+    def link_data(self, link: int, data: bytes, frames: list[tuple[int, int, Any]]) -> None:
         if self.broker is None:
             return
         if self._slow is not None and link not in self._unread:
@@ -278,15 +278,17 @@ class BrokerNode:
         else:
             self._input(link, data, frames)
 
-    def _input(self, link: int, data: bytes, frames: list[tuple[int, Any]]) -> None:
+    def _input(self, link: int, data: bytes, frames: list[tuple[int, int, Any]]) -> None:
         wire = self.wires.get(link)
         broker = self.broker
         if wire is None or broker is None:
             return
         watch = self.world.broker_watch
-        for kind, command in frames:
-            watch.got(wire, kind, command)
+        connection = broker.links[link]
         broker.receive_data(self.world.clock.now, link, data)
+        for behind, kind, command in frames:
+            if behind >= connection.unread and kind != GARBAGE:
+                watch.got(wire, kind, command)
         self.pump()
         watch.settled()
 

@@ -31,7 +31,7 @@ class Endpoint(Protocol):
     name: str
 
     def link_connected(self, link: int, wire: "Wire") -> None: ...
-    def link_data(self, link: int, data: bytes, frames: list[tuple[int, Any]]) -> None: ...
+    def link_data(self, link: int, data: bytes, frames: list[tuple[int, int, Any]]) -> None: ...
     def link_eof(self, link: int) -> None: ...
     def link_lost(self, link: int, reason: str) -> None: ...
 
@@ -44,7 +44,7 @@ class Listener(Endpoint, Protocol):
 
 class Monitor(Protocol):
     """Sees every frame when it is written. Those that have arrived are handed over with the bytes that end
-    them.
+    them: how many bytes of these come behind the frame, its command's type, its command.
 
     The answer is what goes on the wire instead (b"" swallows the frame); None lets it pass.
     """
@@ -280,8 +280,8 @@ class Pipe:
             return
         frames = []
         while marks and marks[0][0] <= arrived:
-            _, kind, command = marks.popleft()
-            frames.append((kind, command))
+            end, kind, command = marks.popleft()
+            frames.append((arrived - end, kind, command))
         network = wire.network
         network.trace.add_bytes(network.clock.now, node.name, f"wire {wire.number} data", data)
         node.link_data(link, data, frames)

@@ -12,7 +12,7 @@ from ..client.client import Client
 from ..client.outputs import Connect, Disconnect, Output, Transmit
 from ..model.config import ClientConfig
 from .clock import SECOND
-from .network import Attempt, Wire
+from .network import GARBAGE, Attempt, Wire
 from .violations import ViolationError
 
 if TYPE_CHECKING:
@@ -142,14 +142,18 @@ class ClientNode:
         self.client.connected(self.world.clock.now, link)
         self.pump()
 
-    def link_data(self, link: int, data: bytes, frames: list[tuple[int, Any]]) -> None:
+    def link_data(self, link: int, data: bytes, frames: list[tuple[int, int, Any]]) -> None:
         wire = self.wires.get(link)
         if wire is None:
             return
         watch = self.world.client_watch
-        for kind, command in frames:
-            watch.got(wire, kind, command)
+        connection = self.client._services.pool.links[link]
         self.client.receive_data(self.world.clock.now, link, data)
+        for behind, kind, command in frames:
+            if kind == GARBAGE:
+                watch.got_garbage(wire)
+            elif behind >= connection.unread:
+                watch.got(wire, kind, command)
         self.pump()
         watch.settled(wire)
 

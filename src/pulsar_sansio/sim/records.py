@@ -432,8 +432,6 @@ class ProducerRecord:
     """Chooses its sequence ids, and sends again what it does not know to be stored."""
     sent_far: bool = False
     """A broker has said that its topic goes on in another cluster."""
-    must_go_far: bool = False
-    """And it has read that: it did not end the connection over something that came before."""
     ready_at: int | None = None
     """When it was attached for the first time; what was sent before is not timed (rules PROD-03, PROD-48)."""
     closed: bool = False
@@ -507,8 +505,6 @@ class ConsumerRecord:
     """Requests for everything unacknowledged that may still show on the wire."""
     sent_far: bool = False
     """A broker has said that its topic goes on in another cluster."""
-    must_go_far: bool = False
-    """And it has read that: it did not end the connection over something that came before."""
     farewell: bool = False
     """The broker answered the client's close; so it has everything that was acknowledged on that
     connection."""

@@ -10,21 +10,19 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from .checker import Conversation, Session, Side, TopicMemory, Violation
-from .network import GARBAGE, Wire
+from .network import Wire
 from .violations import ViolationError
 
 
 class _Ear:
     """At one end of one wire."""
 
-    __slots__ = ("conversation", "deaf", "process", "session")
+    __slots__ = ("conversation", "process", "session")
 
     def __init__(self, session: Session, process: str, number: int) -> None:
         self.session = session
         self.process = process
         self.conversation: Conversation = session.conversation(number)
-        self.deaf = False
-        """Garbage has arrived: nothing after it is read."""
 
 
 class Listener:
@@ -57,9 +55,7 @@ class Listener:
     def heard(self, wire: Wire, kind: int, command: Any) -> None:
         """A frame of the other end has arrived at this one."""
         ear = self._ears.get(wire.number) or self._listen(wire)
-        if kind == GARBAGE or ear.deaf:
-            ear.deaf = True
-        elif found := ear.conversation.heard(self._other, kind, command):
+        if found := ear.conversation.heard(self._other, kind, command):
             self._complain(ear, found)
 
     def _listen(self, wire: Wire) -> _Ear:

@@ -150,7 +150,7 @@ class SubscriptionState:
 class BrokerEnd:
     """What one wire looks like from its broker."""
 
-    __slots__ = ("acknowledging", "closing", "consumers", "dead", "opening", "producers", "read", "whispered")
+    __slots__ = ("acknowledging", "consumers", "opening", "producers", "whispered")
 
     def __init__(self) -> None:
         self.producers: dict[int, ProducerSeat] = {}
@@ -159,11 +159,5 @@ class BrokerEnd:
         """Consumers of topics of which nothing is kept."""
         self.opening: dict[int, tuple[int, ProducerSeat | ConsumerSeat]] = {}
         """Request -> (id, what it will be)."""
-        self.dead = False
-        """Garbage has arrived."""
         self.acknowledging: dict[int, tuple[SubscriptionState, Ack]] = {}
         """Requests for confirmation."""
-        self.closing: dict[int, int] = {}
-        """Request to close a consumer -> how many frames of the input being handled there are up to it."""
-        self.read = 0
-        """So many of them were read for sure, whatever has ended the wire."""

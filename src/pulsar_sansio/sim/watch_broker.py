@@ -1,11 +1,11 @@
 """The brokers' ends of the wires: what a broker may write, knowing what it has processed.
 
-Sees frames in the order in which the broker sees them. Several may come in one input, and the broker answers
-some of them before it has read the others; so what makes a frame of the broker legal counts from the
-beginning of the input that brought it, and what makes one illegal from its end. Keeps, for every consumer,
-the permits it has left by recount, and for every subscription what the broker was told to be acknowledged;
-tells the reference model where entries lie. What a killed broker had not confirmed it may have forgotten;
-what it confirmed it may not.
+Sees the frames that the broker has read, in its order, and then what it writes because of them. Several may
+come in one input, and the broker answers some of them before it has read the others; so what makes a frame of
+the broker legal counts from the beginning of the input that brought it, and what makes one illegal from its
+end. Keeps, for every consumer, the permits it has left by recount, and for every subscription what the broker
+was told to be acknowledged; tells the reference model where entries lie. What a killed broker had not
+confirmed it may have forgotten; what it confirmed it may not.
 """
 
 from collections import defaultdict
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from ..model.config import SubscriptionType
 from ..wire import Ack, Flow, MessageCommand, Send, SendReceipt, proto
 from .model import ReferenceModel
-from .network import GARBAGE, Wire
+from .network import Wire
 from .records import (
     FAR_LEDGERS,
     ConsumerRecord,
@@ -80,24 +80,16 @@ class BrokerWatch:
 
     def got(self, wire: Wire, kind: int, command: Any) -> None:
         handler = self._arrived.get(kind)
-        end = self.ends[wire.number]
-        if kind == GARBAGE:
-            end.dead = True
-        elif handler is not None and not end.dead:
-            handler(wire, end, command)
+        if handler is not None:
+            handler(wire, self.ends[wire.number], command)
 
     def settled(self) -> None:
         """The input is handled, and everything the broker has to say about it is written."""
         self._loose.clear()
         if self._later:
             later, self._later = self._later, []
-            for number, (handler, wire, end, command) in enumerate(later):
-                # What ended the wire stood in front of it, unless something behind it is answered.
-                if self.ends.get(wire.number) is end or number < end.read:
-                    handler(wire, end, command)
-            for _, _, end, _ in later:
-                end.closing.clear()
-                end.read = 0
+            for handler, wire, end, command in later:
+                handler(wire, end, command)
 
     def wire_closing(self, wire: Wire) -> None:
         """The broker is about to close the wire: everybody on it is as good as gone."""
@@ -230,7 +222,6 @@ class BrokerWatch:
         end.opening[command.request_id] = (command.consumer_id, seat)
 
     def _wrote_success(self, wire: Wire, end: BrokerEnd, command: Any) -> None:
-        end.read = max(end.read, end.closing.pop(command.request_id, 0))
         opened = end.opening.pop(command.request_id, None)
         if opened is not None:
             identifier, seat = opened
@@ -452,7 +443,6 @@ class BrokerWatch:
         if consumer is not None:
             consumer.loose = True
             self._later.append((self._consumer_gone, wire, end, command))
-            end.closing[command.request_id] = len(self._later)
         for request, (identifier, seat) in list(end.opening.items()):
             if identifier == command.consumer_id and isinstance(seat, ConsumerSeat):
                 del end.opening[request]  # if it is let in at all, it leaves at once

@@ -3,10 +3,10 @@
 Owns who is open on which wire, the handshake, requests and their answers, lookups, signs of life; what
 producers and consumers write goes on to `watch_sends` and `watch_receives`.
 
-Sees frames in the order in which the client sees them: its own when they are written, the broker's when they
-arrive. So every check here is strict: a frame that had to wait for another one was written too early if that
-one had not arrived. What an arriving frame forbids counts from the end of the input that brought it, because
-the client may have answered an earlier frame of the same input.
+Sees frames in the order in which the client sees them: its own when they are written, the broker's when it
+has read them. So every check here is strict: a frame that had to wait for another one was written too early
+if that one had not been read. What an arriving frame forbids counts from the end of the input that brought
+it, because the client may have answered an earlier frame of the same input.
 """
 
 from collections import defaultdict, deque
@@ -18,11 +18,10 @@ from ..model.errors import ClosedError
 from ..wire import Ack, Flow, MessageCommand, Send, proto
 from .client_wire import ClientEnd, Farewell, Looking, Watching
 from .clock import SECOND
-from .groups import GroupRecord
 from .model import ReferenceModel
 from .network import GARBAGE, Wire
 from .partitioned import PartitionedTopic
-from .records import ConsumerRecord, Position, ProducerRecord
+from .records import ConsumerRecord, ProducerRecord
 from .sticky import ranges_of
 from .violations import ViolationError
 from .watch_letters import LetterEnd, LetterWatch
@@ -76,8 +75,6 @@ class ClientWatch:
         """Closed by the broker in the input being handled."""
         self._sent_far: list[ProducerRecord | ConsumerRecord] = []
         """Told in the input being handled that their topic goes on in another cluster."""
-        self._came: list[tuple[GroupRecord, str, Position]] = []
-        """Entries for consumers of several topics in the input being handled."""
         self._written: dict[int, Handler] = {
             T.CONNECT: self._wrote_connect,
             T.PRODUCER: self._wrote_producer,
@@ -134,12 +131,13 @@ class ClientWatch:
     def got(self, wire: Wire, kind: int, command: Any) -> None:
         handler = self._arrived.get(kind)
         end = self.ends[wire.number]
-        if kind == GARBAGE:
-            end.dead = True
-            return
         end.heard_at = wire.network.clock.now
-        if handler is not None and not end.dead:
+        if handler is not None:
             handler(wire, end, command)
+
+    def got_garbage(self, wire: Wire) -> None:
+        """Bytes that are no frame have arrived."""
+        self.ends[wire.number].dead = True
 
     def ends_link(self, wire: Wire, reason: str, config: ClientConfig) -> None:
         """INV-N7, INV-N9: the client ends a link. One that works is left alone: others use it, too."""
@@ -167,14 +165,7 @@ class ClientWatch:
         if self._sent_far:
             for record in self._sent_far:
                 record.sent_far = True
-                record.must_go_far = record.must_go_far or wire.client_open
             self._sent_far.clear()
-        if self._came:
-            # Where it was ended over one of the frames, what came behind was not read.
-            if wire.client_open:
-                for group, topic, position in self._came:
-                    group.came(topic, position)
-            self._came.clear()
         if self._redirected:
             self._redirected.clear()
         self._asks_anew = False
@@ -467,7 +458,7 @@ class ClientWatch:
             group = self.model.groups.get(consumer.record.name)
             if group is not None and not consumer.closed:
                 topic = consumer.record.subscription.topic.name
-                self._came.append((group, topic, (command.ledger_id, command.entry_id)))
+                group.came(topic, (command.ledger_id, command.entry_id))
 
     def _got_close_producer(self, wire: Wire, end: ClientEnd, command: Any) -> None:
         producer = end.producers.get(command.producer_id)
@@ -490,7 +481,7 @@ class ClientWatch:
     @staticmethod
     def _check_cluster(wire: Wire, record: ProducerRecord | ConsumerRecord, what: str) -> None:
         """INV-N13: who was sent to another cluster goes there, and stays."""
-        if record.must_go_far and not _is_far(wire):
+        if record.sent_far and not _is_far(wire):
             raise ViolationError(
                 "INV-N13", f"{what} goes to {wire.broker.name}, it was sent to another cluster"
             )
