@@ -202,6 +202,23 @@ def test_the_same_entries_once_more_begin_anew_and_acknowledge_nothing() -> None
     assert s.acknowledged() == []
 
 
+def test_chunks_of_nothing_in_front_of_what_comes_again_are_acknowledged_with_it() -> None:
+    """A producer began its ids anew; what is left of its earlier message came again and will not do so once
+    more."""
+    s = Chunked(subscription_type=SHARED)
+    for _ in range(2):
+        for entry, number in (6, 1), (7, 2):
+            s.chunk(entry, number, [b"an", b"earlier", b"one"])
+        s.chunk(15, 0, PARTS)
+        s.redeliver()
+    for entry, number in (6, 1), (7, 2):
+        s.chunk(entry, number, [b"an", b"earlier", b"one"])
+    for number in range(3):
+        s.chunk(15 + number, number, PARTS)
+    assert s.receive().data == b"abcdefg"
+    assert sorted(s.acknowledged()) == [(1, 6), (1, 7)]
+
+
 def test_a_chunk_without_those_before_it_waits_for_its_time_and_is_acknowledged_then() -> None:
     """A subscription that began in the middle of a message would else have a backlog for ever."""
     s = Chunked(incomplete_chunked_message_timeout=10.0)
@@ -248,6 +265,18 @@ def test_without_a_durable_cursor_the_chunks_before_the_last_message_stay() -> N
     s.chunk(2, 1, PARTS)
     s.chunk(3, 2, PARTS)
     assert s.receive().data == b"abcdefg"
+
+
+def test_without_a_durable_cursor_the_chunk_in_front_of_what_waits_stays() -> None:
+    s = Chunked(durable=False)
+    s.chunk(0, 0, PARTS)
+    s.message(1, b"between")
+    start = s.reconnect().start_message_id
+    assert (start.ledgerId, start.entryId) == (1, 0)
+    s.message(1, b"between")
+    s.chunk(2, 1, PARTS)
+    s.chunk(3, 2, PARTS)
+    assert [message.data for message in s.take()] == [b"between", b"abcdefg"]
 
 
 @pytest.mark.parametrize("acknowledge", [False, True])

@@ -148,7 +148,7 @@ class Arrival:
         start = self.start
         self._filtering = start is not None and start not in (EARLIEST, LATEST)
         if start is not None:
-            self._chunks.clear_from(start.first_chunk or start[:2])
+            self._chunks.clear_behind(start.first_chunk or start[:2])
 
     def resume_after(self, last: MessageId, since: int | None = None) -> None:
         """Everything up to `last` was handed out (CONS-16); without an index that is its entire entry. What
@@ -158,7 +158,7 @@ class Arrival:
         self.resumed = True
         self.since = since
         self._filtering = True
-        self._chunks.clear_from(last.first_chunk or last[:2])
+        self._chunks.clear_behind(last.first_chunk or last[:2])
 
     def forget(self) -> None:
         """The subscription was moved: nothing is known of where it is any more."""

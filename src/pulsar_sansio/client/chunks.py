@@ -127,10 +127,10 @@ class Chunks:
         self._incomplete.clear()
         self._slot.clear()
 
-    def clear_from(self, place: Place) -> None:
-        """Everything that lies there or behind it comes again; what has begun before goes on."""
+    def clear_behind(self, place: Place) -> None:
+        """Everything that lies behind it comes again; what has begun there or before goes on."""
         for uuid, message in list(self._incomplete.items()):
-            if next(iter(message.places), place) >= place:
+            if next(iter(message.places)) > place:
                 del self._incomplete[uuid]
         self._schedule()
 
@@ -152,16 +152,17 @@ class Chunks:
         self, uuid: _Uuid, before: _Incomplete | None, place: Place, total: int, size: int
     ) -> _Incomplete:
         """The first chunk came, perhaps again: a producer that reconnects between chunks sends all of them
-        once more, in other entries, and the same entries come again where they are delivered again.
+        once more, in other entries, and the same entries come again where they are delivered again. Those
+        that came in front of it do not, and may belong to nothing.
         """
         others: dict[Place, None] = {}
         if before is not None:
             self._forget(uuid)
             if place not in before.places:
-                others = before.others
-                if len(others) < MAX_CHUNKS:
-                    others.update(before.places)
                 self._counters.chunk_duplicates += len(before.places)
+            others = before.others
+            if len(others) < MAX_CHUNKS:
+                others.update(before.places)
         return self._add(uuid, _Incomplete(total, size, self._context.now, others))
 
     def _add(self, uuid: _Uuid, message: _Incomplete) -> _Incomplete:

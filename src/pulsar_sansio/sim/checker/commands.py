@@ -28,7 +28,7 @@ EXCLUSIVE, SHARED, FAILOVER, KEY_SHARED = 0, 1, 2, 3
 
 FENCING_MODES = (1, 2, 3)
 """The ProducerAccessModes with a topic epoch: Exclusive, WaitForExclusive, ExclusiveWithFencing."""
-WAIT_FOR_EXCLUSIVE = 2
+WAIT_FOR_EXCLUSIVE, EXCLUSIVE_WITH_FENCING = 2, 3
 
 NONE_ID = (1 << 64) - 1
 """A request id or sequence id that is none: what the wire has for -1."""

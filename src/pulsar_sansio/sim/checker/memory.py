@@ -118,13 +118,15 @@ class TopicMemory:
     """The entries of topics, as receipts and deliveries showed them. May be shared by the sessions of many
     clients."""
 
-    __slots__ = ("digests", "entries", "schema_versions")
+    __slots__ = ("digests", "entries", "fenced", "schema_versions")
 
     def __init__(self, limit: int = 50_000) -> None:
         self.digests: BoundedDict[tuple[str, int, int], int] = BoundedDict(limit)
         """Topic, ledger, entry -> digest of what is stored there."""
         self.schema_versions: BoundedDict[str, set[bytes]] = BoundedDict(1024)
         """Topic -> the versions that brokers gave."""
+        self.fenced: BoundedDict[str, None] = BoundedDict(1024)
+        """Topics whose producers may have been fenced out, of which no frame tells."""
         self.entries = Entries()
         """What was read of entries lately."""
 
@@ -132,7 +134,7 @@ class TopicMemory:
 class Memory:
     """One client's memory."""
 
-    __slots__ = ("clusters", "consumers", "producers", "redirects", "topics", "transactions")
+    __slots__ = ("consumers", "producers", "redirects", "topics", "transactions")
 
     def __init__(self, topics: TopicMemory | None = None) -> None:
         self.topics = topics or TopicMemory()
@@ -140,6 +142,4 @@ class Memory:
         self.consumers: BoundedDict[int, ConsumerMemory] = BoundedDict(2048)
         self.redirects: BoundedDict[str, list[int]] = BoundedDict(256)
         """Topic -> how long the chains of redirects are that may now be followed with authority."""
-        self.clusters = False
-        """A broker has sent somebody to another cluster: the same topic may be looked up in both at once."""
         self.transactions: BoundedDict[tuple[int, int], Transaction] = BoundedDict(4096)

@@ -13,6 +13,8 @@ from .state import Producer, Request, State, Step, is_open
 
 def _producer(state: State, command: Any) -> None:
     request = ask(state, c.PRODUCER, command)
+    if command.producer_access_mode == c.EXCLUSIVE_WITH_FENCING:
+        state.memory.topics.fenced[command.topic] = None
     producer_id = command.producer_id
     if is_open(state.producers.get(producer_id)):
         request.again = True

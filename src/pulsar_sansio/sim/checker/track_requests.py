@@ -75,10 +75,10 @@ def _lookup(state: State, lookup: Any) -> None:
     request = ask(state, c.LOOKUP, lookup)
     chains = state.memory.redirects.get(lookup.topic)
     if lookup.authoritative and chains:
+        # Of several redirects of one topic nobody can tell which is followed: it may be the shortest chain,
+        # and those that are left may be the others but the longest.
         request.followed = min(chains)
-        # Of several redirects of one topic nobody can tell which is followed: the shortest chain counts.
-        if len(chains) == 1:
-            chains.clear()
+        chains.remove(max(chains))
 
 
 def _lookup_answer(state: State, answer: Any) -> None:
@@ -87,15 +87,8 @@ def _lookup_answer(state: State, answer: Any) -> None:
         return
     topic = request.command.topic
     redirects = state.memory.redirects
-    if answer.response != answer.Redirect:
-        if not state.memory.clusters:  # else it may answer another chain
-            redirects.pop(topic, None)
-    elif answer.authoritative:
+    if answer.response == answer.Redirect and answer.authoritative:
         redirects[topic] = [*redirects.get(topic, [])[-63:], request.followed + 1]
-
-
-def _migrated(state: State, migrated: Any) -> None:
-    state.memory.clusters = True
 
 
 def _schema_answer(state: State, answer: Any) -> None:
@@ -201,7 +194,6 @@ STEPS: dict[int, Step] = {
     **dict.fromkeys(c.ANSWER_KINDS, _answer),
     c.LOOKUP: _lookup,
     c.LOOKUP_RESPONSE: _lookup_answer,
-    c.TOPIC_MIGRATED: _migrated,
     c.GET_OR_CREATE_SCHEMA_RESPONSE: _schema_answer,
     c.SUCCESS: _success,
     c.ERROR: _error,

@@ -143,9 +143,11 @@ def exclusive_access_has_an_epoch(state: State, success: Any) -> Finding:
 
 @rule("BROKER-42", c.PRODUCER_SUCCESS)
 def names_are_unique(state: State, success: Any) -> Finding:
-    """Two producers of one name are never open on one topic; on one connection that shows."""
+    """Two producers of one name are never open on one topic; on one connection that shows.
+
+    One that was fenced out is not open, and is not told."""
     asked = _asked(state)
-    if asked is None:
+    if asked is None or asked.topic in state.memory.topics.fenced:
         return None
     for producer in state.producers.values():
         if (

@@ -144,7 +144,7 @@ def partitions_are_counted(state: State, answer: Any) -> Finding:
 @rule("LOOKUP-03", c.LOOKUP)
 def lookups_begin_without_authority(state: State, lookup: Any) -> Finding:
     """A lookup begins with authoritative = false; true only follows a redirect that said so."""
-    if not lookup.authoritative or lookup.topic in state.memory.redirects:
+    if not lookup.authoritative or state.memory.redirects.get(lookup.topic):
         return None
     if state.memory.redirects.overflowed:
         return None
