@@ -35,7 +35,7 @@ from pulsar_sansio.model.errors import (
 from pulsar_sansio.model.message_id import EARLIEST, LATEST, MessageId, TopicMessageId
 from pulsar_sansio.wire import proto
 
-from .script import Command
+from .script import Command, frame_error, frame_success
 from .topics_script import PREFIX, TopicsScript
 
 EARLIEST_ON_WIRE = (2**64 - 1, 2**64 - 1)
@@ -733,6 +733,32 @@ def test_a_new_partition_that_cannot_be_opened_takes_the_other_new_ones_back() -
         TopicJoined(world.handle, PREFIX + "p-partition-1"),
         TopicJoined(world.handle, PREFIX + "p-partition-2"),
     ]
+
+
+@pytest.mark.parametrize("refused", [False, True])
+def test_messages_of_new_partitions_wait_until_all_of_them_are_there(refused: bool) -> None:
+    """PART-11: where one cannot be opened, all begin anew. A reader would have them twice."""
+    world = ready("p", {"p": 1}, durable=False, start_message_id=EARLIEST)
+    world.partitions["p"] = 3
+    world.ignore = {"p-partition-2"}
+    world.pass_time(61.0)
+    world.deliver("p-partition-1", b"new")
+    world.deliver("p-partition-0", b"old")
+    assert world.told() == [Deliverable(world.handle)]
+    assert [message.data for message in world.receive_all()] == [b"old"]
+    request = world.asked[-1].request_id
+    if refused:
+        world.feed(frame_error(request, proto.ConsumerBusy))
+        world.ignore = set()
+        world.answer().pass_time(61.0)
+        world.deliver("p-partition-1", b"new")
+    else:
+        world.feed(frame_success(request))
+        world.answer()
+    joined, *then = [output for output in world.told() if not isinstance(output, TopicLeft)]
+    assert joined == TopicJoined(world.handle, PREFIX + "p-partition-1")
+    assert then == [TopicJoined(world.handle, PREFIX + "p-partition-2"), Deliverable(world.handle)]
+    assert [message.data for message in world.receive_all()] == [b"new"]
 
 
 @pytest.mark.parametrize("answer", ["fewer", "none", "an error"])

@@ -255,6 +255,22 @@ class TestWhat:
         permits = s.machine.permits
         assert permits.at_broker + permits.unreported == 20
 
+    def test_what_was_refused_of_it_need_not_be_asked_for_once_more(self) -> None:
+        s = started(negative_acknowledgement_delay=20.0)
+        s.batch(0, 2)
+        s.negative_acknowledge(s.receive())
+        s.receive()
+        s.pass_time(11 * SECOND)
+        assert asked(s) == [(1, 0)]
+        s.batch(0, 2)
+        s.pass_time(20 * SECOND)
+        s.expect()
+        s.negative_acknowledge(s.receive())
+        s.pass_time(19 * SECOND)
+        s.expect()
+        s.pass_time(2 * SECOND)
+        assert asked(s) == [(1, 0)]
+
     def test_redelivered_it_expires_again(self) -> None:
         s = started()
         for _ in range(3):

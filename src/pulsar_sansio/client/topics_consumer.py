@@ -334,9 +334,13 @@ class TopicsConsumer(TopicsCommands, TopicsChanges):
         topic.growth = []
         if isinstance(self.state, Opening):
             self._ready_if_all_are()
-        elif isinstance(self.state, Ready):
+            return
+        if isinstance(self.state, Ready):
             for each in joined:
                 self._context.emit(TopicJoined(self.handle, each.name))
+        for each in joined:
+            if each.consumer.queue.available:
+                self.on_member_deliverable(each)
 
     def _ready_if_all_are(self) -> None:
         """The application hears of messages only now."""
@@ -356,6 +360,10 @@ class TopicsConsumer(TopicsCommands, TopicsChanges):
     # --- while it is open ---
 
     def on_member_deliverable(self, member: Member) -> None:
+        """Where it joins with others, its messages wait until all of them have: if one fails, all leave,
+        and begin anew another time."""
+        if not self._opening and member.topic.is_joining(member):
+            return
         was_empty = self.queue.add(member.consumer.queue)
         if was_empty and isinstance(self.state, Ready | Unsubscribing):
             self.queue.announced = True

@@ -32,6 +32,10 @@ class GroupTopic:
         """Whether it is worth asking."""
         return bool(self.partitions) and self.opened and not self.growth and self.query is None
 
+    def is_joining(self, member: Member) -> bool:
+        """Whether it has not joined, as others that come with it are not subscribed yet."""
+        return not self.opened or (bool(self.growth) and member in self.growth)
+
     def has(self, name: TopicName) -> bool:
         """Whether it is this topic, or one of the partitions that it is known to have."""
         if name == self.name:
