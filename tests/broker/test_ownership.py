@@ -193,9 +193,8 @@ def test_a_topic_is_adopted_once_and_released_where_it_is() -> None:
     node.connect().producer()
     with pytest.raises(LocalProtocolError, match="is served here"):
         node.broker.adopt(node.now, TOPIC, StoredTopic())
-    for command in (node.broker.release, node.broker.lose):
-        with pytest.raises(LocalProtocolError, match="no topic"):
-            command(node.now, "persistent://public/default/other")
+    with pytest.raises(LocalProtocolError, match="no topic"):
+        node.broker.release(node.now, "persistent://public/default/other")
 
 
 def test_which_topics_there_are_is_told_whoever_serves_them() -> None:
@@ -251,6 +250,26 @@ def test_a_stale_owner_confirms_nothing() -> None:
     peer.nothing()
     assert peer.closed is None
     assert [persist.records for persist in node.held] in ([], [[]])
+
+
+@pytest.mark.parametrize("made_again", [False, True])
+def test_nor_anything_of_a_topic_that_it_has_deleted(made_again: bool) -> None:
+    node = Node()
+    peer, other = node.connect(), node.connect()
+    peer.producer()
+    node.hold_writes = True
+    peer.publish(b"taken", 0)
+    node.broker.delete_topic(node.now, TOPIC, force=True)
+    node.pump()
+    peer.nothing()
+    if made_again:
+        other.ask_producer()
+    fenced(node)
+    peer.expect(Type.CLOSE_PRODUCER)
+    peer.nothing()
+    if made_again:
+        other.expect(Type.CLOSE_PRODUCER)
+        other.nothing()
 
 
 def test_a_stale_owner_refuses_to_confirm_acknowledgements() -> None:

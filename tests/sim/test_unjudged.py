@@ -85,7 +85,7 @@ def test_what_is_refused_waits_for_its_delay_alone() -> None:
     assert not record.any_refusal_is_due(4 * SECOND - 1)
     assert record.refusal_is_due(FIRST, 4 * SECOND)
     assert record.any_refusal_is_due(4 * SECOND)
-    record.asked_for_refused(FIRST)
+    record.asked_for(FIRST)
     assert not record.any_refusal_is_due(9 * SECOND)
 
 
@@ -122,5 +122,5 @@ def test_what_was_asked_for_need_not_be_asked_for_because_of_something_else() ->
     record.refused([FIRST], 0, SECOND)
     assert record.forgotten(99 * SECOND) == [FIRST]
     record.asked_for(FIRST)
-    record.handed_out([FIRST], 2, 0, 0, 0)
-    assert record.forgotten(99 * SECOND) == [FIRST, FIRST]
+    record.handed_out([FIRST], 2, 0, 1, 0)
+    assert record.forgotten(99 * SECOND) == [FIRST]

@@ -119,26 +119,29 @@ class OwnedTopics:
     def lose(self, now: int, topic: str, moved_to: Elsewhere | None = None) -> None:
         """The topic is served elsewhere already: what of it is not durable is forgotten, never confirmed.
 
-        Everybody is sent away. To be called before `persisted` of the write whose records of this topic the
-        store refused. Raises `LocalProtocolError` where it is not served.
+        So is what one of that name has left that was deleted here. Everybody is sent away. To be called
+        before `persisted` of the write whose records of this topic the store refused.
         """
         self.context.now = now
-        found = self._served(topic)
-        del self.all_topics[found.name]
-        found.closing = True
-        if isinstance(found, Topic):
-            found.lost = True
-            found.compaction.stop()
-            self.journal.forget_topic(found)
+        name = str(TopicName.parse(topic))
+        lost = self.journal.forget_topic(name)
+        found = self.all_topics.pop(name, None)
+        if found is not None:
+            found.closing = True
+            if isinstance(found, Topic):
+                found.lost = True
+                found.compaction.stop()
         # Who was fenced out, and is not drained yet, is known to its connection alone.
         for connection in list(self.links.values()):
             for producer in list(connection.producers.values()):
-                if isinstance(producer, Producer) and producer.topic is found:
+                if isinstance(producer, Producer) and (producer.topic is found or producer.topic in lost):
                     connection.drop_producer(producer, moved_to)
-        self._send_consumers_away(found, moved_to)
-        if isinstance(found, Topic):
-            found.forget_pending()
-            self.journal.forget_topic(found)
+        if found is not None:
+            self._send_consumers_away(found, moved_to)
+        for each in lost:
+            each.lost = True
+            each.forget_pending()
+        self.journal.forget_topic(name)
         self._settle()
 
     def topic_made(self, now: int, topic: str) -> None:

@@ -246,7 +246,7 @@ class BrokerNode:
             self.purge(topic)
             if topic in self.broker.all_topics:
                 self.world.trace.add(self.world.clock.now, self.name, f"loses {topic}")
-                self.broker.lose(self.world.clock.now, topic, moved_to)
+            self.broker.lose(self.world.clock.now, topic, moved_to)
             self.world.broker_watch.learned(self.name, topic)
         self.pump()
 

@@ -128,9 +128,6 @@ class Unjudged:
         """Whether the delay of an entry that was refused is over."""
         return now >= self._refused.get(position, now)
 
-    def asked_for_refused(self, position: Position) -> None:
-        self._refused.pop(position, None)
-
     def is_due(self, position: Position, now: int) -> bool:
         """Whether the time of an entry is over; then it may be asked for, once."""
         known = self._open.get(position)
@@ -147,8 +144,9 @@ class Unjudged:
         return found
 
     def asked_for(self, position: Position) -> None:
-        """For whichever reason."""
+        """For whichever reason: it comes again, and its refusal has had its effect."""
         self._asked.add(position)
+        self._refused.pop(position, None)
 
     def any_refusal_is_due(self, now: int) -> bool:
         return any(due <= now for due in self._refused.values())

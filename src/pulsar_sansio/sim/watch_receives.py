@@ -196,7 +196,6 @@ def wrote_redeliver(consumer: ConsumerEnd, command: Any, now: int) -> None:
         left = record.refused.get(position, 0)
         if left and unjudged.refusal_is_due(position, now):
             record.refused[position] = left - 1
-            unjudged.asked_for_refused(position)
         elif not unjudged.is_due(position, now) and position not in record.uncopied:
             how = "too early" if left else "once more than it was told" if position in record.nacked else ""
             raise ViolationError("INV-C9", f"{record.name}: asks for {position} {how or 'by itself'}")
