@@ -1,12 +1,15 @@
 """The network alone: what arrives, in which portions, and what does not."""
 
+from itertools import accumulate
 from typing import Any
 
 from pulsar_sansio.sim.clock import MILLISECOND, SECOND, Clock
 from pulsar_sansio.sim.network import Conditions, Network, Wire
 from pulsar_sansio.sim.streams import Stream
 from pulsar_sansio.sim.trace import Trace
-from pulsar_sansio.wire import encode_ping
+from pulsar_sansio.wire import encode_flow, encode_ping, encode_pong, proto
+
+T = proto.BaseCommand
 
 
 class Node:
@@ -15,7 +18,8 @@ class Node:
     def __init__(self, name: str) -> None:
         self.name = name
         self.news: list[tuple[str, Any]] = []
-        self.frames = 0
+        self.arrivals: list[tuple[int, int]] = []
+        """Of each frame how many bytes had arrived with it, and its kind."""
         self.wire: Wire | None = None
 
     def accept(self, wire: Wire) -> bool:
@@ -28,7 +32,7 @@ class Node:
 
     def link_data(self, link: int, data: bytes, frames: list[tuple[int, int, Any]]) -> None:
         self.news.append(("data", data))
-        self.frames += len(frames)
+        self.arrivals += [(len(self.data) - behind, kind) for behind, kind, _ in frames]
 
     def link_eof(self, link: int) -> None:
         self.news.append(("end", link))
@@ -84,7 +88,7 @@ def test_bytes_arrive_in_order_whatever_the_cuts() -> None:
             wire.to_broker.write(PINGS[at : at + 100])
         net.run()
         assert net.broker.data == PINGS
-        assert net.broker.frames == 20
+        assert len(net.broker.arrivals) == 20
         assert net.client.news == []
         portions += len(net.broker.news)
     assert portions > 40
@@ -189,3 +193,30 @@ def test_bytes_that_are_no_frame_are_reported() -> None:
     wire = net.connect()
     wire.to_broker.write(b"\x00\x00\x00\x02\x00\x00\x00\x09")
     assert net.garbage == [wire.to_broker]
+
+
+def test_a_frame_of_the_monitor_comes_in_front_of_the_one_at_hand() -> None:
+    """And each is said to have arrived when its last byte has, in whichever portions."""
+    ping, pong, flow = encode_ping(), encode_pong(), encode_flow(0, 1)
+    for instead in (None, b""):
+
+        def monitor(
+            wire: Wire, to_broker: bool, kind: int, command: Any, instead: bytes | None = instead
+        ) -> bytes | None:
+            if kind != T.PONG:
+                return None
+            wire.to_broker.inject(flow, T.FLOW, None)
+            return instead
+
+        for seed in range(20):
+            net = Net(seed, cut_permille=700)
+            wire = net.connect()
+            net.network.monitor = monitor
+            wire.to_broker.write(ping + pong + ping)
+            net.run()
+            assert net.broker.data == ping + flow + (pong if instead is None else b"") + ping
+            kinds = [T.PING, T.FLOW, *([T.PONG] if instead is None else []), T.PING]
+            assert [kind for _, kind in net.broker.arrivals] == kinds
+            assert [arrived for arrived, _ in net.broker.arrivals] == list(
+                accumulate(len({T.PING: ping, T.PONG: pong, T.FLOW: flow}[kind]) for kind in kinds)
+            )

@@ -84,6 +84,7 @@ class Pipe:
 
     __slots__ = (
         "_decoded",
+        "_injected",
         "_marks",
         "_partial",
         "_scheduled",
@@ -111,6 +112,8 @@ class Pipe:
         self._partial = b""
         self._decoded = True
         self._marks: deque[tuple[int, int, Any]] = deque()
+        self._injected: list[tuple[bytes, int, Any]] | None = None
+        """What comes in front of the frame that the monitor is being told."""
         self._scheduled = False
 
     # --- the sender's end ---
@@ -124,7 +127,10 @@ class Pipe:
             self._put(data)
 
     def inject(self, data: bytes, kind: int, command: Any) -> None:
-        """A frame that the sender's machine did not write."""
+        """A frame that the sender's machine did not write; by the monitor: in front of the frame at hand."""
+        if self._injected is not None:
+            self._injected.append((data, kind, command))
+            return
         self.written += len(data)
         self._marks.append((self.written, kind, command))
         self._put(data)
@@ -154,11 +160,20 @@ class Pipe:
                 data = data[:position]
                 break
             kind, command, end = found
+            injected: list[tuple[bytes, int, Any]] = []
+            self._injected = injected
             instead = written(self.wire, self.to_broker, kind, command)
+            self._injected = None
+            if injected or instead is not None:
+                kept.append(data[untouched:position])
+                untouched = position
+            for frame, its_kind, its_command in injected:
+                kept.append(frame)
+                offset += len(frame)
+                self._marks.append((offset + position, its_kind, its_command))
             if instead is None:
                 self._marks.append((offset + end, kind, command))
             else:
-                kept.append(data[untouched:position])
                 kept.append(instead)
                 untouched = end
                 offset += len(instead) - (end - position)
