@@ -59,7 +59,8 @@ class Toured(Roamed):
             where.unsettled(_whenever(base))
 
     def is_sought(self, request: int, base: Base, joined: bool = True) -> None:
-        """`joined`: its client is subscribed here; a topic that joins later may begin where it begins."""
+        """`joined`: its client is subscribed here; a topic that joins later may begin where it was left, or
+        where it begins."""
         self._under_way[request] = base
         if not joined:
             self._not_joined.add(request)
@@ -70,6 +71,11 @@ class Toured(Roamed):
         the order in which they were asked for: one that a later one's answer overtakes was done before."""
         if request not in self._under_way:
             return
+        if request in self._not_joined:
+            self._not_joined.discard(request)
+            self.not_done(request)  # it is where it was, unless it has joined in between
+            self.where.perhaps_at(START)
+            return
         came = self._came_since.get(request)
         for earlier in [each for each in self._under_way if each <= request]:
             del self._under_way[earlier]
@@ -78,8 +84,6 @@ class Toured(Roamed):
         there = base if base.since is None else Base(base.place, since=now)
         self.where.moved(there)
         self._came_while_sought = came
-        if request in self._not_joined:
-            self.where.perhaps_at(START)
         if came is not None:
             self.where.perhaps_at(Base(after(came)))
         for other in self._under_way.values():
