@@ -335,6 +335,20 @@ def test_a_watch_that_failed_is_asked_for_again() -> None:
     assert len(world.watches) == 2
 
 
+def test_a_watch_whose_answer_comes_too_late_is_closed_before_it_is_asked_for_again() -> None:
+    """Else the broker would tell of topics, and who closes between the tries would leave that behind."""
+    world = TopicsScript(PATTERN)
+    frame_watching = world.frame_watching
+    world.frame_watching = lambda command: b""  # type: ignore[method-assign]
+    world.answer()
+    world.frame_watching = frame_watching  # type: ignore[method-assign]
+    world.pass_time(40.0)
+    assert len(world.watches) == 2
+    assert world.watches_closed == [0]
+    world.update(["w-a"])
+    assert topics(world) == ["w-a"]
+
+
 def test_a_broker_that_names_too_many_loses_the_connection() -> None:
     world = TopicsScript(PATTERN, script=Script(max_partitions=2))
     world.there = {"w-a"}

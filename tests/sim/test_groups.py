@@ -226,9 +226,11 @@ class Turns(Group):
         sent = Sent(producer, 0, b"waits", None, {}, 0)
         self.known[f"{BASE}n1"].stored((2, 0), Entry(b"waits", (sent,)))
 
-    def waits(self) -> None:
+    def waits(self, joined: bool = True) -> None:
         self.subscribes("n0", 1)
         self.subscribes("n1", 2)
+        if joined:
+            self.record.joins(f"{BASE}n0", f"{BASE}n1")
         self.record.came(f"{BASE}n1", (2, 0))
 
     def give_from_the_other(self, messages: int, at_once: int) -> None:
@@ -243,6 +245,16 @@ def test_no_topic_waits_for_ever() -> None:
     turns.give_from_the_other(10, at_once=5)
     with pytest.raises(ViolationError, match="n1 waits with"):
         turns.give_from_the_other(1, at_once=5)
+
+
+def test_what_has_not_joined_has_no_turn() -> None:
+    """PART-11: its messages wait for the partitions that come with it."""
+    turns = Turns()
+    turns.waits(joined=False)
+    turns.give_from_the_other(100, at_once=5)
+    turns.record.joins(f"{BASE}n1")
+    with pytest.raises(ViolationError, match="n1 waits with"):
+        turns.give_from_the_other(11, at_once=5)
 
 
 def test_who_takes_them_one_by_one_is_given_runs() -> None:

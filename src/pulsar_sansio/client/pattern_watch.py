@@ -18,7 +18,7 @@ from typing import Any, Protocol
 from ..core.backoff import Backoff
 from ..core.transitions import Transitions
 from ..model.config import TopicsPattern
-from ..model.errors import BrokerError, InvalidTopicName, PulsarError, ServerError
+from ..model.errors import BrokerError, InvalidTopicName, PulsarError, ServerError, TimedOut
 from ..model.service_url import Address
 from ..model.topic_name import TopicName
 from ..wire import encode_command, proto
@@ -143,11 +143,11 @@ class PatternWatch:
         state.query = self._services.lookup.find(name, self._found, self._failed)
 
     def close(self) -> None:
-        """Nobody wants to know any more; the broker is told, and its answer not waited for."""
+        """Nobody wants to know any more."""
         self._closed = True
         self._retry.clear()
         if isinstance(self.state, Asking | Watching):
-            self._services.requests.send(self.state.connection, self._close_command, _ignore, _ignore)
+            self._tell_closed(self.state.connection)
         self._stop()
 
     def _found(self, logical: Address, physical: Address) -> None:
@@ -196,6 +196,8 @@ class PatternWatch:
             self._again()
 
     def _failed(self, error: PulsarError) -> None:
+        if isinstance(error, TimedOut) and isinstance(self.state, Asking):
+            self._tell_closed(self.state.connection)  # it may begin yet, and nobody would listen
         if isinstance(error, BrokerError) and error.code in _REFUSED:
             self._refused = True
             self._stop()
@@ -222,9 +224,14 @@ class PatternWatch:
                 connection.watchers.pop(self.wire_id, None)
         self._move(Input.STOP, Idle())
 
-    def _close_command(self, request_id: int) -> bytes:
-        command = proto.CommandWatchTopicListClose(request_id=request_id, watcher_id=self.wire_id)
-        return encode_command(_Command.WATCH_TOPIC_LIST_CLOSE, command)
+    def _tell_closed(self, connection: Connection) -> None:
+        """The broker's answer is not waited for."""
+
+        def encode(request_id: int) -> bytes:
+            command = proto.CommandWatchTopicListClose(request_id=request_id, watcher_id=self.wire_id)
+            return encode_command(_Command.WATCH_TOPIC_LIST_CLOSE, command)
+
+        self._services.requests.send(connection, encode, _ignore, _ignore)
 
     def _move(self, event: Input, following: State) -> None:
         TRANSITIONS.check(self.state, event, following)

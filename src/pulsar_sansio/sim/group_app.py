@@ -112,6 +112,7 @@ class GroupApp(ConsumerApp):
         """It is ready when every topic is (MULTI-04): of those asked for by name, all partitions that there
         were at first."""
         found = self.subscribed()
+        self._group.joins(*found)
         for name in self.topics.listed:
             whole = self.world.model.partitioned.get(name)
             count = 0 if whole is None else min(whole.believed)
@@ -135,6 +136,7 @@ class GroupApp(ConsumerApp):
                 "INV-C16", f"{self._group.name}: {name} joins, and nobody is subscribed to it"
             )
         self.subscribed()
+        self._group.joins(name)
 
     def _left(self, output: TopicLeft) -> None:
         """A topic leaves only when it is gone; those that were asked for by name never do."""

@@ -84,6 +84,8 @@ class GroupRecord:
         """By the name of their topic: the latest of each, and those that have left."""
         self.left: dict[str, None] = {}
         """Topics that have left it for good, or until they join again."""
+        self._joined: set[str] = set()
+        """Topics whose messages may be handed out: all that came with them are subscribed (PART-11)."""
         self._ids: dict[str, int] = {}
         """Topic -> the consumer id that its part has on wires."""
         self._questions = questions
@@ -117,7 +119,8 @@ class GroupRecord:
         self._passed.pop(topic, None)
         most = 2 * max(at_once, LONGEST_RUN if at_once == 1 else 0)
         for other, waiting in self._waiting.items():
-            if other == topic or not waiting or other in self.left or self.members[other].redeliver_all:
+            may_give = other in self._joined and not self.members[other].redeliver_all
+            if other == topic or not waiting or not may_give:
                 continue
             passed = self._passed.setdefault(other, {})
             passed[topic] = passed.get(topic, 0) + 1
@@ -193,6 +196,7 @@ class GroupRecord:
         self.members[name] = member
         self._ids[name] = consumer_id
         self.left.pop(name, None)
+        self._joined.discard(name)
         return member
 
     def _queue(self, whole: PartitionedTopic | None) -> int:
@@ -203,6 +207,10 @@ class GroupRecord:
         total = self.spec.max_total_receiver_queue_size
         return max(1, min(most, total // min(whole.believed)))
 
+    def joins(self, *names: str) -> None:
+        """The application was told that these are there, or that the whole is ready with them."""
+        self._joined.update(names)
+
     def leaves(self, name: str) -> None:
         """The application was told that a topic has left."""
         member = self.members.get(name)
@@ -210,6 +218,7 @@ class GroupRecord:
             raise ViolationError("INV-C16", f"{self.name}: {name} leaves, and was not there")
         member.closed = True
         self.left[name] = None
+        self._joined.discard(name)
 
     def of(self, topic: str) -> ConsumerRecord:
         """The part that a message belongs to (INV-C16)."""
