@@ -615,6 +615,58 @@ def test_the_end_has_come_when_the_one_that_was_missing_leaves() -> None:
     assert told.index(TopicLeft) < told.index(EndOfTopic)
 
 
+def test_an_end_that_has_come_before_it_is_ready_is_told_then() -> None:
+    world = TopicsScript()
+    world.ignore.add("b")
+    world.answer()
+    a, b = world.asked
+    world.say(Command.REACHED_END_OF_TOPIC, proto.CommandReachedEndOfTopic(consumer_id=b.consumer_id))
+    world.say(Command.REACHED_END_OF_TOPIC, proto.CommandReachedEndOfTopic(consumer_id=a.consumer_id))
+    assert world.told() == []
+    world.say(Command.SUCCESS, proto.CommandSuccess(request_id=b.request_id))
+    assert [type(output) for output in world.told()] == [ConsumerReady, EndOfTopic]
+
+
+def test_the_end_of_those_that_are_left_while_it_closes_is_not_the_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """CONS-42, BROKER-43: `a` is closed already, and had not ended."""
+    world = ready()
+    held: list[tuple[int, int, Any]] = []
+    answer = world._answer
+
+    def hold(link: int, kind: int, command: Any) -> None:
+        if kind == Command.CLOSE_CONSUMER:
+            held.append((link, kind, command))
+        else:
+            answer(link, kind, command)
+
+    monkeypatch.setattr(world, "_answer", hold)
+    request = world.script.client.close(world.script.now, world.handle)
+    world.answer()
+    answer(*held[0])
+    world.say(
+        Command.REACHED_END_OF_TOPIC, proto.CommandReachedEndOfTopic(consumer_id=world.consumer_of["b"])
+    )
+    assert world.told() == []
+    answer(*held[1])
+    assert world.told() == [Closed(world.handle, None), RequestDone(request, None)]
+
+
+def test_the_end_of_those_that_refused_to_be_unsubscribed_is_told() -> None:
+    world = ready()
+    world.say(
+        Command.REACHED_END_OF_TOPIC, proto.CommandReachedEndOfTopic(consumer_id=world.consumer_of["b"])
+    )
+    assert world.told() == []
+    world.refuse_unsubscribe = {"b": proto.ConsumerBusy}
+    request = world.script.client.unsubscribe(world.script.now, world.handle)
+    end, failed = world.told()
+    assert end == EndOfTopic(world.handle)
+    assert isinstance(failed, RequestFailed)
+    assert failed.request == request
+
+
 def test_a_topic_that_is_gone_leaves_and_the_others_go_on() -> None:
     """INV-C16. What is said of its messages then is nobody's mistake."""
     world = ready()

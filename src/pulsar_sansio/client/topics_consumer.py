@@ -238,6 +238,7 @@ class TopicsConsumer(TopicsCommands, TopicsChanges):
                 self._over(None)
             else:
                 self._move(Input.REFUSED, Ready())
+                self._end_if_all_have()
                 if self._pattern is not None:
                     self._pattern.look_again()  # what came and went meanwhile was not heard
         if outcome.request != self._unwanted:
@@ -354,6 +355,7 @@ class TopicsConsumer(TopicsCommands, TopicsChanges):
         if self.queue.available:
             self.queue.announced = True
             self._context.emit(Deliverable(self.handle))
+        self._end_if_all_have()
         if self._pattern is not None:
             self._pattern.watch()
 
@@ -390,8 +392,11 @@ class TopicsConsumer(TopicsCommands, TopicsChanges):
         self._end_if_all_have()
 
     def _end_if_all_have(self) -> None:
+        """Told only while it is ready: when it ends, those that are left are not all."""
+        if not isinstance(self.state, Ready) or self._pattern is not None:
+            return
         members = self._members.values()
-        if self._pattern is None and members and all(each.end_of_topic for each in members):
+        if members and all(each.end_of_topic for each in members):
             self._context.emit(EndOfTopic(self.handle))
             if self._collecting is not None:
                 self._collecting.end_of_topic()

@@ -100,13 +100,15 @@ class ProducerApp:
 
     @property
     def knows_all_partitions(self) -> bool:
-        """An open producer has heard how many there are in the end, and has opened them if it is not lazy."""
+        """An open producer has heard how many there are in the end, and has opened them if it is not lazy,
+        but for those that have ended."""
         topic = self.topic
         if isinstance(topic, TopicRecord):
             return True
         statistics = self.host.node.client.partition_statistics(self.handle)
+        topics = self.world.model.topics
         return len(statistics) == topic.count and (
-            self.plan.lazy or all(each.connected for each in statistics)
+            self.plan.lazy or all(each.connected or topics[each.topic].ended for each in statistics)
         )
 
     def _check_partitions(self) -> None:
