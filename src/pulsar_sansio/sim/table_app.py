@@ -180,7 +180,9 @@ class TableApp(Restless[ConsumerRecord | GroupRecord]):
             self._later()
 
     def _everything_is_sent(self) -> bool:
-        return all(app.done for app in self.world.producers)
+        """And no broker answers with less."""
+        sent = all(app.done for app in self.world.producers)
+        return sent and not any(part.served_twice for part in self.parts)
 
     def _refresh(self) -> None:
         world, node = self.world, self.host.node
@@ -224,10 +226,12 @@ class TableApp(Restless[ConsumerRecord | GroupRecord]):
         return self.parts[0].compacted.comes_later(key, place, self.subscriptions[0].read)
 
     def _last_of_keys(self, parts: int) -> dict[PartKey, Place]:
-        """In the first so many parts."""
+        """In the first so many parts. A broker that has lost one and does not know it answers with what it
+        knew."""
         return {
             (index, key): messages[-1][0]
             for index, part in enumerate(self.parts[:parts])
+            if not part.served_twice
             for key, messages in part.compacted.messages_of_keys().items()
         }
 
