@@ -134,14 +134,21 @@ def test_who_has_the_list_already_is_not_sent_it() -> None:
     assert answer.topics_hash == topics_hash([f"{BASE}w-a"])
 
 
-def test_what_comes_and_goes_at_once_is_nothing() -> None:
+def test_of_what_comes_and_goes_at_once_the_last_is_told() -> None:
+    """Who has found out that the first has gone waits to be told that there is another."""
     world = World()
     peer = world.connect()
     watch(peer)
     world.broker.create_topic(world.now, "w-a")
     world.broker.delete_topic(world.now, "w-a")
-    world.advance(0.0)
-    assert not peer.inbox
+    update = updated(peer)
+    assert (list(update.new_topics), list(update.deleted_topics)) == ([], [f"{BASE}w-a"])
+    world.broker.create_topic(world.now, "w-a")
+    updated(peer)
+    world.broker.delete_topic(world.now, "w-a")
+    world.broker.create_topic(world.now, "w-a")
+    update = updated(peer)
+    assert (list(update.new_topics), list(update.deleted_topics)) == ([f"{BASE}w-a"], [])
 
 
 def test_a_topic_that_a_producer_makes_is_told_of_too() -> None:

@@ -113,12 +113,10 @@ class Watcher:
         return name.namespace_name == self.namespace and matches_topic(self.matches, name)
 
     def changed(self, name: str, there: bool) -> None:
-        """It came or went; doing both is nothing to be told of."""
+        """It came or went; of both the last is told: whoever has noticed the first has to know."""
         news, olds = (self.added, self.deleted) if there else (self.deleted, self.added)
-        if name in olds:
-            del olds[name]
-        else:
-            news[name] = None
+        olds.pop(name, None)
+        news[name] = None
 
 
 class Watchers:
