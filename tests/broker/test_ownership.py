@@ -272,6 +272,41 @@ def test_nor_anything_of_a_topic_that_it_has_deleted(made_again: bool) -> None:
         other.nothing()
 
 
+@pytest.mark.parametrize("what", ["acknowledgement", "unsubscription"])
+@pytest.mark.parametrize("how", ["deleted", "made again", "released"])
+def test_nor_what_is_not_published(how: str, what: str) -> None:
+    """Acknowledgements and the like are refused, and nobody is told that all of it is durable."""
+    node = Node()
+    peer, other = node.connect(), node.connect()
+    publisher = node.connect()
+    publisher.producer()
+    publisher.publish(b"one")
+    publisher.expect(Type.SEND_RECEIPT)
+    peer.subscribe()
+    (message,) = peer.messages()
+    node.hold_writes = True
+    if what == "acknowledgement":
+        peer.ack(message, request_id=77)
+    else:
+        peer.send(Type.UNSUBSCRIBE, proto.CommandUnsubscribe(consumer_id=0, request_id=77))
+    peer.nothing()
+    if how == "released":
+        node.broker.release(node.now, TOPIC)
+    else:
+        node.broker.delete_topic(node.now, TOPIC, force=True)
+    node.pump()
+    if how == "made again":
+        other.ask_producer()
+    fenced(node)
+    if what == "acknowledgement":
+        peer.expect(Type.CLOSE_CONSUMER)
+        assert peer.expect(Type.ACK_RESPONSE).error == proto.ServiceNotReady
+    else:
+        peer.expect_error("ServiceNotReady")
+    assert node.stored().cursors["s"].mark_delete == -1
+    assert node.released == []
+
+
 def test_a_stale_owner_refuses_to_confirm_acknowledgements() -> None:
     node = Node()
     peer = node.connect()

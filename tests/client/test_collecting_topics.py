@@ -10,7 +10,7 @@ from pulsar_sansio.model.errors import ClosedError, LocalProtocolError
 from pulsar_sansio.model.message_id import EARLIEST
 from pulsar_sansio.wire import proto
 
-from .script import Command
+from .script import Command, frame_success
 from .topics_script import PREFIX, TopicsScript
 
 
@@ -206,3 +206,18 @@ def test_what_was_opened_before_partitions_were_known_counts_no_more() -> None:
     assert len(world.machine._collecting._queues) == 5
     world = TopicsScript(("p", "q"), {"p": 3, "q": 2}, auto_scaled_receiver_queue_size=True).answer()
     assert len(world.script.client._services.received_memory.queues) == 5
+
+
+def test_what_has_not_joined_does_not_count() -> None:
+    """PART-11: messages of a new partition wait for the others that are new."""
+    world = ready("p", {"p": 1}, max_messages=2, timeout=0.0)
+    world.partitions["p"] = 3
+    world.ignore = {"p-partition-2"}
+    world.pass_time(61.0)
+    request = ask(world)
+    world.deliver("p-partition-1", b"1", b"2")
+    assert told(world) == []
+    assert not world.take()
+    world.feed(frame_success(world.asked[-1].request_id))
+    assert told(world) == [request]
+    assert len(world.take()) == 2

@@ -813,6 +813,43 @@ def test_messages_of_new_partitions_wait_until_all_of_them_are_there(refused: bo
     assert [message.data for message in world.receive_all()] == [b"new"]
 
 
+def test_a_new_partition_that_ends_while_all_are_unsubscribed_is_tried_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The unsubscription is refused, so those that are new are still wanted."""
+    world = ready("p", {"p": 1}, subscription_type=SubscriptionType.SHARED)
+    world.partitions["p"] = 3
+    world.ignore = {"p-partition-2"}
+    world.pass_time(61.0)
+    opening = world.asked[-1].request_id
+    held: list[tuple[int, int, Any]] = []
+    answer = world._answer
+
+    def hold(link: int, kind: int, command: Any) -> None:
+        if kind == Command.UNSUBSCRIBE:
+            held.append((link, kind, command))
+        else:
+            answer(link, kind, command)
+
+    monkeypatch.setattr(world, "_answer", hold)
+    world.script.client.unsubscribe(world.script.now, world.handle)
+    world.answer()
+    world.feed(frame_error(opening, proto.ConsumerBusy))
+    world.refuse_unsubscribe = dict.fromkeys(PARTS, proto.ConsumerBusy)
+    for each in held:
+        answer(*each)
+    (failed,) = world.told()
+    assert isinstance(failed, RequestFailed)
+    world.ignore = set()
+    world.pass_time(61.0)
+    assert [output for output in world.told() if isinstance(output, TopicJoined)] == [
+        TopicJoined(world.handle, PREFIX + "p-partition-1"),
+        TopicJoined(world.handle, PREFIX + "p-partition-2"),
+    ]
+    world.deliver("p-partition-1", b"new")
+    assert [message.data for message in world.receive_all()] == [b"new"]
+
+
 @pytest.mark.parametrize("answer", ["fewer", "none", "an error"])
 def test_fewer_partitions_are_not_believed(answer: str) -> None:
     """PART-12; and it is asked again."""

@@ -206,6 +206,29 @@ class TestWhat:
         s.pass_time(20 * SECOND)
         assert REDELIVER not in [name for name, _ in s.frames()]  # UNACK-07
 
+    def test_nor_is_one_that_is_handed_out_whole_when_it_is_complete(self) -> None:
+        s = started(acknowledgement_group_time=0.0)
+        s.batch(0, 2)
+        s.batch(0, 2)
+        s.acknowledge([each.message_id for each in s.take(2)])
+        assert [name for name, _ in s.frames()] == ["ACK"]
+        assert len(s.take()) == 2
+        s.pass_time(20 * SECOND)
+        assert REDELIVER not in [name for name, _ in s.frames()]  # UNACK-07
+
+    def test_nor_is_one_asked_for_that_a_refusal_has_asked_for(self) -> None:
+        """It comes again, and its time begins anew when that is handed out."""
+        s = started(negative_acknowledgement_delay=5.0)
+        s.batch(0, 2)
+        s.negative_acknowledge(s.receive())
+        s.receive()
+        s.pass_time(6 * SECOND)
+        assert asked(s) == [(1, 0)]
+        s.batch(0, 2)
+        s.pass_time(6 * SECOND)
+        s.expect()
+        assert len(s.take()) == 2
+
     def test_the_last_message_of_a_batch_that_is_handed_out_counts(self) -> None:
         s = started()
         s.batch(0, 2)

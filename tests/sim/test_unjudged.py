@@ -19,6 +19,7 @@ def test_never_before_its_timeout_and_once() -> None:
     assert not record.is_due(FIRST, 10 + 2 * SECOND - 1)
     assert not record.any_due(10 + 2 * SECOND - 1)
     assert record.is_due(FIRST, 10 + 2 * SECOND)
+    record.asked_for(FIRST)
     assert not record.is_due(FIRST, 10 + 3 * SECOND)
 
 
@@ -58,6 +59,7 @@ def test_what_is_covered_by_a_later_one_is_judged() -> None:
     record.acknowledged_through(SECOND_ENTRY, 0)
     assert not record.is_due(FIRST, 9 * SECOND)
     assert record.is_due(SECOND_ENTRY, 9 * SECOND)
+    record.asked_for(SECOND_ENTRY)
     for index in range(2):
         record.handed_out([SECOND_ENTRY], 2, index, 0, 0)
     record.acknowledged_through(SECOND_ENTRY, 1)

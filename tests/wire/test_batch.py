@@ -372,12 +372,15 @@ UNUSUAL_FIELDS = {
     "null": b"\x18\x03\x48\x01",
     "an ordering key": b"\x18\x03\x3a\x02zz",
     "a field of later": b"\x18\x03\xf8\x07\x01",
+    "four bytes of later": b"\x18\x03\x55\xff\xff\xff\xff",
+    "eight bytes of later": b"\x18\x03\x51\xff\xff\xff\xff\xff\xff\xff\xff",
+    "eight bytes of later in front": b"\x51\xff\xff\xff\xff\xff\xff\xff\xff\x18\x83\x80\x00",
 }
 
 
 @pytest.mark.parametrize("header", UNUSUAL_FIELDS.values(), ids=UNUSUAL_FIELDS)
 def test_headers_that_nobody_writes_like_this(header: bytes) -> None:
-    data = 2 * (len(header).to_bytes(4, "big") + header + b"abc")
+    data = 2 * (len(header).to_bytes(4, "big") + header + b"\xff\xff\xff")
     check_batch(data, 2)
     batch = split_batch(data, 2)
     assert batch.compacted is (header == UNUSUAL_FIELDS["compacted out"])

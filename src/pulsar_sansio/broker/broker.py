@@ -64,6 +64,7 @@ class Broker(Administration, OwnedTopics):
         self.config = config
         self.owner = owner
         self._leaving = set()
+        self._departed = {}
         self.context: Context[Output] = Context(now, seed)
         self._wall_offset = wall_time - now // 1_000_000
         self.keepalive_interval = seconds_to_ns(config.keepalive_interval)

@@ -71,23 +71,19 @@ class Journal:
     def forget_cursor(self, subscription: "Subscription") -> None:
         self._dirty.pop(subscription, None)
 
-    def forget_topic(self, name: str) -> "list[Topic]":
-        """Another broker serves it: of what is not handed over yet nothing is written, of what is nothing
-        is confirmed. Gives those of that name that had entries among it: it may have been deleted and made
-        again."""
+    def forget_topic(self, name: str) -> None:
+        """Another broker serves it: of what is not handed over yet nothing is written, and no entry of what
+        is becomes durable. It may have been deleted and made again."""
         self.records = [
             record
             for record in self.records
             if not (isinstance(record, OF_ITS_OWNER) and record.topic == name)
         ]
-        topics = {**self._publishes, **self._waiting_publishes}
-        forgotten = [topic for topic in topics if topic.name == name]
-        for topic in forgotten:
-            self._publishes.pop(topic, None)
-            self._waiting_publishes.pop(topic, None)
+        for publishes in (self._publishes, self._waiting_publishes):
+            for topic in [each for each in publishes if each.name == name]:
+                del publishes[topic]
         for subscription in [each for each in self._dirty if each.topic.name == name]:
             del self._dirty[subscription]
-        return forgotten
 
     def flush_cursors(self) -> None:
         """Write every cursor that moved with the next batch."""

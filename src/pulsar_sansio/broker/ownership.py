@@ -70,6 +70,8 @@ class OwnedTopics:
     _next_ledger_id: int
     _leaving: set[str]
     """Being released: not served any more, and not all durable yet."""
+    _departed: dict[Topic, None]
+    """Released or deleted; what was taken of them is on its way to the store yet."""
 
     if TYPE_CHECKING:
 
@@ -111,26 +113,31 @@ class OwnedTopics:
 
         def gone() -> None:
             self._leaving.discard(found.name)
-            self.context.emit(Released(found.name))
+            if not (isinstance(found, Topic) and found.lost):
+                self.context.emit(Released(found.name))
 
+        self._depart(found)
         self.journal.confirm(gone)
         self._settle()
 
     def lose(self, now: int, topic: str, moved_to: Elsewhere | None = None) -> None:
         """The topic is served elsewhere already: what of it is not durable is forgotten, never confirmed.
 
-        So is what one of that name has left that was deleted here. Everybody is sent away. To be called
-        before `persisted` of the write whose records of this topic the store refused.
+        So is what one of that name has left that was released or deleted here. Everybody is sent away. To be
+        called before `persisted` of the write whose records of this topic the store refused.
         """
         self.context.now = now
         name = str(TopicName.parse(topic))
-        lost = self.journal.forget_topic(name)
+        self.journal.forget_topic(name)
+        lost = [each for each in self._departed if each.name == name]
         found = self.all_topics.pop(name, None)
         if found is not None:
             found.closing = True
             if isinstance(found, Topic):
-                found.lost = True
                 found.compaction.stop()
+                lost.append(found)
+        for each in lost:
+            each.lost = True
         # Who was fenced out, and is not drained yet, is known to its connection alone.
         for connection in list(self.links.values()):
             for producer in list(connection.producers.values()):
@@ -139,7 +146,6 @@ class OwnedTopics:
         if found is not None:
             self._send_consumers_away(found, moved_to)
         for each in lost:
-            each.lost = True
             each.forget_pending()
         self.journal.forget_topic(name)
         self._settle()
@@ -156,6 +162,12 @@ class OwnedTopics:
         self.context.now = now
         self.names.remove(str(TopicName.parse(topic)))
         self._settle()
+
+    def _depart(self, topic: "AnyTopic") -> None:
+        """It is not served here any more; what was taken of it is confirmed when it is durable."""
+        if isinstance(topic, Topic):
+            self._departed[topic] = None
+            self.journal.confirm(lambda: self._departed.pop(topic))
 
     @staticmethod
     def _send_consumers_away(topic: "AnyTopic", moved_to: Elsewhere | None) -> None:

@@ -55,6 +55,7 @@ class TopicAdministration(SubscriptionAdministration):
         def topic_for_use(self, name: TopicName, create: bool) -> AnyTopic: ...
         def partitions_for(self, topic: TopicName, create: bool) -> int: ...
         def topic_names(self, namespace: str) -> list[str]: ...
+        def _depart(self, topic: AnyTopic) -> None: ...
 
     # --- making and growing ---------------------------------------------------------------------------
 
@@ -281,6 +282,7 @@ class TopicAdministration(SubscriptionAdministration):
         for each in topics:
             each.delete()
             del self.all_topics[each.name]
+            self._depart(each)
             self.policies.pop(each.name, None)
             self.properties.pop(each.name, None)
         if self.partitions.pop(name, None):

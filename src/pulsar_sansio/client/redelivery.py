@@ -261,6 +261,8 @@ class Redelivery:
     def _request(self, connection: Connection, places: list[Place]) -> None:
         for place in places:  # whoever else waits to ask for it need not
             self.negative.discard(place)
+            if self._timeout is not None:
+                self._timeout.discard(place)
         # What is acknowledged of a batch must be known before the rest is asked for.
         self._acknowledger.flush()
         if self._leave_if_too_old(connection):

@@ -17,7 +17,7 @@ be made again) leaves alone: `TopicLeft` says so. When the last has left, the wh
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 
 from ..core.transitions import Transitions
@@ -82,9 +82,11 @@ class Failing:
 
 @dataclass(slots=True)
 class Unsubscribing:
-    """All have been asked to; none has refused yet."""
+    """All have been asked to; none has refused yet. `unopened`: topics that could not be opened, or grow,
+    since then."""
 
     request: int
+    unopened: dict[GroupTopic, None] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -237,7 +239,10 @@ class TopicsConsumer(TopicsCommands, TopicsChanges):
                 self._stop()
                 self._over(None)
             else:
+                unopened = self.state.unopened
                 self._move(Input.REFUSED, Ready())
+                for topic in unopened:
+                    self._not_opened(topic)
                 self._end_if_all_have()
                 if self._pattern is not None:
                     self._pattern.look_again()  # what came and went meanwhile was not heard
@@ -316,8 +321,6 @@ class TopicsConsumer(TopicsCommands, TopicsChanges):
         )
         if self._judge is not None:
             member.consumer.let_judge(self._judge)
-        if self._collecting is not None:
-            member.consumer.count_for(self._collecting)
         self._alive[member] = None
         self._members[member.name] = member
         topic.members[member] = None
@@ -333,10 +336,13 @@ class TopicsConsumer(TopicsCommands, TopicsChanges):
         joined = topic.growth if topic.opened else list(topic.members)
         topic.opened = True
         topic.growth = []
+        if self._collecting is not None:
+            for each in joined:
+                each.consumer.count_for(self._collecting)
         if isinstance(self.state, Opening):
             self._ready_if_all_are()
             return
-        if isinstance(self.state, Ready):
+        if isinstance(self.state, Ready | Unsubscribing):
             for each in joined:
                 self._context.emit(TopicJoined(self.handle, each.name))
         for each in joined:
@@ -423,17 +429,22 @@ class TopicsConsumer(TopicsCommands, TopicsChanges):
                 assert error is not None
                 self._move(Input.MEMBER_FAILED, Failing(error))
                 self._close_all()
+            case Ready() if topic.is_joining(member):
+                self._not_opened(topic)
             case Ready():
-                if member in topic.growth:
-                    self._growth_failed(topic)
-                elif topic.opened:
-                    self._lost(member, error)
-                else:
-                    self._leave_for_now(topic)
-            case Unsubscribing():
-                pass  # its answer follows
+                self._lost(member, error)
+            case Unsubscribing(_, unopened):  # its answer follows
+                if topic.is_joining(member):
+                    unopened[topic] = None
             case _:
                 self._finish_if_empty()
+
+    def _not_opened(self, topic: GroupTopic) -> None:
+        """One of those that come together has ended."""
+        if topic.opened:
+            self._growth_failed(topic)
+        else:
+            self._leave_for_now(topic)
 
     def _forget(self, member: Member) -> None:
         self._alive.pop(member, None)

@@ -34,7 +34,7 @@ class GroupTopic:
 
     def is_joining(self, member: Member) -> bool:
         """Whether it has not joined, as others that come with it are not subscribed yet."""
-        return not self.opened or (bool(self.growth) and member in self.growth)
+        return not self.opened or member in self.growth
 
     def has(self, name: TopicName) -> bool:
         """Whether it is this topic, or one of the partitions that it is known to have."""

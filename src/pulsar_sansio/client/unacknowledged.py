@@ -149,7 +149,7 @@ class TrackedQueue(DeliveryQueue):
         super()._pass_over(size)
         handed_out = self._timeout.handed_out
         if isinstance(item, BatchItem):
-            handed_out(item.entry.place, item.entry.redelivery_count)
+            self._timeout.message_handed_out(item.entry)
         elif isinstance(item, SinglesItem):
             for place in item.places:
                 handed_out(place, item.redelivery_count)

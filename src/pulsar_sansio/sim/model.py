@@ -337,7 +337,7 @@ class ReferenceModel:
         if consumer.refused:
             for position in [each for each in consumer.refused if each <= place[:2]]:
                 if position < place[:2] or subscription.topic.log[position].chunk is not None:
-                    del consumer.refused[position]
+                    consumer.refused.remove(position)
             self._no_longer_refused(consumer, place[:2])
         consumer.unjudged.acknowledged_through(place[:2], place[2])
 
@@ -347,16 +347,14 @@ class ReferenceModel:
         refused = consumer.refused
         topic = consumer.subscription.topic
         if position in refused and len(topic.log[position].messages) == 1:
-            for each in topic.chunks_of(position):
-                refused.pop(each, None)
+            refused.difference_update(topic.chunks_of(position))
 
     def negative_acknowledge(self, consumer: ConsumerRecord, place: Place, count: int, now: int) -> None:
         """`count`: how often the message was delivered before, as far as that is said."""
         positions = consumer.subscription.topic.chunks_of(place[:2])
         consumer.unjudged.refused(positions, count, now)
-        for position in positions:
-            consumer.nacked.add(position)
-            consumer.refused[position] = consumer.refused.get(position, 0) + 1
+        consumer.nacked.update(positions)
+        consumer.refused.update(positions)
         consumer.rewinds += 1
 
     # --- the end ---

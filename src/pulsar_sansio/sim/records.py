@@ -493,8 +493,8 @@ class ConsumerRecord:
     """How many steps back in the order have a cause that is not used up."""
     nacked: set[Position] = field(default_factory=set)
     """Entries that were ever refused."""
-    refused: dict[Position, int] = field(default_factory=dict)
-    """How often an entry may be asked for again: refused, not asked for yet, and not acknowledged since."""
+    refused: set[Position] = field(default_factory=set)
+    """Entries that may be asked for again: refused, not asked for yet, and not acknowledged since."""
     requests_to_rewind: int = 0
     copies_to_fail: int = 0
     """Likewise: each message that was put off may be one, where its copy fails."""

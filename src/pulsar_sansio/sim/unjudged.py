@@ -62,9 +62,6 @@ class Unjudged:
         """Batches that have come."""
         self._again: set[Position] = set()
         """Batches that have come more than once: an id counts for the last delivery, handed out or not."""
-        self._asked: set[Position] = set()
-        """What was asked for, for either reason, and neither handed out nor refused since: it may be asked
-        for because of the other, too, and need not."""
 
     def arrived(self, position: Position) -> None:
         """That batch has come."""
@@ -77,7 +74,6 @@ class Unjudged:
         if not self._timeout:
             return
         due = now + self._timeout + (0 if self._backoff is None else delay(self._backoff, count))
-        self._asked.difference_update(positions)
         for position in positions:
             known = self._open.get(position)
             if known is None:
@@ -119,7 +115,6 @@ class Unjudged:
     def refused(self, positions: list[Position], count: int, now: int) -> None:
         """An entry is; of two moments the earlier one counts."""
         due = now + delay(self._negative, count)
-        self._asked.difference_update(positions)
         for position in positions:
             self._open.pop(position, None)
             self._refused[position] = min(due, self._refused.get(position, due))
@@ -129,12 +124,9 @@ class Unjudged:
         return now >= self._refused.get(position, now)
 
     def is_due(self, position: Position, now: int) -> bool:
-        """Whether the time of an entry is over; then it may be asked for, once."""
+        """Whether the time of an entry is over."""
         known = self._open.get(position)
-        if known is None or now < known.due:
-            return False
-        del self._open[position]
-        return True
+        return known is not None and now >= known.due
 
     def any_due(self, now: int) -> bool:
         """The same, of any; where it is, everything is asked for."""
@@ -144,8 +136,8 @@ class Unjudged:
         return found
 
     def asked_for(self, position: Position) -> None:
-        """For whichever reason: it comes again, and its refusal has had its effect."""
-        self._asked.add(position)
+        """For whichever reason: it comes again, and is not to be asked for because of the other, too."""
+        self._open.pop(position, None)
         self._refused.pop(position, None)
 
     def any_refusal_is_due(self, now: int) -> bool:
@@ -158,14 +150,12 @@ class Unjudged:
         found = [
             position for position, each in self._open.items() if each.left and now > each.due + self._latest
         ]
-        found += [position for position, due in self._refused.items() if now > due + LATEST]
-        return [position for position in found if position not in self._asked]
+        return found + [position for position, due in self._refused.items() if now > due + LATEST]
 
     def clear(self) -> None:
         """Everything comes again by itself."""
         self._open.clear()
         self._refused.clear()
-        self._asked.clear()
 
 
 def delay(backoff: RedeliveryBackoff, count: int) -> int:

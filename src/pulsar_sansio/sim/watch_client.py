@@ -247,20 +247,20 @@ class ClientWatch:
             raise ViolationError(
                 "INV-N4", f"wire {wire.number}: watcher {command.watcher_id} is opened twice"
             )
-        self._given_up(end, command.watcher_id)
+        waiting = [each.watcher for each in end.requests.values() if isinstance(each, Watching)]
+        if command.watcher_id in waiting:
+            raise ViolationError(
+                "INV-N4", f"wire {wire.number}: watcher {command.watcher_id} is asked for twice"
+            )
         self._request(wire, end, command.request_id, Watching(command.watcher_id))
 
     def _wrote_watch_close(self, wire: Wire, end: ClientEnd, command: Any) -> None:
+        """What asked for it may have no answer yet; one that comes now opens nothing."""
         end.watchers.discard(command.watcher_id)
-        self._given_up(end, command.watcher_id)
-        self._request(wire, end, command.request_id, None)
-
-    @staticmethod
-    def _given_up(end: ClientEnd, watcher: int) -> None:
-        """What asked for it before has no answer yet; one that comes now opens nothing."""
         for request, what in end.requests.items():
-            if isinstance(what, Watching) and what.watcher == watcher:
+            if isinstance(what, Watching) and what.watcher == command.watcher_id:
                 end.requests[request] = None
+        self._request(wire, end, command.request_id, None)
 
     def _wrote_lookup(self, wire: Wire, end: ClientEnd, command: Any) -> None:
         """INV-N8: a lookup that follows a redirect says what the redirect said, and there is an end to it."""

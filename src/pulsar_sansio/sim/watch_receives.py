@@ -193,12 +193,13 @@ def wrote_redeliver(consumer: ConsumerEnd, command: Any, now: int) -> None:
             )
     for each in command.message_ids:
         position = (each.ledgerId, each.entryId)
-        left = record.refused.get(position, 0)
-        if left and unjudged.refusal_is_due(position, now):
-            record.refused[position] = left - 1
-        elif not unjudged.is_due(position, now) and position not in record.uncopied:
-            how = "too early" if left else "once more than it was told" if position in record.nacked else ""
-            raise ViolationError("INV-C9", f"{record.name}: asks for {position} {how or 'by itself'}")
+        refused = position in record.refused
+        due = unjudged.is_due(position, now) or (refused and unjudged.refusal_is_due(position, now))
+        if not due and position not in record.uncopied:
+            again = "once more than it was told" if position in record.nacked else "by itself"
+            how = "too early" if refused else again
+            raise ViolationError("INV-C9", f"{record.name}: asks for {position} {how}")
+        record.refused.discard(position)
         unjudged.asked_for(position)
         record.given_back.add(position)
         if record.subscription.keys is not None:

@@ -284,6 +284,8 @@ def _read_header(data: bytes, position: int) -> tuple[int, int, bool, bool]:
                 size, position = read_varint(data, position - 1)
             position += size
             tag = data[position]
+        if tag != _PAYLOAD_SIZE_TAG:
+            return _decode_header(data, start, header_end)
         payload_size = data[position + 1]
         position += 2
         if payload_size > 0x7F:
@@ -292,12 +294,14 @@ def _read_header(data: bytes, position: int) -> tuple[int, int, bool, bool]:
                 position += 1
             else:
                 payload_size, position = read_varint(data, position - 1)
-        if tag != _PAYLOAD_SIZE_TAG or payload_size >> 31:
+        if payload_size >> 31:
             return _decode_header(data, start, header_end)
         while position < header_end:
             tag = data[position]
             position += 2
             if data[position - 1] > 0x7F:
+                if tag & 1:  # no varint: a field of fixed size, of a later version
+                    return _decode_header(data, start, header_end)
                 if data[position] < 0x80:
                     position += 1
                 else:
