@@ -418,18 +418,19 @@ class ReferenceModel:
 
     @staticmethod
     def _check_epochs(topic: TopicRecord) -> None:
-        """INV-P11: whose exclusive access has ended stores nothing more."""
+        """INV-P11: whose exclusive access has ended stores nothing more under its epoch."""
         highest = -1
         for position in topic.order:
-            record = topic.log[position].source.producer
-            epoch = record.lane(topic).epoch
-            if epoch is None:
+            entry = topic.sends[topic.log[position].payload]
+            if not entry.epochs:
                 continue
-            if epoch < highest:
+            last = entry.epochs[-1]
+            if last < highest:
+                tag = entry.source.producer.tag
                 raise ViolationError(
-                    "INV-P11", f"{record.tag} with epoch {epoch} stored {position}, behind epoch {highest}"
+                    "INV-P11", f"{tag} with epoch {last} stored {position}, behind epoch {highest}"
                 )
-            highest = epoch
+            highest = min(epoch for epoch in entry.epochs if epoch >= highest)
 
     @staticmethod
     def _check_producer(record: ProducerRecord, topic: TopicRecord) -> None:

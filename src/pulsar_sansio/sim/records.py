@@ -104,7 +104,7 @@ class Chunk(NamedTuple):
 class Entry:
     """One SEND as a broker stores it: the bytes, and the messages they hold."""
 
-    __slots__ = ("chunk", "key", "messages", "payload", "positions", "size", "source")
+    __slots__ = ("chunk", "epochs", "key", "messages", "payload", "positions", "size", "source")
 
     def __init__(self, payload: bytes, messages: tuple[Sent, ...], chunk: Chunk | None = None) -> None:
         self.key = messages[0].key
@@ -116,6 +116,8 @@ class Entry:
         """In permits."""
         self.positions: list[Position] = []
         self.chunk = chunk
+        self.epochs: tuple[int, ...] = ()
+        """Of the topic, when it was written by a producer with exclusive access; again, perhaps, later."""
         self.source = messages[0]
 
 

@@ -90,6 +90,8 @@ class SendWatch:
             frame = (command.sequence_id, 0 if entry.chunk is None else entry.chunk.number)
             if lane.frames.get(frame) != command.payload:
                 raise ViolationError("INV-P6", f"{record.tag}: sent again under another sequence id")
+        if lane.epoch is not None and lane.epoch not in entry.epochs:
+            entry.epochs = (*entry.epochs, lane.epoch)
         if (entry.chunk is not None or producer.chunks is not None) and self._goes_on(producer, entry):
             return
         highest = command.highest_sequence_id
