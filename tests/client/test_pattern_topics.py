@@ -62,21 +62,6 @@ def topics(world: TopicsScript) -> list[str]:
     return [name.removeprefix(PREFIX) for name in world.machine.subscribed]
 
 
-def hold_partitions(world: TopicsScript) -> list[Any]:
-    """Questions how many partitions there are, which nobody answers from now on."""
-    held: list[Any] = []
-    answer = world._answer
-
-    def hold(link: int, kind: int, command: Any) -> None:
-        if kind == Command.PARTITIONED_METADATA:
-            held.append(command)
-        else:
-            answer(link, kind, command)
-
-    world._answer = hold  # type: ignore[method-assign]
-    return held
-
-
 # --- at first ----------------------------------------------------------------------------------------
 
 
@@ -489,9 +474,9 @@ def test_a_topic_that_ended_comes_back_when_it_is_there_again() -> None:
 def test_a_topic_that_is_gone_has_no_partitions_more() -> None:
     """Its broker is asked how many there are when it ends."""
     world = found("w-p-partition-0", partitions={"w-p": 1}, pattern=TopicsPattern("w-.*"))
-    held = hold_partitions(world)
+    world.hold = {Command.PARTITIONED_METADATA}
     world.pass_time(61.0)
-    (question,) = held
+    ((_, _, question),) = world.held
     world.refuse = {"w-p-partition-0": proto.TopicNotFound}
     world.there = set()
     world.close_by_broker("w-p-partition-0")
@@ -690,22 +675,13 @@ def test_whatever_happens_every_request_is_answered_and_the_end_comes_once(seed:
 def test_what_comes_while_it_is_unsubscribing_in_vain_joins_after_all() -> None:
     """The broker's news fall into the time of the UNSUBSCRIBE that is refused; nobody polls."""
     world = found("w-a", pattern=TopicsPattern("w-.*", discovery_interval=None))
-    answer, held = world._answer, []
-
-    def hold(link: int, kind: int, command: Any) -> None:
-        if kind == Command.UNSUBSCRIBE:
-            held.append((link, kind, command))
-        else:
-            answer(link, kind, command)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(world, "_answer", hold)
-        world.script.client.unsubscribe(world.script.now, world.handle)
-        world.answer()
-        world.update(added=["w-b"])
-        assert topics(world) == ["w-a"]
+    world.hold = {Command.UNSUBSCRIBE}
+    world.script.client.unsubscribe(world.script.now, world.handle)
+    world.answer()
+    world.update(added=["w-b"])
+    assert topics(world) == ["w-a"]
     world.refuse_unsubscribe = {"w-a": proto.ConsumerBusy}
-    answer(*held[0])
+    world.answer_held()
     world.pass_time(60.0)
     assert topics(world) == ["w-a", "w-b"]
 

@@ -477,27 +477,17 @@ def test_a_topic_that_refuses_goes_on_and_may_be_asked_again() -> None:
     assert RequestDone(request, None) in world.told()
 
 
-def test_nothing_joins_while_it_is_unsubscribing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_joins_while_it_is_unsubscribing() -> None:
     """MULTI-29: what would join then would stay behind."""
     world = ready("p", {"p": 2}, partitions_update_interval=1.0)
-    held: list[tuple[int, int, Any]] = []
-    answer = world._answer
-
-    def hold(link: int, kind: int, command: Any) -> None:
-        if kind in (Command.PARTITIONED_METADATA, Command.UNSUBSCRIBE):
-            held.append((link, kind, command))
-        else:
-            answer(link, kind, command)
-
-    monkeypatch.setattr(world, "_answer", hold)
+    world.hold = {Command.PARTITIONED_METADATA, Command.UNSUBSCRIBE}
     world.pass_time(1.1)
     request = world.script.client.unsubscribe(world.script.now, world.handle)
     world.answer()
-    growth, *unsubscriptions = held
-    assert len(unsubscriptions) == 2
+    kinds = [kind for _, kind, _ in world.held]
+    assert kinds == [Command.PARTITIONED_METADATA, Command.UNSUBSCRIBE, Command.UNSUBSCRIBE]
     world.partitions["p"] = 3
-    for each in (growth, *unsubscriptions):
-        answer(*each)
+    world.answer_held()
     assert world.told() == [Closed(world.handle, None), RequestDone(request, None)]
     assert len(world.asked) == 2
 
@@ -514,30 +504,18 @@ def test_who_waits_is_told_before_the_end_of_unsubscribing() -> None:
     assert (closed, done) == (Closed(world.handle, None), RequestDone(request, None))
 
 
-def test_who_is_sent_away_while_unsubscribing_is_closed_before_the_end(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_who_is_sent_away_while_unsubscribing_is_closed_before_the_end() -> None:
     """INV-C14: what was asked of it is answered before the whole is over."""
     world = ready()
     client, now = world.script.client, world.script.now
-    held: list[tuple[int, int, Any]] = []
-    answer = world._answer
-
-    def hold(link: int, kind: int, command: Any) -> None:
-        if kind == Command.UNSUBSCRIBE:
-            held.append((link, kind, command))
-        else:
-            answer(link, kind, command)
-
-    monkeypatch.setattr(world, "_answer", hold)
+    world.hold = {Command.UNSUBSCRIBE}
     question = client.has_message_available(now, world.handle)
     request = client.unsubscribe(now, world.handle)
     world.answer()
     world.ignore, world.answer_closes = {"b"}, False
     world.close_by_broker("b")
     world.pass_time(1.0)
-    for each in held:
-        answer(*each)
+    world.answer_held()
     told = world.told()
     assert RequestDone(request, None) in told
     assert Closed(world.handle, None) not in told
@@ -627,29 +605,18 @@ def test_an_end_that_has_come_before_it_is_ready_is_told_then() -> None:
     assert [type(output) for output in world.told()] == [ConsumerReady, EndOfTopic]
 
 
-def test_the_end_of_those_that_are_left_while_it_closes_is_not_the_end(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_end_of_those_that_are_left_while_it_closes_is_not_the_end() -> None:
     """CONS-42, BROKER-43: `a` is closed already, and had not ended."""
     world = ready()
-    held: list[tuple[int, int, Any]] = []
-    answer = world._answer
-
-    def hold(link: int, kind: int, command: Any) -> None:
-        if kind == Command.CLOSE_CONSUMER:
-            held.append((link, kind, command))
-        else:
-            answer(link, kind, command)
-
-    monkeypatch.setattr(world, "_answer", hold)
+    world.hold = {Command.CLOSE_CONSUMER}
     request = world.script.client.close(world.script.now, world.handle)
     world.answer()
-    answer(*held[0])
+    world.answer_held(1)
     world.say(
         Command.REACHED_END_OF_TOPIC, proto.CommandReachedEndOfTopic(consumer_id=world.consumer_of["b"])
     )
     assert world.told() == []
-    answer(*held[1])
+    world.answer_held()
     assert world.told() == [Closed(world.handle, None), RequestDone(request, None)]
 
 
@@ -813,31 +780,19 @@ def test_messages_of_new_partitions_wait_until_all_of_them_are_there(refused: bo
     assert [message.data for message in world.receive_all()] == [b"new"]
 
 
-def test_a_new_partition_that_ends_while_all_are_unsubscribed_is_tried_again(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_new_partition_that_ends_while_all_are_unsubscribed_is_tried_again() -> None:
     """The unsubscription is refused, so those that are new are still wanted."""
     world = ready("p", {"p": 1}, subscription_type=SubscriptionType.SHARED)
     world.partitions["p"] = 3
     world.ignore = {"p-partition-2"}
     world.pass_time(61.0)
     opening = world.asked[-1].request_id
-    held: list[tuple[int, int, Any]] = []
-    answer = world._answer
-
-    def hold(link: int, kind: int, command: Any) -> None:
-        if kind == Command.UNSUBSCRIBE:
-            held.append((link, kind, command))
-        else:
-            answer(link, kind, command)
-
-    monkeypatch.setattr(world, "_answer", hold)
+    world.hold = {Command.UNSUBSCRIBE}
     world.script.client.unsubscribe(world.script.now, world.handle)
     world.answer()
     world.feed(frame_error(opening, proto.ConsumerBusy))
     world.refuse_unsubscribe = dict.fromkeys(PARTS, proto.ConsumerBusy)
-    for each in held:
-        answer(*each)
+    world.answer_held()
     (failed,) = world.told()
     assert isinstance(failed, RequestFailed)
     world.ignore = set()

@@ -52,6 +52,9 @@ class TopicsScript:
         self.refuse: dict[str, int] = {}
         self.ignore: set[str] = set()
         self.answer_closes = True
+        self.hold: set[int] = set()
+        """Kinds of commands that wait in `held` until `answer_held`."""
+        self.held: list[tuple[int, int, Any]] = []
         self.refuse_unsubscribe: dict[str, int] = {}
         self.asked: list[Any] = []
         """SUBSCRIBE commands in their order."""
@@ -94,7 +97,17 @@ class TopicsScript:
                     self._answer(link, kind, command)
         return self
 
+    def answer_held(self, most: int = 100) -> None:
+        """So many of those that wait; afterwards nothing is held that comes."""
+        self.hold = set()
+        due, self.held = self.held[:most], self.held[most:]
+        for each in due:
+            self._answer(*each)
+
     def _answer(self, link: int, kind: int, command: Any) -> None:
+        if kind in self.hold:
+            self.held.append((link, kind, command))
+            return
         feed = self.script.feed
         match kind:
             case Command.CONNECT:
