@@ -393,6 +393,12 @@ def reach_queued(script: Script) -> int:
     return handle
 
 
+def reach_leaving(script: Script) -> int:
+    handle = reach_opening(script)
+    attachment_of(script, handle).close(True)
+    return handle
+
+
 def reach_attached(script: Script) -> int:
     return script.ready_producer()[0]
 
@@ -417,6 +423,7 @@ REACH: dict[type, Callable[[Script], int]] = {
     module.Connecting: reach_connecting,
     module.Opening: reach_opening,
     module.Queued: reach_queued,
+    module.Leaving: reach_leaving,
     module.Attached: reach_attached,
     module.BackingOff: reach_backing_off,
     module.Closing: reach_closing,
@@ -429,6 +436,7 @@ SAMPLES: dict[type, Callable[[], Any]] = {
     module.Connecting: module.Connecting,
     module.Opening: lambda: module.Opening(None, 0),  # type: ignore[arg-type]
     module.Queued: lambda: module.Queued(None, 0),  # type: ignore[arg-type]
+    module.Leaving: lambda: module.Leaving(None, 0),  # type: ignore[arg-type]
     module.Attached: lambda: module.Attached(None),  # type: ignore[arg-type]
     module.BackingOff: lambda: module.BackingOff(ConnectionLost("x")),
     module.Closing: lambda: module.Closing(None, 0),  # type: ignore[arg-type]
@@ -471,7 +479,7 @@ def test_close_is_legal_in_every_state(state: type) -> None:
     handle = REACH[state](script)
     was_ready = attachment_of(script, handle).was_attached
     request = script.client.close(script.now, handle)
-    if state in (module.Opening, module.Queued, module.Attached):
+    if state in (module.Opening, module.Queued, module.Leaving, module.Attached):
         close = script.sent(1, Command.CLOSE_PRODUCER)
         assert script.said() == []
         script.feed(1, frame_success(close.request_id))

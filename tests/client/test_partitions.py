@@ -39,7 +39,7 @@ from pulsar_sansio.model.topic_name import TopicName
 from pulsar_sansio.wire import proto
 
 from .partitioned_script import TOPIC, PartitionedScript
-from .script import Script
+from .script import Script, frame_producer_success
 
 BATCHED = BatchingPolicy(max_messages=100, max_delay=0.001)
 SWITCH = 0.010
@@ -110,6 +110,22 @@ def test_one_that_cannot_be_opened_closes_the_others_and_fails_the_whole(refused
         world.send()
     world.pass_time(300.0)
     assert world.told() == []
+
+
+def test_the_others_are_closed_when_the_broker_has_answered_for_them() -> None:
+    """Rule PART-04: who tries again finds their names free."""
+    world = PartitionedScript(3)
+    world.ignore = {1}
+    world.refuse = {2: proto.TopicTerminatedError}
+    assert world.told() == []
+    assert world.closed == [0]
+    (asked,) = (command for command in world.asked if command.topic.endswith("1"))
+    (link,) = world.script.client.links
+    world.script.feed(link, frame_producer_success(asked.request_id, "p-1"))
+    (failed,) = world.told()
+    assert isinstance(failed, ProducerFailed)
+    assert isinstance(failed.error, TopicTerminated)
+    assert world.closed == [0, 1]
 
 
 def test_opening_gives_up_when_the_application_stops_waiting() -> None:

@@ -36,7 +36,7 @@ from pulsar_sansio.model.message_id import EARLIEST, LATEST, MessageId, TopicMes
 from pulsar_sansio.wire import proto
 
 from .script import Command, frame_error, frame_success
-from .topics_script import PREFIX, TopicsScript
+from .topics_script import PREFIX, TopicsScript, full
 
 EARLIEST_ON_WIRE = (2**64 - 1, 2**64 - 1)
 
@@ -105,7 +105,7 @@ def test_a_topic_that_cannot_be_opened_closes_the_others_and_then_the_whole_fail
     world.refuse = {"b": proto.ConsumerBusy, "c": proto.ConsumerBusy}
     world.answer_closes = False
     assert world.told() == []
-    assert world.closed == ["a", "c"]
+    assert world.closed == ["a"]
     with pytest.raises(ClosedError) as closed:
         world.receive()
     assert "closed" in str(closed.value)
@@ -115,6 +115,76 @@ def test_a_topic_that_cannot_be_opened_closes_the_others_and_then_the_whole_fail
     assert isinstance(failed, ConsumerFailed)
     assert isinstance(failed.error, ConsumerBusy)
     assert world.script.client._consumers == {}
+
+
+@pytest.mark.parametrize("answer", ["opened", "refused", "closed by the broker", "lost"])
+def test_the_others_are_closed_when_the_broker_has_answered_for_them(answer: str) -> None:
+    """PART-04, of consumers too: a broker confirms the close of what it is still opening, and takes it away
+    when it has opened it. Who tries again on hearing of the failure would find the place taken."""
+    world = TopicsScript(("a", "b"))
+    world.ignore = {"a"}
+    world.refuse = {"b": proto.ConsumerBusy}
+    world.answer_closes = False
+    assert world.told() == []
+    assert world.closed == []
+    (request,) = (asked.request_id for asked in world.asked if asked.topic.endswith("/a"))
+    match answer:
+        case "opened":
+            world.feed(frame_success(request))
+            assert world.told() == []
+            assert world.closed == ["a"]
+            assert world.granted == {}
+            world.answer_closes = True
+            world.pass_time(30.0)
+        case "refused":
+            world.feed(frame_error(request, proto.ServiceNotReady))
+        case "closed by the broker":
+            world.close_by_broker("a")
+        case _:
+            world.script.lose(world.link)
+    (failed,) = world.told()
+    assert isinstance(failed, ConsumerFailed)
+    assert isinstance(failed.error, ConsumerBusy)
+    assert world.closed == ["a"] * (answer == "opened")
+    assert world.script.client._consumers == {}
+
+
+def test_nobody_waits_for_that_longer_than_for_opening() -> None:
+    """The operation timeout of the whole, which began before SUBSCRIBE was on its way. The broker is told."""
+    world = TopicsScript(("a", "b"))
+    world.hold = {Command.LOOKUP}
+    world.answer()
+    world.pass_time(10.0)
+    world.ignore = {"a"}
+    world.refuse = {"b": proto.ConsumerBusy}
+    world.answer_held()
+    world.pass_time(19.0)
+    assert world.told() == []
+    world.pass_time(1.0)
+    (failed,) = world.told()
+    assert isinstance(failed, ConsumerFailed)
+    assert isinstance(failed.error, ConsumerBusy)
+    assert world.closed == ["a"]
+
+
+def test_one_that_is_coming_back_while_another_cannot_be_opened_is_waited_for_once() -> None:
+    """It was open already, so that nothing but its SUBSCRIBE has a deadline."""
+    world = TopicsScript(("a", "b"))
+    world.ignore = {"b"}
+    world.answer()
+    world.ignore = {"a", "b"}
+    world.close_by_broker("a")
+    world.pass_time(1.0)
+    again, refused = world.asked[-1], world.asked[1]
+    assert (again.topic, refused.topic) == (full("a"), full("b"))
+    world.feed(frame_error(refused.request_id, proto.ConsumerBusy))
+    world.pass_time(28.0)
+    assert world.told() == []
+    world.pass_time(2.0)
+    (failed,) = world.told()
+    assert isinstance(failed, ConsumerFailed)
+    assert isinstance(failed.error, ConsumerBusy)
+    assert world.closed == ["a"]
 
 
 def test_a_topic_that_is_not_there_for_too_long_fails_the_whole() -> None:

@@ -73,6 +73,11 @@ class Queued(Opening):
 
 
 @dataclass(slots=True)
+class Leaving(Opening):
+    """It is closed as soon as the broker has answered."""
+
+
+@dataclass(slots=True)
 class Attached:
     connection: Connection
 
@@ -107,6 +112,7 @@ State = (
     | Connecting
     | Opening
     | Queued
+    | Leaving
     | Attached
     | BackingOff
     | Closing
@@ -133,6 +139,8 @@ class Input(Enum):
     CHECK_AGAIN = auto()
     LOOK_UP_AGAIN = auto()
     GIVE_UP = auto()
+    LEAVE = auto()
+    """Close; what the broker is asked for is answered first."""
     CLOSE = auto()
     """Close; no broker needs to be told."""
     TELL_BROKER = auto()
@@ -165,12 +173,15 @@ TRANSITIONS = Transitions(
         (Opening, Input.RETRY): BackingOff,
         (Opening, Input.ASSIGNED): Connecting,
         (Opening, Input.GIVE_UP): Failed,
+        (Opening, Input.LEAVE): Leaving,
         (Opening, Input.TELL_BROKER): Closing,
         (Queued, Input.OPENED): Attached,
         (Queued, Input.RETRY): BackingOff,
         (Queued, Input.ASSIGNED): Connecting,
         (Queued, Input.GIVE_UP): Failed,
         (Queued, Input.TELL_BROKER): Closing,
+        (Leaving, Input.TELL_BROKER): Closing,
+        (Leaving, Input.CLOSE): Closed,
         (Attached, Input.RETRY): BackingOff,
         (Attached, Input.ASSIGNED): Connecting,
         (Attached, Input.GIVE_UP): Failed,
@@ -241,11 +252,18 @@ class Attachment:
         wait."""
         return self._give_up_at.when
 
-    def close(self) -> None:
-        """The user's close. The owner's `on_closed` follows, now or when the broker has answered."""
+    def close(self, once_answered: bool = False) -> None:
+        """The owner's `on_closed` follows, now or when the broker has answered.
+
+        `once_answered`: what the broker is asked for at the moment is answered first (rule PART-04), because
+        the next attempt may come at once and needs the place. A broker confirms the close of what it is
+        still opening, and takes it away when it has opened it, without a word.
+        """
         match self.state:
             case Attached(connection):
                 self._tell_broker(connection)
+            case Opening(connection, request_id) if once_answered and not isinstance(self.state, Queued):
+                self._move(Input.LEAVE, Leaving(connection, request_id))
             case Opening(connection, request_id):
                 self._services.requests.cancel(connection, request_id)
                 self._tell_broker(connection)
@@ -341,6 +359,9 @@ class Attachment:
         state = self.state
         assert isinstance(state, Opening)
         connection = state.connection
+        if isinstance(state, Leaving):
+            self._tell_broker(connection)
+            return
         if self._owner.has_to_wait(reply):
             self._queue(state)
             return
@@ -376,6 +397,9 @@ class Attachment:
         assert isinstance(state, Opening)
         if isinstance(error, TimedOut):
             self._close_without_waiting(state.connection)
+        if isinstance(state, Leaving):
+            self.end()
+            return
         decision = self._owner.on_open_refused(error)
         if decision is Decision.DEFAULT:
             decision = decide(error, self.was_attached)
@@ -409,6 +433,9 @@ class Attachment:
         if isinstance(self.state, Opening):
             self._services.requests.cancel(self.state.connection, self.state.request_id)
             self._close_without_waiting(self.state.connection)
+        if isinstance(self.state, Leaving):
+            self.end()
+            return
         seconds = self._services.config.operation_timeout
         self.give_up(not_ready(f"{self._owner.kind} on {self._topic}", seconds, self._last_error))
 
@@ -435,6 +462,9 @@ class Attachment:
         match self.state:
             case Attached():
                 self._detached(cause)
+            case Leaving():
+                self.end()
+                return
             case Opening(_, request_id):
                 self._services.requests.cancel(connection, request_id)
             case Closing(_, request_id):

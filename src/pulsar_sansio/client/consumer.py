@@ -255,13 +255,14 @@ class Consumer(ConsumerRequests):
         """Its topic, once it is subscribed."""
         return [self._source.topic] if self._ready else []
 
-    def close(self) -> None:
-        """Send what acknowledgements wait, then leave (rules CONS-50 to CONS-52). `Closed` follows."""
+    def close(self, once_answered: bool = False) -> None:
+        """Send what acknowledgements wait, then leave (rules CONS-50 to CONS-52). `Closed` follows.
+        `once_answered`: see `Attachment.close`."""
         if self._verdicts.closed:
             return
         self._acknowledger.flush()
         self._stop(self._closed())
-        self.attachment.close()
+        self.attachment.close(once_answered)
 
     @property
     def is_closing(self) -> bool:

@@ -11,9 +11,10 @@ of it there, that `Producer`'s.
 
 Opening is what the Java client does: one partition first, and, when it is open, all others under the name
 that the first was given; with `lazy_start` only those that were sent something. When one cannot be opened,
-the others are closed, and then the whole has failed. Once it is ready, a partition that ends for good
-(terminated, fenced) takes its messages with it and nothing else: messages that are routed to it fail with
-the reason. When all have ended, the whole has.
+the others are closed, each when the broker has answered for it, and then the whole has failed: who tries
+again finds the names free. Once it is ready, a partition that ends for good (terminated, fenced) takes its
+messages with it and nothing else: messages that are routed to it fail with the reason. When all have ended,
+the whole has.
 """
 
 from collections.abc import Sequence

@@ -75,10 +75,10 @@ class Reader(Consumer):
         self._acknowledged = None
         self._read.clear()
 
-    def close(self) -> None:
+    def close(self, once_answered: bool = False) -> None:
         if not self._verdicts.closed:
             self._acknowledge_read()
-        super().close()
+        super().close(once_answered)
 
     def _stop(self, error: PulsarError) -> None:
         self._read.clear()

@@ -12,8 +12,9 @@ request to all becomes one answer in `topics_commands`.
        └──────► failing ──────┴───────────────────────────┘
 
 Opening asks how many partitions each topic has, and opens all at once. When one cannot be opened the others
-are closed, and then the whole has failed. Once it is ready, a topic that ends for good (deleted, and not to
-be made again) leaves alone: `TopicLeft` says so. When the last has left, the whole is closed with its error.
+are closed, each when the broker has answered for it, and then the whole has failed: who tries again finds
+the places free. Once it is ready, a topic that ends for good (deleted, and not to be made again) leaves
+alone: `TopicLeft` says so. When the last has left, the whole is closed with its error.
 """
 
 from collections.abc import Callable
@@ -477,8 +478,9 @@ class TopicsConsumer(TopicsCommands, TopicsChanges):
 
     def _close_all(self) -> None:
         self._stop()
+        failing = isinstance(self.state, Failing)
         for member in list(self._alive):
-            member.consumer.close()
+            member.consumer.close(failing)
         self._finish_if_empty()
 
     def _stop(self) -> None:

@@ -306,11 +306,11 @@ class Recorder:
             return counted
 
         def close(original: Any) -> Any:
-            def counted(attachment: Attachment) -> None:
+            def counted(attachment: Attachment, *how: bool) -> None:
                 state = attachment.state
                 if isinstance(state, (attaching.Closed, attaching.Failed)):
                     illegal[attaching.TRANSITIONS.name, type(state), attaching.Input.CLOSE] += 1
-                original(attachment)
+                original(attachment, *how)
 
             return counted
 

@@ -254,9 +254,9 @@ def acknowledgements_dropped_by_a_slow_writer(patches: Patches) -> None:
 def close_forgets_acknowledgements(patches: Patches) -> None:
     """Acknowledgements that wait are not sent before a close."""
 
-    def close(original: Any, self: Any) -> None:
+    def close(original: Any, self: Any, *how: Any) -> None:
         self._acknowledger._tracker.discard_waiting()
-        original(self)
+        original(self, *how)
 
     patches.around(Consumer, "close", close)
 

@@ -352,7 +352,7 @@ def retryable_taken_for_fatal(patches: Patches) -> None:
 def left_at_the_broker_by_a_close_while_opening(patches: Patches) -> None:
     """Closing while PRODUCER or SUBSCRIBE is under way does not tell the broker."""
 
-    def close(original: Any, self: Any) -> None:
+    def close(original: Any, self: Any, *how: Any) -> None:
         state = self.state
         if isinstance(state, Opening):
             self._services.requests.cancel(state.connection, state.request_id)
@@ -361,7 +361,7 @@ def left_at_the_broker_by_a_close_while_opening(patches: Patches) -> None:
             self._services.requests.cancel(state.connection, self.state.request_id)
             self._closed(None)
         else:
-            original(self)
+            original(self, *how)
 
     patches.around(Attachment, "close", close)
 
@@ -439,9 +439,9 @@ def close_hangs_when_the_connection_dies(patches: Patches) -> None:
 def close_hangs_while_it_waits_to_come_back(patches: Patches) -> None:
     """Closing what waits for its next attempt to connect does nothing."""
 
-    def close(original: Any, self: Any) -> None:
+    def close(original: Any, self: Any, *how: Any) -> None:
         if isinstance(self.state, (Attached, Opening, Closing)) or not self.was_attached:
-            original(self)
+            original(self, *how)
 
     patches.around(Attachment, "close", close)
 

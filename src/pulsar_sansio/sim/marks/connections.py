@@ -69,6 +69,12 @@ def lost_while_opening(_attachment: Any, error: Any) -> object:
     return isinstance(error, ConnectionLost)
 
 
+@mark(Attachment, "_opened")
+def opened_after_another_failed(attachment: Any, _reply: Any) -> object:
+    """One of several could not be opened, and what was on its way for this one was waited for."""
+    return isinstance(attachment.state, attaching.Leaving)
+
+
 @mark(Attachment, "closed_by_broker")
 def unloaded_while_opening(attachment: Any, *_: Any) -> object:
     """The broker closed what it had not yet said to be open."""
