@@ -44,7 +44,7 @@ class Administrator:
 
     def start(self) -> None:
         for plan in self._plans:
-            act = self._delete if plan.deleted else self._end
+            act = self._delete if plan.deleted else self.end
             self.world.clock.after(plan.after, act, self.world.topics[plan.topic])
         for compaction in self.world.profile.compactions:
             self.world.clock.after(compaction.after, self._compact, self.world.topics[compaction.topic])
@@ -86,7 +86,7 @@ class Administrator:
             self.world.clock.after(0, self._end_for_good, topic)
         for topic in self.world.topics[self.world.profile.topics :]:
             if topic not in self.vanished:
-                self.world.clock.after(0, self._create, topic)
+                self.world.clock.after(0, self.create, topic)
         for topic in self.vanished:
             self.world.clock.after(0, self._keep_gone, topic)
 
@@ -137,7 +137,7 @@ class Administrator:
         world.trace.add(world.clock.now, "administrator", f"{name} comes into being")
         world.add_topic(name)
         if plan.made or world.healed:
-            self._create(name)
+            self.create(name)
         for app in world.producers:
             if app.plan.appearing == index:
                 app.start()
@@ -170,7 +170,7 @@ class Administrator:
         world.count_fault("topic_came_again")
         world.trace.add(world.clock.now, "administrator", f"{topic} comes again")
         if world.profile.appearances[index].made or world.healed:
-            self._create(topic)
+            self.create(topic)
         for app in world.producers:
             if app.plan.appearing == index:
                 app.begin_anew()
@@ -197,7 +197,7 @@ class Administrator:
         if world.healed:
             world.clock.after(100 * MILLISECOND, self._keep_gone, topic)
 
-    def _create(self, topic: str) -> None:
+    def create(self, topic: str) -> None:
         """A partition that nobody has used is there all the same."""
         if topic in self.vanished:
             return
@@ -208,7 +208,7 @@ class Administrator:
         if node.up and node.broker is not None and not cluster.is_moving(topic):
             node.command(node.broker.create_topic, topic)
         else:
-            self.world.clock.after(10 * MILLISECOND, self._create, topic)
+            self.world.clock.after(10 * MILLISECOND, self.create, topic)
 
     def _terminate(self, topic: str) -> "Position | None":
         cluster = self.world.cluster
@@ -221,11 +221,11 @@ class Administrator:
         last = node.command(broker.terminate, topic)
         return last.ledger_id, last.entry_id
 
-    def _end(self, topic: str) -> None:
+    def end(self, topic: str) -> None:
         if self.world.healed or topic in self._asked:
             return
         if self._terminate(topic) is None:
-            self.world.clock.after(100 * MILLISECOND, self._end, topic)
+            self.world.clock.after(100 * MILLISECOND, self.end, topic)
         else:
             self.world.count_fault("topic_terminated")
 

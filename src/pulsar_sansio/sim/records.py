@@ -162,6 +162,11 @@ class TopicRecord:
                 return position
         return None
 
+    def lose_unsaved(self) -> None:
+        """What was not durable is lost. That may be a ledger that was deleted, and of which nothing is known:
+        then its number is given once more."""
+        self.gone = min(self.gone, self.order[-1][0] if self.order else -1)
+
     def stored(self, position: Position, entry: Entry) -> None:
         """The broker says, by a receipt or a delivery, that the entry lies there."""
         known = self.log.get(position)

@@ -20,6 +20,7 @@ from .profile import (
     ConsumerPlan,
     EndPlan,
     MigrationPlan,
+    PartitionedPlan,
     ProducerPlan,
     Profile,
     SubscriptionPlan,
@@ -231,6 +232,12 @@ def _steal(world: ScenarioWorld) -> None:
     world.when_written(T.SEND, 2, lambda: world.cluster.steal(world.topics[0], stream))
 
 
+def _end_the_second_partition(world: ScenarioWorld) -> None:
+    topic = world.topics[2]
+    world.when_written(T.PARTITIONED_METADATA_RESPONSE, 1, lambda: world.administrator.create(topic))
+    world.when_written(T.LOOKUP_RESPONSE, 1, lambda: world.administrator.end(topic))
+
+
 # --- the scenarios ------------------------------------------------------------------------------------------
 
 
@@ -423,6 +430,15 @@ def terminate() -> Profile:
     """A topic is ended between two messages: the producer is refused, the consumer reads to the end."""
     profile = quiet_profile(consumers=1, messages=6)
     profile.ends = [EndPlan(0, 15 * MILLISECOND)]
+    return profile
+
+
+@scenario(_end_the_second_partition, small=True)
+def one_partition_cannot_be_opened() -> Profile:
+    """The second of three partitions has ended when a producer opens them: it leaves the others and fails."""
+    profile = quiet_profile(messages=1)
+    profile.partitioned = [PartitionedPlan(3)]
+    profile.producers[0] = replace(profile.producers[0], partitioned=0)
     return profile
 
 

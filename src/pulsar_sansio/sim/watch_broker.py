@@ -119,6 +119,9 @@ class BrokerWatch:
         for (far, topic, _), state in self.subscriptions.items():
             if (far, topic) in topics:
                 state.forget_unconfirmed()
+        for _, topic in topics:
+            if topic in self.model.topics:
+                self.model.topics[topic].lose_unsaved()
 
     def moved(self, topic: str, before: str, now: str, orderly: bool) -> None:
         """Another broker serves the topic. Unless that was `orderly`, it knows what was confirmed, and the
@@ -126,6 +129,7 @@ class BrokerWatch:
         self._strays.pop((now, topic), None)
         if orderly:
             return
+        self.model.topics[topic].lose_unsaved()
         self._strays[before, topic] = {
             key: state for key, state in self.subscriptions.items() if key[:2] == (False, topic)
         }

@@ -8,7 +8,7 @@ wrong it raises, which comes back to the application as news.
 from collections.abc import Callable, Mapping, Sequence
 
 from ..model.config import OutgoingMessage
-from ..model.errors import PulsarError
+from ..model.errors import ProducerQueueIsFull, PulsarError
 from ..model.interceptors import ProducerInterceptor
 from ..model.message_id import MessageId
 from ..model.topic_name import TopicName
@@ -45,7 +45,7 @@ class Watching(ProducerInterceptor):
         """Messages that were seen and are not settled, by partition and name. One without room is
         settled, by an error, before another one comes to the same partition."""
         self._settled: dict[str, MessageId | PulsarError] = {}
-        """What became of messages, the last time that they came."""
+        """What became of messages, the last time that they were taken."""
 
     def before_send(self, topic: TopicName, message: OutgoingMessage) -> OutgoingMessage:
         self._check_open()
@@ -73,7 +73,8 @@ class Watching(ProducerInterceptor):
         if key not in self._open:
             raise ViolationError("INTC-01", f"{self.tag}: is told of {name}, which is not under way")
         del self._open[key]
-        self._settled[name] = outcome
+        if not isinstance(error, ProducerQueueIsFull):  # it came again, perhaps elsewhere
+            self._settled[name] = outcome
 
     def close(self) -> None:
         self._check_open()
