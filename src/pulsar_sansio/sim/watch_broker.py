@@ -120,8 +120,7 @@ class BrokerWatch:
             if (far, topic) in topics:
                 state.forget_unconfirmed()
         for _, topic in topics:
-            if topic in self.model.topics:
-                self.model.topics[topic].lose_unsaved()
+            self._lose_unsaved(topic)
 
     def moved(self, topic: str, before: str, now: str, orderly: bool) -> None:
         """Another broker serves the topic. Unless that was `orderly`, it knows what was confirmed, and the
@@ -129,7 +128,7 @@ class BrokerWatch:
         self._strays.pop((now, topic), None)
         if orderly:
             return
-        self.model.topics[topic].lose_unsaved()
+        self._lose_unsaved(topic)
         self._strays[before, topic] = {
             key: state for key, state in self.subscriptions.items() if key[:2] == (False, topic)
         }
@@ -139,6 +138,11 @@ class BrokerWatch:
                 successor.durable_bits, successor.durable_upto = dict(state.durable_bits), state.durable_upto
                 successor.memory_bits, successor.memory_upto = dict(state.durable_bits), state.durable_upto
                 successor.before = state
+
+    def _lose_unsaved(self, topic: str) -> None:
+        record = self.model.topics.get(topic)
+        if record is not None:  # else nothing of it is kept anyway
+            record.lose_unsaved()
 
     def learned(self, broker: str, topic: str) -> None:
         """A broker knows now that it does not serve the topic."""
