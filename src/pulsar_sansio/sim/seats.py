@@ -88,6 +88,13 @@ class SubscriptionState:
         self.keys: dict[str, dict[Position, None]] = {}
         """Key_Shared: the entries of a key that somebody has, or had."""
 
+    def follows(self, other: "SubscriptionState") -> bool:
+        """Whether it is what became of the other one, or that itself."""
+        state: SubscriptionState | None = self
+        while state is not None and state is not other:
+            state = state.before
+        return state is other
+
     def acknowledged(self, position: Position) -> int:
         if position <= self.memory_upto:
             return -1

@@ -22,6 +22,7 @@ from .records import (
     Entry,
     Place,
     Position,
+    SubscriptionRecord,
     TopicRecord,
 )
 from .seats import BrokerEnd, ConsumerSeat, ProducerSeat, SubscriptionState
@@ -219,15 +220,20 @@ class BrokerWatch:
         record = self.model.topics[command.topic].subscriptions.get(command.subscription)
         if record is None or command.consumer_id in end.consumers:
             return
-        broker: BrokerNode = wire.broker  # type: ignore[assignment]
-        key = (broker.cluster.far, command.topic, command.subscription)
-        known = self._strays.get((wire.broker.name, command.topic), self.subscriptions)
+        key, known = self._known(wire, record)
         state = known.get(key)
         if state is None or not command.durable:  # what is not durable begins anew with each consumer
             state = known[key] = SubscriptionState(record, self.batch_index)
         seat = ConsumerSeat(command.consumer_name, state)
         seat.ranges = ranges_of(command)
         end.opening[command.request_id] = (command.consumer_id, seat)
+
+    def _known(self, wire: Wire, record: SubscriptionRecord) -> tuple[Key, dict[Key, SubscriptionState]]:
+        """A subscription, and all those of its topic as the broker knows them."""
+        broker: BrokerNode = wire.broker  # type: ignore[assignment]
+        topic = record.topic.name
+        known = self._strays.get((broker.name, topic), self.subscriptions)
+        return (broker.cluster.far, topic, record.name), known
 
     def _wrote_success(self, wire: Wire, end: BrokerEnd, command: Any) -> None:
         opened = end.opening.pop(command.request_id, None)
@@ -241,6 +247,10 @@ class BrokerWatch:
                     )
                 end.producers[identifier] = seat
             else:
+                key, known = self._known(wire, seat.state.record)
+                state = known.get(key)
+                if state is not None and state.follows(seat.state):  # its topic went and came back meanwhile
+                    seat.state = state
                 if seat.ranges:
                     self._check_ranges(seat)
                 end.consumers[identifier] = seat
