@@ -128,6 +128,27 @@ def test_the_others_are_closed_when_the_broker_has_answered_for_them() -> None:
     assert world.closed == [0, 1]
 
 
+def test_who_closes_what_is_failing_waits_for_no_answer() -> None:
+    world = PartitionedScript(3)
+    world.ignore = {1}
+    world.refuse = {2: proto.TopicTerminatedError}
+    assert world.told() == []
+    world.script.client.abandon(world.script.now, world.handle)
+    (failed,) = world.told()
+    assert isinstance(failed, ProducerFailed)
+    assert world.closed == [0, 1]
+
+
+def test_new_partitions_that_fail_are_closed_at_once() -> None:
+    """Rule PART-11: nobody waits for them, and those of the next time have the same names."""
+    world = PartitionedScript(2, partitions_update_interval=1.0)
+    world.answer()
+    world.partitions = 4
+    world.ignore, world.refuse = {2}, {3: proto.TopicTerminatedError}
+    world.pass_time(1.0)
+    assert world.closed == [2]
+
+
 def test_opening_gives_up_when_the_application_stops_waiting() -> None:
     """One operation timeout for all, the question about partitions included."""
     world = PartitionedScript(2, script=Script(operation_timeout=5.0))

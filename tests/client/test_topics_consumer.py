@@ -167,6 +167,23 @@ def test_nobody_waits_for_that_longer_than_for_opening() -> None:
     assert world.closed == ["a"]
 
 
+@pytest.mark.parametrize("everything", [False, True])
+def test_who_closes_what_is_failing_waits_for_no_answer(everything: bool) -> None:
+    """The rest is closed at once; so it is where nobody waits for opening any more."""
+    world = TopicsScript(("a", "b"))
+    world.ignore = {"a"}
+    world.refuse = {"b": proto.ConsumerBusy}
+    assert world.told() == []
+    assert world.closed == []
+    client, now = world.script.client, world.script.now
+    request = client.close(now, None if everything else world.handle)
+    failed, done = world.told()
+    assert world.closed == ["a"]
+    assert isinstance(failed, ConsumerFailed)
+    assert isinstance(failed.error, ConsumerBusy)
+    assert done == RequestDone(request, None)
+
+
 def test_one_that_is_coming_back_while_another_cannot_be_opened_is_waited_for_once() -> None:
     """It was open already, so that nothing but its SUBSCRIBE has a deadline."""
     world = TopicsScript(("a", "b"))

@@ -10,9 +10,9 @@ attached; that is its owner's (`Attachable`).
                                                      ▲                            │
                                                      └──── assigned by the broker ┘
 
-From everywhere there is a way to `Closed` (the user's) and, while something may still fail for good, to
-`Failed`. Until it was attached once, and in its place, there is a deadline (rule PROD-07); afterwards it
-tries for ever.
+From everywhere there is a way to `Closed` (the user's; `Leaving` is on it, for a part of a whole that has
+failed) and, while something may still fail for good, to `Failed`. Until it was attached once, and in its
+place, there is a deadline (rule PROD-07); afterwards it tries for ever.
 """
 
 from collections.abc import Callable
@@ -74,7 +74,7 @@ class Queued(Opening):
 
 @dataclass(slots=True)
 class Leaving(Opening):
-    """It is closed as soon as the broker has answered."""
+    """Nobody wants it any more. It is closed as soon as the broker has answered, or when the time is over."""
 
 
 @dataclass(slots=True)
@@ -262,7 +262,7 @@ class Attachment:
         match self.state:
             case Attached(connection):
                 self._tell_broker(connection)
-            case Opening(connection, request_id) if once_answered and not isinstance(self.state, Queued):
+            case Opening(connection, request_id) if once_answered and type(self.state) is Opening:
                 self._move(Input.LEAVE, Leaving(connection, request_id))
             case Opening(connection, request_id):
                 self._services.requests.cancel(connection, request_id)

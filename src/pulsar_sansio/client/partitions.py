@@ -11,10 +11,10 @@ of it there, that `Producer`'s.
 
 Opening is what the Java client does: one partition first, and, when it is open, all others under the name
 that the first was given; with `lazy_start` only those that were sent something. When one cannot be opened,
-the others are closed, each when the broker has answered for it, and then the whole has failed: who tries
-again finds the names free. Once it is ready, a partition that ends for good (terminated, fenced) takes its
-messages with it and nothing else: messages that are routed to it fail with the reason. When all have ended,
-the whole has.
+the others are closed, each when the broker has answered for it or the operation timeout is over, and then
+the whole has failed: who tries again finds the names free. Once it is ready, a partition that ends for good
+(terminated, fenced) takes its messages with it and nothing else: messages that are routed to it fail with
+the reason. When all have ended, the whole has.
 """
 
 from collections.abc import Sequence
@@ -188,8 +188,12 @@ class PartitionedProducer:
                 partition.producer.forget_flush(request)
 
     def close(self) -> None:
-        """See `Producer.close`; all partitions at once."""
-        if isinstance(self.state, Opening | Ready):
+        """See `Producer.close`; all partitions at once. Where it is failing nobody waits any more for what
+        the broker was asked for."""
+        if isinstance(self.state, Failing):
+            for partition in list(self._alive):
+                partition.producer.attachment.close()
+        elif isinstance(self.state, Opening | Ready):
             self._move(Input.CLOSE, Closing(isinstance(self.state, Ready)))
             self._close_all(None)
 
@@ -427,8 +431,9 @@ class PartitionedProducer:
     def _close_all(self, error: PulsarError | None) -> None:
         self._stop_updates()
         self._spread.close()
+        failing = isinstance(self.state, Failing)
         for partition in list(self._alive):
-            partition.producer.close(error)
+            partition.producer.close(error, failing)
         self._finish_if_empty()
 
     def _stop_updates(self) -> None:

@@ -191,13 +191,10 @@ class Producer:
         self._window.flush(request, self._intake.next_ticket)
         self._intake.settled()
 
-    def close(self, reason: PulsarError | None = None) -> None:
+    def close(self, reason: PulsarError | None = None, once_answered: bool = False) -> None:
         """Nothing more is taken. What was sent may still be confirmed until the broker has answered; what was
         not sent yet fails now, with `reason` or a `ClosedError` (rules PROD-50 to PROD-52).
-
-        `reason`: why the whole has failed that this is a part of. The broker answers first what it is asked
-        for, see `Attachment.close`.
-        """
+        `once_answered`: see `Attachment.close`."""
         if self._intake.ended is not None:
             return
         self._reason = reason
@@ -205,7 +202,7 @@ class Producer:
         self._intake.end(error)
         self._intake.fail(error)
         self._intake.settled()
-        self.attachment.close(reason is not None)
+        self.attachment.close(once_answered)
 
     # --- what the broker says about messages ---
 

@@ -12,9 +12,10 @@ request to all becomes one answer in `topics_commands`.
        └──────► failing ──────┴───────────────────────────┘
 
 Opening asks how many partitions each topic has, and opens all at once. When one cannot be opened the others
-are closed, each when the broker has answered for it, and then the whole has failed: who tries again finds
-the places free. Once it is ready, a topic that ends for good (deleted, and not to be made again) leaves
-alone: `TopicLeft` says so. When the last has left, the whole is closed with its error.
+are closed, each when the broker has answered for it or the operation timeout is over, and then the whole has
+failed: who tries again finds the places free. Once it is ready, a topic that ends for good (deleted, and not
+to be made again) leaves alone: `TopicLeft` says so. When the last has left, the whole is closed with its
+error.
 """
 
 from collections.abc import Callable
@@ -262,8 +263,12 @@ class TopicsConsumer(TopicsCommands, TopicsChanges):
             member.consumer.forget_request(request)
 
     def close(self) -> None:
-        """See `Consumer.close`; all topics at once (MULTI-31)."""
-        if isinstance(self.state, Opening | Ready | Unsubscribing):
+        """See `Consumer.close`; all topics at once (MULTI-31). Where it is failing nobody waits any more for
+        what the broker was asked for."""
+        if isinstance(self.state, Failing):
+            for member in list(self._alive):
+                member.consumer.attachment.close()
+        elif isinstance(self.state, Opening | Ready | Unsubscribing):
             self._move(Input.CLOSE, Closing(not isinstance(self.state, Opening)))
             self._close_all()
 
