@@ -255,14 +255,14 @@ class Attachment:
     def close(self, once_answered: bool = False) -> None:
         """The owner's `on_closed` follows, now or when the broker has answered.
 
-        `once_answered`: what the broker is asked for at the moment is answered first (rule PART-04), because
-        the next attempt may come at once and needs the place. A broker confirms the close of what it is
-        still opening, and takes it away when it has opened it, without a word.
+        `once_answered`: what is opening for the first time is answered first, or its time is over (rule
+        PART-04), because the next attempt may come at once and needs the place. A broker confirms the close
+        of what it is still opening, and takes it away when it has opened it, without a word.
         """
         match self.state:
             case Attached(connection):
                 self._tell_broker(connection)
-            case Opening(connection, request_id) if once_answered and type(self.state) is Opening:
+            case Opening(connection, request_id) if once_answered and self._give_up_at.when is not None:
                 self._move(Input.LEAVE, Leaving(connection, request_id))
             case Opening(connection, request_id):
                 self._services.requests.cancel(connection, request_id)
