@@ -68,6 +68,7 @@ class SubscriptionState:
         "keys",
         "memory_bits",
         "memory_upto",
+        "origin",
         "record",
     )
 
@@ -85,15 +86,10 @@ class SubscriptionState:
         """Shared types: who has an entry that is neither acknowledged nor given back."""
         self.before: SubscriptionState | None = None
         """What a broker knew that served the topic before, and perhaps still believes to, or has died."""
+        self.origin: SubscriptionState = self
+        """What the first broker knew that it comes from, by way of all those that served the topic since."""
         self.keys: dict[str, dict[Position, None]] = {}
         """Key_Shared: the entries of a key that somebody has, or had."""
-
-    def follows(self, other: "SubscriptionState") -> bool:
-        """Whether it is what became of the other one, or that itself."""
-        state: SubscriptionState | None = self
-        while state is not None and state is not other:
-            state = state.before
-        return state is other
 
     def acknowledged(self, position: Position) -> int:
         if position <= self.memory_upto:

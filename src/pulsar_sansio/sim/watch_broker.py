@@ -138,7 +138,7 @@ class BrokerWatch:
                 successor = self.subscriptions[key] = SubscriptionState(state.record, self.batch_index)
                 successor.durable_bits, successor.durable_upto = dict(state.durable_bits), state.durable_upto
                 successor.memory_bits, successor.memory_upto = dict(state.durable_bits), state.durable_upto
-                successor.before = state
+                successor.before, successor.origin = state, state.origin
 
     def _lose_unsaved(self, topic: str) -> None:
         record = self.model.topics.get(topic)
@@ -249,8 +249,8 @@ class BrokerWatch:
             else:
                 key, known = self._known(wire, seat.state.record)
                 state = known.get(key)
-                if state is not None and state.follows(seat.state):  # its topic went and came back meanwhile
-                    seat.state = state
+                if state is not None and state.origin is seat.state.origin:
+                    seat.state = state  # another, where its topic went and came back meanwhile
                 if seat.ranges:
                     self._check_ranges(seat)
                 end.consumers[identifier] = seat
