@@ -31,7 +31,8 @@ class ProducerAccessMode(Enum):
     """Nobody; opening fails with `ProducerFenced` where somebody is there already."""
     WAIT_FOR_EXCLUSIVE = "wait_for_exclusive"
     """Nobody; opening waits, for ever, until it is this producer's turn. Messages given early wait with it:
-    `send_timeout` counts from then on."""
+    `send_timeout` counts from then on. A Pulsar lets one that was given up have its turn for a moment; an
+    exclusive producer that is opened just then is refused once with `ProducerFenced`."""
     EXCLUSIVE_WITH_FENCING = "exclusive_with_fencing"
     """Nobody; whoever is there already or waits is sent away for good. Brokers since 2.11."""
 
