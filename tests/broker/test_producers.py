@@ -204,6 +204,20 @@ def test_who_waits_may_leave() -> None:
     other.nothing()
 
 
+def test_who_has_left_while_waiting_has_no_turn_any_more() -> None:
+    """BROKER-36: the place is free for the next one as soon as the close of its holder is answered."""
+    world = World()
+    peer, other = world.connect(), world.connect()
+    mode(peer, EXCLUSIVE, 0)
+    assert not mode(other, WAIT, 0).producer_ready
+    other.close_producer(0)
+    other.expect(Type.SUCCESS)
+    peer.close_producer(0)
+    peer.expect(Type.SUCCESS)
+    assert mode(peer, EXCLUSIVE, 1).producer_ready
+    other.nothing()
+
+
 def test_fencing_out() -> None:
     """Seen: java-access-fencing: no frame to the fenced one; its next SEND costs the connection."""
     world = World()
