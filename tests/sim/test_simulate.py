@@ -143,14 +143,23 @@ def test_replay_takes_a_seed_or_a_file(wrong: list[str], capsys: pytest.CaptureF
     assert "--file" in line
 
 
+@pytest.mark.parametrize(
+    ("outcome", "code"),
+    [
+        (Outcome.EXCEPTION, 1),
+        (Outcome.INVARIANT, 2),
+        (Outcome.LIVENESS, 3),
+        (Outcome.NONDETERMINISM, 4),
+    ],
+)
 def test_a_failure_is_the_exit_code(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    outcome: Outcome, code: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def run(self: World) -> SeedReport:
-        return SeedReport(self.seed, Outcome.LIVENESS, "INV-N5", "it never came back", "drain")
+        return SeedReport(self.seed, outcome, "INV-N5", "it never came back", "drain")
 
     monkeypatch.setattr(World, "run", run)
-    assert simulate("run", "--seed", "1", "--seeds", "2") == 3
+    assert simulate("run", "--seed", "1", "--seeds", "2") == code
     shown = capsys.readouterr()
     assert "2 violations" in shown.out
     assert "seed 1 failed in phase drain: INV-N5: it never came back" in shown.err
