@@ -15,12 +15,16 @@ The names below are the public ones; everything else may change.
 """
 
 from .broker import (
+    ACTIONS,
     BACKLOG_QUOTA_POLICIES,
+    SCHEMA_TYPES,
+    SUBSCRIPTION_TYPES,
     AlreadyThere,
     BacklogAnalysis,
     BacklogQuota,
     Broker,
     BrokerConfig,
+    LimitReached,
     MemoryStore,
     NoSuchThing,
     Policies,
@@ -156,11 +160,15 @@ __all__ = [
     "broker_outputs",
     "client_outputs",
     # the broker
+    "ACTIONS",
     "BACKLOG_QUOTA_POLICIES",
+    "SCHEMA_TYPES",
+    "SUBSCRIPTION_TYPES",
     "AlreadyThere",
     "BacklogQuota",
     "Broker",
     "BrokerConfig",
+    "LimitReached",
     "MemoryStore",
     "NoSuchThing",
     "Policies",

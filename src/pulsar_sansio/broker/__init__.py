@@ -4,23 +4,28 @@
 """
 
 from . import outputs
+from .admin import ACTIONS, SCHEMA_TYPES
 from .broker import Broker
 from .config import BrokerConfig
 from .inspection import StatsOptions
-from .mistakes import AlreadyThere, NoSuchThing, StillInUse, WrongKind
+from .mistakes import AlreadyThere, LimitReached, NoSuchThing, StillInUse, WrongKind
 from .ownership import Elsewhere, Owner
-from .policies import BACKLOG_QUOTA_POLICIES, BacklogQuota, Policies
+from .policies import BACKLOG_QUOTA_POLICIES, SUBSCRIPTION_TYPES, BacklogQuota, Policies
 from .store import MemoryStore, Store, StoredState
 from .subscription_admin import BacklogAnalysis, StoredMessage
 
 __all__ = [
+    "ACTIONS",
     "BACKLOG_QUOTA_POLICIES",
+    "SCHEMA_TYPES",
+    "SUBSCRIPTION_TYPES",
     "AlreadyThere",
     "BacklogAnalysis",
     "BacklogQuota",
     "Broker",
     "BrokerConfig",
     "Elsewhere",
+    "LimitReached",
     "MemoryStore",
     "NoSuchThing",
     "Owner",

@@ -5,23 +5,48 @@ Commands of the root machine, so that tests, the simulator and an HTTP front end
 have to be told (CLOSE_PRODUCER, CLOSE_CONSUMER) leaves as outputs.
 """
 
+import re
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
-from ..model.errors import InvalidConfiguration
+from ..model.errors import IncompatibleSchema, InvalidConfiguration, TopicNotFound
 from ..model.topic_name import TopicName
-from .mistakes import AlreadyThere, NoSuchThing, StillInUse
+from ..wire import proto
+from .mistakes import AlreadyThere, NoSuchThing, StillInUse, WrongKind
 from .policies import Policies
-from .store import NamespaceDeleted, PoliciesSaved, TenantDeleted, TenantSaved
+from .schemas import PRIMITIVES
+from .store import GrantsSaved, NamespaceDeleted, PoliciesSaved, TenantDeleted, TenantSaved
+from .subscription_admin import text_pairs
 from .topic_admin import TopicAdministration
 
 MAX_TENANT_ROLES = 1000
 """Roles of one tenant's administrators; more is taken for a slip of the pen."""
 
 
+SCHEMA_TYPES: dict[int, str] = {
+    int(number): re.sub("(?<=[a-z])(?=[A-Z])", "_", proto.Schema.Type.Name(number)).upper()
+    for number in sorted(PRIMITIVES)
+}
+SCHEMA_TYPES[proto.Schema.Bool] = "BOOLEAN"
+"""Types of schemas that can be registered, as Pulsar's HTTP interface names them, by their number."""
+
+MAX_GRANTS = 1000
+"""Roles and subscriptions of one scope that have permissions; bounds what is kept."""
+
+ACTIONS = ("produce", "consume", "functions", "sources", "sinks", "packages")
+"""What a role can be permitted to do, as Pulsar names it."""
+
+
 class Administration(TopicAdministration):
     """The administrator's half of `Broker`."""
 
     tenants: dict[str, tuple[str, ...]]
+
+    if TYPE_CHECKING:
+
+        @property
+        def wall_time(self) -> int: ...
 
     # --- tenants --------------------------------------------------------------------------------------
 
@@ -99,7 +124,7 @@ class Administration(TopicAdministration):
         topics = (topic.topic_name.namespace_name for topic in self.all_topics.values())
         if namespace in topics or self.partitioned_topics(namespace):
             raise StillInUse(f"namespace {namespace} has topics; delete them first")
-        del self.policies[namespace]
+        self._forget_scope(namespace)
         self.journal.records.append(NamespaceDeleted(namespace))
         self._settle()
 
@@ -111,6 +136,120 @@ class Administration(TopicAdministration):
             if topic.topic_name.namespace_name == namespace:
                 topic.unload()
         self._settle()
+
+    # --- permissions ----------------------------------------------------------------------------------
+
+    def grants_of(self, scope: str) -> GrantsSaved:
+        """The permissions on a namespace (`tenant/namespace`) or a topic. Raises `NoSuchThing`."""
+        scope = self._policy_scope(scope)
+        return self.grants.get(scope, GrantsSaved(scope))
+
+    def topic_grants(self, namespace: str) -> dict[str, dict[str, tuple[str, ...]]]:
+        """By full name, the permissions on those topics of the namespace that have some."""
+        return {
+            scope: dict(grants.roles)
+            for scope, grants in sorted(self.grants.items())
+            if "://" in scope and grants.roles and TopicName.parse(scope).namespace_name == namespace
+        }
+
+    def grant(self, now: int, scope: str, roles: Mapping[str, Iterable[str]]) -> None:
+        """Set the actions of these roles, some of `ACTIONS`; no actions revoke the role's permission.
+
+        Permissions are kept and shown; there is no authorization that would ask for them. Raises
+        `NoSuchThing`, `InvalidConfiguration`.
+        """
+        present = self.grants_of(scope)
+        for role, actions in roles.items():
+            _check_text("role", role)
+            if not set(actions) <= set(ACTIONS):
+                raise InvalidConfiguration(f"actions: some of {', '.join(ACTIONS)}; not {actions!r:.200}")
+        self._save_grants(now, replace(present, roles=_changed(present.roles, roles)))
+
+    def grant_subscription(self, now: int, namespace: str, roles: Mapping[str, Iterable[str]]) -> None:
+        """Set which roles may use these subscriptions of a namespace; no roles revoke.
+
+        Raises `NoSuchThing`, `InvalidConfiguration`.
+        """
+        self._check_namespace(namespace)
+        present = self.grants_of(namespace)
+        for subscription, names in roles.items():
+            _check_text("subscription", subscription)
+            for name in names:
+                _check_text("role", name)
+        changed = _changed(present.subscriptions, roles)
+        self._save_grants(now, replace(present, subscriptions=changed))
+
+    def _save_grants(self, now: int, grants: GrantsSaved) -> None:
+        self.context.now = now
+        if len(grants.roles) + len(grants.subscriptions) > MAX_GRANTS:
+            raise InvalidConfiguration(f"permissions of {grants.scope}: at most {MAX_GRANTS}")
+        self.grants[grants.scope] = grants
+        if not grants.roles and not grants.subscriptions:
+            del self.grants[grants.scope]
+        self.journal.records.append(grants)
+        self._settle()
+
+    # --- schemas --------------------------------------------------------------------------------------
+
+    def schema(self, topic: str, version: int | None = None) -> dict[str, Any]:
+        """As `GET …/schema`; None is the latest version. Raises `NoSuchThing`."""
+        try:
+            wanted = None if version is None else version.to_bytes(8, "big")
+            saved = self.schemas.get(TopicName.parse(topic), wanted)
+        except (TopicNotFound, OverflowError):
+            raise NoSuchThing(f"no schema of {topic}") from None
+        return {
+            "version": saved.version,
+            "type": SCHEMA_TYPES[saved.type],
+            "timestamp": saved.timestamp,
+            "data": saved.data.decode(),
+            "properties": dict(saved.properties),
+        }
+
+    def register_schema(
+        self, now: int, topic: str, kind: str, data: str = "", properties: Mapping[str, str] | None = None
+    ) -> int:
+        """The version of this schema, registered now if it is the first; the topic need not exist. `kind`: a
+        name of `SCHEMA_TYPES`.
+
+        Raises `NoSuchThing` without the namespace, `InvalidConfiguration`, or `WrongKind` for another type
+        than the present one.
+        """
+        self.context.now = now
+        name = TopicName.parse(topic)
+        self._check_namespace(name.namespace_name)
+        if kind not in SCHEMA_TYPES.values():
+            raise InvalidConfiguration(
+                f"type of a schema: {', '.join(SCHEMA_TYPES.values())}; not {kind!r:.100}"
+            )
+        number = next(number for number, each in SCHEMA_TYPES.items() if each == kind)
+        schema = proto.Schema(
+            name="", type=proto.Schema.Type.Name(number), schema_data=data.encode(errors="replace")
+        )
+        for key, value in text_pairs(properties):
+            schema.properties.add(key=key, value=value)
+        try:
+            version = self.schemas.register(name, schema, self.wall_time)
+        except IncompatibleSchema as error:
+            raise WrongKind(error.text) from None
+        self._settle()
+        return int.from_bytes(version, "big")
+
+    def delete_schema(self, now: int, topic: str, force: bool = False) -> int:
+        """The number of the version that says so; with `force` all versions are forgotten, and it is -1.
+
+        Raises `NoSuchThing` without the namespace.
+        """
+        self.context.now = now
+        name = TopicName.parse(topic)
+        self._check_namespace(name.namespace_name)
+        version = -1
+        if force:
+            self.schemas.forget(name)
+        else:
+            version = self.schemas.delete(name, self.wall_time)
+        self._settle()
+        return version
 
     # --- policies -------------------------------------------------------------------------------------
 
@@ -184,6 +323,14 @@ class Administration(TopicAdministration):
 def _check_text(what: str, name: object) -> None:
     if not isinstance(name, str):
         raise InvalidConfiguration(f"{what}: a name, not {name!r}")
+
+
+def _changed(
+    present: tuple[tuple[str, tuple[str, ...]], ...], changes: Mapping[str, Iterable[str]]
+) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """The pairs with some values replaced; an empty one goes."""
+    changed = dict(present) | {name: tuple(dict.fromkeys(values)) for name, values in changes.items()}
+    return tuple((name, values) for name, values in changed.items() if values)
 
 
 def _roles(given: Iterable[str]) -> tuple[str, ...]:

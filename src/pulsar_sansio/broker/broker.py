@@ -28,6 +28,7 @@ from .rates import Rates
 from .schemas import Schemas
 from .store import BrokerStarted, PoliciesSaved, StoredState, TenantSaved
 from .topic import Topic
+from .topic_admin import NO_ROOM_FOR_TOPICS
 from .topic_watch import TopicNames, Topics, Watchers
 
 AnyTopic = Topic | VolatileTopic
@@ -88,6 +89,7 @@ class Broker(Administration, OwnedTopics):
         """By namespace (`tenant/namespace`, all that exist) and by full topic name (those that have some)."""
         self.partitions = dict(state.partitions)
         self.properties = dict(state.properties)
+        self.grants = dict(state.grants)
         self.rates = Rates(now)
         self.watchers = Watchers(self)
         self.names = TopicNames(self.watchers.changed)
@@ -264,6 +266,7 @@ class Broker(Administration, OwnedTopics):
         if not create or not policies.auto_topic_creation:
             raise TopicNotFound(f"Topic {name} does not exist")
         if policies.auto_topic_partitions:
+            self._check_room(topic.namespace_name, policies.auto_topic_partitions)
             self._create_partitions(topic, policies.auto_topic_partitions)
             return policies.auto_topic_partitions
         return 0
@@ -286,7 +289,18 @@ class Broker(Administration, OwnedTopics):
             raise TopicNotFound(f"Topic {text} does not exist: {name.base} has fewer partitions")
         if len(self.all_topics) >= self.config.max_topics:
             raise NotAllowed("Exceed maximum number of topics")
+        if partitions is None:
+            self._check_room(name.namespace_name, 1)
         return self.make_topic(name)
+
+    def has_room(self, namespace: str, count: int) -> bool:
+        """Whether the policies of the namespace allow `count` more topics in it."""
+        most = self.policies[namespace].max_topics
+        return not most or self.names.count(namespace) + count <= most
+
+    def _check_room(self, namespace: str, count: int) -> None:
+        if not self.has_room(namespace, count):
+            raise NotAllowed(NO_ROOM_FOR_TOPICS)
 
     def make_topic(self, name: TopicName) -> AnyTopic:
         policies = self.effective_policies(name)

@@ -173,7 +173,7 @@ def on_get_or_create_schema(connection: "Connection", command: proto.CommandGetO
         topic = parse_topic(command.topic)
         if str(topic) not in broker.all_topics:
             raise TopicNotFound(f"Topic {topic} does not exist")
-        answer.schema_version = broker.schemas.register(topic, command.schema)
+        answer.schema_version = broker.schemas.register(topic, command.schema, broker.wall_time)
     except BrokerError as error:
         answer.error_code = code(error)
         answer.error_message = error.text

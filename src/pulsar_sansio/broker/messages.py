@@ -57,7 +57,7 @@ def messages_of(data: bytes) -> list[KeyedMessage]:
     payload = None if count is None else batch_payload(data)
     batch = None if payload is None or count is None else _split(payload, count)
     if batch is None:
-        size = metadata.uncompressed_size if metadata.compression else len(_payload(data))
+        size = metadata.uncompressed_size if metadata.compression else len(payload_of(data))
         return [KeyedMessage(metadata.partition_key, metadata.null_value or not size, _chunk(metadata))]
     found = []
     for index, payload in enumerate(batch.payloads):
@@ -72,7 +72,7 @@ def batch_payload(data: bytes) -> bytes | None:
     metadata = entry_metadata(data)
     if metadata.encryption_keys:
         return None
-    payload = _payload(data)
+    payload = payload_of(data)
     if not metadata.compression:
         return payload
     try:
@@ -84,7 +84,7 @@ def batch_payload(data: bytes) -> bytes | None:
 def read_message(data: bytes) -> tuple[MessageMetadata, bytes]:
     """What an entry's header says, and its payload, uncompressed where that can be done."""
     payload = batch_payload(data)
-    return entry_metadata(data), _payload(data) if payload is None else payload
+    return entry_metadata(data), payload_of(data) if payload is None else payload
 
 
 def without(data: bytes, kept: Collection[int]) -> bytes:
@@ -129,5 +129,6 @@ def _metadata_end(data: bytes) -> int:
     return 10 + int.from_bytes(data[6:10], "big")
 
 
-def _payload(data: bytes) -> bytes:
+def payload_of(data: bytes) -> bytes:
+    """The payload of an entry as it is stored."""
     return data[_metadata_end(data) :]

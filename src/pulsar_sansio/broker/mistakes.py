@@ -21,3 +21,7 @@ class StillInUse(LocalProtocolError):
 
 class WrongKind(LocalProtocolError):
     """The topic exists and is of another kind: partitioned or not, persistent or not."""
+
+
+class LimitReached(LocalProtocolError):
+    """A policy allows no more topics in the namespace, or no more subscriptions of the topic."""

@@ -13,6 +13,9 @@ from .config import BrokerConfig
 BACKLOG_QUOTA_POLICIES = ("producer_request_hold", "producer_exception", "consumer_backlog_eviction")
 """What may happen when a backlog quota is exceeded (rules STORE-35 to STORE-37)."""
 
+SUBSCRIPTION_TYPES = ("Exclusive", "Shared", "Failover", "Key_Shared")
+"""As the protocol names them."""
+
 
 @dataclass(frozen=True, slots=True)
 class BacklogQuota:
@@ -52,6 +55,11 @@ class Policies:
     `backlog_quota_size`, `backlog_quota_time`: what the backlog may be in bytes and in age. Of each only the
     limit that its name says counts; retention has to keep more than either.
     `compaction_threshold`: bytes not compacted yet beyond which the topic is compacted, 0 is never.
+    `max_topics` counts the topics of a namespace, partitions one by one; only a namespace has it. It and
+    `max_subscriptions` of a topic: 0 is no limit.
+    `subscription_types`: some of `SUBSCRIPTION_TYPES`; a SUBSCRIBE of another type is refused. Empty is all.
+    `subscription_expiration` (seconds): a durable subscription is deleted that had no consumer for so long.
+    0 is never.
     """
 
     deduplication: bool | None = None
@@ -74,6 +82,10 @@ class Policies:
     backlog_quota_size: BacklogQuota | None = None
     backlog_quota_time: BacklogQuota | None = None
     compaction_threshold: int | None = None
+    max_topics: int | None = None
+    max_subscriptions: int | None = None
+    subscription_types: tuple[str, ...] | None = None
+    subscription_expiration: float | None = None
 
     def with_policy(self, name: str, value: object) -> "Policies":
         """A copy with one policy changed; None removes it. Raises `InvalidConfiguration`."""
@@ -83,6 +95,11 @@ class Policies:
         if kind is BacklogQuota:
             if value is not None and not isinstance(value, BacklogQuota):
                 raise InvalidConfiguration(f"policy {name}: a BacklogQuota, not {value!r:.200}")
+        elif kind is tuple:
+            if value is not None and not (isinstance(value, tuple) and set(value) <= set(SUBSCRIPTION_TYPES)):
+                raise InvalidConfiguration(
+                    f"policy {name}: a tuple of {', '.join(SUBSCRIPTION_TYPES)}; not {value!r:.200}"
+                )
         elif value is not None:
             most = _MOST.get(name, 2**63 - 1)
             wrong = not isinstance(value, bool) if kind is bool else isinstance(value, bool)
@@ -100,6 +117,10 @@ class Policies:
         for name, value in values.items():
             changed = changed.with_policy(name, value)
         return changed
+
+    def allows_subscription(self, present: int) -> bool:
+        """Whether a topic that has `present` subscriptions may get another one."""
+        return not self.max_subscriptions or present < self.max_subscriptions
 
     @property
     def retention_exceeds_quotas(self) -> bool:
@@ -148,6 +169,8 @@ def _kind(annotation: object) -> type:
     text = str(annotation)
     if "BacklogQuota" in text:
         return BacklogQuota
+    if "tuple" in text:
+        return tuple
     return bool if "bool" in text else float if "float" in text else int
 
 

@@ -80,7 +80,7 @@ def _create(connection: Connection, command: proto.CommandProducer, topic: "AnyT
         raise MetadataError(f"Encryption is required in {topic.name}")
     schema_version = b""
     if command.HasField("schema"):
-        schema_version = broker.schemas.register(topic.topic_name, command.schema)
+        schema_version = broker.schemas.register(topic.topic_name, command.schema, broker.wall_time)
     if topic.terminated_at is not None:
         raise TopicTerminated("Topic was already terminated")
     initial = command.initial_subscription_name

@@ -62,29 +62,29 @@ class Schemas:
         """Raises `TopicNotFound` where there is none, `IncompatibleSchema` for an empty version."""
         if version == b"":
             raise IncompatibleSchema("Empty schema version")
-        saved = self._saved.get(str(topic.base))
+        saved = self._present(topic)
         if saved is None or (version is not None and version != saved.version.to_bytes(8, "big")):
             raise TopicNotFound("Topic not found or no-schema")
         return saved
 
-    def register(self, topic: TopicName, schema: proto.Schema) -> bytes:
+    def register(self, topic: TopicName, schema: proto.Schema, wall_time: int) -> bytes:
         """The schema's version, registered now if it is the first. Raises `IncompatibleSchema`."""
         if schema.type == NONE:
             return NO_VERSION
         self._validate(schema)
-        name = str(topic.base)
-        saved = self._saved.get(name)
+        saved = self._present(topic)
         if saved is None:
+            properties = tuple((pair.key, pair.value) for pair in schema.properties)
             saved = SchemaSaved(
-                name,
-                0,
+                str(topic.base),
+                self._next_version(topic),
                 schema.type,
                 schema.name,
                 b"",
-                tuple((pair.key, pair.value) for pair in schema.properties),
+                properties,
+                wall_time,
             )
-            self._saved[name] = saved
-            self._journal.records.append(saved)
+            self._save(saved)
         elif saved.type != schema.type:
             raise IncompatibleSchema(
                 f"Incompatible schema: exists schema type {_Schema.Type.Name(saved.type)}, "
@@ -100,14 +100,33 @@ class Schemas:
         if schema.type in (NONE, _Schema.AutoConsume):
             return
         idle = not topic.producers.by_name and not topic.consumer_count and topic.empty
-        if str(topic.topic_name.base) in self._saved or idle:
-            self.register(topic.topic_name, schema)
+        if self._present(topic.topic_name) is not None or idle:
+            self.register(topic.topic_name, schema, topic.broker.wall_time)
         else:
             self._validate(schema)
             raise IncompatibleSchema("Topic does not have schema to check")
 
+    def delete(self, topic: TopicName, wall_time: int) -> int:
+        """Save a version that says that there is no schema any more, and return its number."""
+        if str(topic.base) not in self._saved or self._present(topic) is not None:
+            version = self._next_version(topic)
+            self._save(SchemaSaved(str(topic.base), version, NONE, "", b"", (), wall_time, deleted=True))
+        return self._saved[str(topic.base)].version
+
+    def _present(self, topic: TopicName) -> SchemaSaved | None:
+        saved = self._saved.get(str(topic.base))
+        return None if saved is None or saved.deleted else saved
+
+    def _next_version(self, topic: TopicName) -> int:
+        saved = self._saved.get(str(topic.base))
+        return 0 if saved is None else saved.version + 1
+
+    def _save(self, saved: SchemaSaved) -> None:
+        self._saved[saved.topic] = saved
+        self._journal.records.append(saved)
+
     def forget(self, topic: TopicName) -> None:
-        """The topic is deleted."""
+        """The topic is deleted, or its schema with all versions."""
         if self._saved.pop(str(topic.base), None) is not None:
             self._journal.records.append(SchemaDeleted(str(topic.base)))
 

@@ -124,7 +124,7 @@ class PartitionsSaved:
 
 @dataclass(slots=True)
 class PropertiesSaved:
-    """What an administrator wrote on a topic (its full or base name); empty removes it."""
+    """What an administrator keeps with a topic (its full or base name) or a namespace; empty removes it."""
 
     topic: str
     properties: tuple[tuple[str, str], ...]
@@ -149,6 +149,17 @@ class PoliciesSaved:
     policies: Policies
 
 
+@dataclass(frozen=True, slots=True)
+class GrantsSaved:
+    """All permissions on a namespace (`tenant/namespace`) or a topic (full name); empty removes them."""
+
+    scope: str
+    roles: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    """Role -> actions."""
+    subscriptions: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    """Subscription -> roles; only of a namespace."""
+
+
 @dataclass(slots=True)
 class NamespaceDeleted:
     namespace: str
@@ -156,7 +167,10 @@ class NamespaceDeleted:
 
 @dataclass(slots=True)
 class SchemaSaved:
-    """The schema of a topic (its base name); `version` counts from 0."""
+    """The schema of a topic (its base name); `version` counts from 0, `timestamp` is wall time in ms.
+
+    `deleted`: a version that says that there is no schema any more; the next one goes on counting.
+    """
 
     topic: str
     version: int
@@ -164,6 +178,8 @@ class SchemaSaved:
     name: str
     data: bytes
     properties: tuple[tuple[str, str], ...]
+    timestamp: int = 0
+    deleted: bool = False
 
 
 @dataclass(slots=True)
@@ -193,6 +209,7 @@ Record = (
     | TenantSaved
     | TenantDeleted
     | PoliciesSaved
+    | GrantsSaved
     | NamespaceDeleted
     | SchemaSaved
     | SchemaDeleted
@@ -246,6 +263,7 @@ class StoredState:
     topics: dict[str, StoredTopic] = field(default_factory=dict)
     schemas: dict[str, SchemaSaved] = field(default_factory=dict)
     properties: dict[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
+    grants: dict[str, GrantsSaved] = field(default_factory=dict)
 
     def apply(self, record: Record) -> None:
         match record:
@@ -273,8 +291,7 @@ class StoredState:
                 topic.migrated_to = record.migrated_to
             case TopicDeleted():
                 self.topics.pop(record.topic, None)
-                self.policies.pop(record.topic, None)
-                self.properties.pop(record.topic, None)
+                self._forget(record.topic)
             case CursorDeleted():
                 self.topics[record.topic].cursors.pop(record.subscription, None)
             case TopicCompacted():
@@ -285,8 +302,7 @@ class StoredState:
                     self.partitions[record.topic] = record.partitions
                 else:
                     self.partitions.pop(record.topic, None)
-                    self.policies.pop(record.topic, None)
-                    self.properties.pop(record.topic, None)
+                    self._forget(record.topic)
             case PropertiesSaved():
                 self.properties[record.topic] = record.properties
                 if not record.properties:
@@ -297,14 +313,24 @@ class StoredState:
                 self.tenants.pop(record.tenant, None)
             case PoliciesSaved():
                 self.policies[record.scope] = record.policies
+            case GrantsSaved():
+                self.grants[record.scope] = record
+                if not record.roles and not record.subscriptions:
+                    del self.grants[record.scope]
             case NamespaceDeleted():
-                self.policies.pop(record.namespace, None)
+                self._forget(record.namespace)
             case SchemaSaved():
                 self.schemas[record.topic] = record
             case SchemaDeleted():
                 self.schemas.pop(record.topic, None)
             case BrokerStarted():
                 self.incarnation = record.incarnation
+
+    def _forget(self, scope: str) -> None:
+        """A namespace or topic is deleted."""
+        self.policies.pop(scope, None)
+        self.properties.pop(scope, None)
+        self.grants.pop(scope, None)
 
     def copy(self) -> "StoredState":
         """A state that shares records (which nobody changes) but no container."""
@@ -331,6 +357,7 @@ class StoredState:
             },
             dict(self.schemas),
             dict(self.properties),
+            dict(self.grants),
         )
 
 

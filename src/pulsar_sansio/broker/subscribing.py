@@ -33,6 +33,7 @@ MAX_CONSUMER_METADATA = 1024
 RESERVED_PREFIX = "pulsar.repl"
 RESERVED_NAME = "pulsar.dedup"
 NOT_FOUND = "Consumer not found"
+NO_ROOM_FOR_SUBSCRIPTIONS = "Exceed the maximum number of subscriptions of the topic: {}"
 LOST = "The topic is served by another broker"
 
 RECEIPT_VERSION = 17
@@ -89,6 +90,9 @@ def _subscribe(
         raise SubscriptionNotFound("Subscription does not exist")
     if command.HasField("schema"):
         broker.schemas.check_consumer(topic, command.schema)
+    kind = proto.CommandSubscribe.SubType.Name(command.subType)
+    if policies.subscription_types and kind not in policies.subscription_types:
+        raise NotAllowed(f"Topic[{{{topic.name}}}] doesn't support {kind} sub type!")
     if command.read_compacted and command.subType in (SubType.Shared, SubType.Key_Shared):
         raise NotAllowed("readCompacted only allowed on failover or exclusive subscriptions")
     if not name.strip():
@@ -111,8 +115,9 @@ def _subscribe(
         return
     consumer.check_part()
     if subscription is None:
-        if len(topic.subscriptions) >= broker.config.max_subscriptions_per_topic:
-            raise NotAllowed("Exceed the maximum number of subscriptions of the topic")
+        present = len(topic.subscriptions)
+        if present >= broker.config.max_subscriptions_per_topic or not policies.allows_subscription(present):
+            raise NotAllowed(NO_ROOM_FOR_SUBSCRIPTIONS.format(topic.name))
         subscription = _new_subscription(topic, command, durable)
     subscription.add(consumer)
     connection.consumers[consumer.id] = consumer

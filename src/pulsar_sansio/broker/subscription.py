@@ -60,7 +60,7 @@ class Subscription:
         """When the last FLOW came, when the mark-delete position moved last, and when expiry was looked for
         last (ns); -1 is never."""
         self.orphaned_at = self.context.now
-        """Non-durable: when a seek sent its last consumer away; it is expected back soon."""
+        """When its last consumer left. Non-durable: when a seek sent that away; it is expected back soon."""
         self.read_limits()
 
     def read_limits(self) -> None:
@@ -134,7 +134,10 @@ class Subscription:
         self.dispatcher.remove(consumer)
         messages, size = self._out_before
         self._out_before = messages + consumer.messages_out, size + consumer.bytes_out
-        if not self.durable and not self.fenced and not self.dispatcher.consumers:
+        if self.dispatcher.consumers:
+            return
+        self.orphaned_at = self.context.now
+        if not self.durable and not self.fenced:
             self.delete()
 
     def disconnect_all(self, moved_to: "Elsewhere | None" = None) -> None:

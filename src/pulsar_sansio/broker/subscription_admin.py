@@ -15,9 +15,10 @@ from ..wire import MessageMetadata
 from .journal import Journal
 from .ledger import ManagedLedger
 from .lookups import MAX_NAME_LENGTH, check_text_properties
-from .messages import read_message
-from .mistakes import AlreadyThere, NoSuchThing, StillInUse, WrongKind
+from .messages import payload_of, read_message
+from .mistakes import AlreadyThere, LimitReached, NoSuchThing, StillInUse, WrongKind
 from .outputs import Output
+from .subscribing import NO_ROOM_FOR_SUBSCRIPTIONS
 from .topic import Topic
 
 if TYPE_CHECKING:
@@ -25,11 +26,13 @@ if TYPE_CHECKING:
 
 
 class StoredMessage(NamedTuple):
-    """An entry as it lies in a topic; a batch is one. `payload`: uncompressed, unless it is encrypted."""
+    """An entry as it lies in a topic; a batch is one. `payload`: uncompressed, unless it is encrypted.
+    `stored_size`: bytes of the payload as it is stored."""
 
     message_id: MessageId
     metadata: MessageMetadata
     payload: bytes
+    stored_size: int
 
 
 class BacklogAnalysis(NamedTuple):
@@ -70,8 +73,8 @@ class SubscriptionAdministration:
     ) -> None:
         """A durable subscription that begins with the first entry at or after `position`; None is the end.
 
-        The topic comes into being if policies allow that, as when somebody subscribes. Raises `NoSuchThing`,
-        `AlreadyThere`, `WrongKind` for non-persistent topics, `InvalidConfiguration`.
+        The topic is created where policies allow that, as by a SUBSCRIBE. Raises `NoSuchThing`,
+        `AlreadyThere`, `LimitReached`, `WrongKind` for non-persistent topics, `InvalidConfiguration`.
         """
         self.context.now = now
         if not subscription.strip() or len(subscription) > MAX_NAME_LENGTH:
@@ -83,6 +86,8 @@ class SubscriptionAdministration:
                 raise WrongKind(f"{each.name} is not persistent")
             if subscription in each.subscriptions:
                 raise AlreadyThere(f"subscription {subscription} of {each.name} exists")
+            if not each.policies.allows_subscription(len(each.subscriptions)):
+                raise LimitReached(NO_ROOM_FOR_SUBSCRIPTIONS.format(each.name))
         for each in topics:
             assert isinstance(each, Topic)
             log = each.log
@@ -217,9 +222,7 @@ class SubscriptionAdministration:
             offset = cursor.next_unacknowledged(max(offset + 1, only.log.first))
             if offset >= end:
                 raise NoSuchThing(f"no message {number} for subscription {subscription} of {topic}")
-        entry = only.log.entry(offset)
-        message_id = MessageId(entry.ledger_id, entry.entry_id, only.partition)
-        return StoredMessage(message_id, *read_message(entry.data))
+        return stored_message(only, offset)
 
     def analyze_backlog(
         self, topic: str, subscription: str, position: MessageId | None = None
@@ -297,6 +300,13 @@ def _place(log: ManagedLedger, position: MessageId, inclusive: bool) -> tuple[in
     if first >= messages:
         return offset, None
     return offset - 1, (1 << messages) - (1 << first) if first else None
+
+
+def stored_message(topic: Topic, offset: int) -> StoredMessage:
+    """The entry at `offset`, taken apart."""
+    entry = topic.log.entry(offset)
+    message_id = MessageId(entry.ledger_id, entry.entry_id, topic.partition)
+    return StoredMessage(message_id, *read_message(entry.data), len(payload_of(entry.data)))
 
 
 def text_pairs(properties: Mapping[str, str] | None) -> tuple[tuple[str, str], ...]:

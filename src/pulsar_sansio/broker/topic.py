@@ -7,6 +7,7 @@ produce is `producers`' business, how entries are numbered `ledger`'s, who gets 
 from collections import deque
 from typing import TYPE_CHECKING
 
+from ..model.config import seconds_to_ns
 from ..model.errors import PersistenceError, TopicTerminated
 from ..model.topic_name import TopicName
 from ..wire import MessageMetadata, Send
@@ -307,9 +308,11 @@ class Topic:
         self.expire()
         quotas.enforce(self)
         self.purge_sequences()
+        expiration = seconds_to_ns(self.policies.subscription_expiration or 0)
         for subscription in list(self.subscriptions.values()):
             away = self.context.now - subscription.orphaned_at
-            if not subscription.durable and not subscription.consumers and away > ORPHAN_TIME:
+            kept = expiration if subscription.durable else ORPHAN_TIME
+            if kept and away > kept and not subscription.consumers and subscription.name != COMPACTION:
                 subscription.delete()
         self.compaction.start_if_due()
         self.trim()

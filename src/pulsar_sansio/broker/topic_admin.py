@@ -4,7 +4,7 @@ The part of `Administration` that knows topics; its rules are the same. A partit
 over its partitions (TOPIC-03): what is done to it is done to each of them.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ..core.context import Context
@@ -16,13 +16,13 @@ from .config import BrokerConfig
 from .inspection import StatsOptions, internal_stats, sum_of_stats, topic_stats
 from .journal import Journal
 from .lookups import parse_topic
-from .mistakes import AlreadyThere, NoSuchThing, StillInUse, WrongKind
+from .mistakes import AlreadyThere, LimitReached, NoSuchThing, StillInUse, WrongKind
 from .outputs import Output
 from .policies import Policies
 from .rates import Rates
 from .schemas import Schemas
-from .store import MigratedTo, PartitionsSaved, PropertiesSaved
-from .subscription_admin import SubscriptionAdministration, text_pairs
+from .store import GrantsSaved, MigratedTo, PartitionsSaved, PropertiesSaved
+from .subscription_admin import StoredMessage, SubscriptionAdministration, stored_message, text_pairs
 from .topic import Topic
 
 if TYPE_CHECKING:
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 MAX_PARTITIONS = 10_000
 """More is taken for a slip of the pen."""
+
+NO_ROOM_FOR_TOPICS = "Exceed maximum number of topics in namespace."
 
 
 class TopicAdministration(SubscriptionAdministration):
@@ -43,6 +45,7 @@ class TopicAdministration(SubscriptionAdministration):
     policies: dict[str, Policies]
     partitions: dict[str, int]
     properties: dict[str, tuple[tuple[str, str], ...]]
+    grants: dict[str, GrantsSaved]
     rates: Rates
     all_topics: "dict[str, AnyTopic]"
     _leaving: set[str]
@@ -54,6 +57,7 @@ class TopicAdministration(SubscriptionAdministration):
         def make_topic(self, name: TopicName) -> AnyTopic: ...
         def topic_for_use(self, name: TopicName, create: bool) -> AnyTopic: ...
         def partitions_for(self, topic: TopicName, create: bool) -> int: ...
+        def has_room(self, namespace: str, count: int) -> bool: ...
         def topic_names(self, namespace: str) -> list[str]: ...
         def _depart(self, topic: AnyTopic) -> None: ...
 
@@ -62,8 +66,8 @@ class TopicAdministration(SubscriptionAdministration):
     def create_topic(self, now: int, topic: str, properties: Mapping[str, str] | None = None) -> None:
         """A topic without partitions, or a missing partition of a topic that has them.
 
-        Raises `AlreadyThere`, `NoSuchThing` without the namespace, `InvalidConfiguration` for the name of a
-        partition that cannot be or for properties that are not text.
+        Raises `AlreadyThere`, `NoSuchThing` without the namespace, `LimitReached`, `InvalidConfiguration` for
+        the name of a partition that cannot be or for properties that are not text.
         """
         self.context.now = now
         name = self._new_name(topic)
@@ -71,6 +75,7 @@ class TopicAdministration(SubscriptionAdministration):
         if index >= 0 and index >= self.partitions.get(str(name.base), 0):
             raise InvalidConfiguration(f"{topic} is named like a partition, and {name.base} has no such one")
         pairs = text_pairs(properties)
+        self._check_limit(name, 1)
         self.make_topic(name)
         self._save_properties(name, pairs)
         self._settle()
@@ -85,6 +90,7 @@ class TopicAdministration(SubscriptionAdministration):
         if name.partition >= 0:
             raise InvalidConfiguration(f"{topic} is itself the name of a partition")
         pairs = text_pairs(properties)
+        self._check_limit(name, partitions)
         self._create_partitions(name, partitions)
         self._save_properties(name, pairs)
         self._settle()
@@ -111,6 +117,10 @@ class TopicAdministration(SubscriptionAdministration):
         if str(name) in self.all_topics or str(name) in self.partitions or str(name) in self._leaving:
             raise AlreadyThere(f"topic {name} exists")
         return name
+
+    def _check_limit(self, name: TopicName, count: int) -> None:
+        if not self.has_room(name.namespace_name, count):
+            raise LimitReached(NO_ROOM_FOR_TOPICS)
 
     def _check_namespace(self, namespace: str) -> None:
         if not isinstance(namespace, str) or namespace not in self.policies or "://" in namespace:
@@ -143,13 +153,84 @@ class TopicAdministration(SubscriptionAdministration):
     # --- properties -----------------------------------------------------------------------------------
 
     def topic_properties(self, topic: str) -> dict[str, str]:
-        """What was given when it was created. Raises `NoSuchThing`."""
+        """What an administrator keeps with the topic. Raises `NoSuchThing`."""
         return dict(self.properties.get(self._existing(topic), ()))
+
+    def update_topic_properties(self, now: int, topic: str, properties: Mapping[str, str]) -> None:
+        """Set these and keep the others. Raises `NoSuchThing`, `InvalidConfiguration`."""
+        self._change_properties(now, self._existing(topic), properties)
+
+    def remove_topic_property(self, now: int, topic: str, key: str) -> None:
+        """Nothing happens where there is none of that key. Raises `NoSuchThing`."""
+        self._change_properties(now, self._existing(topic), {}, (key,))
+
+    def namespace_properties(self, namespace: str) -> dict[str, str]:
+        """Raises `NoSuchThing`."""
+        self._check_namespace(namespace)
+        return dict(self.properties.get(namespace, ()))
+
+    def update_namespace_properties(self, now: int, namespace: str, properties: Mapping[str, str]) -> None:
+        """Set these and keep the others. Raises `NoSuchThing`, `InvalidConfiguration`."""
+        self._check_namespace(namespace)
+        self._change_properties(now, namespace, properties)
+
+    def remove_namespace_properties(self, now: int, namespace: str, key: str | None = None) -> None:
+        """None removes all. Nothing happens where there is none of that key. Raises `NoSuchThing`."""
+        present = self.namespace_properties(namespace)
+        self._change_properties(now, namespace, {}, present if key is None else (key,))
+
+    def _change_properties(
+        self, now: int, scope: str, changed: Mapping[str, str], removed: Iterable[str] = ()
+    ) -> None:
+        self.context.now = now
+        properties = {**dict(self.properties.get(scope, ())), **changed}
+        for key in removed:
+            properties.pop(key, None)
+        pairs = text_pairs(properties)
+        self.properties[scope] = pairs
+        if not pairs:
+            del self.properties[scope]
+        self.journal.records.append(PropertiesSaved(scope, pairs))
+        self._settle()
 
     def _save_properties(self, name: TopicName, pairs: tuple[tuple[str, str], ...]) -> None:
         if pairs:
             self.properties[str(name)] = pairs
             self.journal.records.append(PropertiesSaved(str(name), pairs))
+
+    # --- single entries -------------------------------------------------------------------------------
+
+    def read_entry(self, topic: str, ledger_id: int, entry_id: int) -> StoredMessage:
+        """A durable entry by its id.
+
+        Raises `NoSuchThing`, or `WrongKind` for partitioned and non-persistent topics.
+        """
+        found = self._persistent_topic(topic)
+        offset = found.log.exact(ledger_id, entry_id)
+        if offset is None or offset >= found.log.durable_end:
+            raise NoSuchThing(f"no entry {ledger_id}:{entry_id} in {topic}")
+        return stored_message(found, offset)
+
+    def examine(self, topic: str, number: int, *, from_end: bool) -> StoredMessage:
+        """The `number`th durable entry, from 1, of those kept; the nearest one where there are fewer.
+
+        Raises `NoSuchThing` for an empty topic too, or `WrongKind` as `read_entry`.
+        """
+        found = self._persistent_topic(topic)
+        first, end = found.log.first, found.log.durable_end
+        if first >= end:
+            raise NoSuchThing(f"no entries in {topic}")
+        offset = end - number if from_end else first + number - 1
+        return stored_message(found, min(max(offset, first), end - 1))
+
+    def message_id_at(self, topic: str, publish_time: int) -> MessageId:
+        """The first durable entry published at or after `publish_time` (ms since 1970), else the next one.
+
+        Raises `NoSuchThing`, or `WrongKind` as `read_entry`.
+        """
+        found = self._persistent_topic(topic)
+        ledger_id, entry_id = found.log.position(found.log.find_publish_time(publish_time))
+        return MessageId(ledger_id, entry_id, found.partition)
 
     # --- finding --------------------------------------------------------------------------------------
 
@@ -283,15 +364,19 @@ class TopicAdministration(SubscriptionAdministration):
             each.delete()
             del self.all_topics[each.name]
             self._depart(each)
-            self.policies.pop(each.name, None)
-            self.properties.pop(each.name, None)
+            self._forget_scope(each.name)
         if self.partitions.pop(name, None):
             self.journal.records.append(PartitionsSaved(name, 0))
-            self.policies.pop(name, None)
-            self.properties.pop(name, None)
+            self._forget_scope(name)
         if TopicName.parse(topic).partition < 0:
             self.schemas.forget(TopicName.parse(topic))
         self._settle()
+
+    def _forget_scope(self, scope: str) -> None:
+        """What is kept for a namespace or topic that is deleted goes with it."""
+        self.policies.pop(scope, None)
+        self.properties.pop(scope, None)
+        self.grants.pop(scope, None)
 
     # --- looking --------------------------------------------------------------------------------------
 

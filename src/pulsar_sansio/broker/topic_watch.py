@@ -71,6 +71,10 @@ class TopicNames:
         """Full names, sorted, system topics left out (WIRE-04)."""
         return sorted(self._listed.get(namespace, ()))
 
+    def count(self, namespace: str) -> int:
+        """How many names are listed."""
+        return len(self._listed.get(namespace, ()))
+
     def matching(self, namespace: str, names: Iterable[str], matches: Matches) -> list[str]:
         """Those of the names, all of them listed, that match as a whole, without scheme and partition
         suffix."""

@@ -59,6 +59,25 @@ def create_cluster(broker: Administrator, request: Request) -> Answer:
     raise Refused(501, "a second cluster is not implemented by this broker")
 
 
+# --- dynamic configuration: no setting can be changed while the broker runs ---------------------------
+
+
+def dynamic_names(broker: Administrator, request: Request) -> Answer:
+    return json_answer([])
+
+
+def dynamic_values(broker: Administrator, request: Request) -> Answer:
+    return json_answer({})
+
+
+def update_dynamic(broker: Administrator, request: Request) -> Answer:
+    raise Refused(412, f"Can't update non-dynamic configuration {request.text('name'):.100}")
+
+
+def delete_dynamic(broker: Administrator, request: Request) -> Answer:
+    raise Refused(412, f"Can't delete non-dynamic configuration {request.text('name'):.100}")
+
+
 def _check_cluster(broker: Administrator, request: Request) -> None:
     if request.text("cluster") != broker.machine.config.cluster:
         raise Refused(404, "Cluster does not exist")
@@ -69,6 +88,10 @@ ROUTES: list[Route] = [
     ("GET", "/admin/v2/brokers/ready", health),
     ("GET", "/admin/v2/brokers/version", version),
     ("GET", "/admin/v2/brokers/leaderBroker", leader),
+    ("GET", "/admin/v2/brokers/configuration", dynamic_names),
+    ("GET", "/admin/v2/brokers/configuration/values", dynamic_values),
+    ("POST", "/admin/v2/brokers/configuration/{name}/{value}", update_dynamic),
+    ("DELETE", "/admin/v2/brokers/configuration/{name}", delete_dynamic),
     ("GET", "/admin/v2/brokers", list_brokers),
     ("GET", "/admin/v2/brokers/{cluster}", list_brokers_of_cluster),
     ("GET", "/admin/v2/clusters", list_clusters),

@@ -15,7 +15,18 @@ import trio
 
 from pulsar_sansio import LocalProtocolError, PulsarError
 
-from . import cluster, missing, namespaces, policies, subscriptions, topics
+from . import (
+    cluster,
+    entries,
+    missing,
+    namespaces,
+    permissions,
+    policies,
+    schemas,
+    subscriptions,
+    topics,
+    unset,
+)
 from .messages import Answer, Refused, Request, answer_to, phrase, refusal
 from .routes import Administrator, MethodNotAllowed, Table
 
@@ -47,9 +58,14 @@ TABLE = Table(
         *subscriptions.ROUTES,
         *namespaces.ROUTES,
         *policies.ROUTES,
+        *unset.ROUTES,
+        *permissions.ROUTES,
+        *entries.ROUTES,
+        *schemas.ROUTES,
         *cluster.ROUTES,
         *missing.ROUTES,
-    ]
+    ],
+    missing.no_such_path,
 )
 
 

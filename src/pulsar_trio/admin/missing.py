@@ -1,5 +1,6 @@
 """What Pulsar's REST API has and this broker has not: answered with 501 and its name, never with silence."""
 
+from .messages import Refused, Request
 from .routes import Route, not_implemented
 
 _TOPIC = "/admin/v2/{domain}/{tenant}/{namespace}/{topic}"
@@ -8,37 +9,15 @@ _SCHEMAS = "/admin/v2/schemas/{tenant}/{namespace}/{topic}"
 _SUBSCRIPTION = f"{_TOPIC}/subscription/{{subscription}}"
 
 _OF_TOPICS = {
-    "properties": "PUT DELETE",
     "internal-info": "GET",
     "backlog": "GET",
     "backlogSize": "PUT",
-    "messageid/{timestamp}": "GET",
     "getMessageIdByIndex": "GET",
-    "examinemessage": "GET",
-    "ledger/{ledger}/entry/{entry}": "GET",
     "offload": "GET PUT",
     "truncate": "DELETE",
     "trim": "POST",
     "createMissedPartitions": "POST",
-    "permissions": "GET",
-    "permissions/{role}": "POST DELETE",
-    "maxSubscriptionsPerTopic": "GET POST DELETE",
-    "publishRate": "GET POST DELETE",
-    "dispatchRate": "GET POST DELETE",
-    "subscriptionDispatchRate": "GET POST DELETE",
-    "subscribeRate": "GET POST DELETE",
-    "replicatorDispatchRate": "GET POST DELETE",
-    "persistence": "GET POST DELETE",
-    "inactiveTopicPolicies": "GET POST DELETE",
-    "offloadPolicies": "GET POST DELETE",
-    "subscriptionTypesEnabled": "GET POST DELETE",
-    "deduplicationSnapshotInterval": "GET POST DELETE",
-    "schemaCompatibilityStrategy": "GET PUT DELETE",
-    "schemaValidationEnforced": "GET POST DELETE",
-    "entryFilters": "GET POST DELETE",
-    "autoSubscriptionCreation": "GET POST DELETE",
     "shadowTopics": "GET PUT DELETE",
-    "replication": "GET POST DELETE",
 }
 
 _OF_SUBSCRIPTIONS = {
@@ -47,45 +26,15 @@ _OF_SUBSCRIPTIONS = {
 
 _OF_NAMESPACES = {
     "{bundle}/split": "PUT",
-    "schemaCompatibilityStrategy": "GET PUT",
-    "isAllowAutoUpdateSchema": "GET POST",
-    "schemaValidationEnforced": "GET POST",
-    "subscriptionTypesEnabled": "GET POST DELETE",
-    "publishRate": "GET POST DELETE",
-    "dispatchRate": "GET POST DELETE",
-    "subscriptionDispatchRate": "GET POST DELETE",
-    "subscribeRate": "GET POST DELETE",
-    "replicatorDispatchRate": "GET POST DELETE",
-    "maxSubscriptionsPerTopic": "GET POST DELETE",
-    "maxTopicsPerNamespace": "GET POST DELETE",
-    "inactiveTopicPolicies": "GET POST DELETE",
-    "persistence": "GET POST DELETE",
-    "subscriptionExpirationTime": "GET POST DELETE",
-    "deduplicationSnapshotInterval": "GET POST DELETE",
-    "replication": "GET POST DELETE",
-    "offloadPolicies": "GET POST DELETE",
-    "entryFilters": "GET POST DELETE",
-    "permissions": "GET",
-    "permissions/{role}": "POST DELETE",
-    "properties": "GET PUT DELETE",
-    "property/{key}": "GET DELETE",
-    "property/{key}/{value}": "PUT",
+    "{bundle}/topicHashPositions": "GET",
 }
 
 _OF_SCHEMAS = {
-    "schema": "GET POST DELETE",
-    "schema/{version}": "GET",
-    "schemas": "GET",
     "metadata": "GET",
-    "compatibility": "POST",
-    "version": "POST",
 }
 
 _OTHERS = {
     "/admin/v2/clusters/{cluster}": "POST DELETE",
-    "/admin/v2/brokers/configuration": "GET",
-    "/admin/v2/brokers/configuration/{name}": "DELETE",
-    "/admin/v2/brokers/configuration/{name}/{value}": "POST",
     "/admin/v2/brokers/configuration/runtime": "GET",
     "/admin/v2/brokers/internal-configuration": "GET",
     "/admin/v2/broker-stats/metrics": "GET",
@@ -126,3 +75,25 @@ def _routes() -> list[Route]:
 
 
 ROUTES = _routes()
+
+_NO_WORKER = "there is no worker for {} in this broker"
+
+WORKERS = {
+    ("v3", "functions"): (409, "functions"),
+    ("v3", "sources"): (409, "connectors (sources)"),
+    ("v3", "sinks"): (409, "connectors (sinks)"),
+    ("v3", "packages"): (503, "packages"),
+    ("v2", "functions"): (409, "functions"),
+    ("v2", "worker"): (409, "functions"),
+    ("v2", "worker-stats"): (409, "functions"),
+}
+"""Parts of Pulsar's API that belong to workers: the status with which a Pulsar without them answers."""
+
+
+def no_such_path(request: Request) -> Refused:
+    """The answer to a path that is in no table."""
+    if len(request.path) >= 3 and request.path[0] == "admin":
+        status, what = WORKERS.get((request.path[1], request.path[2]), (404, ""))
+        if what:
+            return Refused(status, _NO_WORKER.format(what))
+    return Refused(404, "Not Found")

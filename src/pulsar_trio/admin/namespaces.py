@@ -3,6 +3,7 @@
 from typing import Any
 
 from pulsar_sansio import (
+    ACTIONS,
     AlreadyThere,
     InvalidConfiguration,
     InvalidTopicName,
@@ -11,7 +12,7 @@ from pulsar_sansio import (
     StillInUse,
 )
 
-from .messages import NO_CONTENT, Answer, Refused, Request, answering, json_answer
+from .messages import NO_CONTENT, Answer, Refused, Request, answering, json_answer, properties
 from .policies import NAMES_IN_POLICIES, NAMESPACE
 from .routes import Administrator, Route
 from .topics import WHOLE_BUNDLE
@@ -101,15 +102,30 @@ def list_namespaces(broker: Administrator, request: Request) -> Answer:
 def read_namespace(broker: Administrator, request: Request) -> Answer:
     with answering(NO_NAMESPACE):
         policies = broker.machine.policies_of(request.namespace)
-    return json_answer(policies_json(policies, broker.machine.config.cluster))
+        grants = broker.machine.grants_of(request.namespace)
+        kept = broker.machine.namespace_properties(request.namespace)
+    record = policies_json(policies, broker.machine.config.cluster)
+    record["properties"] = kept
+    record["auth_policies"] = {
+        "namespace_auth": dict(grants.roles),
+        "destination_auth": broker.machine.topic_grants(request.namespace),
+        "subscription_auth_roles": dict(grants.subscriptions),
+    }
+    return json_answer(record)
 
 
 def create_namespace(broker: Administrator, request: Request) -> Answer:
     namespace = request.namespace
     values = _policies_of(broker, request) if request.body else {}
+    roles = values.pop("auth_policies", None)
+    kept = values.pop("properties", None)
     exists = (AlreadyThere, 409, "Namespace already exists")
     with answering((NoSuchThing, 404, "Tenant does not exist"), exists):
         broker.command(broker.machine.create_namespace, namespace, values)
+    if roles:
+        broker.command(broker.machine.grant, namespace, roles)
+    if kept:
+        broker.command(broker.machine.update_namespace_properties, namespace, kept)
     return NO_CONTENT
 
 
@@ -130,9 +146,59 @@ def unload_namespace(broker: Administrator, request: Request) -> Answer:
 
 
 def unload_bundle(broker: Administrator, request: Request) -> Answer:
-    if request.text("bundle") != WHOLE_BUNDLE:
-        raise Refused(412, f"there is one bundle, {WHOLE_BUNDLE}")
+    check_bundle(request)
     return unload_namespace(broker, request)
+
+
+def check_bundle(request: Request) -> None:
+    """A bundle in the path has to be the one there is. Raises `Refused`."""
+    bundle = request.parameters.get("bundle", WHOLE_BUNDLE)
+    if bundle != WHOLE_BUNDLE:
+        raise Refused(412, f"Invalid bundle range: {bundle:.100}; there is one bundle, {WHOLE_BUNDLE}")
+
+
+# --- properties ---------------------------------------------------------------------------------------
+
+
+def read_properties(broker: Administrator, request: Request) -> Answer:
+    with answering(NO_NAMESPACE):
+        return json_answer(broker.machine.namespace_properties(request.namespace))
+
+
+def update_properties(broker: Administrator, request: Request) -> Answer:
+    """Those that are not named stay."""
+    given = properties(request.json())
+    with answering(NO_NAMESPACE):
+        broker.command(broker.machine.update_namespace_properties, request.namespace, given)
+    return NO_CONTENT
+
+
+def remove_properties(broker: Administrator, request: Request) -> Answer:
+    with answering(NO_NAMESPACE):
+        broker.command(broker.machine.remove_namespace_properties, request.namespace)
+    return NO_CONTENT
+
+
+def read_property(broker: Administrator, request: Request) -> Answer:
+    """Its value as it is; no body where there is none of that key."""
+    with answering(NO_NAMESPACE):
+        value = broker.machine.namespace_properties(request.namespace).get(request.text("key"), "")
+    return Answer(200, value.encode(errors="replace"), "text/plain")
+
+
+def set_property(broker: Administrator, request: Request) -> Answer:
+    given = {request.text("key"): request.text("value")}
+    with answering(NO_NAMESPACE):
+        broker.command(broker.machine.update_namespace_properties, request.namespace, given)
+    return NO_CONTENT
+
+
+def remove_property(broker: Administrator, request: Request) -> Answer:
+    """Answers with the value that was there."""
+    answer = read_property(broker, request)
+    key = request.text("key")
+    broker.command(broker.machine.remove_namespace_properties, request.namespace, key)
+    return answer
 
 
 def list_topics(broker: Administrator, request: Request) -> Answer:
@@ -156,7 +222,6 @@ def bundles(broker: Administrator, request: Request) -> Answer:
 BUNDLES: dict[str, Any] = {"boundaries": WHOLE_BUNDLE.split("_"), "numBundles": 1}
 
 _NOT_KEPT: dict[str, Any] = {
-    "auth_policies": {"namespace_auth": {}, "destination_auth": {}, "subscription_auth_roles": {}},
     "allowed_clusters": [],
     "clusterDispatchRate": {},
     "topicDispatchRate": {},
@@ -173,8 +238,6 @@ _NOT_KEPT: dict[str, Any] = {
     "schema_compatibility_strategy": "UNDEFINED",
     "is_allow_auto_update_schema": True,
     "schema_validation_enforced": False,
-    "subscription_types_enabled": [],
-    "properties": {},
     "migrated": False,
 }
 """What is always so here, because nothing else is implemented; other values are refused."""
@@ -212,6 +275,10 @@ def _policies_of(broker: Administrator, request: Request) -> dict[str, object]:
                 )
         elif name == "bundles":
             _check_bundles(value)
+        elif name == "auth_policies":
+            values[name] = _roles_of_policies(value)
+        elif name == "properties":
+            values[name] = properties(value)
         elif name in NAMES_IN_POLICIES:
             values |= NAMES_IN_POLICIES[name].write(value)
         elif name in _NOT_KEPT and (value == _NOT_KEPT[name] or value in ({}, [])):
@@ -219,6 +286,20 @@ def _policies_of(broker: Administrator, request: Request) -> dict[str, object]:
         else:
             raise Refused(501, f"the policy {name!r:.100} of a namespace is not implemented by this broker")
     return values
+
+
+def _roles_of_policies(value: Any) -> dict[str, list[str]]:
+    """The actions by role; other permissions cannot be given with a new namespace. Raises `Refused`."""
+    value = value if isinstance(value, dict) else {"namespace_auth": None}
+    for name, given in value.items():
+        if name != "namespace_auth" and given:
+            raise Refused(501, f"{name!r:.100} in auth_policies is not implemented by this broker")
+    roles = value.get("namespace_auth", {})
+    if not isinstance(roles, dict) or not all(
+        isinstance(actions, list) and all(each in ACTIONS for each in actions) for actions in roles.values()
+    ):
+        raise Refused(400, f"namespace_auth: {', '.join(ACTIONS)} by role, not {roles!r:.200}")
+    return roles
 
 
 def _check_bundles(value: Any) -> None:
@@ -242,4 +323,10 @@ ROUTES: list[Route] = [
     ("GET", f"{NAMESPACE}/bundles", bundles),
     ("PUT", f"{NAMESPACE}/unload", unload_namespace),
     ("PUT", f"{NAMESPACE}/{{bundle}}/unload", unload_bundle),
+    ("GET", f"{NAMESPACE}/properties", read_properties),
+    ("PUT", f"{NAMESPACE}/properties", update_properties),
+    ("DELETE", f"{NAMESPACE}/properties", remove_properties),
+    ("GET", f"{NAMESPACE}/property/{{key}}", read_property),
+    ("DELETE", f"{NAMESPACE}/property/{{key}}", remove_property),
+    ("PUT", f"{NAMESPACE}/property/{{key}}/{{value}}", set_property),
 ]

@@ -13,6 +13,9 @@ from .messages import Answer
 
 PREFIX = "X-Pulsar-"
 
+FRONT_SIZE = 10
+"""Bytes of magic, checksum and the size of the metadata, which a Java broker counts to a batch's size."""
+
 _PLAIN = {
     "producer_name": "producer-name",
     "sequence_id": "sequence-id",
@@ -57,8 +60,7 @@ def entry_answer(entry: StoredMessage) -> Answer:
 def _headers(entry: StoredMessage) -> Iterator[tuple[str, str]]:
     metadata: Any = entry.metadata
     said = vars(metadata)
-    if metadata.properties:
-        yield "PROPERTY", json.dumps(dict(metadata.properties))
+    yield "PROPERTY", json.dumps(dict(metadata.properties or ()), separators=(",", ":"))
     for field, name in _PLAIN.items():
         if field in said:
             yield name, str(said[field])
@@ -74,16 +76,18 @@ def _headers(entry: StoredMessage) -> Iterator[tuple[str, str]]:
     count = metadata.num_messages_in_batch
     if count is not None:
         yield "num-batch-message", str(count)
-        yield "batch-size", str(len(entry.payload))
+        yield "batch-size", str(entry.stored_size + FRONT_SIZE)
     if metadata.compression:
         yield "compression", _COMPRESSIONS[metadata.compression]
+    if "uncompressed_size" in said:
         yield "uncompressed-size", str(metadata.uncompressed_size)
     if metadata.encryption_keys:
         keys = [
             {"key": each.key, "value": b64encode(each.value).decode()} for each in metadata.encryption_keys
         ]
         yield "Base64-encryption-keys", b64encode(json.dumps(keys).encode()).decode()
-        yield "Is-Encrypted", "true"
+    yield "Is-Encrypted", "true" if metadata.encryption_keys else "false"
+    yield "txn-uncommitted", "false"
     if metadata.replicate_to:
         yield "replicated-to", ",".join(metadata.replicate_to)
 

@@ -8,11 +8,16 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from pulsar_sansio import BACKLOG_QUOTA_POLICIES, BacklogQuota, NoSuchThing, Policies
+from pulsar_sansio import (
+    BACKLOG_QUOTA_POLICIES,
+    SUBSCRIPTION_TYPES,
+    BacklogQuota,
+    NoSuchThing,
+    Policies,
+)
 
 from .messages import (
     NO_CONTENT,
-    NOTHING_SET,
     Answer,
     Refused,
     Request,
@@ -34,25 +39,26 @@ MAX_AUTO_PARTITIONS = 10_000
 @dataclass(frozen=True, slots=True)
 class Resource:
     """One policy. `read` gives its JSON, None where it is not set; `write` the fields that JSON means, and
-    raises `Refused`. `fields`: what DELETE removes.
+    raises `Refused`. `fields`: what DELETE removes. `unset`: the status where `read` gives None.
     """
 
     fields: tuple[str, ...]
     read: Callable[[Policies], Any]
     write: Callable[[Any], dict[str, object]]
+    unset: int = 200
 
 
 def _boolean(field: str) -> Resource:
     return Resource((field,), lambda policies: getattr(policies, field), lambda value: {field: truth(value)})
 
 
-def _limit(name: str, field: str) -> Resource:
+def _limit(name: str, field: str, unset: int = 200) -> Resource:
     def write(value: Any) -> dict[str, object]:
         if whole_number(value) < 0:
             raise Refused(412, f"{name} must be 0 or more")
         return {field: value}
 
-    return Resource((field,), lambda policies: getattr(policies, field), write)
+    return Resource((field,), lambda policies: getattr(policies, field), write, unset)
 
 
 def _read_seconds(policies: Policies) -> int | None:
@@ -114,6 +120,8 @@ def _write_auto_topic(value: Any) -> dict[str, object]:
         raise Refused(400, f"autoTopicCreation has to be a JSON object, not {value!r:.200}")
     begin = "Invalid configuration for autoTopicCreationOverride. the detail is "
     kind, partitions = value.get("topicType"), value.get("defaultNumPartitions")
+    if not truth(value.get("allowAutoTopicCreation", False)):
+        return {"auto_topic_creation": False, "auto_topic_partitions": None}
     if kind not in (None, "partitioned", "non-partitioned"):
         raise Refused(412, f"{begin}Unknown topic type [{kind!s:.100}]")
     if kind == "partitioned":
@@ -126,7 +134,7 @@ def _write_auto_topic(value: Any) -> dict[str, object]:
             412, f"{begin}[defaultNumPartitions] is not allowed to be set when the type is non-partition."
         )
     return {
-        "auto_topic_creation": truth(value.get("allowAutoTopicCreation", False)),
+        "auto_topic_creation": True,
         "auto_topic_partitions": None if kind is None else partitions or 0,
     }
 
@@ -170,6 +178,36 @@ DELAYED_DELIVERY = Resource(
     ("delayed_delivery", "delayed_delivery_tick", "delayed_delivery_max"), _read_delays, _write_delays
 )
 
+
+def _read_types(policies: Policies) -> list[str]:
+    return list(policies.subscription_types or ())
+
+
+def _write_types(value: Any) -> dict[str, object]:
+    if not isinstance(value, list) or not all(each in SUBSCRIPTION_TYPES for each in value):
+        raise Refused(
+            400, f"subscription types: a list of {', '.join(SUBSCRIPTION_TYPES)}; not {value!r:.200}"
+        )
+    return {"subscription_types": tuple(dict.fromkeys(value)) or None}
+
+
+SUBSCRIPTION_TYPES_ENABLED = Resource(("subscription_types",), _read_types, _write_types)
+
+
+def _read_expiration(policies: Policies) -> int | None:
+    seconds = policies.subscription_expiration
+    return None if seconds is None else round(seconds / MINUTE)
+
+
+def _write_expiration(value: Any) -> dict[str, object]:
+    if whole_number(value) < 0:
+        raise Refused(412, "Invalid value for subscription expiration time")
+    return {"subscription_expiration": value * MINUTE}
+
+
+AUTO_SUBSCRIPTION = Resource(
+    ("auto_subscription_creation",), _read_auto_subscription, _write_auto_subscription
+)
 COMPACTION_THRESHOLD = _limit("compactionThreshold", "compaction_threshold")
 RETENTION = Resource(("retention_time", "retention_size"), _read_retention, _write_retention)
 MESSAGE_TTL = Resource(("message_ttl",), _read_seconds, _write_seconds)
@@ -182,9 +220,15 @@ OF_NAMESPACES: dict[str, Resource] = {
     "autoTopicCreation": Resource(
         ("auto_topic_creation", "auto_topic_partitions"), _read_auto_topic, _write_auto_topic
     ),
-    "autoSubscriptionCreation": Resource(
-        ("auto_subscription_creation",), _read_auto_subscription, _write_auto_subscription
+    "autoSubscriptionCreation": AUTO_SUBSCRIPTION,
+    "subscriptionTypesEnabled": SUBSCRIPTION_TYPES_ENABLED,
+    "subscriptionExpirationTime": Resource(("subscription_expiration",), _read_expiration, _write_expiration),
+    "maxTopicsPerNamespace": Resource(
+        ("max_topics",),
+        lambda policies: policies.max_topics or 0,
+        _limit("maxTopicsPerNamespace", "max_topics").write,
     ),
+    "maxSubscriptionsPerTopic": _limit("maxSubscriptionsPerTopic", "max_subscriptions"),
     "maxProducersPerTopic": _limit("maxProducersPerTopic", "max_producers"),
     "maxConsumersPerTopic": _limit("maxConsumersPerTopic", "max_consumers"),
     "maxConsumersPerSubscription": _limit("maxConsumersPerSubscription", "max_consumers_per_subscription"),
@@ -216,6 +260,9 @@ OF_TOPICS: dict[str, Resource] = {
     "maxUnackedMessagesOnSubscription": _limit(
         "maxUnackedMessagesOnSubscription", "max_unacked_messages_per_subscription"
     ),
+    "autoSubscriptionCreation": AUTO_SUBSCRIPTION,
+    "subscriptionTypesEnabled": SUBSCRIPTION_TYPES_ENABLED,
+    "maxSubscriptionsPerTopic": _limit("maxSubscriptionsPerTopic", "max_subscriptions", 204),
     "maxMessageSize": _limit("maxMessageSize", "max_message_size"),
     "compactionThreshold": COMPACTION_THRESHOLD,
 }
@@ -268,6 +315,10 @@ NAMES_IN_POLICIES = {
     "max_unacked_messages_per_subscription": OF_NAMESPACES["maxUnackedMessagesPerSubscription"],
     "encryption_required": ENCRYPTION,
     "compaction_threshold": COMPACTION_THRESHOLD,
+    "subscription_types_enabled": SUBSCRIPTION_TYPES_ENABLED,
+    "subscription_expiration_time_minutes": OF_NAMESPACES["subscriptionExpirationTime"],
+    "max_topics_per_namespace": _limit("maxTopicsPerNamespace", "max_topics"),
+    "max_subscriptions_per_topic": OF_NAMESPACES["maxSubscriptionsPerTopic"],
 }
 """The same in the whole record of a namespace."""
 
@@ -295,7 +346,7 @@ def _get(scope_of: Scope, resource: Resource, broker: Administrator, request: Re
     scope = scope_of(request)
     with answering(_absent(scope)):
         value = resource.read(broker.machine.policies_of(scope, request.flag("applied")))
-    return NOTHING_SET if value is None else json_answer(value)
+    return Answer(resource.unset) if value is None else json_answer(value)
 
 
 def _post(scope_of: Scope, resource: Resource, broker: Administrator, request: Request) -> Answer:

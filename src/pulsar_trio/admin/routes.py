@@ -30,9 +30,14 @@ Route = tuple[str, str, Handler]
 
 
 class Table:
-    """Routes by the number of their parts. `{name}` matches any one part."""
+    """Routes by the number of their parts. `{name}` matches any one part. `no_such_path` answers the rest."""
 
-    def __init__(self, routes: list[Route]) -> None:
+    def __init__(
+        self,
+        routes: list[Route],
+        no_such_path: Callable[[Request], Refused] = lambda _: Refused(404, "Not Found"),
+    ) -> None:
+        self._no_such_path = no_such_path
         self._by_length: dict[int, dict[tuple[str, ...], dict[str, Handler]]] = {}
         for method, path, handler in routes:
             parts = tuple(path.strip("/").split("/"))
@@ -57,7 +62,7 @@ class Table:
             allowed.update(dict.fromkeys(methods))
         if allowed:
             raise MethodNotAllowed(request.method, sorted(allowed))
-        raise Refused(404, "Not Found")
+        raise self._no_such_path(request)
 
     def _matching(self, path: tuple[str, ...]) -> list[tuple[str, ...]]:
         """Templates that fit, those with fewer names first."""

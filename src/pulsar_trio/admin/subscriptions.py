@@ -3,10 +3,10 @@
 from functools import partial
 from typing import Any
 
-from pulsar_sansio import EARLIEST, AlreadyThere, MessageId, NoSuchThing, StillInUse, WrongKind
+from pulsar_sansio import EARLIEST, AlreadyThere, LimitReached, MessageId, NoSuchThing, StillInUse, WrongKind
 
 from .messages import NO_CONTENT, Answer, Refused, Request, answering, json_answer
-from .namespaces import NO_NAMESPACE
+from .namespaces import NO_NAMESPACE, check_bundle
 from .peeking import entry_answer
 from .policies import NAMESPACE
 from .routes import Administrator, Route, both_domains
@@ -38,7 +38,8 @@ def create(broker: Administrator, request: Request) -> Answer:
     if request.flag("replicated"):
         raise Refused(501, "replicated subscriptions are not implemented by this broker")
     exists = (AlreadyThere, 409, "Subscription already exists for topic")
-    with answering((NoSuchThing, 404, f"Topic {topic} not found"), exists, NOT_PERSISTENT):
+    full = (LimitReached, 409, "")
+    with answering((NoSuchThing, 404, f"Topic {topic} not found"), exists, full, NOT_PERSISTENT):
         create = broker.machine.create_subscription
         broker.command(create, topic, request.text("subscription"), position, _text_for_text(properties))
     return NO_CONTENT
@@ -159,13 +160,17 @@ def reset_to_message(broker: Administrator, request: Request) -> Answer:
 
 
 def peek(broker: Administrator, request: Request) -> Answer:
+    """A subscription that is not there is created, at the first entry, as a Java broker does it."""
     number = _number(request.text("number"))
     topic = request.topic
     with _subscription_of(broker, request):
         if broker.machine.topic_partitions(topic):
             raise Refused(405, "Peek messages on a partitioned topic is not allowed")
+        subscription = request.text("subscription")
+        if request.text("domain") == "persistent" and subscription not in broker.machine.subscriptions(topic):
+            broker.command(broker.machine.create_subscription, topic, subscription, EARLIEST)
         with answering((NoSuchThing, 404, "Message not found")):
-            return entry_answer(broker.machine.peek(topic, request.text("subscription"), max(1, number)))
+            return entry_answer(broker.machine.peek(topic, subscription, max(1, number)))
 
 
 def analyze_backlog(broker: Administrator, request: Request) -> Answer:
@@ -197,7 +202,8 @@ def _place_text(message_id: MessageId | None) -> str | None:
 
 
 def clear_backlogs(broker: Administrator, request: Request) -> Answer:
-    """Of every topic in a namespace: of one subscription, or of all."""
+    """Of every topic in a namespace or its one bundle: of one subscription, or of all."""
+    check_bundle(request)
     with answering(NO_NAMESPACE):
         broker.command(
             broker.machine.clear_backlogs, request.namespace, request.parameters.get("subscription")
@@ -206,6 +212,7 @@ def clear_backlogs(broker: Administrator, request: Request) -> Answer:
 
 
 def unsubscribe_everywhere(broker: Administrator, request: Request) -> Answer:
+    check_bundle(request)
     in_use = (StillInUse, 412, "Subscription has active connected consumers")
     with answering(NO_NAMESPACE, in_use):
         broker.command(broker.machine.unsubscribe_everywhere, request.namespace, request.text("subscription"))
@@ -276,6 +283,9 @@ _OF_NAMESPACES: list[Route] = [
     ("POST", f"{NAMESPACE}/clearBacklog", clear_backlogs),
     ("POST", f"{NAMESPACE}/clearBacklog/{{subscription}}", clear_backlogs),
     ("POST", f"{NAMESPACE}/unsubscribe/{{subscription}}", unsubscribe_everywhere),
+    ("POST", f"{NAMESPACE}/{{bundle}}/clearBacklog", clear_backlogs),
+    ("POST", f"{NAMESPACE}/{{bundle}}/clearBacklog/{{subscription}}", clear_backlogs),
+    ("POST", f"{NAMESPACE}/{{bundle}}/unsubscribe/{{subscription}}", unsubscribe_everywhere),
 ]
 
 ROUTES = both_domains(_OF_TOPICS) + _OF_NAMESPACES

@@ -8,6 +8,7 @@ from typing import Any
 from pulsar_sansio import (
     AlreadyThere,
     InvalidConfiguration,
+    LimitReached,
     NoSuchThing,
     StatsOptions,
     StillInUse,
@@ -69,9 +70,8 @@ def create(broker: Administrator, request: Request) -> Answer:
     topic = request.topic
     given = properties(request.json() or {}) if request.body else {}
     name = TopicName.parse(topic)
-    with answering(
-        EXISTS, NO_NAMESPACE, (InvalidConfiguration, 412, "" if name.partition < 0 else _no_parent(name))
-    ):
+    wrong = (InvalidConfiguration, 412, "" if name.partition < 0 else _no_parent(name))
+    with answering(EXISTS, NO_NAMESPACE, (LimitReached, 409, ""), wrong):
         broker.command(broker.machine.create_topic, topic, given)
     return NO_CONTENT
 
@@ -97,9 +97,33 @@ def delete(broker: Administrator, request: Request) -> Answer:
 
 
 def read_properties(broker: Administrator, request: Request) -> Answer:
-    topic = request.topic
+    topic = _persistent(request)
     with answering(_not_found(topic)):
         return json_answer(broker.machine.topic_properties(topic))
+
+
+def update_properties(broker: Administrator, request: Request) -> Answer:
+    """Those that are not named stay; without a body nothing changes."""
+    topic = _persistent(request)
+    given = properties(request.json() or {}) if request.body else {}
+    with answering(_not_found(topic)):
+        broker.command(broker.machine.update_topic_properties, topic, given)
+    return NO_CONTENT
+
+
+def remove_property(broker: Administrator, request: Request) -> Answer:
+    topic = _persistent(request)
+    if "key" not in request.query:
+        raise Refused(400, "key: the property to remove, in the query")
+    with answering(_not_found(topic)):
+        broker.command(broker.machine.remove_topic_property, topic, request.query["key"])
+    return NO_CONTENT
+
+
+def _persistent(request: Request) -> str:
+    if request.text("domain") != "persistent":
+        raise Refused(406, "Need to provide a persistent topic name")
+    return request.topic
 
 
 # --- partitioned topics -------------------------------------------------------------------------------
@@ -117,7 +141,7 @@ def create_partitioned(broker: Administrator, request: Request) -> Answer:
     if partitions <= 0:
         raise Refused(406, "Number of partitions should be more than 0")
     _check_base_name(topic)
-    with answering(EXISTS, NO_NAMESPACE, (InvalidConfiguration, 406, "")):
+    with answering(EXISTS, NO_NAMESPACE, (LimitReached, 412, ""), (InvalidConfiguration, 406, "")):
         broker.command(broker.machine.create_partitioned_topic, topic, partitions, found)
     return NO_CONTENT
 
@@ -181,18 +205,14 @@ def unload(broker: Administrator, request: Request) -> Answer:
 
 
 def terminate(broker: Administrator, request: Request) -> Answer:
-    topic = request.topic
-    if request.text("domain") != "persistent":
-        raise Refused(406, "Need to provide a persistent topic name")
+    topic = _persistent(request)
     partitioned = (WrongKind, 405, "Termination of a partitioned topic is not allowed")
     with answering(_not_found(topic), partitioned):
         return json_answer(message_id_json(broker.command(broker.machine.terminate, topic)))
 
 
 def terminate_partitions(broker: Administrator, request: Request) -> Answer:
-    topic = request.topic
-    if request.text("domain") != "persistent":
-        raise Refused(406, "Need to provide a persistent topic name")
+    topic = _persistent(request)
     name = TopicName.parse(topic)
     with answering(_not_found(topic)):
         partitions = broker.machine.topic_partitions(topic)
@@ -305,6 +325,8 @@ ROUTES: list[Route] = both_domains(
         ("PUT", TOPIC, create),
         ("DELETE", TOPIC, delete),
         ("GET", f"{TOPIC}/properties", read_properties),
+        ("PUT", f"{TOPIC}/properties", update_properties),
+        ("DELETE", f"{TOPIC}/properties", remove_property),
         ("GET", f"{TOPIC}/partitions", read_partitions),
         ("PUT", f"{TOPIC}/partitions", create_partitioned),
         ("POST", f"{TOPIC}/partitions", grow),

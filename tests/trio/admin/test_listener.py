@@ -13,6 +13,7 @@ from pulsar_sansio import InvalidConfiguration, MemoryStore
 from pulsar_trio import EmbeddedBroker, StoreFailed, open_broker, open_client
 from pulsar_trio.admin import listener, topics
 from pulsar_trio.admin.messages import Answer, Request
+from pulsar_trio.admin.missing import no_such_path
 from pulsar_trio.admin.routes import Administrator, Table
 from tests.patience import PATIENCE
 from tests.trio.waiting import until
@@ -314,7 +315,7 @@ async def test_one_request_at_a_time_and_others_between(
         happened.append("request")
         return Answer(204)
 
-    monkeypatch.setattr(listener, "TABLE", Table([("GET", "/slow", slow)]))
+    monkeypatch.setattr(listener, "TABLE", Table([("GET", "/slow", slow)], no_such_path))
 
     async def somebody_else() -> None:
         while True:
@@ -342,7 +343,7 @@ async def test_answers_that_nobody_reads_have_a_limit(
     def much(broker: Administrator, request: Request) -> Answer:
         return Answer(200, b"x" * 16_000_000)
 
-    monkeypatch.setattr(listener, "TABLE", Table([("GET", "/much", much), *topics.ROUTES]))
+    monkeypatch.setattr(listener, "TABLE", Table([("GET", "/much", much), *topics.ROUTES], no_such_path))
     held = [await trio.open_tcp_stream("127.0.0.1", admin.http_port or 0) for _ in range(4)]
     for stream in held:
         await stream.send_all(b"GET /much" + HOST + b"\r\n")
@@ -371,7 +372,7 @@ async def test_a_bug_in_a_handler_is_answered_and_nothing_else(
     def buggy(broker: Administrator, request: Request) -> Answer:
         raise ZeroDivisionError("one by nothing")
 
-    monkeypatch.setattr(listener, "TABLE", Table([("GET", "/buggy", buggy), *topics.ROUTES]))
+    monkeypatch.setattr(listener, "TABLE", Table([("GET", "/buggy", buggy), *topics.ROUTES], no_such_path))
     status, _, body = await exchange(admin, b"GET /buggy" + HOST + b"\r\n")
     assert status == 500
     assert b"one by nothing" in body

@@ -38,10 +38,10 @@ def ask(broker: EmbeddedBroker, method: str, target: str, body: object = None) -
     "resource", [*OF_NAMESPACES.values(), *OF_TOPICS.values(), *NAMES_IN_POLICIES.values()]
 )
 def test_what_is_written_is_read(resource: Any) -> None:
-    values = [True, 7, {"retentionTimeInMinutes": 3, "retentionSizeInMB": 4}]
+    values = [True, 7, ["Shared", "Failover"], {"retentionTimeInMinutes": 3, "retentionSizeInMB": 4}]
     values += [
         {"allowAutoTopicCreation": True, "topicType": "partitioned", "defaultNumPartitions": 2},
-        {"allowAutoTopicCreation": False, "topicType": "non-partitioned"},
+        {"allowAutoTopicCreation": True, "topicType": "non-partitioned"},
         {"allowAutoSubscriptionCreation": True},
         {"tickTime": 500, "active": True, "maxDeliveryDelayInMillis": 10_000},
         {"message_age": {"limit": 5, "limitSize": 5, "limitTime": 30, "policy": "producer_exception"}},
@@ -69,7 +69,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("resource", [*OF_NAMESPACES.values(), *OF_TOPICS.values()])
-@pytest.mark.parametrize("value", ["x", [], None, 1.5, -1, 2**40, WRONG])
+@pytest.mark.parametrize("value", ["x", ["x"], None, 1.5, -1, 2**40, WRONG])
 def test_nonsense_is_refused(resource: Any, value: object) -> None:
     with pytest.raises(Refused):
         resource.write(value)
@@ -171,20 +171,28 @@ async def test_a_namespace_made_with_what_cannot_be_kept(broker: EmbeddedBroker)
     path = f"{NAMESPACES}/n"
     for policies in (
         {"schema_compatibility_strategy": "FULL"},
-        {"properties": {"a": "b"}},
-        {"auth_policies": {"namespace_auth": {"role": ["produce"]}}},
+        {"is_allow_auto_update_schema": False},
+        {"auth_policies": {"subscription_auth_roles": {"s": ["role"]}}},
     ):
         status, reason = ask(broker, "PUT", path, policies)
         assert status == 501
         assert next(iter(policies)) in reason
     assert ask(broker, "PUT", path, {"bundles": {"numBundles": 10_000}})[0] == 412
     assert ask(broker, "PUT", path, {"deduplicationEnabled": "x"})[0] == 400
+    assert ask(broker, "PUT", path, {"properties": {"a": 1}})[0] == 400
+    assert ask(broker, "PUT", path, {"auth_policies": {"namespace_auth": {"role": ["fly"]}}})[0] == 400
     assert ask(broker, "PUT", path, [])[0] == 400
     assert ask(broker, "GET", path)[0] == 404
-    record = {"deduplicationEnabled": True, "schema_compatibility_strategy": "UNDEFINED", "properties": {}}
+    record = {
+        "deduplicationEnabled": True,
+        "schema_compatibility_strategy": "UNDEFINED",
+        "properties": {"a": "b"},
+        "auth_policies": {"namespace_auth": {"anonymous": ["produce", "consume"]}},
+    }
     assert ask(broker, "PUT", path, record | {"message_ttl_in_seconds": None}) == (204, None)
     status, made = ask(broker, "GET", path)
-    assert (status, made["deduplicationEnabled"]) == (200, True)
+    assert (status, made["deduplicationEnabled"], made["properties"]) == (200, True, {"a": "b"})
+    assert made["auth_policies"]["namespace_auth"] == {"anonymous": ["produce", "consume"]}
     assert "message_ttl_in_seconds" not in made
     again = dict(made)
     assert ask(broker, "PUT", f"{NAMESPACES}/copy", again) == (204, None), "what is read can be written"

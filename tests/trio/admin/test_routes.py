@@ -35,7 +35,8 @@ def test_a_word_goes_before_a_name() -> None:
             ("PUT", "/t/{topic}", named("create")),
             ("GET", "/t/partitioned", named("list")),
             ("GET", "/t/{topic}/x", named("read")),
-        ]
+        ],
+        missing.no_such_path,
     )
     assert found(table, "GET", "/t/partitioned") == ("list", {})
     assert found(table, "PUT", "/t/partitioned") == ("create", {"topic": "partitioned"})
@@ -45,7 +46,7 @@ def test_a_word_goes_before_a_name() -> None:
 
 
 def test_what_is_not_there() -> None:
-    table = Table([("GET", "/a/{b}", named("a")), ("DELETE", "/a/c", named("c"))])
+    table = Table([("GET", "/a/{b}", named("a")), ("DELETE", "/a/c", named("c"))], missing.no_such_path)
     for target in ("/", "/a", "/b/c", "/a/b/c", "//a/b"):
         with pytest.raises(Refused) as refused:
             table.find(request("GET", target))
@@ -84,5 +85,24 @@ def test_targets(target: str, path: tuple[str, ...], query: dict[str, str]) -> N
 
 def test_no_path_is_there_twice() -> None:
     with pytest.raises(AssertionError):
-        Table([("GET", "/a", named("a")), ("GET", "/a/", named("b"))])
+        Table([("GET", "/a", named("a")), ("GET", "/a/", named("b"))], missing.no_such_path)
     assert isinstance(TABLE, Table)
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "what"),
+    [
+        ("/admin/v3/functions/public/default/f", 409, "functions"),
+        ("/admin/v3/sinks/builtinsinks", 409, "sinks"),
+        ("/admin/v3/sources/public/default", 409, "sources"),
+        ("/admin/v3/packages/function/public/default", 503, "packages"),
+        ("/admin/v2/worker/cluster", 409, "functions"),
+        ("/admin/v3/nothing/here", 404, "Not Found"),
+        ("/admin", 404, "Not Found"),
+    ],
+)
+def test_what_needs_a_worker_says_so(path: str, status: int, what: str) -> None:
+    """With the statuses of a Pulsar that has no workers."""
+    with pytest.raises(Refused, match=what) as refused:
+        found(Table([], missing.no_such_path), "GET", path)
+    assert refused.value.status == status

@@ -1,0 +1,79 @@
+"""Single entries of a topic: by id, by their place, and the id at a publish time."""
+
+from pulsar_sansio import NoSuchThing
+
+from .messages import Answer, Refused, Request, answering, json_answer, message_id_json
+from .peeking import entry_answer
+from .routes import Administrator, Route, both_domains
+from .topics import TOPIC
+
+MAX_DIGITS = 18
+"""Of a number in a path or query; Java's `long` has 19, and no id or time comes near."""
+
+
+def _persistent_topic(broker: Administrator, request: Request, what: str, not_partitioned: str) -> str:
+    """The topic of the path, which has entries. Raises `Refused`."""
+    topic = request.topic
+    with answering((NoSuchThing, 404, "Namespace not found")):
+        broker.machine.topics(request.namespace)
+    with answering((NoSuchThing, 404, f"Topic {topic} not found")):
+        partitions = broker.machine.topic_partitions(topic)
+    if request.text("domain") != "persistent":
+        raise Refused(405, f"{what} on a non-persistent topic is not allowed")
+    if partitions:
+        raise Refused(405, not_partitioned)
+    return topic
+
+
+def _number(text: str) -> int:
+    """A whole number in the path, which may be negative. Raises `Refused`."""
+    digits = text.removeprefix("-")
+    if not digits.isascii() or not digits.isdigit() or len(digits) > MAX_DIGITS:
+        raise Refused(404, "Not Found")
+    return int(text)
+
+
+def read(broker: Administrator, request: Request) -> Answer:
+    ledger_id, entry_id = _number(request.text("ledger")), _number(request.text("entry"))
+    topic = _persistent_topic(
+        broker, request, "GetMessageById", "GetMessageById is not allowed on partitioned-topic"
+    )
+    with answering((NoSuchThing, 404, "Message id not found")):
+        return entry_answer(broker.machine.read_entry(topic, ledger_id, entry_id))
+
+
+def examine(broker: Administrator, request: Request) -> Answer:
+    """Positions count entries from 1; any other `initialPosition` than `earliest` means the end."""
+    topic = _persistent_topic(
+        broker,
+        request,
+        "Examine messages",
+        "Examine messages on a partitioned topic is not allowed, please try examine message on specific "
+        "topic partition",
+    )
+    position = max(1, _number(request.query.get("messagePosition", "1")))
+    from_end = request.query.get("initialPosition", "latest") != "earliest"
+    with answering((NoSuchThing, 412, "Could not examine messages due to the total message is zero")):
+        return entry_answer(broker.machine.examine(topic, position, from_end=from_end))
+
+
+def message_id_at(broker: Administrator, request: Request) -> Answer:
+    timestamp = _number(request.text("timestamp"))
+    topic = _persistent_topic(
+        broker,
+        request,
+        "Get message ID by timestamp",
+        "Get message ID by timestamp on a partitioned topic is not allowed, please try do it on specific "
+        "topic partition",
+    )
+    found = broker.machine.message_id_at(topic, timestamp)
+    return json_answer(message_id_json(found) | {"partitionIndex": found.partition})
+
+
+ROUTES: list[Route] = both_domains(
+    [
+        ("GET", f"{TOPIC}/ledger/{{ledger}}/entry/{{entry}}", read),
+        ("GET", f"{TOPIC}/examinemessage", examine),
+        ("GET", f"{TOPIC}/messageid/{{timestamp}}", message_id_at),
+    ]
+)

@@ -1,0 +1,106 @@
+"""Permissions of roles on namespaces, topics and subscriptions: kept and shown, as a Pulsar without
+authorization does it. Nothing asks for them.
+"""
+
+from typing import Any
+
+from pulsar_sansio import InvalidConfiguration, NoSuchThing
+
+from .messages import NO_CONTENT, Answer, Refused, Request, answering, json_answer
+from .policies import NAMESPACE
+from .routes import Administrator, Route, both_domains
+from .topics import TOPIC
+
+NO_NAMESPACE = (NoSuchThing, 404, "Namespace does not exist")
+WRONG = (InvalidConfiguration, 400, "")
+
+
+def _no_topic(request: Request) -> tuple[type[NoSuchThing], int, str]:
+    return NoSuchThing, 404, f"Topic {request.topic} not found"
+
+
+def _names(request: Request, what: str) -> list[str]:
+    """The texts of the body. Raises `Refused`."""
+    given: Any = request.json() if request.body else None
+    if not isinstance(given, list) or not all(isinstance(each, str) for each in given):
+        raise Refused(400, f"{what} should not be null: a list of texts, not {given!r:.200}")
+    return given
+
+
+def of_namespace(broker: Administrator, request: Request) -> Answer:
+    with answering(NO_NAMESPACE):
+        return json_answer(dict(broker.machine.grants_of(request.namespace).roles))
+
+
+def grant_on_namespace(broker: Administrator, request: Request) -> Answer:
+    actions = _names(request, "Actions")
+    with answering((NoSuchThing, 404, "Topic's namespace does not exist"), WRONG):
+        broker.command(broker.machine.grant, request.namespace, {request.text("role"): actions})
+    return NO_CONTENT
+
+
+def revoke_on_namespace(broker: Administrator, request: Request) -> Answer:
+    with answering(NO_NAMESPACE):
+        broker.command(broker.machine.grant, request.namespace, {request.text("role"): ()})
+    return NO_CONTENT
+
+
+def of_topic(broker: Administrator, request: Request) -> Answer:
+    """Those of the namespace count for the topic too."""
+    with answering(_no_topic(request)):
+        found = {role: list(actions) for role, actions in broker.machine.grants_of(request.topic).roles}
+        for role, actions in broker.machine.grants_of(request.namespace).roles:
+            found[role] = list(dict.fromkeys([*found.get(role, ()), *actions]))
+    return json_answer(found)
+
+
+def grant_on_topic(broker: Administrator, request: Request) -> Answer:
+    actions = _names(request, "Actions")
+    with answering(_no_topic(request), WRONG):
+        broker.command(broker.machine.grant, request.topic, {request.text("role"): actions})
+    return NO_CONTENT
+
+
+def revoke_on_topic(broker: Administrator, request: Request) -> Answer:
+    with answering(_no_topic(request)):
+        broker.command(broker.machine.grant, request.topic, {request.text("role"): ()})
+    return NO_CONTENT
+
+
+def of_subscriptions(broker: Administrator, request: Request) -> Answer:
+    with answering(NO_NAMESPACE):
+        return json_answer(dict(broker.machine.grants_of(request.namespace).subscriptions))
+
+
+def grant_subscription(broker: Administrator, request: Request) -> Answer:
+    roles = _names(request, "Roles")
+    with answering(NO_NAMESPACE, WRONG):
+        granted = {request.text("subscription"): roles}
+        broker.command(broker.machine.grant_subscription, request.namespace, granted)
+    return NO_CONTENT
+
+
+def revoke_subscription(broker: Administrator, request: Request) -> Answer:
+    subscription, role = request.text("subscription"), request.text("role")
+    with answering(NO_NAMESPACE):
+        roles = dict(broker.machine.grants_of(request.namespace).subscriptions).get(subscription, ())
+        left = {subscription: [each for each in roles if each != role]}
+        broker.command(broker.machine.grant_subscription, request.namespace, left)
+    return NO_CONTENT
+
+
+ROUTES: list[Route] = [
+    ("GET", f"{NAMESPACE}/permissions", of_namespace),
+    ("POST", f"{NAMESPACE}/permissions/{{role}}", grant_on_namespace),
+    ("DELETE", f"{NAMESPACE}/permissions/{{role}}", revoke_on_namespace),
+    ("GET", f"{NAMESPACE}/permissions/subscription", of_subscriptions),
+    ("POST", f"{NAMESPACE}/permissions/subscription/{{subscription}}", grant_subscription),
+    ("DELETE", f"{NAMESPACE}/permissions/{{subscription}}/{{role}}", revoke_subscription),
+    *both_domains(
+        [
+            ("GET", f"{TOPIC}/permissions", of_topic),
+            ("POST", f"{TOPIC}/permissions/{{role}}", grant_on_topic),
+            ("DELETE", f"{TOPIC}/permissions/{{role}}", revoke_on_topic),
+        ]
+    ),
+]

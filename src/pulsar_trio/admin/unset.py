@@ -1,0 +1,151 @@
+"""Policies of Pulsar that this broker has not: never set.
+
+Reading one answers as a Pulsar does where it is not set, removing one does nothing. Setting one is 501 with
+its name, except to the one value that holds here anyway.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from pulsar_sansio import NoSuchThing
+
+from .messages import NO_CONTENT, NOTHING_SET, Answer, Refused, Request, answering, json_answer
+from .policies import NAMESPACE
+from .routes import Administrator, Handler, Route
+from .topics import TOPIC
+
+_NONE = object()
+"""No value: reading answers without a body."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unset:
+    """`value`: what reading gives, which is also the value that may be set. `empty`: the status without one.
+    `set_by`: the method that would set it. `removable`: whether it has a DELETE."""
+
+    value: Any = _NONE
+    empty: int = 200
+    set_by: str = "POST"
+    removable: bool = True
+
+
+OF_NAMESPACES: dict[str, Unset] = {
+    "schemaCompatibilityStrategy": Unset("UNDEFINED", set_by="PUT", removable=False),
+    "isAllowAutoUpdateSchema": Unset(True, removable=False),
+    "schemaValidationEnforced": Unset(False, removable=False),
+    "publishRate": Unset(),
+    "dispatchRate": Unset(),
+    "subscriptionDispatchRate": Unset(),
+    "subscribeRate": Unset(),
+    "replicatorDispatchRate": Unset(),
+    "inactiveTopicPolicies": Unset(),
+    "persistence": Unset(),
+    "persistence/bookieAffinity": Unset(empty=204),
+    "antiAffinity": Unset(empty=204),
+    "deduplicationSnapshotInterval": Unset(removable=False),
+    "offloadPolicies": Unset(),
+    "offloadThreshold": Unset(-1, set_by="PUT", removable=False),
+    "offloadThresholdInSeconds": Unset(-1, set_by="PUT", removable=False),
+    "offloadDeletionLagMs": Unset(set_by="PUT"),
+    "entryFilters": Unset(),
+}
+
+OF_TOPICS: dict[str, Unset] = {
+    "publishRate": Unset(empty=204),
+    "dispatchRate": Unset(),
+    "subscriptionDispatchRate": Unset(),
+    "subscribeRate": Unset(),
+    "replicatorDispatchRate": Unset(),
+    "persistence": Unset(),
+    "inactiveTopicPolicies": Unset(),
+    "offloadPolicies": Unset(),
+    "deduplicationSnapshotInterval": Unset(),
+    "schemaCompatibilityStrategy": Unset(set_by="PUT"),
+    "schemaValidationEnforced": Unset(False, removable=False),
+    "entryFilters": Unset(),
+}
+
+Scope = Callable[[Request], str]
+
+
+def _namespace(request: Request) -> str:
+    return request.namespace
+
+
+def _topic(request: Request) -> str:
+    request.parameters["domain"] = "persistent"
+    return request.topic
+
+
+def _check(broker: Administrator, scope: str) -> None:
+    reason = f"Topic {scope} not found" if "://" in scope else "Namespace does not exist"
+    with answering((NoSuchThing, 404, reason)):
+        broker.machine.policies_of(scope)
+
+
+def _read(scope_of: Scope, policy: Unset, broker: Administrator, request: Request) -> Answer:
+    _check(broker, scope_of(request))
+    return Answer(policy.empty) if policy.value is _NONE else json_answer(policy.value)
+
+
+def _remove(scope_of: Scope, broker: Administrator, request: Request) -> Answer:
+    _check(broker, scope_of(request))
+    return NO_CONTENT
+
+
+def _set(scope_of: Scope, name: str, policy: Unset, broker: Administrator, request: Request) -> Answer:
+    scope = scope_of(request)
+    value = request.json() if request.body else None
+    _check(broker, scope)
+    if policy.value is not _NONE and type(value) is type(policy.value) and value == policy.value:
+        return NO_CONTENT
+    kind = "topic" if "://" in scope else "namespace"
+    raise Refused(501, f"the policy {name} of a {kind} is not implemented by this broker")
+
+
+# --- replication: to the one cluster there is ---------------------------------------------------------
+
+
+def _clusters(scope_of: Scope, shown: bool, broker: Administrator, request: Request) -> Answer:
+    _check(broker, scope_of(request))
+    if not shown and not request.flag("applied"):
+        return NOTHING_SET
+    return json_answer([broker.machine.config.cluster])
+
+
+def _replicate(scope_of: Scope, broker: Administrator, request: Request) -> Answer:
+    scope = scope_of(request)
+    given = request.json()
+    _check(broker, scope)
+    if not isinstance(given, list) or not given:
+        raise Refused(412, "ClusterIds should not be null or empty")
+    others = [each for each in given if each != broker.machine.config.cluster]
+    if others:
+        raise Refused(403, f"Invalid cluster id: {others[0]!s:.100}")
+    return NO_CONTENT
+
+
+def _routes() -> list[Route]:
+    routes: list[Route] = []
+    topic = TOPIC.replace("{domain}", "persistent")
+    scopes: list[tuple[str, Scope, dict[str, Unset]]] = [
+        (NAMESPACE, _namespace, OF_NAMESPACES),
+        (topic, _topic, OF_TOPICS),
+    ]
+    for prefix, scope_of, policies in scopes:
+        for name, policy in policies.items():
+            path = f"{prefix}/{name}"
+            routes.append(("GET", path, partial(_read, scope_of, policy)))
+            routes.append((policy.set_by, path, partial(_set, scope_of, name, policy)))
+            if policy.removable:
+                routes.append(("DELETE", path, partial(_remove, scope_of)))
+        replicate: Handler = partial(_replicate, scope_of)
+        routes.append(("GET", f"{prefix}/replication", partial(_clusters, scope_of, prefix is NAMESPACE)))
+        routes.append(("POST", f"{prefix}/replication", replicate))
+    routes.append(("DELETE", f"{topic}/replication", partial(_remove, _topic)))
+    return routes
+
+
+ROUTES = _routes()

@@ -1,0 +1,92 @@
+"""Policies that bound a namespace or a topic: topics, subscriptions, their types and how long they wait."""
+
+import pytest
+
+from pulsar_sansio.broker import BrokerConfig, LimitReached
+from pulsar_sansio.model.errors import InvalidConfiguration
+from pulsar_sansio.wire import proto
+from tests.broker.peer import TOPIC, SubType, Type, World
+
+NAMESPACE = "public/default"
+OTHER = "persistent://public/default/other"
+
+
+def test_a_namespace_has_room_for_so_many_topics() -> None:
+    world = World()
+    world.broker.set_policy(0, NAMESPACE, "max_topics", 3)
+    world.broker.create_partitioned_topic(0, OTHER, 2)
+    with pytest.raises(LimitReached, match="Exceed maximum number of topics in namespace"):
+        world.broker.create_partitioned_topic(0, TOPIC, 2)
+    world.broker.create_topic(0, TOPIC)
+    with pytest.raises(LimitReached):
+        world.broker.create_topic(0, TOPIC + "2")
+    peer = world.connect()
+    peer.ask_producer(TOPIC + "2")
+    peer.expect_error("NotAllowedError")
+    peer.ask_subscribe(topic=TOPIC + "2")
+    peer.expect_error("NotAllowedError")
+    world.broker.delete_topic(0, TOPIC)
+    world.pump()
+    world.broker.create_topic(0, TOPIC + "2")
+
+
+def test_a_namespace_without_room_makes_no_partitioned_topics_of_itself() -> None:
+    world = World()
+    for policy, value in (("max_topics", 3), ("auto_topic_partitions", 4)):
+        world.broker.set_policy(0, NAMESPACE, policy, value)
+    peer = world.connect()
+    command = proto.CommandPartitionedTopicMetadata(
+        topic=TOPIC, request_id=1, metadata_auto_creation_enabled=True
+    )
+    peer.send(Type.PARTITIONED_METADATA, command)
+    answer = peer.expect(Type.PARTITIONED_METADATA_RESPONSE)
+    assert answer.error == proto.ServerError.Value("NotAllowedError")
+    assert world.broker.topics(NAMESPACE) == []
+
+
+def test_a_topic_has_room_for_so_many_subscriptions() -> None:
+    world = World()
+    world.broker.create_topic(0, TOPIC)
+    world.broker.set_policy(0, TOPIC, "max_subscriptions", 1)
+    world.broker.create_subscription(0, TOPIC, "a")
+    with pytest.raises(LimitReached, match="Exceed the maximum number of subscriptions"):
+        world.broker.create_subscription(0, TOPIC, "b")
+    peer = world.connect()
+    peer.ask_subscribe(subscription="b")
+    peer.expect_error("NotAllowedError")
+    peer.subscribe(subscription="a")
+    assert world.broker.subscriptions(TOPIC) == ["a"]
+
+
+def test_types_of_subscriptions() -> None:
+    world = World()
+    world.broker.set_policy(0, NAMESPACE, "subscription_types", ("Shared",))
+    peer = world.connect()
+    peer.ask_subscribe(subscription="a")
+    assert (
+        peer.expect_error("NotAllowedError").message
+        == f"Topic[{{{TOPIC}}}] doesn't support Exclusive sub type!"
+    )
+    peer.subscribe(subscription="a", kind=SubType.Shared)
+    for wrong in (("shared",), ["Shared"], "Shared"):
+        with pytest.raises(InvalidConfiguration):
+            world.broker.set_policy(0, NAMESPACE, "subscription_types", wrong)
+
+
+def test_a_subscription_that_no_consumer_uses_expires() -> None:
+    world = World(BrokerConfig(keepalive_interval=100_000))
+    world.broker.set_policy(0, NAMESPACE, "subscription_expiration", 300)
+    peer = world.connect()
+    peer.subscribe(subscription="used")
+    peer.subscribe(consumer_id=1, subscription="left")
+    world.advance(1000)
+    peer.close_consumer(1)
+    world.advance(240)
+    assert world.broker.subscriptions(TOPIC) == ["left", "used"]
+    world.advance(180)
+    assert world.broker.subscriptions(TOPIC) == ["used"]
+    world.start()
+    world.advance(240)
+    assert world.broker.subscriptions(TOPIC) == ["used"], "counted from the start of the broker"
+    world.advance(180)
+    assert world.broker.subscriptions(TOPIC) == []
