@@ -31,6 +31,8 @@ MAX_QUERY_FIELDS = 50
 
 _NOT_AN_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 
+_DIGITS = re.compile("-?[0-9]{1,19}")
+
 STATUSES: dict[type[LocalProtocolError], int] = {
     NoSuchThing: 404,
     AlreadyThere: 409,
@@ -164,9 +166,11 @@ def _no_number(text: str) -> None:
     raise ValueError(f"{text} is no JSON")
 
 
-def whole_number(value: object) -> int:
-    """A JSON number without a fraction, within 32 bits. Raises `Refused`."""
-    if isinstance(value, bool) or not isinstance(value, int) or not -(2**31) <= value < 2**31:
+def whole_number(value: object, bits: int = 32) -> int:
+    """A JSON number without a fraction, or its digits as a text, within so many bits. Raises `Refused`."""
+    if isinstance(value, str) and _DIGITS.fullmatch(value):
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, int) or not -(1 << bits - 1) <= value < 1 << bits - 1:
         raise Refused(400, f"the value has to be a whole number, not {value!r:.200}")
     return value
 

@@ -52,11 +52,12 @@ def _boolean(field: str) -> Resource:
     return Resource((field,), lambda policies: getattr(policies, field), lambda value: {field: truth(value)})
 
 
-def _limit(name: str, field: str, unset: int = 200) -> Resource:
+def _limit(name: str, field: str, unset: int = 200, bits: int = 32) -> Resource:
     def write(value: Any) -> dict[str, object]:
-        if whole_number(value) < 0:
+        number = whole_number(value, bits)
+        if number < 0:
             raise Refused(412, f"{name} must be 0 or more")
-        return {field: value}
+        return {field: number}
 
     return Resource((field,), lambda policies: getattr(policies, field), write, unset)
 
@@ -66,9 +67,10 @@ def _read_seconds(policies: Policies) -> int | None:
 
 
 def _write_seconds(value: Any) -> dict[str, object]:
-    if whole_number(value) < 0:
+    seconds = whole_number(value)
+    if seconds < 0:
         raise Refused(412, "Invalid value for message TTL, message TTL must >= 0")
-    return {"message_ttl": value}
+    return {"message_ttl": seconds}
 
 
 def _read_retention(policies: Policies) -> dict[str, int] | None:
@@ -127,7 +129,8 @@ def _write_auto_topic(value: Any) -> dict[str, object]:
     if kind == "partitioned":
         if partitions is None:
             raise Refused(412, f"{begin}[defaultNumPartitions] cannot be null when the type is partitioned.")
-        if not 1 <= whole_number(partitions) <= MAX_AUTO_PARTITIONS:
+        partitions = whole_number(partitions)
+        if not 1 <= partitions <= MAX_AUTO_PARTITIONS:
             raise Refused(412, f"{begin}[defaultNumPartitions] cannot be less than 1 for partition type.")
     elif partitions is not None:
         raise Refused(
@@ -200,15 +203,16 @@ def _read_expiration(policies: Policies) -> int | None:
 
 
 def _write_expiration(value: Any) -> dict[str, object]:
-    if whole_number(value) < 0:
+    minutes = whole_number(value)
+    if minutes < 0:
         raise Refused(412, "Invalid value for subscription expiration time")
-    return {"subscription_expiration": value * MINUTE}
+    return {"subscription_expiration": minutes * MINUTE}
 
 
 AUTO_SUBSCRIPTION = Resource(
     ("auto_subscription_creation",), _read_auto_subscription, _write_auto_subscription
 )
-COMPACTION_THRESHOLD = _limit("compactionThreshold", "compaction_threshold")
+COMPACTION_THRESHOLD = _limit("compactionThreshold", "compaction_threshold", bits=64)
 RETENTION = Resource(("retention_time", "retention_size"), _read_retention, _write_retention)
 MESSAGE_TTL = Resource(("message_ttl",), _read_seconds, _write_seconds)
 
@@ -289,7 +293,7 @@ def _quota(given: Any) -> BacklogQuota:
     if policy not in BACKLOG_QUOTA_POLICIES:
         raise Refused(400, "the data validation failed. the attribute policy cannot be null")
     size = given.get("limitSize", given.get("limit", 0))
-    return BacklogQuota(policy, whole_number(size), whole_number(given.get("limitTime", 0)))
+    return BacklogQuota(policy, whole_number(size, 64), whole_number(given.get("limitTime", 0)))
 
 
 def _write_quotas(value: Any) -> dict[str, object]:

@@ -69,10 +69,25 @@ WRONG = {
 
 
 @pytest.mark.parametrize("resource", [*OF_NAMESPACES.values(), *OF_TOPICS.values()])
-@pytest.mark.parametrize("value", ["x", ["x"], None, 1.5, -1, 2**40, WRONG])
+@pytest.mark.parametrize("value", ["x", ["x"], None, 1.5, -1, 2**64, WRONG])
 def test_nonsense_is_refused(resource: Any, value: object) -> None:
     with pytest.raises(Refused):
         resource.write(value)
+
+
+def test_numbers_as_texts_and_beyond_32_bits() -> None:
+    """The Go client's tests send a quota's limit as a text, which a Java broker takes for the number."""
+    written = NAMES_IN_POLICIES["backlog_quota_map"].write(
+        {"destination_storage": {"limit": "10240", "policy": "producer_request_hold"}}
+    )
+    assert written["backlog_quota_size"].limit_size == 10_240
+    assert OF_NAMESPACES["messageTTL"].write("30") == {"message_ttl": 30}
+    assert OF_TOPICS["compactionThreshold"].write(2**40) == {"compaction_threshold": 2**40}
+    with pytest.raises(Refused):
+        OF_NAMESPACES["messageTTL"].write(2**31)
+    for wrong in ("", "-", "1.5", "1_000", "٣", "9" * 20):
+        with pytest.raises(Refused):
+            OF_NAMESPACES["messageTTL"].write(wrong)
 
 
 def test_values_a_java_client_may_send_for_nothing() -> None:
