@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pulsar_sansio import Policies
+from pulsar_sansio import BacklogQuota, Policies
 from pulsar_trio import EmbeddedBroker, open_broker
 from pulsar_trio.admin.listener import perform
 from pulsar_trio.admin.messages import Refused, Request
@@ -80,7 +80,7 @@ def test_numbers_as_texts_and_beyond_32_bits() -> None:
     written = NAMES_IN_POLICIES["backlog_quota_map"].write(
         {"destination_storage": {"limit": "10240", "policy": "producer_request_hold"}}
     )
-    assert written["backlog_quota_size"].limit_size == 10_240
+    assert written["backlog_quota_size"] == BacklogQuota("producer_request_hold", 10_240, 0)
     assert OF_NAMESPACES["messageTTL"].write("30") == {"message_ttl": 30}
     assert OF_TOPICS["compactionThreshold"].write(2**40) == {"compaction_threshold": 2**40}
     with pytest.raises(Refused):
