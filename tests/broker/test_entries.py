@@ -96,6 +96,8 @@ def test_permissions_are_kept_and_go_with_what_they_are_for() -> None:
         broker.grant(0, "public/n", {"r": ["fly"]})
     with pytest.raises(InvalidConfiguration):
         broker.grant(0, "public/n", {str(number): ["produce"] for number in range(1001)})
+    with pytest.raises(InvalidConfiguration):
+        broker.grant_subscription(0, "public/n", {"sub": ["r" * 70_000]})
     with pytest.raises(NoSuchThing):
         broker.grant(0, "public/none", {"r": ["produce"]})
     world.pump()

@@ -34,6 +34,9 @@ SCHEMA_TYPES[proto.Schema.Bool] = "BOOLEAN"
 MAX_GRANTS = 1000
 """Roles and subscriptions of one scope that have permissions; bounds what is kept."""
 
+MAX_GRANT_CHARACTERS = 64 * 1024
+"""Characters of all their names together."""
+
 ACTIONS = ("produce", "consume", "functions", "sources", "sinks", "packages")
 """What a role can be permitted to do, as Pulsar names it."""
 
@@ -181,8 +184,12 @@ class Administration(TopicAdministration):
 
     def _save_grants(self, now: int, grants: GrantsSaved) -> None:
         self.context.now = now
-        if len(grants.roles) + len(grants.subscriptions) > MAX_GRANTS:
-            raise InvalidConfiguration(f"permissions of {grants.scope}: at most {MAX_GRANTS}")
+        pairs = [*grants.roles, *grants.subscriptions]
+        characters = sum(len(name) + sum(map(len, values)) for name, values in pairs)
+        if len(pairs) > MAX_GRANTS or characters > MAX_GRANT_CHARACTERS:
+            raise InvalidConfiguration(
+                f"permissions of {grants.scope}: at most {MAX_GRANTS}, of {MAX_GRANT_CHARACTERS} characters"
+            )
         self.grants[grants.scope] = grants
         if not grants.roles and not grants.subscriptions:
             del self.grants[grants.scope]

@@ -122,10 +122,14 @@ def create_namespace(broker: Administrator, request: Request) -> Answer:
     exists = (AlreadyThere, 409, "Namespace already exists")
     with answering((NoSuchThing, 404, "Tenant does not exist"), exists):
         broker.command(broker.machine.create_namespace, namespace, values)
-    if roles:
-        broker.command(broker.machine.grant, namespace, roles)
-    if kept:
-        broker.command(broker.machine.update_namespace_properties, namespace, kept)
+    try:
+        if roles:
+            broker.command(broker.machine.grant, namespace, roles)
+        if kept:
+            broker.command(broker.machine.update_namespace_properties, namespace, kept)
+    except InvalidConfiguration:
+        broker.command(broker.machine.delete_namespace, namespace)
+        raise
     return NO_CONTENT
 
 

@@ -196,6 +196,9 @@ async def test_a_namespace_made_with_what_cannot_be_kept(broker: EmbeddedBroker)
     assert ask(broker, "PUT", path, {"deduplicationEnabled": "x"})[0] == 400
     assert ask(broker, "PUT", path, {"properties": {"a": 1}})[0] == 400
     assert ask(broker, "PUT", path, {"auth_policies": {"namespace_auth": {"role": ["fly"]}}})[0] == 400
+    assert ask(broker, "PUT", path, {"properties": {"a": "b" * 70_000}})[0] == 412
+    long_name = {"auth_policies": {"namespace_auth": {"r" * 70_000: ["produce"]}}}
+    assert ask(broker, "PUT", path, long_name)[0] == 412
     assert ask(broker, "PUT", path, [])[0] == 400
     assert ask(broker, "GET", path)[0] == 404
     record = {
