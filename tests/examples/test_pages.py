@@ -13,7 +13,6 @@ import trio
 
 import pulsar_sansio
 import pulsar_trio
-from pulsar_sansio import PulsarError
 from pulsar_trio import OutgoingMessage, open_broker, open_client
 from tests.patience import PATIENCE
 
@@ -36,7 +35,6 @@ async def test_sending(number: int) -> None:
             "broker": broker,
             "trio": trio,
             "OutgoingMessage": OutgoingMessage,
-            "PulsarError": PulsarError,
         }
         with trio.fail_after(PATIENCE):
             outcome = eval(compiled(SENDING[number], "sending.md"), names)
