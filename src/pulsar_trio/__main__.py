@@ -1,5 +1,5 @@
 """`python -m pulsar_trio` is the `pulsar-trio` command."""
 
-from .cli import main
+from pulsar_trio_command import main
 
 raise SystemExit(main())

@@ -198,7 +198,7 @@ def test_consume_shows_what_is_no_text_and_goes_on(broker: BrokerThread, command
     trio.run(produce)
     consume = ("consume", "t", "--url", broker.url, "--count", "1", "--subscription")
     done = command(*consume, "text")
-    assert (done.code, done.out) == (0, "0:0:-1 \\udcff: 1\n")
+    assert (done.code, done.out) == (0, "0:0:-1 \\udcff: 1 {\\udcfe=é}\n")
     (message,) = command(*consume, "json", "--json").objects
     assert (message["key"], message["properties"]) == ("\udcff", {"\udcfe": "é"})
 
@@ -325,7 +325,7 @@ def test_an_interruption_is_one_line(command: Command, monkeypatch: pytest.Monke
 
     monkeypatch.setattr("pulsar_trio.cli.demo.run", interrupted)
     done = command("demo")
-    assert (done.code, done.err) == (1, "pulsar-trio: interrupted\n")
+    assert (done.code, done.err) == (130, "pulsar-trio: interrupted\n")
 
 
 # --- as processes of their own -----------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 import io
 import json
 import signal
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -42,11 +43,23 @@ def test_run_prints_one_json_object(capsys: pytest.CaptureFixture[str]) -> None:
 def test_no_seed_is_left_out_between_portions() -> None:
     """More seeds than are handed to the processes at a time."""
 
-    class InOrder:
-        def imap(self, function: object, seeds: list[int], chunk: int) -> list[int]:
-            return seeds
+    class Results:
+        def __init__(self, results: list[list[int]]) -> None:
+            self._results = iter(results)
 
-    assert list(simulate_module._bounded(InOrder(), iter(range(100)), 2)) == list(range(100))  # type: ignore[arg-type,comparison-overlap]
+        def next(self, _: float) -> list[int]:
+            return next(self._results)
+
+    class InOrder:
+        def imap(self, _: object, portions: list[list[int]]) -> Results:
+            return Results(portions)
+
+    def bounded(end: Callable[[], bool]) -> list[int]:
+        return list(simulate_module._bounded(InOrder(), iter(range(100)), 2, end))  # type: ignore[arg-type]
+
+    assert bounded(lambda: False) == list(range(100))
+    looks = iter([False, False, True, True, True, True, True])
+    assert bounded(lambda: next(looks)) == list(range(8)), "two portions of four"
 
 
 @pytest.mark.slow
@@ -208,7 +221,7 @@ def test_a_report_that_cannot_be_written_has_a_code_of_its_own(
 
 @pytest.mark.usefixtures("nothing_happens")
 def test_what_was_not_reached_fails_where_that_is_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
-    assert simulate("run", "--seed", "1", "--seeds", "1", "--require-coverage") == 5
+    assert simulate("run", "--seed", "1", "--seeds", "1", "--require-coverage", "--verbose") == 5
     shown = capsys.readouterr().out
     assert "never: mark window full" in shown
     assert "never: move connection: OPENED in Opening" in shown

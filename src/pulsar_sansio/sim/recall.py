@@ -4,7 +4,7 @@ Owns the trying of one bug with one seed after another, and the sum. It has no c
 asks has.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from inspect import getfile
 from itertools import count
@@ -153,14 +153,22 @@ def unknown(name: str) -> Recalled:
     return Recalled(name, mutation.origin, mutation.text, mutation.caught_by)
 
 
-def recall_one(name: str, seeds: int = SEEDS, first: int = 0, sample: int = SAMPLE) -> Recalled:
+def recall_one(
+    name: str,
+    seeds: int = SEEDS,
+    first: int = 0,
+    sample: int = SAMPLE,
+    end: Callable[[], bool] = lambda: False,
+) -> Recalled:
     """Run seeds with one bug planted: `sample` of them, and then more until one notices it, up to `seeds`.
 
-    A bug that raises an error of its own is not tried any further.
+    A bug that raises an error of its own is not tried any further. No seed begins once `end` says so.
     """
     mutation = BANK[name]
     recalled = unknown(name)
     for seed in seeds_for(mutation, max(seeds, sample), first):
+        if end():
+            break
         try_seed(mutation, seed, recalled)
         if recalled.broken or (recalled.notices and recalled.tried >= sample):
             break

@@ -4,23 +4,26 @@ A package adds a command by an entry point of the group `pulsar_trio.commands`: 
 the subparsers and the class `Output`, adds its parser, and sets `handler`, which gets the arguments and gives
 the exit code. So this package need not know of it.
 
-Exit codes: 0 done, 1 failed, 2 used wrongly. An error is one line on standard error with a hint.
+Exit codes: 0 done, 1 failed, 2 used wrongly, 130 ended by Ctrl-C before it was done, 141 the reader of the
+output went away. An error is one line on standard error with a hint.
 """
 
 import argparse
 import os
+import signal
 import sys
 from collections.abc import Awaitable, Callable, Sequence
-from importlib.metadata import entry_points
+from importlib.metadata import entry_points, version
 from io import TextIOWrapper
 from typing import NoReturn
 
 import trio
 
-from pulsar_sansio import InvalidConfiguration, PulsarError, SubscriptionType
+from pulsar_sansio import InvalidConfiguration, PulsarError
 
 from . import broker, consume, demo, produce, simulate
 from .console import Failed, Output
+from .signals import INTERRUPTED
 
 Command = Callable[[argparse.Namespace, Output], Awaitable[None]]
 
@@ -41,18 +44,53 @@ class _Parser(argparse.ArgumentParser):
         raise SystemExit(2)
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command; gives the exit code."""
-    given = _parser().parse_args(arguments)
+def main(arguments: Sequence[str] | None = None, *, interruptible: bool = False) -> int:
+    """Run a command; gives the exit code. Raises `SystemExit` for wrong arguments, `--help` and `--version`.
+
+    `interruptible`: a SIGINT has ended the process by itself up to now, and does so again after the command.
+    Meanwhile the command says that it was interrupted.
+    """
+    try:
+        try:
+            given = _parsed(arguments)
+            if interruptible:
+                signal.signal(signal.SIGINT, signal.default_int_handler)
+            return _run(given)
+        finally:
+            sys.stdout.flush()
+    except BrokenPipeError:
+        _write_nothing_more()
+        return NOBODY_READS
+    except KeyboardInterrupt:
+        Output(False).error(Failed("interrupted"))
+        return INTERRUPTED
+    except OSError as error:  # a file that a command writes, or the output itself
+        try:
+            sys.stdout.flush()
+        except OSError:
+            _write_nothing_more()
+        Output(False).error(Failed(str(error)))
+        return 1
+    finally:
+        if interruptible:
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+def _parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
+    """A command's `check` finds mistakes that concern several options."""
+    parser = _parser()
+    given = parser.parse_args(arguments)
+    mistake = given.check(given) if hasattr(given, "check") else None
+    if mistake is not None:
+        parser.error(mistake)
+    return given
+
+
+def _run(given: argparse.Namespace) -> int:
     if isinstance(sys.stdout, TextIOWrapper):  # keys and names may be no text, or none of this terminal
         sys.stdout.reconfigure(errors="backslashreplace")
     if hasattr(given, "handler"):  # needs no event loop, and has exit codes of its own
-        try:
-            code: int = given.handler(given)
-            sys.stdout.flush()
-        except BrokenPipeError:
-            _write_nothing_more()
-            return NOBODY_READS
+        code: int = given.handler(given)
         return code
     output = Output(given.json)
     try:
@@ -61,21 +99,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
         error = _first(raised)
         match error:
             case KeyboardInterrupt():
-                error = Failed("interrupted")
+                output.error(Failed("interrupted"))
+                return INTERRUPTED
             case BrokenPipeError():  # whoever read our output has read enough
                 _write_nothing_more()
                 return 0
             case PulsarError() | OSError() | Failed():
-                pass
+                output.error(error)
+                return 2 if isinstance(error, InvalidConfiguration) else 1
             case _:
                 raise
-        output.error(error)
-        return 2 if isinstance(error, InvalidConfiguration) else 1
     return 0
 
 
 def _write_nothing_more() -> None:
-    """Python would complain once more when it flushes what nobody reads."""
+    """Python would complain once more when it flushes what cannot be written."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
@@ -88,6 +126,7 @@ def _first(error: BaseException) -> BaseException:
 
 def _parser() -> _Parser:
     parser = _Parser(prog="pulsar-trio", description="Apache Pulsar from the command line.")
+    parser.add_argument("--version", action="version", version=f"%(prog)s {version('pulsar-trio')}")
     commands = parser.add_subparsers(required=True, metavar="command")
 
     def add(name: str, run: Command, text: str) -> argparse.ArgumentParser:
@@ -103,66 +142,19 @@ def _parser() -> _Parser:
             help=f"service URL; default is $PULSAR_URL, else {DEFAULT_URL}",
         )
 
-    command = add("demo", demo.run, "Start a broker, send messages through it and check that all arrive.")
-    command.add_argument("--url", help="use this Pulsar instead of a broker of our own")
-    command.add_argument("--count", type=_positive, default=100_000, help="messages (default %(default)s)")
-    command.add_argument("--size", type=_size, default=100, help="bytes of a message (default %(default)s)")
-
-    command = add("broker", broker.run, "Run a broker in memory until SIGINT or SIGTERM.")
-    command.add_argument("--host", default="127.0.0.1", help="address to listen on (default %(default)s)")
-    command.add_argument("--port", type=_port, default=6650, help="0 takes a free one (default %(default)s)")
-    command.add_argument(
-        "--http-port", type=_port, help="serve Pulsar's administration over HTTP here; 0 takes a free port"
+    demo.add_arguments(
+        add("demo", demo.run, "Start a broker, send messages through it and check all arrive.")
     )
-
+    broker.add_arguments(add("broker", broker.run, "Run a broker in memory until SIGINT or SIGTERM."))
     command = add(
         "produce", produce.run, "Send messages: lines of standard input, or --count generated ones."
     )
-    command.add_argument("topic")
     add_url(command)
-    command.add_argument("--count", type=_positive, help="send so many generated messages instead of lines")
-    command.add_argument("--size", type=_size, default=100, help="bytes of a generated message (default 100)")
-    command.add_argument("--rate", type=_rate, help="messages per second; default is as fast as possible")
-
+    produce.add_arguments(command)
     command = add("consume", consume.run, "Print messages and acknowledge them, until --count or Ctrl-C.")
-    command.add_argument("topic")
     add_url(command)
-    command.add_argument("--subscription", required=True, help="begins at the earliest message if it is new")
-    command.add_argument(
-        "--kind",
-        choices=[kind.value for kind in SubscriptionType],
-        default="shared",
-        help="kind of subscription (default %(default)s)",
-    )
-    command.add_argument("--count", type=_positive, help="stop after so many messages")
-
+    consume.add_arguments(command)
     simulate.add_parser(commands)
     for entry in entry_points(group=COMMANDS):
         entry.load()(commands, Output)
     return parser
-
-
-def _number(text: str, least: float, most: float, kind: type[int] | type[float], words: str) -> float:
-    try:
-        value = kind(text)
-    except ValueError:
-        value = least - 1
-    if not least <= value <= most:
-        raise argparse.ArgumentTypeError(f"{words}, not {text!r}")
-    return value
-
-
-def _positive(text: str) -> int:
-    return int(_number(text, 1, 2**63, int, "a whole number of at least 1"))
-
-
-def _size(text: str) -> int:
-    return int(_number(text, 0, 2**31, int, "a whole number of bytes, at least 0"))
-
-
-def _port(text: str) -> int:
-    return int(_number(text, 0, 65535, int, "a port from 0 to 65535"))
-
-
-def _rate(text: str) -> float:
-    return _number(text, 1e-6, 1e9, float, "messages per second, more than 0")

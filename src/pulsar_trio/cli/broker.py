@@ -3,8 +3,18 @@
 import argparse
 
 from ..server import open_broker
+from .arguments import port
 from .console import Output
 from .signals import until_signal
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of `broker`."""
+    parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default %(default)s)")
+    parser.add_argument("--port", type=port, default=6650, help="0 takes a free one (default %(default)s)")
+    parser.add_argument(
+        "--http-port", type=port, help="serve Pulsar's administration over HTTP here; 0 takes a free port"
+    )
 
 
 async def run(given: argparse.Namespace, output: Output) -> None:

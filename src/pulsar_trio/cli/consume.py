@@ -7,15 +7,39 @@ from base64 import b64encode
 
 import trio
 
-from pulsar_sansio import Message
+from pulsar_sansio import Message, SubscriptionType
 
 from ..client import open_client
 from ..consumer import Consumer
+from .arguments import positive
 from .console import Output, number, printable
+from .positions import FORMS, place_in, position
 from .signals import until_signal
 
 AT_ONCE = 1000
 """Messages printed and acknowledged together, at most."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of `consume`."""
+    parser.add_argument("topic")
+    parser.add_argument(
+        "--subscription", required=True, help="begins at the earliest message if it is new, or see --from"
+    )
+    parser.add_argument(
+        "--kind",
+        choices=[kind.value for kind in SubscriptionType],
+        default="shared",
+        help="kind of subscription (default %(default)s)",
+    )
+    parser.add_argument(
+        "--from",
+        dest="start",
+        type=position,
+        metavar="PLACE",
+        help=f"move the subscription there first, with all its consumers: {FORMS}",
+    )
+    parser.add_argument("--count", type=positive, help="stop after so many messages")
 
 
 async def run(given: argparse.Namespace, output: Output) -> None:
@@ -25,13 +49,21 @@ async def run(given: argparse.Namespace, output: Output) -> None:
             given.topic,
             given.subscription,
             given.kind,
-            initial_position="earliest",
+            initial_position="latest" if given.start == "latest" else "earliest",
+            start_paused=given.start is not None,  # what the seek passes over need not come
             batch_index_acknowledgement=True,  # --count may end in the middle of a batch
         ) as consumer,
     ):
         began = trio.current_time()
         printed: list[int] = []
-        await until_signal(lambda: _print_messages(consumer, given.count, given.json, printed))
+
+        async def work() -> None:
+            if given.start is not None:
+                await consumer.seek(place_in(given.topic, given.start), inclusive=True)
+                consumer.resume()
+            await _print_messages(consumer, given.count, given.json, printed)
+
+        await until_signal(work)
         seconds = trio.current_time() - began
     received = sum(printed)
     rate = received / seconds if seconds else 0.0
@@ -56,9 +88,12 @@ async def _print_messages(consumer: Consumer, count: int | None, as_json: bool, 
 
 
 def _line(message: Message) -> str:
+    """`id key: value {name=value, …}`, without the parts that the message has not."""
     key = f" {printable(message.key)}:" if message.key is not None else ""
     text = "null" if message.value is None else printable(message.data.decode(errors="backslashreplace"))
-    return f"{message.message_id}{key} {text}"
+    pairs = [f"{printable(name)}={printable(value)}" for name, value in message.properties.items()]
+    properties = f" {{{', '.join(pairs)}}}" if pairs else ""
+    return f"{message.message_id}{key} {text}{properties}"
 
 
 def _values(message: Message) -> dict[str, object]:

@@ -15,6 +15,7 @@ import trio
 
 from ..client import Client, open_client
 from ..server import open_broker
+from .arguments import byte_count, positive
 from .console import Bar, Failed, Output, number
 
 NUMBER = Struct(">Q")
@@ -56,6 +57,15 @@ class Check:
             self.repeated += 1
             return
         self.seen += 1
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of `demo`."""
+    parser.add_argument("--url", help="use this Pulsar instead of a broker of our own")
+    parser.add_argument("--count", type=positive, default=100_000, help="messages (default %(default)s)")
+    parser.add_argument(
+        "--size", type=byte_count, default=100, help="bytes of a message (default %(default)s)"
+    )
 
 
 async def run(given: argparse.Namespace, output: Output) -> None:

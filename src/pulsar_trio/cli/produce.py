@@ -1,4 +1,4 @@
-"""`pulsar-trio produce`: generated messages, or lines of standard input."""
+"""`pulsar-trio produce`: generated messages, or lines of standard input, with keys and properties."""
 
 import argparse
 import os
@@ -9,10 +9,13 @@ from contextlib import aclosing
 
 import trio
 
+from pulsar_sansio import OutgoingMessage
+
 from ..client import open_client
 from ..producer import Producer
 from ..receipts import Receipt
-from .console import Bar, Output, number
+from .arguments import byte_count, positive, rate
+from .console import Bar, Failed, Output, number
 
 READ = 65536
 """Bytes read from standard input at a time."""
@@ -21,30 +24,116 @@ SHOW_EVERY = 1000
 """Messages between two drawings of the bar."""
 
 
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of `produce`."""
+    parser.add_argument("topic")
+    source = parser.add_mutually_exclusive_group()
+    source.add_argument("--count", type=positive, help="send so many generated messages instead of lines")
+    source.add_argument(
+        "--key-separator",
+        type=_separator,
+        metavar="TEXT",
+        help="each line is a key, this text (\\t is a tab), and a value; what follows the first one is value",
+    )
+    parser.add_argument(
+        "--size", type=byte_count, default=100, help="bytes of a generated message (default 100)"
+    )
+    parser.add_argument("--rate", type=rate, help="messages per second; default is as fast as possible")
+    parser.add_argument("--key", help="key of every message; not with --key-separator")
+    parser.add_argument(
+        "--property",
+        action="append",
+        type=_property,
+        default=[],
+        metavar="NAME=VALUE",
+        help="property of every message; may be repeated",
+    )
+    parser.set_defaults(check=_check)
+
+
+def _separator(text: str) -> bytes:
+    if not text:
+        raise argparse.ArgumentTypeError("a text of at least one character, not ''")
+    return text.replace("\\t", "\t").encode()
+
+
+def _property(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals or not name:
+        raise argparse.ArgumentTypeError(f"NAME=VALUE with a name that is not empty, not {text!r}")
+    return name, value
+
+
+def _check(given: argparse.Namespace) -> str | None:
+    """The mistake in options that exclude each other, if there is one."""
+    if given.key is not None and given.key_separator is not None:
+        return "argument --key: not allowed with argument --key-separator"
+    return None
+
+
 async def run(given: argparse.Namespace, output: Output) -> None:
+    envelopes = Envelopes(given.key, dict(given.property), given.key_separator)
     async with open_client(given.url) as client, client.create_producer(given.topic) as producer:
         began = trio.current_time()
         pace = Pace(given.rate)
         if given.count is None:
             async with aclosing(_lines()) as chunks:
                 async for lines in chunks:
-                    await _send(producer, lines, pace)
+                    await _send(producer, envelopes.around(lines), pace)
         else:
+            payloads = generated(given.count, given.size)
             with output.bar("producing", given.count) as bar:
-                await _send(producer, _shown(generated(given.count, given.size), bar), pace)
+                await _send(producer, envelopes.around(_shown(payloads, bar)), pace)
         await pace.settled()
         seconds = trio.current_time() - began
-    rate = pace.sent / seconds if seconds else 0.0
+    per_second = pace.sent / seconds if seconds else 0.0
     output.result(
-        f"produced {pace.sent} messages to {producer.topic} in {seconds:.2f} s, {number(rate)}/s",
+        f"produced {pace.sent} messages to {producer.topic} in {seconds:.2f} s, {number(per_second)}/s",
         topic=producer.topic,
         produced=pace.sent,
         seconds=round(seconds, 6),
-        rate=round(rate, 1),
+        rate=round(per_second, 1),
     )
 
 
-async def _send(producer: Producer, messages: Iterable[bytes], pace: "Pace") -> None:
+class Envelopes:
+    """Payloads, or lines of standard input, as messages with the keys and properties that were asked for."""
+
+    def __init__(self, key: str | None, properties: dict[str, str], separator: bytes | None) -> None:
+        self._key = key
+        self._properties = properties
+        self._separator = separator
+        self._line = 0
+        """Number of the last line, from 1 on."""
+
+    def around(self, payloads: Iterable[bytes]) -> Iterable[bytes | OutgoingMessage]:
+        """Raises `Failed` at a line without a key, when the messages before it have been taken."""
+        if self._separator is not None:
+            return self._split(payloads, self._separator)
+        if self._key is None and not self._properties:
+            return payloads
+        return (OutgoingMessage(each, key=self._key, properties=self._properties) for each in payloads)
+
+    def _split(self, lines: Iterable[bytes], separator: bytes) -> Iterator[OutgoingMessage]:
+        for line in lines:
+            self._line += 1
+            key, found, value = line.partition(separator)
+            if not found:
+                raise self._wrong(f"there is no {separator.decode()!r} in it")
+            try:
+                text = key.decode()
+            except UnicodeDecodeError:
+                raise self._wrong("its key is not UTF-8 text") from None
+            yield OutgoingMessage(value, key=text, properties=self._properties)
+
+    def _wrong(self, text: str) -> Failed:
+        return Failed(
+            f"line {self._line} of standard input has no key: {text}",
+            f"the {self._line - 1} lines before it were sent",
+        )
+
+
+async def _send(producer: Producer, messages: Iterable[bytes | OutgoingMessage], pace: "Pace") -> None:
     if pace.rate is None:
         pace.sent += len(await producer.send_many(messages))
         return

@@ -8,16 +8,17 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
-from multiprocessing import get_context
 
 from pulsar_sansio.sim.bank import BANK
 from pulsar_sansio.sim.recall import SAMPLE, SEEDS, Recall, Recalled, recall_one
 
 from .arguments import positive, seconds, whole
 from .progress import ProgressLine
+from .signals import interruption
 from .watchdog import STUCK_AFTER, limited
+from .workers import in_order, workers
 
 SURVIVED = 5
 """Exit code where a bug was not noticed: a fault or a check is missing."""
@@ -29,7 +30,8 @@ def add_recall(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -
         "recall",
         help="plant known bugs, one after the other, and see whether the simulator notices",
         description="Each bug of the bank is planted and seeds are run. Exit code: 0 all were noticed, "
-        f"{SURVIVED} some were not.",
+        f"{SURVIVED} some were not, 130 ended by Ctrl-C, and 143 by SIGTERM, while all were; what was "
+        "found by then is printed.",
     )
     parser.add_argument(
         "--bug", action="append", metavar="NAME", help="only this one, or these; a name or BUG-nnn"
@@ -62,23 +64,26 @@ def _chosen(wanted: list[str] | None) -> list[str]:
     return [name for name, bug in BANK.items() if name in wanted or bug.origin in wanted]
 
 
-def _try(end: float | None, work: tuple[str, int, int, int]) -> Recalled | None:
-    """None where the time is over."""
-    if end is not None and time.monotonic() >= end:
+def _try(
+    limit: float | None, work: tuple[str, int, int, int], end: Callable[[], bool] = lambda: False
+) -> Recalled | None:
+    """None where the time is over, and where the end came before anything was known of the bug."""
+    if end() or (limit is not None and time.monotonic() >= limit):
         return None
     with limited(STUCK_AFTER + work[1]):  # a second for each seed, which is far more than they take
-        return recall_one(*work)
+        found = recall_one(*work, end)
+    return None if end() and not found.caught else found
 
 
-def _results(names: list[str], arguments: argparse.Namespace) -> Iterator[Recalled]:
+def _results(names: list[str], arguments: argparse.Namespace, end: Callable[[], bool]) -> Iterator[Recalled]:
     work = [(name, arguments.seeds, arguments.seed, arguments.sample) for name in names]
-    end = None if arguments.seconds is None else time.monotonic() + arguments.seconds
-    one = partial(_try, end)
+    limit = None if arguments.seconds is None else time.monotonic() + arguments.seconds
+    one = partial(_try, limit)
     if arguments.jobs == 1:
-        yield from filter(None, map(one, work))
+        yield from filter(None, (one(each, end) for each in work))
         return
-    with get_context("spawn").Pool(arguments.jobs) as pool:
-        yield from filter(None, pool.imap(one, work))
+    with workers(arguments.jobs) as pool:
+        yield from filter(None, in_order(pool, one, work, end))
 
 
 def _recall(arguments: argparse.Namespace) -> int:
@@ -96,19 +101,25 @@ def _recall(arguments: argparse.Namespace) -> int:
     found = Recall([])
     if not arguments.json:
         print(f"{'bug':52} {'origin':8} {'first':>5}  {'noticed':9} by")
-    for each in _results(names, arguments):
-        found.bugs.append(each)
-        line.clear()
-        if not arguments.json:
-            print(_line(each), flush=True)
-        line.show(lambda: f"{len(found.bugs)} of {len(names)} bugs")
+    with interruption() as asked:
+        for each in _results(names, arguments, asked.__bool__):
+            found.bugs.append(each)
+            line.clear()
+            if not arguments.json:
+                print(_line(each), flush=True)
+            line.show(lambda: f"{len(found.bugs)} of {len(names)} bugs")
     line.clear()
     elapsed = time.monotonic() - started
     if arguments.json:
-        print(json.dumps({**found.as_json(), "seconds": round(elapsed, 3)}, sort_keys=True))
+        result = {**found.as_json(), "seconds": round(elapsed, 3), "interrupted": bool(asked)}
+        print(json.dumps(result, sort_keys=True))
     else:
+        if asked:
+            print(f"interrupted after {len(found.bugs)} of {len(names)} bugs")
         _print_summary(found, elapsed)
-    return SURVIVED if found.survivors else 0
+    if found.survivors:
+        return SURVIVED
+    return asked.exit_code if asked else 0
 
 
 def _line(bug: Recalled) -> str:

@@ -1,9 +1,17 @@
 """Ending cleanly on Ctrl-C and on SIGTERM."""
 
 import signal
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
 
 import trio
+
+SIGNALLED = 128
+"""Added to a signal's number, it is the exit code of a command that the signal ended, as a shell gives it."""
+
+INTERRUPTED = SIGNALLED + signal.SIGINT
+"""The exit code of a command that Ctrl-C ended: 130."""
 
 
 async def until_signal(work: Callable[[], Awaitable[object]]) -> None:
@@ -24,3 +32,49 @@ async def until_signal(work: Callable[[], Awaitable[object]]) -> None:
             nursery.cancel_scope.cancel()
     if failure is not None:
         raise failure
+
+
+class Interruption:
+    """The request of a signal to end a command that has something to show by then.
+
+    True as soon as there is a request. A command looks at it wherever it could end.
+    """
+
+    def __init__(self) -> None:
+        self._signal: int | None = None
+
+    def __bool__(self) -> bool:
+        return self._signal is not None
+
+    @property
+    def exit_code(self) -> int:
+        """As a shell gives it: 130 for SIGINT, 143 for SIGTERM. There is a request."""
+        assert self._signal is not None
+        return SIGNALLED + self._signal
+
+    def note(self, number: int, _: FrameType | None) -> None:
+        """The handler. The second signal raises `KeyboardInterrupt`: the command takes long to look."""
+        if self._signal is not None:
+            raise KeyboardInterrupt
+        self._signal = number
+
+
+@contextmanager
+def interruption() -> Iterator[Interruption]:
+    """Within the block SIGINT and SIGTERM are requests to end it; a second signal ends it at once.
+
+    A signal that the process ignores stays ignored. For the main thread.
+    """
+    asked = Interruption()
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    heard = [number for number, handler in before.items() if handler is not signal.SIG_IGN]
+    for number in heard:
+        signal.signal(number, asked.note)
+    try:
+        yield asked
+    except KeyboardInterrupt:
+        if not asked:  # it was raised by something else
+            raise
+    finally:
+        for number in heard:
+            signal.signal(number, before[number])

@@ -9,25 +9,26 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from functools import partial
-from itertools import count, islice
-from multiprocessing import get_context
+from itertools import chain, count, islice
 from multiprocessing.pool import Pool
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from pulsar_sansio.sim import Campaign, Case, Coverage, Outcome, Recorder, SeedReport, observe_seed
 from pulsar_sansio.sim.report import files
-from pulsar_sansio.sim.summary import summary
+from pulsar_sansio.sim.summary import SHOWN_FAILURES, brief, details, summary
 
 from .arguments import positive, seconds, whole
 from .console import one_line
 from .progress import ProgressLine
 from .recall import add_recall
+from .signals import Interruption, interruption
 from .sweep import add_shrink, add_sweep
 from .watchdog import STUCK_AFTER, limited
+from .workers import in_order, workers
 
 CHUNK = 4
 """Seeds handed to a process at a time."""
@@ -54,7 +55,8 @@ def add_parser(subparsers: "argparse._SubParsersAction[Any]") -> None:
         help="run many seeds and check every invariant",
         description="Exit code: 0 all passed, 1 an exception, 2 an invariant, 3 liveness, 4 nondeterminism, "
         "5 coverage: a fault kind never happened in a large run, or see --require-coverage, "
-        f"{UNWRITTEN} the report could not be written.",
+        f"{UNWRITTEN} the report could not be written, 130 ended by Ctrl-C, and 143 by SIGTERM, while all "
+        "passed. A first signal ends the run after the seed, a second at once; either prints what was found.",
     )
     run.add_argument("--seed", type=whole, default=0, metavar="N", help="the first seed (default 0)")
     run.add_argument(
@@ -70,6 +72,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[Any]") -> None:
         action="store_true",
         help="fail where a fault kind, a mark or a move of a client's machine was never reached",
     )
+    run.add_argument("--verbose", action="store_true", help="print every count by its name, too")
     run.add_argument("--json", action="store_true", help="print one JSON object")
     run.set_defaults(handler=_run)
     replay = actions.add_parser(
@@ -91,10 +94,10 @@ def add_parser(subparsers: "argparse._SubParsersAction[Any]") -> None:
     add_recall(actions)
 
 
-def _seeds(first: int, number: int | None, until: float | None) -> Iterator[int]:
-    """Seeds in order, until there are enough or the time is up."""
+def _seeds(first: int, number: int | None, end: Callable[[], bool]) -> Iterator[int]:
+    """Seeds in order, until there are enough or it is time to end."""
     for seed in count(first) if number is None else range(first, first + number):
-        if until is not None and time.monotonic() >= until:
+        if end():
             return
         yield seed
 
@@ -104,24 +107,28 @@ def _observe(seed: int) -> Observed:
         return observe_seed(seed, _recorder)
 
 
+def _observe_all(seeds: list[int]) -> list[Observed]:
+    return [_observe(seed) for seed in seeds]
+
+
 def _begin() -> None:
     """A process of the pool: it records until it ends."""
     _recorder.__enter__()
 
 
-def _results(seeds: Iterable[int], jobs: int, stack: ExitStack) -> Iterable[Observed]:
+def _results(seeds: Iterable[int], jobs: int, stack: ExitStack, asked: Interruption) -> Iterable[Observed]:
     if jobs == 1:
         stack.enter_context(_recorder)
         return map(_observe, seeds)
-    pool = stack.enter_context(get_context("spawn").Pool(jobs, _begin))
-    return _bounded(pool, seeds, jobs)
+    return _bounded(stack.enter_context(workers(jobs, _begin)), seeds, jobs, asked.__bool__)
 
 
-def _bounded(pool: Pool, seeds: Iterable[int], jobs: int) -> Iterator[Observed]:
-    """`imap` takes all seeds at once; portions keep a limit in seconds meaningful."""
+def _bounded(pool: Pool, seeds: Iterable[int], jobs: int, end: Callable[[], bool]) -> Iterator[Observed]:
+    """A pool takes all work at once; portions keep a limit in seconds meaningful."""
     source = iter(seeds)
     while portion := list(islice(source, jobs * CHUNK * 4)):
-        yield from pool.imap(_observe, portion, CHUNK)
+        chunks = [portion[first : first + CHUNK] for first in range(0, len(portion), CHUNK)]
+        yield from chain.from_iterable(in_order(pool, _observe_all, chunks, end))
 
 
 def progress(campaign: Campaign, elapsed: float, seeds: int | None, seconds: float | None) -> str:
@@ -148,21 +155,38 @@ def _run(arguments: argparse.Namespace) -> int:
     number = arguments.seeds if arguments.seeds is not None or until is not None else 100
     campaign = Campaign(require_coverage=arguments.require_coverage)
     line = ProgressLine(not arguments.json)
-    with ExitStack() as stack:
-        for report, coverage in _results(_seeds(arguments.seed, number, until), arguments.jobs, stack):
+    with ExitStack() as stack, interruption() as asked:
+
+        def end() -> bool:
+            return bool(asked) or (until is not None and time.monotonic() >= until)
+
+        seeds = _seeds(arguments.seed, number, end)
+        for report, coverage in _results(seeds, arguments.jobs, stack, asked):
             campaign.add(report, coverage)
             if report.outcome is not Outcome.PASSED and not arguments.json:
-                line.print(str(report))
+                _tell(line, report, campaign, arguments.verbose)
             elapsed = time.monotonic() - started
             line.show(partial(progress, campaign, elapsed, number, arguments.seconds))
     line.clear()
-    seconds = time.monotonic() - started
+    elapsed = time.monotonic() - started
     if arguments.json:
-        print(json.dumps({**campaign.as_json(), "seconds": round(seconds, 3)}, sort_keys=True))
+        found = {**campaign.as_json(), "seconds": round(elapsed, 3), "interrupted": bool(asked)}
+        print(json.dumps(found, sort_keys=True))
     else:
-        print("\n".join(summary(campaign, seconds)))
-    written = arguments.report is None or _write(files(campaign, seconds), arguments.report)
+        extra = details(campaign) if arguments.verbose else []
+        print("\n".join([*(["interrupted"] if asked else []), *extra, *summary(campaign, elapsed)]))
+    written = arguments.report is None or _write(files(campaign, elapsed), arguments.report)
+    if asked and not campaign.failures:
+        return asked.exit_code
     return int(campaign.outcome) or (0 if written else UNWRITTEN)
+
+
+def _tell(line: ProgressLine, report: SeedReport, campaign: Campaign, verbose: bool) -> None:
+    """Print a failure as it happens, so long as there are few."""
+    if verbose:
+        line.print(str(report))
+    elif len(campaign.failures) <= SHOWN_FAILURES:
+        line.print(brief(report))
 
 
 def _write(files_by_name: dict[str, str], folder: Path) -> bool:

@@ -10,16 +10,20 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
-from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from pulsar_sansio.sim import KINDS, SCENARIOS, Outcome, SweepReport
-from pulsar_sansio.sim.shrink import MAX_RUNS, Shrinker, readable, shrink
+from pulsar_sansio.sim.shrink import MAX_RUNS, Shrinker, Shrunk, readable, shrink
 from pulsar_sansio.sim.sweep import DEPTH, DEVIATIONS, find, run_point, sweep
 
 from .arguments import positive, seconds, whole
 from .progress import ProgressLine
+from .signals import Interruption, interruption
+from .workers import in_order, workers
+
+Limits: TypeAlias = tuple[int, int, Callable[[], bool], int, int]
+"""Of a sweep: every so many points, the first point, whether it is enough, depth, deviations."""
 
 
 def add_sweep(actions: "argparse._SubParsersAction[Any]") -> None:
@@ -29,7 +33,8 @@ def add_sweep(actions: "argparse._SubParsersAction[Any]") -> None:
         help="short conversations again and again: cut at every byte, timers early and late, other orders",
         description="cut: a wire ends after every byte, in both directions, by a reset, in silence or in "
         "good order. timers: after every event all timers fire early, or are held back. interleavings (of "
-        "the small scenarios): every order of events with few deviations. Exit code as of run.",
+        "the small scenarios): every order of events with few deviations. Exit code as of run; Ctrl-C prints "
+        "what was found by then.",
     )
     parser.add_argument("--scenario", default="all", metavar="NAME", help="all (default) or one of --list")
     parser.add_argument("--kind", choices=[*KINDS, "all"], default="cut", help="default cut")
@@ -55,7 +60,8 @@ def add_shrink(actions: "argparse._SubParsersAction[Any]") -> None:
         "shrink",
         help="make a failing seed small enough to be read",
         description="Leave out faults, applications, messages and features while the same invariant is "
-        "broken, and print what is left. Exit code: that of the seed; 0 where it passes.",
+        "broken, and print what is left. Exit code: that of the seed; 0 where it passes. Ctrl-C prints the "
+        "smallest case that was found by then.",
     )
     parser.add_argument("--seed", type=whole, required=True, metavar="N")
     parser.add_argument("--seconds", type=seconds, default=60.0, metavar="S", help="stop then (default 60)")
@@ -67,11 +73,16 @@ def add_shrink(actions: "argparse._SubParsersAction[Any]") -> None:
 
 
 def _until(limit: float | None) -> Callable[[], bool]:
+    """Whether the time is over. It goes to other processes, too, so it knows nothing of signals."""
     return partial(_over, None if limit is None else time.monotonic() + limit)
 
 
 def _over(end: float | None) -> bool:
     return end is not None and time.monotonic() >= end
+
+
+def _either(first: Callable[[], bool], second: Callable[[], bool]) -> Callable[[], bool]:
+    return lambda: first() or second()
 
 
 def _wrong(error: ValueError) -> int:
@@ -93,11 +104,12 @@ def _sweep(arguments: argparse.Namespace) -> int:
     started = time.monotonic()
     reports: list[SweepReport] = []
     line = ProgressLine(not arguments.json)
-    for report in _results(arguments, [each.name for each in scenarios], line):
-        reports.append(report)
-        line.clear()
-        if not arguments.json:
-            _print(report)
+    with interruption() as asked:
+        for report in _results(arguments, [each.name for each in scenarios], line, asked):
+            reports.append(report)
+            line.clear()
+            if not arguments.json:
+                _print(report)
     line.clear()
     failures = [report for report in reports if report.failures]
     runs = sum(report.runs for report in reports)
@@ -108,13 +120,20 @@ def _sweep(arguments: argparse.Namespace) -> int:
         found |= {"points": sum(report.points for report in reports), "seconds": round(elapsed, 3)}
         found["violations"] = sum(len(report.failures) for report in reports)
         found["distinct"] = sum(report.distinct for report in reports)
+        found["interrupted"] = bool(asked)
         print(json.dumps(found, sort_keys=True))
     else:
-        print(f"{runs} runs in {elapsed:.1f} s, {sum(len(each.failures) for each in failures)} failures")
+        ended = "interrupted: " if asked else ""
+        number = sum(len(each.failures) for each in failures)
+        print(f"{ended}{runs} runs in {elapsed:.1f} s, {number} failures")
+    if asked and not failures:
+        return asked.exit_code
     return int(min((report.outcome for report in failures), default=Outcome.PASSED))
 
 
-def _results(arguments: argparse.Namespace, names: list[str], line: ProgressLine) -> Iterator[SweepReport]:
+def _results(
+    arguments: argparse.Namespace, names: list[str], line: ProgressLine, asked: Interruption
+) -> Iterator[SweepReport]:
     """In the order of kinds and scenarios, whoever is faster; without those for which no time was left.
 
     What other processes are at is not known here: with those, only whole scenarios show how far it is.
@@ -126,15 +145,9 @@ def _results(arguments: argparse.Namespace, names: list[str], line: ProgressLine
         for name in names
         if kind != "interleavings" or name in small
     ]
-    limits = (
-        arguments.every,
-        arguments.first,
-        _until(arguments.seconds),
-        arguments.depth,
-        arguments.deviations,
-    )
-    one = partial(_one, limits)
+    over = _until(arguments.seconds)
     if arguments.jobs == 1:
+        one = partial(_one, _limits(arguments, _either(over, asked.__bool__)))
         started = time.monotonic()
         for number, each in enumerate(work, 1):
             of_all = f"sweep {number} of {len(work)}"
@@ -142,12 +155,17 @@ def _results(arguments: argparse.Namespace, names: list[str], line: ProgressLine
             if (report := one(each, watch)) is not None:
                 yield report
         return
-    with get_context("spawn").Pool(arguments.jobs) as pool:
-        yield from filter(None, pool.imap(one, work))
+    with workers(arguments.jobs) as pool:
+        one = partial(_one, _limits(arguments, over))
+        yield from filter(None, in_order(pool, one, work, asked.__bool__))
+
+
+def _limits(arguments: argparse.Namespace, enough: Callable[[], bool]) -> Limits:
+    return arguments.every, arguments.first, enough, arguments.depth, arguments.deviations
 
 
 def _one(
-    limits: tuple[int, int, Callable[[], bool], int, int],
+    limits: Limits,
     work: tuple[str, str],
     watch: Callable[[SweepReport, int], None] = lambda report, chosen: None,
 ) -> SweepReport | None:
@@ -220,13 +238,19 @@ def _shrink(arguments: argparse.Namespace) -> int:
         elapsed = time.monotonic() - started
         line.show(lambda: shrink_progress(shrinker, elapsed, arguments.seconds))
 
-    try:
-        found = shrink(arguments.seed, _until(arguments.seconds), watch=watch)
-    except ValueError as error:
-        print(error)
-        return 0
-    finally:
-        line.clear()
+    found: Shrunk | None = None
+    with interruption() as asked:
+        try:
+            enough = _either(_until(arguments.seconds), asked.__bool__)
+            found = shrink(arguments.seed, enough, watch=watch)
+        except ValueError as error:
+            print(error)
+            return 0
+        finally:
+            line.clear()
+    if found is None:  # a second signal came before the end of one world
+        print("interrupted", file=sys.stderr)
+        return asked.exit_code
     if arguments.save is not None:
         arguments.save.write_text(json.dumps(found.case.as_json(), indent=1, sort_keys=True) + "\n")
     if arguments.json:
