@@ -26,6 +26,7 @@ from pulsar_sansio import (
     InvalidServiceUrl,
     KeySharedPolicy,
     MessageId,
+    Policies,
     ProducerAccessMode,
     ProducerInterceptor,
     ProducerSpec,
@@ -305,6 +306,7 @@ class BrokerOptions(TypedDict, total=False):
     delayed_delivery_strict: bool
     reached_end_of_topic: str
     topic_list_watcher: bool
+    default_policies: Policies
 
 
 def broker_config(service_url: str, options: Mapping[str, Any]) -> BrokerConfig:

@@ -263,6 +263,7 @@ async def serve(
     store: Store | None = None,
     seed: int | None = None,
     http_port: int | None = None,
+    advertised_host: str | None = None,
     task_status: trio.TaskStatus[EmbeddedBroker] = trio.TASK_STATUS_IGNORED,
     **options: Unpack[BrokerOptions],
 ) -> None:
@@ -270,10 +271,20 @@ async def serve(
 
     `port` 0 takes a free one. `store` keeps what must outlive the broker; without one nothing does.
     `http_port`: where to serve Pulsar's administration over HTTP, 0 a free one, None not at all.
+    `advertised_host`: the host that clients are told to connect to, where that is not `host`.
     `options` are those of `BrokerConfig`. Raises `InvalidConfiguration`; `OSError` where it cannot
     listen, or there is no such host.
     """
-    async with open_broker(port, host=host, store=store, seed=seed, http_port=http_port, **options) as broker:
+    running = open_broker(
+        port,
+        host=host,
+        store=store,
+        seed=seed,
+        http_port=http_port,
+        advertised_host=advertised_host,
+        **options,
+    )
+    async with running as broker:
         task_status.started(broker)
         await broker.wait_failed()
 
@@ -286,6 +297,7 @@ async def open_broker(
     store: Store | None = None,
     seed: int | None = None,
     http_port: int | None = None,
+    advertised_host: str | None = None,
     **options: Unpack[BrokerOptions],
 ) -> AsyncIterator[EmbeddedBroker]:
     """A broker that runs while the block does; leaving the block cuts all connections.
@@ -298,9 +310,11 @@ async def open_broker(
         _check_port("http_port", http_port)
     if not isinstance(host, str):
         raise _no_host(host)
+    if advertised_host is not None and (not isinstance(advertised_host, str) or not advertised_host):
+        raise InvalidConfiguration(f"advertised_host: a host's name or address, not {advertised_host!r}")
     _check_store(store)
     async with _listening(host, port) as listeners, _listening(host, http_port) as http_listeners:
-        advertised = socket.gethostname() if host in WILDCARDS else host
+        advertised = advertised_host or (socket.gethostname() if host in WILDCARDS else host)
         reached = "127.0.0.1" if host in WILDCARDS else host
         bound = _port_of(listeners)
         http = _port_of(http_listeners) if http_listeners else None

@@ -82,7 +82,7 @@ class Broker(Administration, OwnedTopics):
         self._next_ledger_id = state.next_ledger_id
         self._incarnation = state.incarnation + 1
         self._names_given = 0
-        self.defaults = Policies.defaults(config)
+        self.defaults = config.policies()
         self.tenants = dict(state.tenants)
         """Tenant -> the roles of its administrators."""
         self.policies = dict(state.policies)

@@ -4,11 +4,12 @@ Durations are float seconds; a machine turns them into integer nanoseconds once,
 are those of the Java broker unless the option says otherwise.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 
 from ..model.errors import InvalidConfiguration
 from ..model.service_url import ServiceUrl
 from ..model.topic_name import is_text
+from .policies import Policies
 
 DEFAULT_MAX_MESSAGE_SIZE = 5 * 1024 * 1024
 
@@ -63,6 +64,8 @@ class BrokerConfig:
         client, which announces 20, drops its connection on it (the Go client announces 20 too and would
         take it). "never" sends it to none.
         `topic_list_watcher`: whether clients may watch lists of topics; they ask again and again otherwise.
+        `default_policies`: policies that count where neither the topic nor its namespace has them. A policy
+        that is an option above is refused here.
     """
 
     service_url: str = "pulsar://127.0.0.1:6650"
@@ -109,6 +112,31 @@ class BrokerConfig:
     delayed_delivery_strict: bool = False
     reached_end_of_topic: str = "not to C++"
     topic_list_watcher: bool = True
+    default_policies: Policies = field(default_factory=Policies)
+
+    def policies(self) -> Policies:
+        """The lowest level of policies: no field is None except where None means "off"."""
+        return self.default_policies.over(
+            Policies(
+                deduplication=self.deduplication,
+                auto_topic_creation=self.auto_topic_creation,
+                auto_topic_partitions=self.auto_topic_partitions,
+                auto_subscription_creation=self.auto_subscription_creation,
+                max_unacked_messages_per_consumer=self.max_unacked_messages_per_consumer,
+                max_unacked_messages_per_subscription=self.max_unacked_messages_per_subscription,
+                max_producers=0,
+                max_consumers=0,
+                max_consumers_per_subscription=0,
+                message_ttl=0,
+                retention_time=0,
+                retention_size=0,
+                encryption_required=False,
+                delayed_delivery=self.delayed_delivery,
+                delayed_delivery_tick=self.delayed_delivery_tick,
+                delayed_delivery_max=0,
+                compaction_threshold=0,
+            )
+        )
 
     def __post_init__(self) -> None:
         ServiceUrl.parse(self.service_url)
@@ -166,6 +194,11 @@ class BrokerConfig:
         self._check(
             "max_unacked_messages_per_subscription", self.max_unacked_messages_per_subscription, 0, 2**31 - 1
         )
+        if not isinstance(self.default_policies, Policies):
+            raise InvalidConfiguration(f"default_policies: Policies, not {self.default_policies!r:.200}")
+        for option in fields(self):
+            if getattr(self.default_policies, option.name, None) is not None:
+                raise InvalidConfiguration(f"default_policies: {option.name} is an option of its own")
         if self.reached_end_of_topic not in ("not to C++", "never"):
             raise InvalidConfiguration(
                 f"reached_end_of_topic: 'not to C++' or 'never', not {self.reached_end_of_topic!r}"

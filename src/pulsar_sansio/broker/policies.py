@@ -1,14 +1,14 @@
 """`Policies`: what an administrator sets for a namespace or a topic; None inherits.
 
-Looked up topic first, then namespace, then the broker's configuration (rules TENANT-01, TENANT-04). Only
-policies that the broker enforces exist here; a name that is not a field is refused.
+Looked up topic first, then namespace, then the broker's configuration (rules TENANT-01, TENANT-04), whose
+policies are `BrokerConfig.policies`. Only policies that the broker enforces exist here; a name that is not a
+field is refused.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 
 from ..model.errors import InvalidConfiguration
-from .config import BrokerConfig
 
 BACKLOG_QUOTA_POLICIES = ("producer_request_hold", "producer_exception", "consumer_backlog_eviction")
 """What may happen when a backlog quota is exceeded (rules STORE-35 to STORE-37)."""
@@ -136,29 +136,6 @@ class Policies:
         """These policies where they say something, `below` where not."""
         mine = {name: value for name in _KINDS if (value := getattr(self, name)) is not None}
         return replace(below, **mine) if mine else below
-
-    @classmethod
-    def defaults(cls, config: BrokerConfig) -> "Policies":
-        """The lowest level: no field is None except where None means "off"."""
-        return cls(
-            deduplication=config.deduplication,
-            auto_topic_creation=config.auto_topic_creation,
-            auto_topic_partitions=config.auto_topic_partitions,
-            auto_subscription_creation=config.auto_subscription_creation,
-            max_unacked_messages_per_consumer=config.max_unacked_messages_per_consumer,
-            max_unacked_messages_per_subscription=config.max_unacked_messages_per_subscription,
-            max_producers=0,
-            max_consumers=0,
-            max_consumers_per_subscription=0,
-            message_ttl=0,
-            retention_time=0,
-            retention_size=0,
-            encryption_required=False,
-            delayed_delivery=config.delayed_delivery,
-            delayed_delivery_tick=config.delayed_delivery_tick,
-            delayed_delivery_max=0,
-            compaction_threshold=0,
-        )
 
 
 _MOST = {"auto_topic_partitions": 10_000}

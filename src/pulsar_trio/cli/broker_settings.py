@@ -1,0 +1,303 @@
+"""Settings of the broker under Pulsar's own names, those of `broker.conf` and `standalone.conf`.
+
+`SETTINGS` is the whole truth of which there are: for each name the keyword of `open_broker`, the policy or
+the part of one that it sets, its values, and its unit. The table in `docs/broker.md` is written from it.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from typing import Any
+
+from pulsar_sansio import BACKLOG_QUOTA_POLICIES, BacklogQuota, InvalidConfiguration, Policies
+
+from .properties import Property
+from .pulsar_names import NAMES, is_pulsars
+
+MANY = 2**31 - 1
+"""The most that a Java `int` holds, as most of Pulsar's numbers are. It stands for no limit, too."""
+
+TEN_YEARS = 10 * 365 * 86_400
+"""Seconds: the longest time that the broker takes."""
+
+MEGABYTE = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One of Pulsar's names.
+
+    `sets`: a keyword of `open_broker`, `policy NAME` for one of `Policies`, or `part NAME` for what only
+    several settings together make. `read` makes the value from the text. It raises `ValueError` or
+    `KeyError` where the text is not `allowed`. `note` is for people: unit and peculiarities.
+    """
+
+    sets: str
+    read: Callable[[str], object]
+    allowed: str
+    note: str = ""
+
+
+def _flag(sets: str, note: str = "") -> Setting:
+    return Setting(sets, _read_flag, "true or false", note)
+
+
+def _read_flag(text: str) -> bool:
+    """Java takes any case."""
+    return {"true": True, "false": False}[text.lower()]
+
+
+def _number(
+    sets: str, least: int, most: int, note: str = "", *, factor: float = 1, unlimited: int | None = None
+) -> Setting:
+    """`factor`: Pulsar's unit in ours; a value below 0 is no quantity and stays as it is.
+
+    `unlimited`: our value where Pulsar's is 0.
+    """
+
+    def read(text: str) -> float:
+        value = int(text)
+        if not least <= value <= most or "_" in text:  # Python takes 1_000
+            raise ValueError
+        if unlimited is not None and value == 0:
+            return unlimited
+        return value if value < 0 else value * factor
+
+    return Setting(sets, read, f"a whole number from {least} to {most}", note)
+
+
+def _text(sets: str, note: str = "") -> Setting:
+    return Setting(sets, str, "a text", note)
+
+
+def _one_of(sets: str, words: Iterable[str], note: str = "") -> Setting:
+    by_word = {word: word for word in words}
+    return Setting(sets, by_word.__getitem__, " or ".join(by_word), note)
+
+
+def _seconds(sets: str, least: int, note: str) -> Setting:
+    return _number(sets, least, TEN_YEARS, f"seconds; {note}" if note else "seconds")
+
+
+def _milliseconds(sets: str, least: int, note: str = "") -> Setting:
+    return _number(sets, least, MANY, f"milliseconds{note}", factor=0.001)
+
+
+HOUSEKEEPING = "part housekeeping_interval"
+SHORTEST = "the shortest of the four intervals counts for all that time alone brings about"
+
+SETTINGS: dict[str, Setting] = {
+    # where it listens, and who it is
+    "brokerServicePort": _number("port", 0, 65535, "0 is a free one"),
+    "webServicePort": _number("http_port", 0, 65535, "0 is a free one"),
+    "bindAddress": _text("host", "address to listen on; 127.0.0.1 where nothing says another"),
+    "advertisedAddress": _text("advertised_host", "host that clients are told to connect to"),
+    "clusterName": _text("cluster"),
+    # connections
+    "keepAliveIntervalSeconds": _seconds("keepalive_interval", 1, ""),
+    "connectionLivenessCheckTimeoutMillis": _milliseconds("liveness_timeout", 1),
+    "brokerMaxConnections": _number("max_connections", 0, MANY, "0 is no limit", unlimited=MANY),
+    "maxMessageSize": _number("max_message_size", 1024, MANY - 10_240, "bytes"),
+    "maxPendingPublishRequestsPerConnection": _number("max_pending_publishes", 1, MANY),
+    # topics
+    "allowAutoTopicCreation": _flag("auto_topic_creation"),
+    "allowAutoTopicCreationType": _one_of("part topic_type", ("non-partitioned", "partitioned")),
+    "defaultNumPartitions": _number(
+        "part partitions", 1, 10_000, "counts where allowAutoTopicCreationType is partitioned"
+    ),
+    "allowAutoSubscriptionCreation": _flag("auto_subscription_creation"),
+    "maxSubscriptionsPerTopic": _number(
+        "max_subscriptions_per_topic", 0, MANY, "0 is no limit", unlimited=MANY
+    ),
+    "maxProducersPerTopic": _number("policy max_producers", 0, MANY, "0 is no limit"),
+    "maxConsumersPerTopic": _number("policy max_consumers", 0, MANY, "0 is no limit"),
+    "maxConsumersPerSubscription": _number("policy max_consumers_per_subscription", 0, MANY, "0 is no limit"),
+    "encryptionRequireOnProducer": _flag("policy encryption_required"),
+    # deduplication
+    "brokerDeduplicationEnabled": _flag("deduplication"),
+    "brokerDeduplicationProducerInactivityTimeoutMinutes": _number(
+        "deduplication_inactivity", 0, TEN_YEARS // 60, "minutes", factor=60
+    ),
+    "brokerDeduplicationMaxNumberOfProducers": _number("deduplication_max_producers", 1, MANY),
+    # storage
+    "managedLedgerMaxEntriesPerLedger": _number("ledger_max_entries", 1, MANY),
+    "managedLedgerMaxSizePerLedgerMbytes": _number(
+        "ledger_max_bytes", 1, 2**20, "megabytes", factor=MEGABYTE
+    ),
+    "managedLedgerCursorPositionFlushSeconds": _seconds(
+        "cursor_flush_interval", 0, "an acknowledgement that is not confirmed may wait as long"
+    ),
+    "defaultRetentionTimeInMinutes": _number(
+        "policy retention_time", -1, MANY, "minutes; -1 is without limit", factor=60
+    ),
+    "defaultRetentionSizeInMB": _number(
+        "policy retention_size", -1, MANY, "megabytes; -1 is without limit", factor=MEGABYTE
+    ),
+    "ttlDurationDefaultInSeconds": _number("policy message_ttl", 0, MANY, "seconds; 0 is never"),
+    "backlogQuotaDefaultLimitBytes": _number(
+        "part quota_bytes", -(2**63), 2**63 - 1, "below 0 is no limit; backlogQuotaDefaultLimitGB goes first"
+    ),
+    "backlogQuotaDefaultLimitGB": _number(
+        "part quota_gigabytes", -1, 2**31, "gigabytes; 0 and below is no limit"
+    ),
+    "backlogQuotaDefaultLimitSecond": _number(
+        "part quota_seconds", -1, MANY, "seconds; 0 and below is no limit"
+    ),
+    "backlogQuotaDefaultRetentionPolicy": _one_of("part quota_policy", BACKLOG_QUOTA_POLICIES),
+    "brokerServiceCompactionThresholdInBytes": _number(
+        "policy compaction_threshold", 0, 2**63 - 1, "bytes; 0 is never"
+    ),
+    "backlogQuotaCheckIntervalInSeconds": _seconds(HOUSEKEEPING, 1, SHORTEST),
+    "retentionCheckIntervalInSeconds": _seconds(HOUSEKEEPING, 1, SHORTEST),
+    "messageExpiryCheckIntervalInMinutes": _number(
+        HOUSEKEEPING, 1, TEN_YEARS // 60, f"minutes; {SHORTEST}", factor=60
+    ),
+    "brokerServiceCompactionMonitorIntervalInSeconds": _seconds(HOUSEKEEPING, 1, SHORTEST),
+    # subscriptions
+    "acknowledgmentAtBatchIndexLevelEnabled": _flag("batch_index_acknowledgement"),
+    "maxUnackedMessagesPerConsumer": _number("max_unacked_messages_per_consumer", 0, MANY, "0 is no limit"),
+    "maxUnackedMessagesPerSubscription": _number(
+        "max_unacked_messages_per_subscription", 0, MANY, "0 is no limit"
+    ),
+    "activeConsumerFailoverDelayTimeMillis": _milliseconds("failover_delay", 0),
+    "dispatcherMaxRoundRobinBatchSize": _number("entries_per_turn", 1, MANY, "entries"),
+    "keySharedLookAheadMsgInReplayThresholdPerSubscription": _number(
+        "key_shared_look_ahead", 0, MANY, "entries; 0 is no limit", unlimited=MANY
+    ),
+    "subscriptionKeySharedUseConsistentHashing": _flag("key_shared_consistent_hashing"),
+    "delayedDeliveryEnabled": _flag("delayed_delivery"),
+    "delayedDeliveryTickTimeMillis": _milliseconds("delayed_delivery_tick", 0),
+    "isDelayedDeliveryDeliverAtTimeStrict": _flag("delayed_delivery_strict"),
+    "delayedDeliveryMaxDelayInMillis": _milliseconds("policy delayed_delivery_max", 0, "; 0 is no limit"),
+    "enableBrokerSideSubscriptionPatternEvaluation": _flag("topic_list_watcher"),
+}
+
+UNSAFE = ("authenticationEnabled", "authorizationEnabled")
+"""A broker that ignored these would let in those whom its administrator believes to be kept out."""
+
+
+@dataclass(slots=True)
+class Chosen:
+    """What settings come to.
+
+    `options`: keywords of `open_broker`. `ignored`: Pulsar's settings that this broker has not, each once.
+    """
+
+    options: dict[str, Any] = field(default_factory=dict)
+    ignored: list[str] = field(default_factory=list)
+
+
+def choose(given: Iterable[Property]) -> Chosen:
+    """What the settings come to; of a name that is given twice the last one counts.
+
+    An empty value leaves a setting as it is, as in Pulsar. Raises `InvalidConfiguration`, which says where a
+    setting was given and what is allowed: for a name that neither Pulsar nor this broker has, a value that is
+    not allowed, and authentication that is switched on, which this broker has not.
+    """
+    chosen = Chosen()
+    last = {each.name: each for each in given if _known(each)}
+    values: dict[str, Any] = {}
+    intervals: list[float] = []
+    for name, each in last.items():
+        if not each.value:
+            continue
+        setting = SETTINGS.get(name)
+        if setting is None:
+            if name in UNSAFE and each.value.lower() != "false":
+                raise InvalidConfiguration(
+                    f"{each.where}: {name}: false, not {each.value!r:.100}: this broker lets in everyone"
+                )
+            chosen.ignored.append(name)
+        elif setting.sets == HOUSEKEEPING:
+            intervals.append(_value(setting, each))
+        else:
+            values[setting.sets] = _value(setting, each)
+    if intervals:
+        chosen.options["housekeeping_interval"] = min(intervals)
+    _put_together(values, chosen.options)
+    return chosen
+
+
+def _known(given: Property) -> bool:
+    """Raises `InvalidConfiguration` for a name that is neither Pulsar's nor ours."""
+    if given.name in SETTINGS or is_pulsars(given.name):
+        return True
+    meant = similar(given.name)
+    hint = f"; did you mean {meant}?" if meant else ""
+    raise InvalidConfiguration(f"{given.where}: Pulsar has no setting {given.name!r:.100}{hint}")
+
+
+def similar(name: str) -> str | None:
+    """The setting that was probably meant. The keywords of `open_broker` are understood, too."""
+
+    def plain(text: str) -> str:
+        return text.replace("_", "").replace("-", "").replace(".", "").lower()
+
+    candidates = {plain(each): each for each in sorted(NAMES)}
+    candidates |= {plain(setting.sets.split(" ")[-1]): each for each, setting in SETTINGS.items()}
+    candidates |= {plain(each): each for each in SETTINGS}
+    found = get_close_matches(plain(name), candidates, n=1, cutoff=0.75)
+    return candidates[found[0]] if found else None
+
+
+def _value(setting: Setting, given: Property) -> Any:
+    try:
+        return setting.read(given.value)
+    except (ValueError, KeyError):
+        raise InvalidConfiguration(
+            f"{given.where}: {given.name}: {setting.allowed}, not {given.value!r:.100}"
+        ) from None
+
+
+def _put_together(values: dict[str, Any], options: dict[str, Any]) -> None:
+    """Sort what was read into keywords, policies, and parts of either."""
+    policies: dict[str, object] = {}
+    parts: dict[str, Any] = {}
+    for sets, value in values.items():
+        kind, _, name = sets.rpartition(" ")
+        {"": options, "policy": policies, "part": parts}[kind][name] = value
+    if parts.get("topic_type") == "partitioned":
+        options["auto_topic_partitions"] = parts.get("partitions", 1)
+    if "topic_type" in parts and parts["topic_type"] != "partitioned":
+        options["auto_topic_partitions"] = 0
+    policies |= _quotas(parts)
+    if policies:
+        options["default_policies"] = Policies().with_policies(policies)
+
+
+def _quotas(parts: dict[str, Any]) -> dict[str, object]:
+    policy = parts.get("quota_policy", "producer_request_hold")
+    quotas: dict[str, object] = {}
+    gigabytes = parts.get("quota_gigabytes", 0)
+    size = gigabytes * 1024 * MEGABYTE if gigabytes > 0 else parts.get("quota_bytes", -1)
+    if size >= 0:
+        quotas["backlog_quota_size"] = BacklogQuota(policy, limit_size=size)
+    if parts.get("quota_seconds", -1) > 0:
+        quotas["backlog_quota_time"] = BacklogQuota(policy, limit_time=parts["quota_seconds"])
+    return quotas
+
+
+def table() -> str:
+    """The settings as a table in Markdown."""
+    rows = ["| Pulsar's name | `open_broker` | values | |", "| --- | --- | --- | --- |"]
+    for name, setting in SETTINGS.items():
+        rows.append(f"| `{name}` | {_described(setting.sets)} | {setting.allowed} | {setting.note} |")
+    return "\n".join(rows)
+
+
+_PARTS = {
+    "topic_type": "`auto_topic_partitions`",
+    "partitions": "`auto_topic_partitions`",
+    "quota_bytes": "policy `backlog_quota_size`",
+    "quota_gigabytes": "policy `backlog_quota_size`",
+    "quota_seconds": "policy `backlog_quota_time`",
+    "quota_policy": "both backlog quotas",
+    "housekeeping_interval": "`housekeeping_interval`",
+}
+
+
+def _described(sets: str) -> str:
+    kind, _, name = sets.rpartition(" ")
+    if kind == "part":
+        return _PARTS[name]
+    return f"policy `{name}`" if kind else f"`{name}`"
