@@ -41,6 +41,16 @@ SMALL_TABLES = 10
 CUMULATIVE_EVERY = 100
 """Messages, of `receive_cumulative`."""
 
+SEND_TIMEOUT = 30.0
+"""Seconds, of `send_chunked` with both clients: some brokers announce a larger size than their store takes,
+and fail every time. The other rows have no limit, because any broker takes them."""
+
+JOB_TIMEOUT = 300.0
+"""Seconds for one job; the slowest takes a few."""
+
+CHUNKED_TIMEOUT = 50.0
+"""Seconds for a job of `send_chunked`: the official client may wait for ever after its send timeout."""
+
 WARM_QUEUES = 2
 """Queues full of messages that are sent or received before the clock starts: what was fetched in advance must
 not be in a receiver's figure."""
@@ -67,6 +77,16 @@ class Job:
     @property
     def receiver_queue_size(self) -> int:
         return RECEIVER_QUEUE_SIZES[self.batched]
+
+    @property
+    def send_timeout(self) -> float:
+        """Seconds; 0 is for ever."""
+        return SEND_TIMEOUT if self.workload == "send_chunked" else 0.0
+
+    @property
+    def limit(self) -> float:
+        """Seconds after which the client's process is killed."""
+        return CHUNKED_TIMEOUT if self.workload == "send_chunked" else JOB_TIMEOUT
 
     @property
     def payload(self) -> bytes:

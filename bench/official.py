@@ -275,7 +275,7 @@ def _producer(client: Any, job: Job) -> Any:
         batching_max_publish_delay_ms=round(BATCH_DELAY * 1000),
         max_pending_messages=MAX_PENDING_MESSAGES,
         block_if_queue_full=True,
-        send_timeout_millis=0,
+        send_timeout_millis=round(job.send_timeout * 1000),
         chunking_enabled=job.workload == "send_chunked",
         batching_type=pulsar.BatchingType.KeyBased
         if job.workload == "fill_keyed"

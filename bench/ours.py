@@ -49,7 +49,7 @@ async def _send(client: Client, job: Job, stopwatch: Stopwatch) -> Measurement:
         job.topic,
         batching=batching,
         max_pending_messages=MAX_PENDING_MESSAGES,
-        send_timeout=0,
+        send_timeout=job.send_timeout,
         chunking=job.workload == "send_chunked",
     ) as producer:
         work = SENDING[job.workload]

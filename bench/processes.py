@@ -14,10 +14,6 @@ from typing import Self
 
 from .jobs import Job, Measurement
 
-JOB_TIMEOUT = 300.0
-"""Seconds for one job; the slowest takes a few."""
-
-
 STACK = 8_000_000_000
 """Bytes of address space, not of memory, for the stack of each thread of a client that needs it deep."""
 
@@ -68,8 +64,16 @@ class ClientProcess:
         with ClientProcess(self.module, deep=True) as process:
             return process.run(job)
 
+    def renew(self) -> None:
+        """End the process; the next job gets another one."""
+        self.process.kill()
+        self.process.wait()
+
     def run(self, job: Job) -> Measurement:
-        """Raises `Failed` with what the client raised, `Died` where its process has ended."""
+        """Raises `Failed` with what the client raised, `Died` where its process has ended at this job."""
+        if self.process.poll() is not None:  # at the job before
+            self.__exit__(None, None, None)
+            self.__enter__()
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         try:
@@ -77,12 +81,12 @@ class ClientProcess:
             self.process.stdin.flush()
         except BrokenPipeError:
             raise Died(f"{self.module} has ended") from None
-        limit = threading.Timer(JOB_TIMEOUT, self.process.kill)
+        limit = threading.Timer(job.limit, self.process.kill)
         limit.start()
         line = self.process.stdout.readline()
         limit.cancel()
         if not line:
-            raise Died(f"{self.module} ended, or took more than {JOB_TIMEOUT:.0f} s, at {job.workload}")
+            raise Died(f"{self.module} ended, or took more than {job.limit:.0f} s, at {job.workload}")
         answer = json.loads(line)
         if "error" in answer:
             raise Failed(f"{self.module}, {job.workload} of {job.size} B: {answer['error']}")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from .errors import PulsarSparkError
 from .java import LEAST, missing_java
+from .python import check_python
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -31,7 +32,8 @@ def open_session(
     """A session for a command called `name`.
 
     `master` is a master's URL as spark-submit takes it; by default the one that spark-submit or
-    spark-defaults name, else this machine. `settings` replace those here. Raises `SparkUnavailable`.
+    spark-defaults name, else this machine. `settings` replace those here. Raises `SparkUnavailable`, and
+    `WrongPython` where Spark runs on this machine and its workers could not run this package.
     """
     try:
         from pyspark import SparkConf
@@ -45,6 +47,8 @@ def open_session(
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     given = dict(settings or {})
     master = master or given.get("spark.master") or SparkConf().get("spark.master", LOCAL)
+    if master.startswith("local"):
+        check_python()
     builder = SparkSession.builder.appName(f"pulsar-trio {name}").master(master)
     for key, value in {**_defaults(master), **given}.items():
         builder = builder.config(key, value)

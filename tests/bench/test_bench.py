@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bench.__main__ import CALLS, EVERY_SIZE, RECEIVING_ONCE, REPORT, SPECIAL, Bench, Line, Row, main, table
-from bench.jobs import Job, Measurement
+from bench.jobs import SEND_TIMEOUT, Job, Measurement
 from bench.processes import ATTEMPTS, ClientProcess, Died, Failed
 
 
@@ -18,6 +18,10 @@ class Client(ClientProcess):
         super().__init__(name)
         self.rates = rates
         self.jobs = jobs
+        self.renewed = 0
+
+    def renew(self) -> None:
+        self.renewed += 1
 
     def run(self, job: Job) -> Measurement:
         self.jobs.append((self.module, job))
@@ -133,6 +137,45 @@ def test_a_large_table_that_cannot_be_loaded_is_left_out(capsys: pytest.CaptureF
     measured.round(1, rows)
     assert [row.workload for row in measured.measured] == ["load_table"]
     assert "load_large_table is left out: it died" in capsys.readouterr().err
+
+
+def test_a_row_that_the_broker_cannot_take_is_left_out_once(capsys: pytest.CaptureFixture[str]) -> None:
+    class Choosy(Client):
+        def run(self, job: Job) -> Measurement:
+            if job.workload == "send_chunked" and rounds:
+                self.jobs.append((self.module, job))
+                raise Failed("the broker refuses it")
+            return super().run(job)
+
+    jobs: list[tuple[str, Job]] = []
+    rounds: list[int] = []
+    ours, official = Client("ours", [1.0] * 9, jobs), Choosy("official", [1.0] * 9, jobs)
+    rows = [row for row in SPECIAL if row.workload in ("send_chunked", "send_one")]
+    measured = Bench("pulsar://x", None, ours, official, 100_000)
+    measured.round(1, rows)
+    assert len(measured.measured) == 2
+    for number in (2, 3):
+        rounds.append(number)
+        measured.round(number, rows)
+    assert [row.workload for row in measured.measured] == ["send_one"]
+    assert capsys.readouterr().err == "send_chunked is left out: the broker refuses it\n"
+    assert [job.workload for _, job in jobs].count("send_chunked") == 3
+    assert (ours.renewed, official.renewed) == (1, 1), "either may be at it still"
+
+
+def test_a_chunk_that_is_never_confirmed_fails_in_time() -> None:
+    """Other rows wait for ever, so that nothing but sending is in their figures."""
+    jobs = [Job("pulsar://x", workload, "t", 100, False, 4, 0) for workload in ("send_chunked", "send")]
+    assert [job.send_timeout for job in jobs] == [SEND_TIMEOUT, 0.0]
+    assert SEND_TIMEOUT < jobs[0].limit < 60.0
+
+
+@pytest.mark.slow
+def test_a_client_s_process_that_died_at_one_job_is_there_for_the_next() -> None:
+    with ClientProcess("bench.ours") as client:
+        client.renew()
+        with pytest.raises(Failed, match=r"bench\.ours, send of 100 B: .*no-url"):
+            client.run(Job("no-url", "send", "t", 100, True, 1000, 0))
 
 
 @pytest.mark.slow
