@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from pulsar_spark import session
 from pulsar_spark.python import WrongPython, check_python, workers_python
 
 VERSION = ".".join(str(part) for part in sys.version_info[:2])
@@ -91,3 +92,14 @@ def test_a_real_python_with_the_packages_is_taken(tmp_path: Path) -> None:
     pytest.importorskip("pyarrow")
     other = program(tmp_path / "other", f'exec {sys.executable} "$@"')
     check_python({**os.environ, "PYSPARK_PYTHON": other, "PYSPARK_DRIVER_PYTHON": ""})
+
+
+def test_a_session_on_this_machine_is_not_made_with_a_wrong_python(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("pyspark")
+    monkeypatch.setattr(session, "missing_java", lambda: None)
+    monkeypatch.setenv("PYSPARK_PYTHON", program(tmp_path / "other", "exit 1"))
+    monkeypatch.delenv("PYSPARK_DRIVER_PYTHON", raising=False)
+    with pytest.raises(WrongPython, match="exit code 1"):
+        session.open_session("test", "local[1]")

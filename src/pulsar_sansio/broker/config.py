@@ -4,7 +4,7 @@ Durations are float seconds; a machine turns them into integer nanoseconds once,
 are those of the Java broker unless the option says otherwise.
 """
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 
 from ..model.errors import InvalidConfiguration
 from ..model.service_url import ServiceUrl
@@ -12,6 +12,9 @@ from ..model.topic_name import is_text
 from .policies import Policies
 
 DEFAULT_MAX_MESSAGE_SIZE = 5 * 1024 * 1024
+
+NO_POLICIES = Policies()
+"""Nothing is set."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +115,7 @@ class BrokerConfig:
     delayed_delivery_strict: bool = False
     reached_end_of_topic: str = "not to C++"
     topic_list_watcher: bool = True
-    default_policies: Policies = field(default_factory=Policies)
+    default_policies: Policies = NO_POLICIES
 
     def policies(self) -> Policies:
         """The lowest level of policies: no field is None except where None means "off"."""
