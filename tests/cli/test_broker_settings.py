@@ -72,6 +72,8 @@ OPTIONS: list[tuple[str, str, str, object]] = [
 
 POLICIES: list[tuple[str, str, str, object]] = [
     ("maxProducersPerTopic", "2", "max_producers", 2),
+    ("subscriptionTypesEnabled", "Shared, Exclusive", "subscription_types", ("Exclusive", "Shared")),
+    ("subscriptionExpirationTimeMinutes", "4", "subscription_expiration", 240),
     ("maxConsumersPerTopic", "3", "max_consumers", 3),
     ("maxConsumersPerSubscription", "4", "max_consumers_per_subscription", 4),
     ("encryptionRequireOnProducer", "true", "encryption_required", True),
@@ -135,8 +137,10 @@ async def test_a_policy_is_obeyed(name: str, value: str, policy: str, expected: 
     async with open_broker(**options) as broker:
         machine = broker._driver.machine
         assert getattr(machine.effective_policies(TopicName.parse("t")), policy) == expected
-        other: Any = BacklogQuota("producer_exception", 1, 1) if "quota" in policy else 1
-        broker.set_policy("public/default", policy, False if policy == "encryption_required" else other)
+        other: Any = {"encryption_required": False, "subscription_types": ("Failover",)}.get(policy, 1)
+        if "quota" in policy:
+            other = BacklogQuota("producer_exception", 1, 1)
+        broker.set_policy("public/default", policy, other)
         assert getattr(machine.effective_policies(TopicName.parse("t")), policy) != expected
 
 

@@ -9,7 +9,13 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Any
 
-from pulsar_sansio import BACKLOG_QUOTA_POLICIES, BacklogQuota, InvalidConfiguration, Policies
+from pulsar_sansio import (
+    BACKLOG_QUOTA_POLICIES,
+    SUBSCRIPTION_TYPES,
+    BacklogQuota,
+    InvalidConfiguration,
+    Policies,
+)
 
 from .properties import Property
 from .pulsar_names import NAMES, is_pulsars
@@ -73,6 +79,19 @@ def _text(sets: str, note: str = "") -> Setting:
 def _one_of(sets: str, words: Iterable[str], note: str = "") -> Setting:
     by_word = {word: word for word in words}
     return Setting(sets, by_word.__getitem__, " or ".join(by_word), note)
+
+
+def _several_of(sets: str, words: Iterable[str], note: str = "") -> Setting:
+    """Words between commas, in the order of `words`."""
+    known = tuple(words)
+
+    def read(text: str) -> tuple[str, ...]:
+        given = {word.strip() for word in text.split(",")}
+        if not given <= set(known):
+            raise ValueError
+        return tuple(word for word in known if word in given)
+
+    return Setting(sets, read, f"one or more of {', '.join(known)}, with commas between them", note)
 
 
 def _seconds(sets: str, least: int, note: str) -> Setting:
@@ -158,6 +177,10 @@ SETTINGS: dict[str, Setting] = {
     "maxUnackedMessagesPerConsumer": _number("max_unacked_messages_per_consumer", 0, MANY, "0 is no limit"),
     "maxUnackedMessagesPerSubscription": _number(
         "max_unacked_messages_per_subscription", 0, MANY, "0 is no limit"
+    ),
+    "subscriptionTypesEnabled": _several_of("policy subscription_types", SUBSCRIPTION_TYPES),
+    "subscriptionExpirationTimeMinutes": _number(
+        "policy subscription_expiration", 0, TEN_YEARS // 60, "minutes; 0 is never", factor=60
     ),
     "activeConsumerFailoverDelayTimeMillis": _milliseconds("failover_delay", 0),
     "dispatcherMaxRoundRobinBatchSize": _number("entries_per_turn", 1, MANY, "entries"),
