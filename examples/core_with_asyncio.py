@@ -110,7 +110,7 @@ class Link(asyncio.Protocol):
             self.driver.tell(self.driver.client.disconnected, self.link, str(error or "closed by the peer"))
 
 
-async def main(url: str, topic: str = "greetings") -> list[bytes]:
+async def main(url: str, topic: str = "greetings", count: int = COUNT) -> list[bytes]:
     driver = Driver(url, seed=time.time_ns())
     client = driver.client
     consumer = client.subscribe(driver.now(), ConsumerSpec(topic, "example"))
@@ -120,17 +120,16 @@ async def main(url: str, topic: str = "greetings") -> list[bytes]:
     driver.pump()
     await driver.wait_for(outputs.ProducerReady)
 
-    for number in range(COUNT):
+    for number in range(count):
         client.send(driver.now(), producer, b"hello %d" % number, time.time_ns() // 1_000_000)
     driver.pump()
     received: list[bytes] = []
-    while len(received) < COUNT:
-        messages = client.take(driver.now(), consumer, 100)
+    while len(received) < count:
+        await driver.wait_for(outputs.Deliverable)
+        messages = client.take(driver.now(), consumer, 100)  # what is left is told again
         client.acknowledge(driver.now(), consumer, messages)
         received += [message.data for message in messages]
         driver.pump()
-        if len(received) < COUNT:
-            await driver.wait_for(outputs.Deliverable)
     print(*received, sep="\n")
 
     client.close(driver.now(), None)

@@ -122,7 +122,7 @@ class Driver(threading.Thread):
             sock.close()
 
 
-def main(url: str, topic: str = "greetings") -> list[bytes]:
+def main(url: str, topic: str = "greetings", count: int = COUNT) -> list[bytes]:
     driver = Driver(url)
     driver.start()
     client = driver.client
@@ -130,12 +130,12 @@ def main(url: str, topic: str = "greetings") -> list[bytes]:
     driver.wait_for(outputs.ConsumerReady)
     producer = driver.call(client.open_producer, ProducerSpec(topic))
     driver.wait_for(outputs.ProducerReady)
-    for number in range(COUNT):
+    for number in range(count):
         driver.call(client.send, producer, b"hello %d" % number, time.time_ns() // 1_000_000)
     received: list[bytes] = []
-    while len(received) < COUNT:
+    while len(received) < count:
         driver.wait_for(outputs.Deliverable)
-        messages = driver.call(client.take, consumer, 100)
+        messages = driver.call(client.take, consumer, 100)  # what is left is told again
         received += [message.data for message in messages]
         driver.call(client.acknowledge, consumer, messages)
     print(*received, sep="\n")

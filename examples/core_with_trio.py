@@ -104,7 +104,7 @@ class Driver:
         raise AssertionError("the channel is never closed")
 
 
-async def main(url: str, topic: str = "greetings") -> list[bytes]:
+async def main(url: str, topic: str = "greetings", count: int = COUNT) -> list[bytes]:
     received: list[bytes] = []
     async with trio.open_nursery() as nursery:
         driver = Driver(url, time.time_ns(), nursery)
@@ -116,12 +116,12 @@ async def main(url: str, topic: str = "greetings") -> list[bytes]:
         producer = client.open_producer(now(), ProducerSpec(topic))
         driver.pump()
         await driver.wait_for(outputs.ProducerReady)
-        for number in range(COUNT):
+        for number in range(count):
             client.send(now(), producer, b"hello %d" % number, time.time_ns() // 1_000_000)
         driver.pump()
-        while len(received) < COUNT:
+        while len(received) < count:
             await driver.wait_for(outputs.Deliverable)
-            messages = client.take(now(), consumer, 100)
+            messages = client.take(now(), consumer, 100)  # what is left is told again
             client.acknowledge(now(), consumer, messages)
             received += [message.data for message in messages]
             driver.pump()

@@ -68,7 +68,6 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message]):
         super().__init__(driver, handle)
         self._at_hand: Iterator[Message] = iter(())
         """Messages that need only be taken; see `pulsar_sansio.Client.receiver`."""
-        self._take: Callable[..., Messages] = self._machine.take
         self._find_ways()
         self._arrived = trio.lowlevel.ParkingLot()
         self._collects = spec.batch_receive is not None
@@ -89,6 +88,7 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message]):
     def _find_ways(self) -> None:
         """The machine's shortest ways for each message."""
         self._queue = self._machine.receiver(self._handle)
+        self._take: Callable[[int], Messages] = self._queue.take
         self._acknowledge: Callable[..., bool] = self._machine.acknowledger(self._handle)
         self._arrivals = self._machine.arrivals(self._handle)
         self._machine.let_judge(self._handle, self)
@@ -154,8 +154,9 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message]):
             await self._collect()
         self._driver.tick = self._now()
         while True:
+            self._machine.note_time(self._driver.tick)
             try:
-                messages = self._take(self._driver.tick, self._handle, limit)
+                messages = self._take(limit)
             except Exception as error:
                 raise self._driver.own_fault(error) from error.__cause__
             if self._outputs:

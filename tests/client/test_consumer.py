@@ -191,12 +191,45 @@ class TestDelivery:
         s.batch(1, 2)
         assert s.outputs() == [Deliverable(s.consumer)]
         assert s.client.available(s.consumer) == 3
-        s.receive()
         s.message(2)
-        s.take(2)
         assert s.outputs() == []
         s.take()
+        assert s.outputs() == []
         s.message(3)
+        assert s.outputs() == [Deliverable(s.consumer)]
+
+    @pytest.mark.parametrize("limit", [1, 2, 3, 100])
+    @pytest.mark.parametrize("size", [1, 3])
+    def test_is_announced_again_while_something_is_left(self, limit: int, size: int) -> None:
+        """An application that takes once for each `Deliverable` gets everything, and is told nothing then."""
+        s = started()
+        for entry in range(12):
+            if size > 1:
+                s.batch(entry, size)
+            else:
+                s.message(entry)
+        taken = 0
+        while told := s.outputs():
+            assert told == [Deliverable(s.consumer)]
+            taken += len(s.take(limit))
+        assert taken == 12 * size
+
+    def test_is_announced_again_when_one_was_received_of_several(self) -> None:
+        s = started()
+        s.batch(0, 3)
+        received = 0
+        while told := s.outputs():
+            assert told == [Deliverable(s.consumer)]
+            received += s.receive() is not None
+        assert received == 3
+
+    def test_taking_in_a_loop_adds_one_announcement(self) -> None:
+        s = started()
+        s.batch(0, 9)
+        s.outputs()
+        while s.client.take(s.now, s.consumer, 2):
+            pass
+        s.pump()
         assert s.outputs() == [Deliverable(s.consumer)]
 
     def test_what_is_dropped_is_not_announced(self) -> None:
@@ -253,7 +286,7 @@ class TestReconnecting:
         assert s.receive() is None  # CONS-09
         (flow,) = s.expect("FLOW")
         assert flow.message_permits == 4  # FLOW-09
-        assert [type(output) for output in s.outputs()] == [Deliverable, Detached, Attached]
+        assert [type(output) for output in s.outputs()] == [Deliverable, Detached, Deliverable, Attached]
 
     def test_messages_of_the_old_connection_give_no_permits(self) -> None:
         s = started(receiver_queue_size=4)

@@ -302,15 +302,29 @@ def test_messages_know_their_topic_and_the_application_is_told_once() -> None:
     world.deliver("a", b"1", b"2")
     world.deliver("b", b"3")
     assert world.told() == [Deliverable(world.handle)]
-    assert world.script.client.available(world.handle) == 3
-    messages = world.receive_all()
+    client = world.script.client
+    assert client.available(world.handle) == 3
+    messages = client.take(world.script.now, world.handle, 10)
     assert [(message.topic, message.data) for message in messages] == [
         (PREFIX + "a", b"1"),
         (PREFIX + "a", b"2"),
         (PREFIX + "b", b"3"),
     ]
+    assert world.told() == []
     world.deliver("b", b"4", entry=1)
     assert world.told() == [Deliverable(world.handle)]
+
+
+@pytest.mark.parametrize("limit", [1, 2, 70])
+def test_the_application_is_told_again_while_something_is_left(limit: int) -> None:
+    world = ready()
+    world.deliver("a", *[b"1"] * 100)
+    world.deliver("b", *[b"2"] * 100)
+    taken = 0
+    while told := world.told():
+        assert told == [Deliverable(world.handle)]
+        taken += len(world.script.client.take(world.script.now, world.handle, limit))
+    assert taken == 200
 
 
 def test_permits_go_back_to_the_topic_they_are_of() -> None:

@@ -36,19 +36,24 @@ async def test_produce_and_consume() -> None:
 
 
 async def test_core_with_trio() -> None:
-    example = load("core_with_trio")
+    main = load("core_with_trio")["main"]
     with trio.fail_after(PATIENCE):
         async with open_broker() as broker:
-            assert await example["main"](broker.url) == [b"hello %d" % number for number in range(10)]
+            assert await main(broker.url) == greetings(10)
+            assert await main(broker.url, "many", 1000) == greetings(1000)
 
 
-def in_asyncio(main: Callable[..., Any], url: str) -> list[bytes]:
-    result: list[bytes] = asyncio.run(main(url))
+def greetings(count: int) -> list[bytes]:
+    return [b"hello %d" % number for number in range(count)]
+
+
+def in_asyncio(main: Callable[..., Any], *arguments: object) -> list[bytes]:
+    result: list[bytes] = asyncio.run(main(*arguments))
     return result
 
 
-def in_thread(main: Callable[..., Any], url: str) -> list[bytes]:
-    result: list[bytes] = main(url)
+def in_thread(main: Callable[..., Any], *arguments: object) -> list[bytes]:
+    result: list[bytes] = main(*arguments)
     return result
 
 
@@ -59,5 +64,6 @@ async def test_core_with_another_loop(name: str, run: Callable[..., list[bytes]]
     main = load(name)["main"]
     with trio.fail_after(PATIENCE):
         async with open_broker() as broker:
-            received = await trio.to_thread.run_sync(run, main, broker.url)
-    assert received == [b"hello %d" % number for number in range(10)]
+            for topic, count in [("few", 10), ("many", 1000)]:
+                received = await trio.to_thread.run_sync(run, main, broker.url, topic, count)
+                assert received == greetings(count)

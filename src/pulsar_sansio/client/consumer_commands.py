@@ -12,6 +12,7 @@ from ..model.errors import InvalidConfiguration, LocalProtocolError
 from .counters import ArrivalCounters
 from .ends import Ends
 from .letters import later, with_retry_topic
+from .outputs import Deliverable
 from .services import ClientContext, Services
 from .statistics import ConsumerStatistics
 from .topics_opening import AnyConsumer, open_consumer
@@ -58,20 +59,23 @@ class ConsumerCommands(ABC):
         return handle
 
     def receive(self, now: int, consumer: int) -> "Message | None":
-        """The next message, or None where none is there (wait for `Deliverable`). A consumer with a receiver
-        queue of size 0 asks for one then."""
+        """The next message, or None where none is there (wait for `Deliverable`, which also follows when more
+        are left). A consumer with a receiver queue of size 0 asks for one then."""
         machine = self._consumers.get(consumer)
         if machine is None:
             raise self._unknown("consumer", consumer)
         self._context.now = now
-        return machine.receive()
+        message = machine.receive()
+        self._tell_of_the_rest(consumer, machine)
+        return message
 
     def receiver(self, consumer: int) -> "DeliveryQueue | MergedQueue":
         """That consumer's queue, for who takes one message after the other.
 
         Its `receive()` is `receive` of that consumer at the moment told last, by `note_time` or any input,
-        and raises `ClosedError` like it. Most messages need not even that: they come out of its iterator
-        `ready`, and `receive()` has only to be called when that ends. It then stands for another iterator.
+        and raises `ClosedError` like it; no `Deliverable` follows for what it leaves. Most messages need not
+        even that: they come out of its iterator `ready`, and `receive()` has only to be called when that
+        ends. It then stands for another iterator.
         Ask for it after `ConsumerReady`: where the topic has partitions it is another one before.
         """
         return self._consumer(self._context.now, consumer).queue
@@ -99,11 +103,23 @@ class ConsumerCommands(ABC):
             self._services.note_wall_time(wall_time)
 
     def take(self, now: int, consumer: int, limit: int) -> "Messages":
-        """Up to `limit` messages that are there; each is made when it is looked at."""
+        """Up to `limit` messages that are there; each is made when it is looked at. `Deliverable` follows when
+        more are left, so an application that takes once for each `Deliverable` misses none."""
         if type(limit) is not int or limit < 0:
             raise LocalProtocolError(f"take: a whole number of messages, not {limit!r}")
         machine = self._consumer(now, consumer)
-        return machine.take(limit)
+        messages = machine.take(limit)
+        self._tell_of_the_rest(consumer, machine)
+        return messages
+
+    def _tell_of_the_rest(self, consumer: int, machine: AnyConsumer) -> None:
+        """Say `Deliverable` again where messages are left, unless it is the last thing said already: then the
+        outputs of an application that takes in a loop do not grow."""
+        if machine.queue.announced and machine.available():
+            outputs = self._context.outputs
+            rest = Deliverable(consumer)
+            if not outputs or outputs[-1] != rest:
+                outputs.append(rest)
 
     def collect(self, now: int, consumer: int) -> int:
         """Ask for as many messages together as the consumer's `batch_receive` policy calls enough:

@@ -1,7 +1,8 @@
 """What the client says: imperatives to the world, and past events to the application.
 
 Edge outputs (`Transmit`, `Deliverable`, `Writable`) come once per change from no to yes: data is pulled,
-decisions are pushed. One `Receipts` may complete a thousand sends.
+decisions are pushed. `Deliverable` comes again, too, while messages are left. One `Receipts` may complete a
+thousand sends.
 """
 
 from collections.abc import Sequence
@@ -126,7 +127,8 @@ class ConsumerFailed:
 
 @dataclass(slots=True)
 class Deliverable:
-    """`receive` and `take` have messages again."""
+    """`receive` and `take` have messages: some have arrived where there were none, or a `receive` or `take` has
+    left some."""
 
     consumer: int
 
