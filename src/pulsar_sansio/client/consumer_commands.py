@@ -11,7 +11,7 @@ from ..model.config import ConsumerSpec
 from ..model.errors import InvalidConfiguration, LocalProtocolError
 from .counters import ArrivalCounters
 from .ends import Ends
-from .letters import later, with_retry_topic
+from .letters import later, never, with_retry_topic
 from .outputs import Deliverable
 from .services import ClientContext, Services
 from .statistics import ConsumerStatistics
@@ -103,8 +103,10 @@ class ConsumerCommands(ABC):
             self._services.note_wall_time(wall_time)
 
     def take(self, now: int, consumer: int, limit: int) -> "Messages":
-        """Up to `limit` messages that are there; each is made when it is looked at. `Deliverable` follows when
-        more are left, so an application that takes once for each `Deliverable` misses none."""
+        """Up to `limit` messages that are there; each is made when it is looked at.
+
+        `Deliverable` follows when more are left: an application that takes once for each misses none.
+        """
         if type(limit) is not int or limit < 0:
             raise LocalProtocolError(f"take: a whole number of messages, not {limit!r}")
         machine = self._consumer(now, consumer)
@@ -217,6 +219,29 @@ class ConsumerCommands(ABC):
         """
         machine = self._consumer(now, consumer)
         what = later(message, delay, publish_time, properties, cumulative)
+        self._services.note_wall_time(publish_time)
+        request = self._context.new_id()
+        machine.reconsume_later(request, what)
+        return request
+
+    def dead_letter(
+        self,
+        now: int,
+        consumer: int,
+        message: "Message",
+        publish_time: int,
+        properties: Mapping[str, str] | None = None,
+    ) -> int:
+        """Copy this message to the consumer's dead-letter topic at once, however often it was delivered.
+
+        `publish_time`: milliseconds since 1970, of the copy. `properties`: more of them for the copy.
+        `RequestDone` follows when the copy is safe and the message acknowledged; `RequestFailed` where it
+        could not be copied: it is redelivered then, as after a negative acknowledgement. Raises
+        `LocalProtocolError` for a consumer with neither a dead-letter policy nor `retry`, and for what is no
+        message of it; `InvalidConfiguration` for properties that are no text.
+        """
+        machine = self._consumer(now, consumer)
+        what = never(message, publish_time, properties)
         self._services.note_wall_time(publish_time)
         request = self._context.new_id()
         machine.reconsume_later(request, what)

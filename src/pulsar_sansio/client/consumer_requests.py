@@ -113,10 +113,14 @@ class ConsumerRequests(ABC):
         self._acknowledger.flush_confirmed(request)
 
     def reconsume_later(self, request: int, what: Later) -> None:
-        """See `Client.reconsume_later`."""
+        """See `Client.reconsume_later`, and `Client.dead_letter` for a message without a delay."""
         self._verdicts.check_open()
         letters = self._letters
-        if letters is None or not self.spec.retry:
+        if letters is None and what.delay is None:
+            raise LocalProtocolError(
+                "dead_letter: only a consumer subscribed with a DeadLetterPolicy or with retry=True can"
+            )
+        if letters is None or not (self.spec.retry or what.delay is None):
             raise LocalProtocolError("reconsume_later: only a consumer subscribed with retry=True can")
         message = what.message
         if what.cumulative:

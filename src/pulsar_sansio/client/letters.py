@@ -109,11 +109,11 @@ def times_reconsumed(properties: Mapping[str, str]) -> int:
 
 
 class Later(NamedTuple):
-    """A message that is to be consumed later."""
+    """A message that is to be consumed later, or never: a dead letter at once."""
 
     message: Message
-    delay: int
-    """Milliseconds."""
+    delay: int | None
+    """Milliseconds; None makes it a dead letter, whatever its counts are."""
     publish_time: int
     properties: Mapping[str, str]
     """More of them for the copy."""
@@ -129,6 +129,13 @@ def later(
     duration("delay", delay)
     properties_of_message("properties", properties or {})
     return Later(message, seconds_to_ns(delay) // 1_000_000, publish_time, properties or {}, cumulative)
+
+
+def never(message: Message, publish_time: int, properties: Mapping[str, str] | None) -> Later:
+    """A dead letter, as an application says it. Raises `InvalidConfiguration` for properties that are no
+    text."""
+    properties_of_message("properties", properties or {})
+    return Later(message, None, publish_time, properties or {}, cumulative=False)
 
 
 class Burial:
@@ -316,21 +323,29 @@ class Letters:
         what: Later,
         judge: Callable[[PulsarError | None], None],
     ) -> None:
-        """Copy the message to where it is delivered from after its delay, or to the dead letters
-        if that was done as often as the policy allows; `judge(None)` and `RequestDone` when the copy is safe,
-        else `judge(error)` and `RequestFailed` (RETRY-01, RETRY-03)."""
-        message, delay, publish_time = what.message, what.delay, what.publish_time
+        """Copy the message to where it is delivered from after its delay, or to the dead letters if it has no
+        delay, or was put off as often as the policy allows. `judge(None)` and `RequestDone` follow when the
+        copy is safe, else `judge(error)` and `RequestFailed` (RETRY-01, RETRY-03)."""
+        box, write = self._dead_letter_of(what) if what.delay is None else self._retry_of(what, what.delay)
+        self._requests.add(request)
+        box.post(write, what.publish_time, partial(self._put_off, request, judge, self._moves))
+
+    def _dead_letter_of(self, what: Later) -> tuple[LetterBox, Callable[[], OutgoingMessage]]:
+        """The properties are those of a message that came too often."""
+        message = what.message
+        told = {**origin(message, message.topic, self._subscription), **what.properties}
+        return self._dead, partial(copy_of, message, told)
+
+    def _retry_of(self, what: Later, delay: int) -> tuple[LetterBox, Callable[[], OutgoingMessage]]:
+        message = what.message
         told = {**origin(message, str(self._topic.base), self._subscription), **what.properties}
         times = times_reconsumed(told) + 1
         told[_RECONSUMED] = str(times)
         told[_DELAY_TIME] = str(delay)
         if times > self.policy.max_redeliver_count:
-            box, write = self._dead, partial(copy_of, message, told)
-        else:
-            deliver_at = publish_time + delay if delay else None
-            box, write = self._later, partial(copy_of, message, told, deliver_at)
-        self._requests.add(request)
-        box.post(write, publish_time, partial(self._put_off, request, judge, self._moves))
+            return self._dead, partial(copy_of, message, told)
+        deliver_at = what.publish_time + delay if delay else None
+        return self._later, partial(copy_of, message, told, deliver_at)
 
     def _put_off(
         self, request: int, judge: Callable[[PulsarError | None], None], moves: int, error: PulsarError | None

@@ -127,8 +127,8 @@ class ConsumerFailed:
 
 @dataclass(slots=True)
 class Deliverable:
-    """`receive` and `take` have messages: some have arrived where there were none, or a `receive` or `take` has
-    left some."""
+    """`receive` and `take` have messages: some have arrived where there were none, or some are left after a
+    `receive` or `take`."""
 
     consumer: int
 
