@@ -71,6 +71,8 @@ class ConsumerApp(Deciding):
         """When the last letter that failed has been asked for."""
         self._paused_until = 0
         self._scheduled = False
+        self._stepping = False
+        """It is taking messages: at the end of that it looks by itself whether there are more."""
         self._turn = 0
         self._closes_left = MOST_CLOSES
         self._redeliveries_left = MOST_CLOSES
@@ -225,6 +227,7 @@ class ConsumerApp(Deciding):
             self._later()
             return
         node, now = self.host.node, world.clock.now
+        self._stepping = True
         if plan.take == 1:
             message = node.client.receive(now, self.handle)
             messages = [] if message is None else [message]
@@ -254,6 +257,7 @@ class ConsumerApp(Deciding):
         if self.state == "open" and stream.chance(plan.confirm_permille):
             self.confirm()
         node.pump()
+        self._stepping = False
         # Who prefetches nothing has to look for the next message, or it will not come.
         looks_again = messages and not plan.queue
         if self.state == "open" and (self.kept or looks_again or node.client.available(self.handle)):
@@ -313,7 +317,8 @@ class ConsumerApp(Deciding):
         assert record is not None
         kind = type(output)
         if kind is Deliverable:
-            self._later()
+            if not self._stepping:
+                self._later()
         elif kind is ConsumerReady:
             if self.state != "opening":
                 raise ViolationError("INV-N1", f"{record.name} is ready in state {self.state}")
