@@ -43,6 +43,7 @@ from .client import Client, ClientStatistics, open_client
 from .consumer import Consumer, ConsumerStatistics
 from .consumer_kinds import ExclusiveConsumer, FailoverConsumer, KeySharedConsumer, SharedConsumer
 from .errors import InternalError, ResourceBroken, ResourceClosed, StoreFailed
+from .failures import DeadLetter, FailurePolicy, NegativeAcknowledge, OnFailure, Raise, RetryLater
 from .producer import Producer, ProducerStatistics
 from .reader import Reader
 from .receipts import Receipt
@@ -84,6 +85,13 @@ __all__ = [
     "KeySharedPolicy",
     "RedeliveryBackoff",
     "SubscriptionType",
+    # for `Consumer.run`
+    "NegativeAcknowledge",
+    "RetryLater",
+    "DeadLetter",
+    "Raise",
+    "OnFailure",
+    "FailurePolicy",
     # to be overridden
     "ProducerInterceptor",
     "ConsumerInterceptor",

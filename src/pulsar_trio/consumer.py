@@ -9,7 +9,7 @@ What all kinds of subscriptions have is here; the kinds themselves are in `consu
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from logging import getLogger
 from typing import TYPE_CHECKING, Any
@@ -31,9 +31,12 @@ from pulsar_sansio import (
 from pulsar_sansio import ConsumerStatistics as Counted
 from pulsar_sansio import client_outputs as outputs
 
+from .copies import copy_each
 from .endpoint import TURN, Endpoint
+from .failures import NEGATIVE_ACKNOWLEDGE, FailureActions, FailurePolicy
 from .position import Position, core_position
-from .running import Handler, Run
+from .running import Handler, Outcomes, Run, Source
+from .stopping import CurrentRun
 
 if TYPE_CHECKING:
     from .driver import Driver
@@ -75,9 +78,15 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message]):
         """Tasks that wait until the policy calls it enough."""
         self._listening = False
         """Whether `run` gets all messages."""
+        self._current_run = CurrentRun(driver)
+        self._draining = False
+        """Nothing is received any more: see `drain`."""
+        self._collecting: set[trio.CancelScope] = set()
+        """Those of `_collectors`."""
         self._end_of_topic = False
         self._one_by_one = spec.acknowledgement_timeout > 0
         """Every message is handed out at a moment of its own, from which its time runs."""
+        self._spec = spec
         self.subscription = spec.subscription
         self.active: bool | None = None
         """Failover only: whether this is the consumer that gets the messages, of several topics those of at
@@ -105,8 +114,8 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message]):
     async def receive(self) -> Message:
         """The next message, waiting for one where none has arrived.
 
-        Raises `trio.EndOfChannel` when the topic is terminated and everything in it is acknowledged,
-        `ResourceClosed` or `ResourceBroken` when the consumer is.
+        Raises `trio.EndOfChannel` when the topic is terminated and everything in it is acknowledged, and
+        after `drain`; `ResourceClosed` or `ResourceBroken` when the consumer is.
         """
         message = next(self._at_hand, None)
         if message is None:
@@ -131,7 +140,7 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message]):
         self._check_not_listening()
         message = self._next()
         if message is None:
-            if self._end_of_topic:
+            if self._end_of_topic or self._draining:
                 raise trio.EndOfChannel
             raise trio.WouldBlock
         return message
@@ -150,7 +159,7 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message]):
         if self._turn <= 0:
             self._turn = TURN
             await trio.lowlevel.checkpoint()
-        if self._collects:
+        if self._collects and not self._draining:
             await self._collect()
         self._driver.tick = self._now()
         while True:
@@ -165,27 +174,33 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message]):
                 self._turn -= len(messages)
                 self._pass_on()
                 return messages
-            if self._collects and not self._end_of_topic:
+            if self._collects and not (self._end_of_topic or self._draining):
                 await self._collect()  # what was there is gone: taken back, or by another task
             else:
                 await self._wait()
 
     async def _collect(self) -> None:
-        """Wait until the policy calls it enough. It has taken nothing, so cancelling it loses nothing."""
+        """Wait until the policy calls it enough, or `drain`. It has taken nothing, so cancelling it loses
+        nothing."""
         self._collectors += 1
         try:
-            await self._request(self._machine.collect)
+            with trio.CancelScope() as scope:
+                self._collecting.add(scope)
+                await self._request(self._machine.collect)
         except PulsarError:
             if self._ended is not None:
                 self._refuse()
             raise
         finally:
+            self._collecting.discard(scope)
             self._collectors -= 1
 
     def _next(self) -> Message | None:
         """The next message where a run of them may have ended; see `pulsar_sansio`'s `Client.receiver`."""
         if self._ended is not None:
             self._refuse()
+        if self._draining:
+            return None
         queue = self._queue
         if self._one_by_one:
             self._driver.note_time()
@@ -214,7 +229,7 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message]):
 
     async def _wait(self) -> None:
         """Wait until messages may have arrived. It has taken nothing, so cancelling it loses nothing."""
-        if self._end_of_topic:
+        if self._end_of_topic or self._draining:
             await trio.lowlevel.checkpoint()
             raise trio.EndOfChannel
         self._driver.write_now()
@@ -235,34 +250,99 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message]):
         if self._listening:
             raise InvalidConfiguration("receive is not possible while run gets the messages of this consumer")
 
-    async def run(self, handler: Handler, *, concurrency: int = 1) -> None:
-        """Call `await handler(message)` for every message: acknowledged when it returns, given back when it
-        raises an `Exception`, which is logged. Until the topic ends.
+    async def run(
+        self,
+        handler: Handler,
+        *,
+        concurrency: int = 1,
+        stop: trio.Event | None = None,
+        on_failure: FailurePolicy = NEGATIVE_ACKNOWLEDGE,
+    ) -> None:
+        """Call `await handler(message)` for every message, and acknowledge it when the handler returns; until
+        the topic ends, or the consumer is drained.
 
         `concurrency`: how many messages are handled at a time, 1 and more. On a key_shared subscription those
-        of one key are handled one after the other even so. When it is cancelled, what is being handled is
-        left as it is: not acknowledged, and delivered again when the consumer closes. Meanwhile `receive`
-        and its likes are refused (rule CONS-19), as is `run` while somebody receives: `InvalidConfiguration`.
-        Raises what `receive` and `acknowledge` raise.
+        of one key are handled one after the other even so. `stop`: when this event is set the consumer is
+        drained, and `run` returns when that is done: see `drain`.
+
+        `on_failure`: what becomes of a message whose handler raises an `Exception`: `NegativeAcknowledge()`,
+        `RetryLater(delay)`, `DeadLetter()`, `Raise()`, or a function of the message and the exception that
+        gives one of them. The exception is logged, or raised with `Raise()`. Where the copy for a retry or a
+        dead letter fails, the message is negatively acknowledged, and `run` goes on.
+
+        Cancellation is noticed before each handler, also where handlers never wait. Messages that are being
+        handled are then left as they are: not acknowledged, and delivered again when the consumer closes.
+
+        Meanwhile `receive` and its likes are refused (rule CONS-19), as is `run` while a task receives:
+        `InvalidConfiguration`, also for an action that the consumer was not subscribed for. Raises what
+        `receive`, `acknowledge` and `flush` raise, and what the function `on_failure` raises.
         """
         if isinstance(concurrency, bool) or not isinstance(concurrency, int) or concurrency < 1:
             raise InvalidConfiguration(f"concurrency: a whole number, 1 and more, not {concurrency!r}")
+        actions = FailureActions(self, self._spec, on_failure)
+        outcomes = Outcomes(self.acknowledge, actions.failed, self.negative_acknowledge)
+        await self._handle_all(handler, outcomes, concurrency, stop)
+
+    async def _handle_all(
+        self, handler: Handler, outcomes: Outcomes, concurrency: int, stop: trio.Event | None
+    ) -> None:
         if not callable(handler):
             raise InvalidConfiguration(f"handler: an async function, not {handler!r}")
+        if not isinstance(stop, trio.Event | None):
+            raise InvalidConfiguration(f"stop: a trio.Event or None, not {stop!r}")
+        if self._ended is not None:
+            self._refuse()
         self._check_not_listening()
         if self._arrived or self._collectors:
-            raise InvalidConfiguration("run is not possible while somebody waits in receive")
+            raise InvalidConfiguration("run is not possible while a task waits in receive")
+        source = Source(self._receive_waiting, self._rest_of_run)
+        run = Run(source, outcomes, handler, concurrency, self._by_key, stop)
         self._listening = True
         self._at_hand = iter(())
         try:
-            run = Run(self, self._receive_waiting, self._rest_of_run, handler, concurrency, self._by_key)
-            await run.run()
+            with self._current_run.going_on(run, stop, self._begin_drain):
+                await run.run()
         finally:
             self._listening = False
+        if stop is not None and run.is_stopped:
+            self._begin_drain()
+            await self.flush()
+
+    async def drain(self) -> None:
+        """Take nothing new, let `run` finish the handlers that have begun, and wait until the broker has
+        confirmed the acknowledgements.
+
+        From now on `receive` raises `trio.EndOfChannel`, `async for` ends, and `run` begins no more handlers
+        and returns. That cannot be taken back: messages can still be acknowledged, and the consumer closed.
+        Messages that have arrived and were not handled go back to the broker when the consumer closes.
+
+        It waits for `run` and the connection without a limit: `trio.move_on_after` sets one. When cancelled,
+        the consumer takes nothing new all the same; a second call waits for the rest. Raises
+        `InvalidConfiguration` when called by a handler of `run`, for which it would wait for ever, and what
+        `flush` raises.
+        """
+        self._current_run.check_can_wait()
+        self._begin_drain()
+        await self._current_run.over()
+        await self.flush()
+
+    def _begin_drain(self) -> None:
+        if self._draining:
+            return
+        with suppress(PulsarError):  # it has ended, or is closing: its calls say so
+            self._command(self._machine.pause)
+        self._draining = True
+        self._at_hand = iter(())
+        if self._ended is None:
+            self._take = _nothing
+        self._arrived.unpark_all()
+        for scope in self._collecting:
+            scope.cancel()
+        self._current_run.stop()
 
     def _rest_of_run(self) -> Iterator[Message]:
         """What need only be taken, for who is the only one that receives."""
-        if self._one_by_one:
+        if self._one_by_one or self._draining:
             return iter(())
         self._turn -= self._queue.run_length
         return self._queue.ready
@@ -294,7 +374,9 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message]):
         self._command(self._machine.pause)
 
     def resume(self) -> None:
-        """Ask for messages again."""
+        """Ask for messages again. Raises `InvalidConfiguration` after `drain`."""
+        if self._draining:
+            raise InvalidConfiguration("resume: this consumer was drained, and takes nothing new any more")
         self._command(self._machine.resume)
 
     async def reconsume_later(
@@ -311,26 +393,30 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message]):
         several each is copied by itself; what went wrong with the first of those that could not be is raised
         when all have been tried. When cancelled, it happens all the same.
         """
-        messages = what if isinstance(what, Iterable) else [what]
         publish_time = self._publish_time()
-        errors: list[PulsarError] = []
-        with ExitStack() as waiting:
-            answers = []
-            for message in messages:  # in this order they are copied
-                try:
-                    asked = self._asked(
-                        self._machine.reconsume_later, message, delay, publish_time, properties
-                    )
-                    answers.append(waiting.enter_context(asked))
-                except PulsarError as error:
-                    errors.append(error)
-            for answer in answers:
-                try:
-                    await answer.get()
-                except PulsarError as error:
-                    errors.append(error)
-        if errors:
-            raise errors[0]
+        call = self._machine.reconsume_later
+        await copy_each(
+            what if isinstance(what, Iterable) else [what],
+            lambda message: self._asked(call, message, delay, publish_time, properties),
+        )
+
+    async def dead_letter(
+        self, what: Message | Sequence[Message], properties: Mapping[str, str] | None = None
+    ) -> None:
+        """Send a message, or each of several, to the dead-letter topic, however often it was delivered; only
+        with a `DeadLetterPolicy` or `retry=True`.
+
+        Returns when a copy is safe there and the message is acknowledged. `properties`: more of them for the
+        copy. Raises `LocalProtocolError` without a policy, and why a message could not be copied, as
+        `reconsume_later` does: the message then comes again as after `negative_acknowledge`. When cancelled,
+        it happens all the same.
+        """
+        publish_time = self._publish_time()
+        call = self._machine.dead_letter
+        await copy_each(
+            what if isinstance(what, Iterable) else [what],
+            lambda message: self._asked(call, message, publish_time, properties),
+        )
 
     def _publish_time(self) -> int:
         """Of a copy made now: milliseconds since 1970."""
@@ -466,3 +552,8 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message]):
     def __repr__(self) -> str:
         state = "closed" if self._ended else "connected" if self.connected else "not connected"
         return f"<{type(self).__name__} {self.subscription!r} on {self.topic}, {state}>"
+
+
+def _nothing(limit: int) -> Messages:
+    """Stands in for the queue's `take` while a consumer is being drained."""
+    return Messages([])

@@ -25,6 +25,7 @@ from pulsar_sansio import (
 
 from .consumer import Consumer, ConsumerStatistics
 from .position import Place, Position, core_place
+from .running import Handler, Outcomes
 
 ASKING_INTERVAL = 1.0
 """Seconds between two questions whether there is more, where nothing comes."""
@@ -58,6 +59,22 @@ class ReadingConsumer(Consumer):
     @classmethod
     def of(cls, driver: Any, handle: int, spec: ReaderSpec) -> "ReadingConsumer":
         return cls(driver, handle, spec.reading("…"))
+
+    async def read_all(self, handler: Handler, stop: trio.Event | None) -> None:
+        """See `Reader.run`."""
+        await self._handle_all(handler, Outcomes(_pass_over, _raise, _pass_over), 1, stop)
+
+    async def flush(self) -> None:
+        """There is nothing that the broker has to confirm."""
+        await trio.lowlevel.checkpoint()
+
+
+def _pass_over(_: object) -> None:
+    """There is nothing to acknowledge."""
+
+
+async def _raise(_: Message, error: Exception) -> None:
+    raise error
 
 
 class Reader(trio.abc.ReceiveChannel[Message]):
@@ -107,7 +124,10 @@ class Reader(trio.abc.ReceiveChannel[Message]):
             and (message_id > positions.get(topic, EARLIEST) or positions[topic] == LATEST)
         }
         while last and await self.has_message_available():
-            message = await self._receive_soon()
+            try:
+                message = await self._receive_soon()
+            except trio.EndOfChannel:
+                return
             if message is None:
                 continue
             yield message
@@ -120,6 +140,29 @@ class Reader(trio.abc.ReceiveChannel[Message]):
         with trio.move_on_after(ASKING_INTERVAL):
             return await self.receive()
         return None
+
+    async def run(self, handler: Handler, *, stop: trio.Event | None = None) -> None:
+        """Call `await handler(message)` for every message, one after the other; until the topic ends, or the
+        reader is drained.
+
+        `stop`: when this event is set, the reader is drained: see `drain`. What the handler raises ends `run`
+        and is raised as itself: a reader has nothing to acknowledge, so a message that was passed over would
+        not come again. The position is then behind that message; `seek(message, inclusive=True)` goes back
+        to it. Cancellation is noticed before each handler, also where handlers never wait.
+
+        Meanwhile `receive` and its likes are refused, as is `run` while a task receives:
+        `InvalidConfiguration`. Raises what `receive` raises.
+        """
+        await self._consumer.read_all(handler, stop)
+
+    async def drain(self) -> None:
+        """Take nothing new, and wait until the handler of `run` that has begun is finished.
+
+        From now on `receive` raises `trio.EndOfChannel`, and `async for`, `until_latest` and `run` end. That
+        cannot be taken back. `checkpoint` is behind the last message that was received: a reader that starts
+        there goes on with the next one. Raises as `Consumer.drain`.
+        """
+        await self._consumer.drain()
 
     # --- positions --------------------------------------------------------------------------------------
 

@@ -1,149 +1,208 @@
 """`Run`: a handler for every message of a consumer, our message listener (rules LSNR-01 to LSNR-04).
 
 One message is handled after the other, or up to `concurrency` at a time, each in a task of its own. On a
-Key_Shared subscription the messages of one key are handled one after the other all the same: what comes while
-an earlier one is being handled waits for it, and no more than `concurrency` messages wait so.
+Key_Shared subscription the messages of one key are handled one after the other all the same: a message that
+comes while an earlier one is being handled waits for it, and no more than `concurrency` messages wait so.
 
-A handler that returns acknowledges its message; one that raises gives it back, and the error is logged. What
-is being handled when the run is cancelled is left as it is; what was still waiting is given back.
+A handler that returns acknowledges its message; where one raises, `failures` decides. Cancellation is noticed
+before each handler, also where handlers never wait. When a run is cancelled, messages that are being handled
+are left as they are, and messages whose handlers have not begun are negatively acknowledged. When it is
+stopped, handlers that have begun are finished, and the other messages go back when the consumer closes.
 """
 
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
-from logging import getLogger
-from typing import TYPE_CHECKING, TypeAlias
+from dataclasses import dataclass
+from itertools import chain
+from typing import TypeAlias
 
 import trio
+from trio.lowlevel import checkpoint_if_cancelled
 
 from pulsar_sansio import Message, PulsarError
 
-if TYPE_CHECKING:
-    from .consumer import Consumer
-
 Handler: TypeAlias = Callable[[Message], Awaitable[object]]
 
-_log = getLogger(__name__)
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where the messages of a run come from."""
+
+    receive: Callable[[], Awaitable[Message]]
+    """Gives the next message."""
+    at_hand: Callable[[], Iterator[Message]]
+    """Gives those behind it that need only be taken: the short way for one after the other."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcomes:
+    """What becomes of the messages of a run."""
+
+    handled: Callable[[Message], object]
+    """The handler has returned."""
+    failed: Callable[[Message, Exception], Awaitable[None]]
+    """The handler has raised."""
+    not_begun: Callable[[list[Message]], object]
+    """No handler has begun with these, and none will."""
 
 
 class Run:
-    """One call of `Consumer.run`. `receive` gives the next message; `at_hand()` those behind it that need
-    only be taken, the short way for one after the other; `by_key`: keep the order of each key."""
+    """One call of `Consumer.run`. `by_key`: keep the order of each key. `stop`: an event that stops it."""
 
     def __init__(
         self,
-        consumer: "Consumer",
-        receive: Callable[[], Awaitable[Message]],
-        at_hand: Callable[[], Iterable[Message]],
+        source: Source,
+        outcomes: Outcomes,
         handler: Handler,
         concurrency: int,
         by_key: bool,
+        stop: trio.Event | None,
     ) -> None:
-        self._consumer = consumer
-        self._receive = receive
-        self._at_hand = at_hand
+        self._source = source
+        self._outcomes = outcomes
         self._handler = handler
         self._concurrency = concurrency
         self._by_key = by_key
+        self._stop = stop
+        self._stopped = False
         self._running = 0
         self._room = trio.lowlevel.ParkingLot()
         self._waiting: dict[object, deque[Message]] = {}
-        """By key, of every key that a message is being handled of: those behind it."""
+        """By key, of every key that a message is being handled of: those whose handlers have not begun."""
         self._waiting_count = 0
+        """Messages that wait behind others of their key."""
+        self._failure: Exception | None = None
+        self._task = trio.lowlevel.current_task()
+        self._nurseries = set(self._task.child_nurseries)
+        """Those that were open when it began: their tasks are not the handlers'."""
+
+    def stop(self) -> None:
+        """Begin no more handlers. `run` returns when those that have begun have ended."""
+        self._stopped = True
+        self._room.unpark_all()
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether no more handlers begin. The event counts from the moment at which a handler sets it."""
+        return self._stopped or (self._stop is not None and self._stop.is_set())
+
+    @property
+    def is_around(self) -> bool:
+        """Whether the current task is a handler of this run, or was started by one."""
+        task = trio.lowlevel.current_task()
+        nursery = None
+        while task is not self._task:
+            nursery = task.parent_nursery
+            if nursery is None:
+                return False
+            task = nursery.parent_task
+        return nursery not in self._nurseries
 
     async def run(self) -> None:
-        """Until the topic ends; raises what receiving or acknowledging raises."""
-        with suppress(trio.EndOfChannel):
-            if self._concurrency == 1:
+        """Until the topic ends, or `stop`. Raises what receiving, acknowledging and `failed` raise."""
+        if self._concurrency == 1:
+            with suppress(trio.EndOfChannel):
                 await self._one_after_the_other()
-            else:
-                await self._several()
+        else:
+            await self._several()
 
     async def _one_after_the_other(self) -> None:
-        handler, acknowledge = self._handler, self._consumer.acknowledge
-        while True:
-            await self._handle(await self._receive())
-            for message in self._at_hand():
+        handler, source, outcomes = self._handler, self._source, self._outcomes
+        handled, stop = outcomes.handled, self._stop
+        await checkpoint_if_cancelled()
+        while not self.is_stopped:
+            first = await source.receive()
+            for message in chain((first,), source.at_hand()):
                 try:
                     await handler(message)
-                except Exception:
-                    self._failed(message)
+                except Exception as error:
+                    await outcomes.failed(message, error)
                 else:
-                    acknowledge(message)
-
-    async def _handle(self, message: Message) -> None:
-        try:
-            await self._handler(message)
-        except Exception:
-            self._failed(message)
-        else:
-            self._consumer.acknowledge(message)
-
-    def _failed(self, message: Message) -> None:
-        _log.exception("%r: the handler failed at message %s", self._consumer, message.message_id)
-        self._consumer.negative_acknowledge(message)
+                    handled(message)
+                if self._stopped or (stop is not None and stop.is_set()):
+                    return
+                await checkpoint_if_cancelled()  # before the next message is taken
 
     # --- several at a time ------------------------------------------------------------------------------
 
     async def _several(self) -> None:
-        failure: PulsarError | None = None
         try:
             async with trio.open_nursery() as nursery:
                 try:
                     await self._start_tasks(nursery)
                 except PulsarError as error:
-                    failure = error
-                    nursery.cancel_scope.cancel()
-        except* PulsarError as errors:  # a task could not give its verdict: the consumer has ended
-            failure = _first(errors)
+                    self._fail(nursery, error)
         finally:
             self._give_back_what_waits()
+        failure, self._failure = self._failure, None
         if failure is not None:
-            raise failure.with_traceback(None)
+            try:
+                raise failure
+            finally:
+                del failure
+
+    def _fail(self, nursery: trio.Nursery, error: Exception) -> None:
+        """End everything; the first error is raised."""
+        if self._failure is None:
+            self._failure = error
+            nursery.cancel_scope.cancel()
 
     async def _start_tasks(self, nursery: trio.Nursery) -> None:
-        try:
-            while True:
-                while max(self._running, self._waiting_count) >= self._concurrency:
-                    await self._room.park()
-                message = await self._receive()
+        with suppress(trio.EndOfChannel):  # handlers that have begun are brought to their end
+            while await self._has_room():
+                await checkpoint_if_cancelled()
+                message = await self._source.receive()
                 key = _key_of(message) if self._by_key else None
-                if key is not None and key in self._waiting:
+                if key is None:
+                    key = message
+                elif key in self._waiting:
                     self._waiting[key].append(message)
                     self._waiting_count += 1
                     continue
                 self._running += 1
-                nursery.start_soon(self._work, message, message if key is None else key)
-                self._waiting[message if key is None else key] = deque()
-        except trio.EndOfChannel:
-            return  # what is being handled is brought to its end
+                self._waiting[key] = deque([message])
+                nursery.start_soon(self._work, nursery, key)
 
-    async def _work(self, message: Message, key: object) -> None:
+    async def _has_room(self) -> bool:
+        """Wait until another message may be received. False when the run is stopped."""
+        while not self.is_stopped and max(self._running, self._waiting_count) >= self._concurrency:
+            await self._room.park()
+        return not self.is_stopped
+
+    async def _work(self, nursery: trio.Nursery, key: object) -> None:
         """Handle a message and those that come behind it."""
-        waiting = self._waiting
-        while True:
-            await self._handle(message)
+        waiting = self._waiting[key]
+        while not self.is_stopped:
+            await checkpoint_if_cancelled()
+            try:
+                await self._handle(waiting.popleft())
+            except Exception as error:
+                self._fail(nursery, error)
+                return
             self._room.unpark()
-            if not waiting[key]:
-                del waiting[key]
+            if not waiting:
+                del self._waiting[key]
                 self._running -= 1
                 return
-            message = waiting[key].popleft()
             self._waiting_count -= 1
 
+    async def _handle(self, message: Message) -> None:
+        try:
+            await self._handler(message)
+        except Exception as error:
+            await self._outcomes.failed(message, error)
+        else:
+            self._outcomes.handled(message)
+
     def _give_back_what_waits(self) -> None:
-        """Nobody has begun with these."""
+        """No handler has begun with these."""
         left = [message for waiting in self._waiting.values() for message in waiting]
-        with suppress(PulsarError):  # if it has ended, they come again anyhow
-            if left:
-                self._consumer.negative_acknowledge(left)
+        if left and not self.is_stopped:
+            with suppress(PulsarError):  # if the consumer has ended, they come again anyhow
+                self._outcomes.not_begun(left)
 
 
 def _key_of(message: Message) -> object | None:
     """What decides where a Key_Shared subscription delivers a message; None where nothing does."""
     return message.key if message.ordering_key is None else message.ordering_key
-
-
-def _first(errors: BaseExceptionGroup[PulsarError]) -> PulsarError:
-    error = errors.exceptions[0]
-    return _first(error) if isinstance(error, BaseExceptionGroup) else error
