@@ -21,7 +21,13 @@ def load(name: str) -> dict[str, Any]:
 
 
 def test_every_example_has_its_test() -> None:
-    assert EXAMPLES == ["core_with_asyncio", "core_with_threads", "core_with_trio", "produce_and_consume"]
+    assert EXAMPLES == [
+        "core_with_asyncio",
+        "core_with_threads",
+        "core_with_trio",
+        "produce_and_consume",
+        "worker",
+    ]
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
