@@ -6,8 +6,8 @@ What holds for every public name:
 
 * An async function yields whenever it waits, and otherwise at least once in 64 messages: a checkpoint for
   each call, trio's own rule, would cost more than the message does. So `send` and `receive` in a loop are
-  cancelled within 64 messages, not at once. What cannot wait is a plain function: `acknowledge`,
-  `enqueue_nowait`, `receive_nowait`, `Receipt.done`.
+  cancelled within 64 messages, not at once; `run` notices it before each handler. What cannot wait is a plain
+  function: `acknowledge`, `enqueue_nowait`, `receive_nowait`, `Receipt.done`.
 * There are no timeout parameters; use `trio.fail_after`. The options that are called timeouts are the
   protocol's own.
 * A cancelled `receive` leaves the message in the queue. `send` is `enqueue` and then `wait`: a message whose

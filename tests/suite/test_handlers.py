@@ -1,10 +1,22 @@
 """Handlers of messages, against whichever broker: what fails comes again, keys stay in order."""
 
+import pytest
 import trio
 
-from pulsar_trio import Client, Consumer, Message, OutgoingMessage
+from pulsar_trio import (
+    Client,
+    Consumer,
+    DeadLetter,
+    DeadLetterPolicy,
+    Message,
+    OnFailure,
+    OutgoingMessage,
+    Raise,
+    RetryLater,
+)
 
-from .helpers import numbers, payloads, rest
+from .brokers import BrokerUnderTest
+from .helpers import numbers, payloads, receive, receive_and_acknowledge, rest
 
 
 async def test_what_fails_comes_again_and_nothing_is_left(client: Client, topic: str) -> None:
@@ -98,3 +110,97 @@ async def test_who_gives_up_waiting_loses_nothing(client: Client, topic: str) ->
                 with trio.move_on_after(0.001):
                     await consumer.flush()
     assert found == list(range(60))
+
+
+class Handler:
+    """Counts what it has handled, and sets an event when there are enough."""
+
+    def __init__(self, enough: int) -> None:
+        self.enough = enough
+        self.stop = trio.Event()
+        self.handled: list[int] = []
+
+    async def handle(self, message: Message) -> None:
+        await trio.sleep(0.001)
+        self.handled.append(int(message.data))
+        if len(self.handled) == self.enough:
+            self.stop.set()
+
+
+@pytest.mark.parametrize("kind", ["shared", "key_shared", "exclusive", "failover"])
+async def test_a_stopped_run_leaves_the_rest_as_never_tried(client: Client, topic: str, kind: str) -> None:
+    """What was acknowledged is confirmed; what had arrived is delivered to the next consumer, not counted."""
+    handler = Handler(10)
+    async with client.subscribe(topic, "sub", kind, acknowledgement_group_time=60.0) as consumer:
+        async with client.create_producer(topic, batching=None) as producer:
+            await producer.send_many(OutgoingMessage(b"%d" % n, key=f"k{n % 5}") for n in range(50))
+        await consumer.run(handler.handle, concurrency=3, stop=handler.stop)
+        assert len(handler.handled) >= 10
+        with pytest.raises(trio.EndOfChannel):
+            await consumer.receive()
+    async with client.subscribe(topic, "sub", kind) as consumer:
+        again = await receive(consumer, 50 - len(handler.handled))
+        assert await rest(consumer) == []
+    assert sorted([*handler.handled, *numbers(again)]) == list(range(50))
+    assert {message.redelivery_count for message in again} == {0}
+
+
+async def test_a_drained_consumer_of_partitions_leaves_new_messages_to_others(
+    client: Client, topic: str, broker: BrokerUnderTest
+) -> None:
+    await broker.create_partitioned_topic(topic, 3)
+    async with client.subscribe(topic, "sub", receiver_queue_size=1) as drained:
+        await drained.drain()
+        async with client.subscribe(topic, "sub") as other, client.create_producer(topic) as producer:
+            for payload in payloads(30):  # entries of their own: three permits are with the first consumer
+                await producer.send(payload)
+            received = await receive_and_acknowledge(other, 27)
+        assert len(set(numbers(received))) == 27
+
+
+async def test_failures_go_where_the_application_says(client: Client, topic: str) -> None:
+    """Later, to the dead letters at once, or out of `run`."""
+    policy = DeadLetterPolicy(3, initial_subscription="kept")
+    handled: list[int] = []
+
+    class EndError(Exception):
+        pass
+
+    async def handle(message: Message) -> None:
+        number = int(message.data)
+        if number == 3 or (number == 5 and "RECONSUMETIMES" not in message.properties):
+            raise ValueError(number)
+        handled.append(number)
+        if number == 5:
+            raise EndError
+
+    def decide(message: Message, error: Exception) -> OnFailure:
+        if isinstance(error, EndError):
+            return Raise()
+        return DeadLetter({"why": "three"}) if message.data == b"3" else RetryLater(0.1)
+
+    async with client.subscribe(topic, "sub", retry=True, dead_letter=policy) as consumer:
+        async with client.create_producer(topic, batching=None) as producer:
+            await producer.send_many(payloads(10))
+        with pytest.raises(EndError):
+            await consumer.run(handle, on_failure=decide)
+        full_topic = f"persistent://public/default/{topic}" if "://" not in topic else topic
+    assert sorted(handled) == [0, 1, 2, 4, 5, 6, 7, 8, 9]
+    async with client.subscribe(f"{topic}-sub-DLQ", "kept") as dead:
+        (message,) = await receive_and_acknowledge(dead, 1)
+        assert (message.data, message.properties["why"]) == (b"3", "three")
+        assert message.properties["REAL_TOPIC"] == full_topic
+    async with client.subscribe(topic, "sub", retry=True, dead_letter=policy) as consumer:
+        assert numbers(await rest(consumer)) == [5]
+
+
+async def test_a_reader_stops_where_another_goes_on(client: Client, topic: str) -> None:
+    handler = Handler(10)
+    async with client.create_producer(topic) as producer:
+        await producer.send_many(payloads(30))
+    async with client.create_reader(topic, "earliest") as reader:
+        await reader.run(handler.handle, stop=handler.stop)
+        checkpoint = reader.checkpoint()
+    assert handler.handled == list(range(10))
+    async with client.create_reader(topic, checkpoint) as reader:
+        assert numbers([message async for message in reader.until_latest()]) == list(range(10, 30))
