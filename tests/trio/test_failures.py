@@ -56,7 +56,7 @@ class Failing:
 async def run_until_handled(
     consumer: Consumer, failing: Failing, count: int, on_failure: FailurePolicy, concurrency: int = 1
 ) -> None:
-    """Until so many are handled, and then until nothing happens for a while."""
+    """Stop it when so many are handled, and every number that fails has failed."""
     stop = trio.Event()
 
     async def run() -> None:
@@ -65,7 +65,7 @@ async def run_until_handled(
     with trio.fail_after(PATIENCE):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(run)
-            await until(lambda: len(failing.handled) == count)
+            await until(lambda: len(failing.handled) == count and {*failing.failed} == {*failing.numbers})
             stop.set()
 
 

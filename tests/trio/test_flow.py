@@ -216,6 +216,6 @@ async def test_run_is_refused_while_somebody_waits_for_as_many_as_the_policy_say
         nursery.start_soon(consumer.receive_many)
         await trio.testing.wait_all_tasks_blocked()
         assert consumer.statistics().waiting == 1
-        with pytest.raises(InvalidConfiguration, match="somebody waits"):
+        with pytest.raises(InvalidConfiguration, match="a task waits"):
             await consumer.run(handle)
         nursery.cancel_scope.cancel()
