@@ -12,7 +12,15 @@ import trio
 
 from pulsar_sansio import ClosedError, ProducerQueueIsFull, PulsarError, SubscriptionType
 from pulsar_sansio.sim.streams import Stream
-from pulsar_trio import Client, Consumer, ExclusiveConsumer, FailoverConsumer, InternalError, Producer
+from pulsar_trio import (
+    Client,
+    Consumer,
+    ExclusiveConsumer,
+    FailoverConsumer,
+    InternalError,
+    Message,
+    Producer,
+)
 
 from .books import ConsumerBook, ProducerBook, Sent, State, SubscriptionBook
 from .profile import consumer_options, producer_options
@@ -271,6 +279,8 @@ class Receiver:
             (self._negative_acknowledge, 3),
             (self._flush, 3),
             (self._redeliver, 1),
+            (self._run, 2),
+            (self._drain, 1),
             (self._slow, world.profile.slow_permille // 10 + 1),
             (self._close, 1),
         ]
@@ -287,6 +297,9 @@ class Receiver:
                 excused(error)
                 if isinstance(error, ClosedError):
                     return
+                await trio.sleep(PAUSE)  # another task has `run` going on
+            except trio.EndOfChannel:  # it was drained: the last task that finds out closes it
+                return
 
     async def _receive(self) -> str:
         message = await self.consumer.receive()
@@ -361,6 +374,48 @@ class Receiver:
     async def _close(self) -> str:
         await self.consumer.aclose()
         return "closed"
+
+    async def _run(self) -> str:
+        """Until so many are handled, or the consumer is drained, or nothing comes for a while."""
+        left = self.stream.between(1, 100)
+        stop = trio.Event()
+        begun = ended = 0
+
+        async def handle(message: Message) -> None:
+            nonlocal begun, ended
+            if stop.is_set():
+                self.world.books.fail("STOP", f"{message.message_id} is handled after the stop")
+            begun += 1
+            self.book.received([message])
+            if self.stream.chance(300):
+                await trio.sleep(self.stream.spread(1, 20) / 1000)
+            ended += 1
+            if ended >= left:
+                stop.set()
+            if self.stream.chance(30):
+                raise ValueError("a handler that fails")
+            if message in self.book.hand:  # not, where everything was asked for again
+                self.book.hand.remove(message)
+
+        # Tasks begin in any order: the books want what an exclusive consumer receives in its own.
+        exclusive = self.book.subscription.subscription.kind is SubscriptionType.EXCLUSIVE
+        concurrency = 1 if exclusive else self.stream.between(1, 4)
+        with trio.move_on_after(0.2) as limit:
+            await self.consumer.run(handle, concurrency=concurrency, stop=stop)
+        if begun != ended and not limit.cancelled_caught:
+            self.world.books.fail("STOP", f"{begun} handlers have begun, {ended} have ended")
+        return f"handled {ended} of {begun}"
+
+    async def _drain(self) -> str:
+        await self.consumer.drain()
+        try:
+            self.consumer.receive_nowait()
+        except trio.EndOfChannel:
+            return "drained"
+        except trio.WouldBlock:
+            pass
+        self.world.books.fail("STOP", "a drained consumer may still give messages")
+        return "not drained"
 
     async def _slow(self) -> str:
         seconds = self.stream.spread(1, 300) / 1000

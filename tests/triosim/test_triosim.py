@@ -62,6 +62,8 @@ async def _receive_and_then_wait(self: Consumer) -> Message:
 
 async def _wake_up_and_then_wait(self: Consumer) -> None:
     """A woken task may be cancelled before it has taken anything, and nobody else is woken for it."""
+    if self._draining:
+        raise trio.EndOfChannel
     self._driver.write_now()
     await self._arrived.park()
     await trio.lowlevel.checkpoint()
@@ -123,6 +125,7 @@ BUGS = {
         Producer, "enqueue", _enqueue_before_the_checkpoint, ("INV-P5",)
     ),
     "flush does not wait": Bug(Producer, "flush", _flush_at_once, ("INV-P8",)),
+    "a drained consumer goes on": Bug(Consumer, "_begin_drain", lambda self: None, ("STOP",)),
     "the writer is not woken": Bug(Link, "transmit", lambda self: None, ("INV-N7", "LIVENESS")),
 }
 
