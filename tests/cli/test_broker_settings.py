@@ -10,7 +10,14 @@ from typing import Any
 import pytest
 import trio
 
-from pulsar_sansio import BacklogQuota, InvalidConfiguration, Policies, PulsarError, TopicName
+from pulsar_sansio import (
+    SUBSCRIPTION_TYPES,
+    BacklogQuota,
+    InvalidConfiguration,
+    Policies,
+    PulsarError,
+    TopicName,
+)
 from pulsar_trio import OutgoingMessage, open_broker, open_client
 from pulsar_trio.cli import main
 from pulsar_trio.cli.broker_settings import HOUSEKEEPING, SETTINGS, Chosen, choose, similar, table
@@ -149,6 +156,8 @@ async def test_the_ends_of_a_range_are_what_the_broker_takes(name: str) -> None:
     setting = SETTINGS[name]
     words = setting.allowed.split(" ")
     texts = words[-3::2] if setting.allowed.startswith("a whole number") else words[::2]
+    if name == "subscriptionTypesEnabled":
+        texts = [*SUBSCRIPTION_TYPES, ",".join(SUBSCRIPTION_TYPES)]
     if setting.allowed == "a text":
         return
     for text in texts:
