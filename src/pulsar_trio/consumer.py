@@ -549,9 +549,17 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message]):
             counted.acknowledgements_failed,
         )
 
+    def _waiting(self) -> list[str]:
+        tasks = len(self._arrived) + self._collectors
+        return [f"{tasks} tasks wait for a message"] if tasks else []
+
     def __repr__(self) -> str:
-        state = "closed" if self._ended else "connected" if self.connected else "not connected"
-        return f"<{type(self).__name__} {self.subscription!r} on {self.topic}, {state}>"
+        return f"<{type(self).__name__} {self.subscription!r} on {self.topic}, {self._state}>"
+
+    @property
+    def _state(self) -> str:
+        """For texts: closed, connected or not connected."""
+        return "closed" if self._ended else "connected" if self.connected else "not connected"
 
 
 def _nothing(limit: int) -> Messages:

@@ -22,6 +22,7 @@ from .connecting import connect
 from .endpoint import Answer, Endpoint
 from .errors import ResourceClosed, trio_error
 from .link import Link
+from .news import News, requests_wanted
 from .options import checked_seed
 from .pump import Pump
 
@@ -42,6 +43,7 @@ class Driver(Pump):
         self.machine = Machine(self.now(), config, seed=checked_seed(seed), wall_time=time_ns() // 1_000_000)
         self.endpoints: dict[int, Endpoint] = {}
         self.answers: dict[int, Answer] = {}
+        self._news = News(self.endpoints)
         self._to_push: set[int] = set()
         self._push_wanted = trio.lowlevel.ParkingLot()
         self.closed = False
@@ -51,29 +53,37 @@ class Driver(Pump):
             outputs.Disconnect: self.on_disconnect,
             outputs.RequestDone: self._on_request_done,
             outputs.RequestFailed: self._on_request_failed,
-            outputs.ProducerReady: self._to_producer,
+            outputs.ProducerReady: self._on_producer_ready,
             outputs.ProducerFailed: self._to_producer,
             outputs.Receipts: self._to_producer,
             outputs.SendFailed: self._to_producer,
             outputs.Writable: self._to_producer,
             outputs.InterceptorFailed: self._on_interceptor_failed,
             outputs.ConsumerInterceptorFailed: self._on_consumer_interceptor_failed,
-            outputs.ConsumerReady: self._to_consumer,
+            outputs.ConsumerReady: self._on_consumer_ready,
             outputs.ConsumerFailed: self._to_consumer,
             outputs.Deliverable: self._to_consumer,
             outputs.LetterFailed: self._to_consumer,
             outputs.ActiveChanged: self._to_consumer,
             outputs.TopicJoined: self._to_consumer,
             outputs.TopicLeft: self._to_consumer,
-            outputs.EndOfTopic: self._to_consumer,
+            outputs.EndOfTopic: self._on_end_of_topic,
             outputs.Undecryptable: self._to_consumer,
-            outputs.TableViewReady: self._to_view,
+            outputs.TableViewReady: self._on_view_ready,
             outputs.TableViewFailed: self._to_view,
             outputs.TableChanged: self._to_view,
             outputs.Detached: self._to_either,
             outputs.Attached: self._to_either,
             outputs.Closed: self._to_either,
+            outputs.Retrying: self._news.on_retrying,
+            outputs.LetterSent: self._news.on_letter_sent,
+            outputs.ConsumerBlocked: self._news.on_blocked,
+            outputs.PartitionsAdded: self._news.on_partitions_added,
+            outputs.PartitionEnded: self._news.on_partition_ended,
+            outputs.RequestSent: self._news.on_request_sent,
+            outputs.RequestAnswered: self._news.on_request_answered,
         }
+        self.machine.report_requests(requests_wanted())
 
     # --- commands -------------------------------------------------------------------------------------
 
@@ -102,6 +112,7 @@ class Driver(Pump):
         def begin(now: int) -> EndpointT:
             return kind(self, call(now, spec), spec)
 
+        self.machine.report_requests(requests_wanted())
         endpoint: EndpointT = self.command(begin)
         return endpoint
 
@@ -215,13 +226,35 @@ class Driver(Pump):
         if (endpoint := self.endpoints.get(output.consumer)) is not None:
             endpoint.on_output(output)
 
+    def _on_producer_ready(self, output: outputs.ProducerReady) -> None:
+        self._to_producer(output)
+        self._news.on_connected(output.producer)
+
+    def _on_consumer_ready(self, output: outputs.ConsumerReady) -> None:
+        self._to_consumer(output)
+        self._news.on_connected(output.consumer)
+
+    def _on_view_ready(self, output: outputs.TableViewReady) -> None:
+        self._to_view(output)
+        self._news.on_connected(output.view)
+
+    def _on_end_of_topic(self, output: outputs.EndOfTopic) -> None:
+        self._news.on_end_of_topic(output)
+        self._to_consumer(output)
+
     def _to_view(self, output: Any) -> None:
         if (endpoint := self.endpoints.get(output.view)) is not None:
             endpoint.on_output(output)
 
     def _to_either(self, output: Any) -> None:
+        if isinstance(output, outputs.Closed):
+            self._news.on_closed(output)
         if (endpoint := self.endpoints.get(output.id)) is not None:
             endpoint.on_output(output)
+        if isinstance(output, outputs.Detached):
+            self._news.on_detached(output)
+        elif isinstance(output, outputs.Attached):
+            self._news.on_connected(output.id)
 
     def _on_request_done(self, output: outputs.RequestDone) -> None:
         answer = self.answers.pop(output.request, None)
@@ -234,6 +267,7 @@ class Driver(Pump):
             answer.set(None, output.error)
 
     def _on_connect(self, output: outputs.Connect) -> None:
+        self.machine.report_requests(requests_wanted())
         link = Link(self.buffer, partial(self.machine.data_to_send, output.link))
         task = partial(self._run_client_link, output, link)
         self.start_link(output.link, link, task, f"pulsar link {output.address}")

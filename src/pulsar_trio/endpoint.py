@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import trio
 
-from pulsar_sansio import PulsarError
+from pulsar_sansio import PulsarError, TimedOut
 from pulsar_sansio import client_outputs as outputs
 
 from .errors import ResourceBroken, ResourceClosed, trio_error
@@ -61,6 +61,10 @@ class Endpoint(ABC):
         self._ready = Answer()
         self.connected = False
         """Whether it is attached to a broker at the moment. While it is not, it reconnects by itself."""
+        self._cause: PulsarError | None = None
+        """Why it is not connected, while it is not and that is known."""
+        self._trouble_since: float | None = None
+        """When it was lost, or when the first attempt failed, by trio's clock; None while it is connected."""
         self.topic = ""
         """The full name of the topic."""
         driver.endpoints[handle] = self
@@ -127,12 +131,34 @@ class Endpoint(ABC):
         if self._ended is not None:
             await trio.lowlevel.checkpoint_if_cancelled()
             self._refuse()
-        return await self._driver.request(call, self._handle, *arguments)
+        try:
+            return await self._driver.request(call, self._handle, *arguments)
+        except TimedOut as error:
+            if error.__cause__ is None:
+                error.__cause__ = self._cause
+            raise
 
     def _asked(self, call: Callable[..., int], *arguments: object) -> AbstractContextManager[Answer]:
         if self._ended is not None:
             self._refuse()
         return self._driver.asked(call, self._handle, *arguments)
+
+    def explain(self) -> str:
+        """Why nothing moves, if nothing does: a few lines for people, whose wording may change.
+
+        They say how it is connected, or since when and why not and when the next attempt is; what is pending,
+        queued, delivered and not acknowledged; and what a broker or this application waits for. Topics and
+        partitions have a line each, at most ten. Properties, keys and payloads are not in it. After the end
+        it says why it ended.
+        """
+        if self._ended is not None:
+            return str(self._ended)
+        text: str = self._machine.explain(self._now(), self._handle)
+        return "\n".join([text, *(f"  {line}" for line in self._waiting())])
+
+    def _waiting(self) -> list[str]:
+        """Lines about tasks of the application that wait here."""
+        return []
 
     async def opened(self) -> None:
         """Wait until it is ready. Raises why it cannot be, and gives up on it when cancelled."""

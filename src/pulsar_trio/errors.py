@@ -34,5 +34,7 @@ class StoreFailed(PulsarError):
 def trio_error(error: PulsarError) -> PulsarError:
     """The same error, a core's `ClosedError` as its subclass that trio's users expect."""
     if type(error) is ClosedError:
-        return ResourceClosed(str(error))
+        closed = ResourceClosed(str(error))
+        closed.__cause__ = error.__cause__
+        return closed
     return error

@@ -426,6 +426,9 @@ class Producer(Endpoint):
             self._refuse()
         return self._machine.partition_statistics(self._handle)
 
+    def _waiting(self) -> list[str]:
+        return [f"{self._in_line} tasks wait for room in the window"] if self._in_line else []
+
     def __repr__(self) -> str:
         state = "closed" if self._ended else "connected" if self.connected else "not connected"
         return f"<Producer {self.name!r} of {self.topic}, {state}>"

@@ -209,10 +209,13 @@ class Reader(trio.abc.ReceiveChannel[Message]):
         """Whether it is attached to a broker at the moment. While it is not, it reconnects by itself."""
         return self._consumer.connected
 
+    def explain(self) -> str:
+        """Why nothing moves, if nothing does: see `Consumer.explain`."""
+        return self._consumer.explain()
+
     def statistics(self) -> ConsumerStatistics:
         """As of a consumer."""
         return self._consumer.statistics()
 
     def __repr__(self) -> str:
-        state = "connected" if self.connected else "not connected"
-        return f"<Reader of {self.topic}, {state}>"
+        return f"<Reader of {self.topic}, {self._consumer._state}>"

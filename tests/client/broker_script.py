@@ -10,7 +10,7 @@ from typing import Any
 from pulsar_sansio.client.client import Client
 from pulsar_sansio.client.consumer import Consumer
 from pulsar_sansio.client.items import Messages
-from pulsar_sansio.client.outputs import Connect, Disconnect, Output, Transmit
+from pulsar_sansio.client.outputs import NOTICES, Connect, Disconnect, Output, Transmit
 from pulsar_sansio.model.config import ClientConfig, ConsumerSpec
 from pulsar_sansio.wire import (
     MessageCommand,
@@ -64,6 +64,8 @@ class Script:
         self._unread = b""
         self._frames: list[tuple[str, Any]] = []
         self._outputs: list[Output] = []
+        self.notices: list[Output] = []
+        """What was said for people who watch."""
 
     # --- the world ---
 
@@ -80,6 +82,8 @@ class Script:
                 case Disconnect(link):
                     self._read(b"".join(self.client.data_to_send(link)))
                     self._outputs.append(output)
+                case _ if type(output) in NOTICES:
+                    self.notices.append(output)
                 case _:
                     self._outputs.append(output)
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any, TypeVar, cast
 
 from pulsar_sansio.client.client import Client
-from pulsar_sansio.client.outputs import Connect, Disconnect, Output, ProducerReady, Transmit
+from pulsar_sansio.client.outputs import NOTICES, Connect, Disconnect, Output, ProducerReady, Transmit
 from pulsar_sansio.model.config import ClientConfig, ProducerSpec
 from pulsar_sansio.wire import decode_frame, encode_command, encode_send_receipt, max_frame_size, proto
 
@@ -37,6 +37,8 @@ class Script:
         self.client = Client(self.now, self.config, seed=seed)
         self.outputs: list[Output] = []
         """What the client said and no test has looked at yet; `Transmit` is followed at once."""
+        self.notices: list[Output] = []
+        """What it said for people who watch."""
         self.written: dict[int, bytes] = {}
         """Bytes the client wrote and no test has looked at yet."""
         self.history: list[Output] = []
@@ -54,6 +56,9 @@ class Script:
                 continue
             if isinstance(output, Disconnect):
                 self.pull(output.link)
+            if type(output) in NOTICES:
+                self.notices.append(output)
+                continue
             self.outputs.append(output)
 
     def pull(self, link: int) -> None:

@@ -130,7 +130,7 @@ def test_inputs_may_come_before_outputs_are_taken() -> None:
     kinds = []
     while (output := client.next_output()) is not None:
         kinds.append(type(output).__name__)
-    assert kinds == ["Transmit", "Detached"]
+    assert kinds == ["Transmit", "Detached", "Retrying"]
     assert client.data_to_send(link) == []
 
 

@@ -156,12 +156,15 @@ class AckTracker:
         "entries",
         "index_acknowledgement",
         "judge",
+        "messages_beyond_ids",
         "single",
     )
 
     def __init__(self, index_acknowledgement: bool) -> None:
         self.index_acknowledgement = index_acknowledgement
         self._begin()
+        self.messages_beyond_ids = 0
+        """Acknowledged messages without an id of their own in an ACK: all but one of each complete batch."""
         self.judge: Judge | None = None
         """Who gives verdicts on its messages for `Message.processing`."""
         self.entries: dict[Place, None] = {}
@@ -443,6 +446,7 @@ class AckTracker:
     def _complete(self, record: BatchAcknowledgement) -> None:
         """Forget a batch of which nothing is left; a later delivery of it stays."""
         place = record.place
+        self.messages_beyond_ids += record.size - 1
         if self._batches.get(place) is record:
             del self._batches[place]
         if self._parts.get(place) is record:

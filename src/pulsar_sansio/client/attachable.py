@@ -25,6 +25,11 @@ class Attachable(Protocol):
     @property
     def kind(self) -> Literal["producer", "consumer"]: ...
 
+    @property
+    def described(self) -> str:
+        """In words, with the topic: for texts."""
+        ...
+
     attachment: "Attachment"
     open_reply: ClassVar[int]
     """The command type that answers `open_command`: PRODUCER_SUCCESS or SUCCESS."""

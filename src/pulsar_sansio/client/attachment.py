@@ -34,6 +34,7 @@ from .attachable import Attachable
 from .connection import Connection
 from .directions import Directions
 from .lookup import Query
+from .outputs import Retrying
 from .pool import Waiter
 from .refusals import Decision, decide, not_ready
 from .services import ClientContext, Services
@@ -231,7 +232,10 @@ class Attachment:
         self._backoff = Backoff(durations.initial_backoff, durations.max_backoff, context.rng, mandatory_stop)
         self._retry_at = context.deadlines.slot(self._retry)
         self._give_up_at = context.deadlines.slot(self._creation_timed_out)
-        self._last_error: PulsarError | None = None
+        self.last_error: PulsarError | None = None
+        """Why it is not attached, or why the last attempt failed; None once it is attached."""
+        self.since = self.down_since = context.now
+        """The moments of the last change of `state`, and of the last loss (or of the beginning)."""
 
     # --- commands ---
 
@@ -251,6 +255,17 @@ class Attachment:
         """The moment at which opening fails; None where it is not opening for the first time, or was made to
         wait."""
         return self._give_up_at.when
+
+    @property
+    def asked(self) -> Address | None:
+        """Where the topic is asked for, while there is no connection to it; None where there is one."""
+        address = self.directions.cluster or self._services.lookup.service_address
+        return None if self._services.pool.is_ready(address) else address
+
+    @property
+    def next_attempt_at(self) -> int | None:
+        """The moment of the next attempt; None unless it waits for one."""
+        return self._retry_at.when
 
     def close(self, once_answered: bool = False) -> None:
         """The owner's `on_closed` follows, now or when the broker has answered.
@@ -377,7 +392,7 @@ class Attachment:
     def arrived(self) -> None:
         """The owner is where it has to be (`Attachable.in_place`)."""
         self._backoff.reset()
-        self._last_error = None
+        self.last_error = None
         self._give_up_at.clear()
 
     def _queue(self, state: Opening) -> None:
@@ -416,11 +431,17 @@ class Attachment:
             self._back_off(error)
 
     def _back_off(self, cause: PulsarError) -> None:
+        lost = isinstance(self.state, Attached)
         self._depart(Input.RETRY, BackingOff(cause))
-        self._last_error = cause
         self.directions.waited()
         now = self._context.now
-        self._retry_at.set(now + self._backoff.next(now))
+        wait = self._backoff.next(now)
+        self._retry_at.set(now + wait)
+        self._tell_of_retry(cause, wait, lost)
+
+    def _tell_of_retry(self, cause: PulsarError, wait: int, lost: bool) -> None:
+        self.last_error = cause
+        self._context.emit(Retrying(self._owner.handle, self._owner.described, cause, wait, lost))
 
     def _retry(self) -> None:
         if self._not_partitioned:
@@ -437,7 +458,7 @@ class Attachment:
             self.end()
             return
         seconds = self._services.config.operation_timeout
-        self.give_up(not_ready(f"{self._owner.kind} on {self._topic}", seconds, self._last_error))
+        self.give_up(not_ready(f"{self._owner.kind} on {self._topic}", seconds, self.last_error))
 
     def _give_up(self, error: PulsarError) -> None:
         self._depart(Input.GIVE_UP, Failed(error))
@@ -459,6 +480,7 @@ class Attachment:
     def closed_by_broker(self, connection: Connection, assigned_url: str | None, cause: PulsarError) -> None:
         """CLOSE_PRODUCER or CLOSE_CONSUMER from the broker (GAP-37): come back, at once where the
         broker names where to go, else after a wait and a new lookup."""
+        lost = isinstance(self.state, Attached)
         match self.state:
             case Attached():
                 self._detached(cause)
@@ -482,9 +504,11 @@ class Attachment:
             self._back_off(cause)
         else:
             self._connect(Input.ASSIGNED, *way)
+            self._tell_of_retry(cause, 0, lost)
 
     def _detached(self, cause: PulsarError) -> None:
         self.connection = None
+        self.down_since = self._context.now
         self._owner.on_detached(cause)
 
     # --- closing ---
@@ -531,10 +555,12 @@ class Attachment:
                 pass
         self.connection = None
         self.state = following
+        self.since = self._context.now
 
     def _move(self, event: Input, following: State) -> None:
         TRANSITIONS.check(self.state, event, following)
         self.state = following
+        self.since = self._context.now
 
 
 def _ignore(_: object) -> None:

@@ -31,6 +31,7 @@ from ..model.service_url import ServiceUrl
 from ..model.topic_name import TopicName
 from .consumer_commands import ConsumerCommands
 from .ends import Ends
+from .explaining import under
 from .lookup import Lookup, Query
 from .outputs import ConsumerInterceptorFailed, InterceptorFailed, Output, RequestDone, RequestFailed
 from .partitions import PartitionedProducer
@@ -147,6 +148,31 @@ class Client(ProducerCommands, ConsumerCommands, PositionCommands, TableCommands
         limits."""
         return self._services.memory.held
 
+    # --- for people who watch ---
+
+    def explain(self, now: int, identifier: int) -> str:
+        """Why nothing moves, if nothing does, of a producer, consumer, reader or table view: a few lines.
+
+        They say how it is connected or why not, when the next attempt is, what is pending or queued, permits,
+        and why a broker may deliver nothing. Topics and partitions have a line each, at most ten. Properties,
+        keys and payloads are not in it. The text is for people, and its wording may change. Raises
+        `LocalProtocolError` for an id that was never given to a producer or consumer.
+        """
+        machine = self._producers.get(identifier) or self._consumers.get(identifier)
+        if machine is None:
+            if not self._context.was_given(identifier):
+                raise LocalProtocolError(f"no producer or consumer has the id {identifier}")
+            return self._ends.explain(identifier)
+        self._context.now = now
+        view = self._views.get(identifier)
+        if view is not None:
+            return under(f"table view of {len(view.table)} keys, {machine.described}", machine.explain())
+        return under(machine.described, machine.explain())
+
+    def report_requests(self, wanted: bool) -> None:
+        """Whether every request and its answer is told of from now on: `RequestSent`, `RequestAnswered`."""
+        self._services.requests.reported = wanted
+
     # --- the client itself ---
 
     def partitions(self, now: int, topic: str) -> int:
@@ -186,7 +212,7 @@ class Client(ProducerCommands, ConsumerCommands, PositionCommands, TableCommands
             del self._queries[request]
             self._context.emit(RequestFailed(request, error))
 
-        query = RepeatedQuery(self._context, self._services, what, ask, done, failed)
+        query = RepeatedQuery(self._context, self._services, request, what, ask, done, failed)
         self._queries[request] = query
         query.ask()
         return request

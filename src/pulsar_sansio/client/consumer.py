@@ -32,10 +32,12 @@ from ..wire import (
     encode_flow,
     proto,
 )
+from . import explaining
 from .acknowledger import Acknowledger
 from .acks import AckTracker, Place
 from .arrival import Arrival
 from .attachment import Attachment
+from .blocked import BlockedWatch
 from .chunks import Chunks
 from .collecting import Collecting
 from .connection import Connection
@@ -71,6 +73,11 @@ _Command = proto.BaseCommand
 
 NAME_LENGTH = 5
 """Letters of a name made up for a consumer without one, as many as the Java client gives (CONS-03)."""
+
+
+def called(spec: ConsumerSpec, topics: str) -> str:
+    """A consumer with that spec, as the application knows it: the words for texts."""
+    return f"reader of {topics}" if isinstance(spec, ReadingSpec) else f"consumer on {topics}"
 
 
 class Listener(Protocol):
@@ -111,6 +118,8 @@ class Consumer(ConsumerRequests):
         self.handle = handle
         self.wire_id = wire_id
         self.spec = spec
+        self._acknowledgements_before = 0
+        """Messages acknowledged when the present connection began."""
         assert isinstance(spec.topic, str)
         self.topic = TopicName.parse(spec.topic)
         self.name = spec.consumer_name or context.rng.letters(NAME_LENGTH)
@@ -185,6 +194,21 @@ class Consumer(ConsumerRequests):
             self._redelivery.on_acknowledged_through = letters.acknowledged_through
         self._verdicts = Verdicts(
             spec.subscription_type, self._source, tracker, self._acknowledger, self._redelivery
+        )
+        self._verdicts.described = called(spec, self._source.topic)
+        self._blocked = (
+            None
+            if spec.subscription_type.cumulative or not has_memory
+            else BlockedWatch(
+                context,
+                services.requests,
+                emit,
+                handle,
+                wire_id,
+                self._source.topic,
+                self.permits,
+                self._queue,
+            )
         )
         self._connection: Connection | None = None
         """The connection that messages are taken from: while attached, until the close begins."""
@@ -283,6 +307,45 @@ class Consumer(ConsumerRequests):
             self._queue.available,
         )
 
+    def explain(self) -> list[str]:
+        """Why nothing moves, if nothing does."""
+        now = self._context.now
+        lines = [explaining.way(self.attachment, now)]
+        if self._connection is not None and not self._in_place:
+            lines.append("it is being moved to its position; no message comes before that")
+        blocked = self._blocked
+        if blocked is not None and blocked.found is not None:
+            count, moment = blocked.found
+            lines.append(explaining.blocked(count, now - moment))
+        if self._active is False:
+            lines.append("not the active consumer of this Failover subscription: another one is")
+        lines += explaining.permits(self.permits, self._queue.available)
+        if blocked is not None and self._in_place:
+            acknowledged = self._acknowledgements - self._acknowledgements_before
+            at_most = blocked.delivered - self._queue.available - acknowledged
+            lines.append(explaining.unacknowledged(max(0, at_most)))
+        else:
+            line = f"the application has received {self._queue.handed_out} messages"
+            if self.spec.durable:
+                line += f"; {self._acknowledger.ids_sent} acknowledgements were sent, one for a whole batch"
+            lines.append(line)
+        if waiting := self._tracker.waiting:
+            lines.append(f"{waiting} acknowledgements wait to be sent")
+        if self._end_of_topic:
+            lines.append("the topic is terminated and everything in it is acknowledged: no message will come")
+        return lines
+
+    @property
+    def _acknowledgements(self) -> int:
+        """Messages acknowledged, also those whose acknowledgement waits; an ACK sent twice counts twice."""
+        tracker = self._tracker
+        return self._acknowledger.ids_sent + tracker.waiting + tracker.messages_beyond_ids
+
+    @property
+    def described(self) -> str:
+        """In words."""
+        return called(self.spec, self._source.topic) + explaining.subscription(self.spec)
+
     @property
     def counters(self) -> ArrivalCounters:
         """What arrived and was not delivered, by reason."""
@@ -342,6 +405,8 @@ class Consumer(ConsumerRequests):
         self._acknowledger.detach(cause)
         self._positions.detach()
         self.permits.detach()
+        if self._blocked is not None:
+            self._blocked.detach()
         if self._letters is not None:
             self._letters.detach()
         if self._in_place:
@@ -404,7 +469,17 @@ class Consumer(ConsumerRequests):
         connection = self._connection
         assert connection is not None
         self.attachment.arrived()
-        self.permits.attach(lambda permits: connection.write(encode_flow(self.wire_id, permits)))
+        blocked = self._blocked
+        if blocked is not None:
+            blocked.attach(connection)
+            self._acknowledgements_before = self._acknowledgements
+
+        def grant(permits: int) -> None:
+            connection.write(encode_flow(self.wire_id, permits))
+            if blocked is not None:
+                blocked.granted(permits)
+
+        self.permits.attach(grant)
         self._in_place = True
         if self._ready:
             self._emit(Attached(self.handle))
@@ -486,7 +561,7 @@ class Consumer(ConsumerRequests):
             self._not_unsubscribed(request, error)
 
     def _closed(self) -> ClosedError:
-        return ClosedError(f"the consumer on {self._source.topic} was closed")
+        return ClosedError(f"the {called(self.spec, self._source.topic)} was closed")
 
     def _stop(self, error: PulsarError) -> None:
         """No message is taken or handed out any more, and nothing more is sought."""
@@ -495,7 +570,9 @@ class Consumer(ConsumerRequests):
         self._positions.leave(error)
         self._redelivery.detach()
         self.permits.detach()
+        if self._blocked is not None:
+            self._blocked.detach()
         if self._letters is not None:
             self._letters.close()
         self._chunks.clear()
-        self._queue.close(f"the consumer on {self._source.topic} is closed")
+        self._queue.close(f"the {called(self.spec, self._source.topic)} is closed")

@@ -153,8 +153,9 @@ class ConsumerRequests(ABC):
         self._verdicts.check_open()
         connection = self._connection
         if connection is None:
-            why = "unsubscribe needs a connection, and there is none at the moment"
-            self._emit(RequestFailed(request, ConnectionLost(why)))
+            lost = ConnectionLost("unsubscribe needs a connection, and there is none at the moment")
+            lost.__cause__ = self.attachment.last_error
+            self._emit(RequestFailed(request, lost))
             return
 
         self._unsubscribing.add(request)

@@ -7,6 +7,7 @@ root does.
 from collections import OrderedDict
 
 from ..model.errors import ClosedError, PulsarError
+from .explaining import reason
 from .statistics import ConsumerStatistics, ProducerStatistics
 
 Statistics = ProducerStatistics | ConsumerStatistics
@@ -41,6 +42,11 @@ class Ends:
     def statistics(self, handle: int) -> Statistics | None:
         """What that producer or consumer had counted at its end; None where that is not known any more."""
         return self._statistics.get(handle)
+
+    def explain(self, handle: int) -> str:
+        """One line about something that is gone."""
+        cause = self._causes.get(handle)
+        return f"{handle}: closed{reason(cause)}"
 
     def closed(self, kind: str, handle: int) -> ClosedError:
         """What to raise for a command to something that is gone: with the cause, where it is remembered."""

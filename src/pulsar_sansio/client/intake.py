@@ -248,6 +248,11 @@ class Intake:
         return self.sealing.pending + len(self._early)
 
     @property
+    def limit(self) -> int:
+        """Messages that may be pending."""
+        return self._limit
+
+    @property
     def open_bytes(self) -> int:
         """The payloads of messages that are not sealed."""
         return self.sealing.size + sum(payload_size(message) for _, message, _ in self._early)

@@ -14,7 +14,7 @@ from typing import TypeAlias
 from ..core.context import InnerContext
 from ..model.config import OutgoingMessage, ProducerSpec
 from ..model.errors import ClosedError, ProducerQueueIsFull, PulsarError
-from .outputs import Closed, Output, ProducerFailed, Receipts, SendFailed, Writable
+from .outputs import Closed, Output, ProducerFailed, Receipts, Retrying, SendFailed, Writable
 from .partitions import PartitionedProducer
 from .producer import Producer
 from .services import ClientContext, Services
@@ -32,7 +32,7 @@ MAX_IN_FLIGHT = 100
 class LetterBox:
     """One topic's. `spec` is called for each producer that is opened."""
 
-    __slots__ = ("_context", "_posted", "_producer", "_services", "_spec", "_waiting")
+    __slots__ = ("_context", "_posted", "_producer", "_services", "_spec", "_tell", "_waiting")
 
     def __init__(
         self,
@@ -40,6 +40,7 @@ class LetterBox:
         services: Services,
         spec: Callable[[], ProducerSpec],
     ) -> None:
+        self._tell = context.emit
         self._context: InnerContext[Output] = InnerContext(context, self._hear)
         self._services = services.within(self._context, self._ended)
         self._spec = spec
@@ -118,6 +119,8 @@ class LetterBox:
                     self._settle(handle, ticket, error)
             case Writable():
                 self._send_waiting()
+            case Retrying():
+                self._tell(output)
             case ProducerFailed(handle, error) | Closed(handle, error):
                 if self._producer is not None and self._producer.handle == handle:
                     self._producer = None

@@ -25,13 +25,14 @@ from ..model.config.checks import duration, properties_of_message
 from ..model.config.topics import names_of
 from ..model.errors import ClosedError, InvalidConfiguration, PulsarError
 from ..model.message import Message
+from ..model.message_id import MessageId
 from ..model.topic_name import TopicName
 from .acks import BatchAcknowledgement, Place
 from .counters import ArrivalCounters
 from .delivery import DeliveryQueue
 from .items import BatchItem, SinglesItem, messages_of
 from .letter_box import MAX_IN_FLIGHT, LetterBox
-from .outputs import LetterFailed, Output, RequestDone, RequestFailed
+from .outputs import LetterFailed, LetterSent, Output, RequestDone, RequestFailed
 from .permits import Permits
 from .redelivery import NegativeAcknowledgements
 from .services import ClientContext, Services
@@ -265,6 +266,9 @@ class Letters:
             return
         if burial.error is None or burial.acknowledged:
             self._forget(entry.place)
+            if burial.error is None:
+                assert self.policy.topic is not None
+                self._emit(LetterSent(self._handle, first.message_id, self.policy.topic))
             if not burial.acknowledged:
                 self._safe(entry.place)
             self._permits.give_back(burial.permits)
@@ -328,7 +332,8 @@ class Letters:
         copy is safe, else `judge(error)` and `RequestFailed` (RETRY-01, RETRY-03)."""
         box, write = self._dead_letter_of(what) if what.delay is None else self._retry_of(what, what.delay)
         self._requests.add(request)
-        box.post(write, what.publish_time, partial(self._put_off, request, judge, self._moves))
+        dead = what.message.message_id if box is self._dead else None
+        box.post(write, what.publish_time, partial(self._put_off, request, judge, self._moves, dead))
 
     def _dead_letter_of(self, what: Later) -> tuple[LetterBox, Callable[[], OutgoingMessage]]:
         """The properties are those of a message that came too often."""
@@ -348,8 +353,17 @@ class Letters:
         return self._later, partial(copy_of, message, told, deliver_at)
 
     def _put_off(
-        self, request: int, judge: Callable[[PulsarError | None], None], moves: int, error: PulsarError | None
+        self,
+        request: int,
+        judge: Callable[[PulsarError | None], None],
+        moves: int,
+        dead: MessageId | None,
+        error: PulsarError | None,
     ) -> None:
+        """A copy is safe, or has failed. `dead`: the message's id, where it went to the dead letters."""
+        if dead is not None and error is None:
+            assert self.policy.topic is not None
+            self._emit(LetterSent(self._handle, dead, self.policy.topic))
         if moves == self._moves:
             judge(error)
         outcome = RequestDone(request, None) if error is None else RequestFailed(request, error)

@@ -1,4 +1,4 @@
-"""What the client says: imperatives to the world, and past events to the application.
+"""What the client says: imperatives to the world, past events to the application, notices for people.
 
 Edge outputs (`Transmit`, `Deliverable`, `Writable`) come once per change from no to yes: data is pulled,
 decisions are pushed. `Deliverable` comes again, too, while messages are left. One `Receipts` may complete a
@@ -268,6 +268,100 @@ class Closed:
     error: PulsarError | None
 
 
+# --- notices: for people who watch; a driver may drop all of them ---------------------------------------
+
+
+@dataclass(slots=True)
+class Retrying:
+    """A connection was lost, or an attempt to get one failed; the next attempt follows by itself.
+
+    `id`: the producer, the consumer or the request. `what`: the same in words, with the topic. `retry_in`:
+    nanoseconds until the next attempt. `lost`: it was attached until now; otherwise an attempt has failed.
+    """
+
+    id: int
+    what: str
+    error: PulsarError
+    retry_in: int
+    lost: bool
+
+
+@dataclass(slots=True)
+class LetterSent:
+    """A message of a consumer was copied to the dead-letter topic `topic`; the broker has confirmed the copy.
+
+    `message_id`: of the message, or of one message of a batch that was copied as a whole.
+    """
+
+    consumer: int
+    message_id: MessageId
+    topic: str
+
+
+@dataclass(slots=True)
+class PartitionsAdded:
+    """The topic of a producer has more partitions than before: `partitions` in all. Messages go to all."""
+
+    producer: int
+    partitions: int
+
+
+@dataclass(slots=True)
+class PartitionEnded:
+    """A producer can send nothing more to one partition, `topic`, because of `error`; the others go on."""
+
+    producer: int
+    topic: str
+    error: PulsarError | None
+
+
+@dataclass(slots=True)
+class ConsumerBlocked:
+    """The broker delivers nothing more to a consumer, because too many messages are unacknowledged.
+
+    `topic`: the topic or partition. `unacknowledged`: messages, as the broker counts them. The broker said so
+    in its answer to CONSUMER_STATS, which a consumer asks for when it waits in vain.
+    """
+
+    consumer: int
+    topic: str
+    unacknowledged: int
+
+
+@dataclass(slots=True)
+class RequestSent:
+    """A request was written. Said only while `Client.report_requests` is on, as is `RequestAnswered`.
+
+    `command`: the name of its type in the protocol. `request`: its id on the wire.
+    """
+
+    link: int
+    request: int
+    command: str
+
+
+@dataclass(slots=True)
+class RequestAnswered:
+    """A request was answered by the command of this name, or failed with `error`.
+
+    `command` is "ERROR" where the broker refused, and "nothing" where the connection or the time ran out.
+    """
+
+    link: int
+    request: int
+    command: str
+    error: PulsarError | None
+
+
+Notice = (
+    Retrying | LetterSent | PartitionsAdded | PartitionEnded | ConsumerBlocked | RequestSent | RequestAnswered
+)
+
+NOTICES = frozenset(
+    {Retrying, LetterSent, PartitionsAdded, PartitionEnded, ConsumerBlocked, RequestSent, RequestAnswered}
+)
+"""The types of all notices."""
+
 Output = (
     Connect
     | Transmit
@@ -296,4 +390,5 @@ Output = (
     | RequestDone
     | RequestFailed
     | Closed
+    | Notice
 )

@@ -25,11 +25,14 @@ from ..core.transitions import Transitions
 from ..model.config import OutgoingMessage, ProducerSpec, seconds_to_ns
 from ..model.errors import ClosedError, PulsarError
 from ..model.topic_name import TopicName
+from . import explaining
 from .lookup import Query
 from .outputs import (
     Attached,
     Closed,
     Detached,
+    PartitionEnded,
+    PartitionsAdded,
     ProducerFailed,
     ProducerReady,
     RequestDone,
@@ -207,6 +210,22 @@ class PartitionedProducer:
             [latency for producer in known for latency in producer.latencies],
         )
 
+    def explain(self) -> list[str]:
+        """Why nothing moves, if nothing does: of each partition a line, up to a limit."""
+        parts = []
+        for partition in [*self._spread.partitions, *self._growth]:
+            if partition is None:
+                continue  # nothing was sent to it, and it is not connected for that
+            lines = partition.producer.explain() if partition.end is None else [f"ended: {partition.end}"]
+            name = f"partition {partition.index}"
+            parts.append(explaining.Part(name, partition.statistics.connected, lines))
+        return explaining.several(parts, "partitions that are in use")
+
+    @property
+    def described(self) -> str:
+        """In words."""
+        return f"producer {self._name!r} on {self.topic}" if self._name else f"producer on {self.topic}"
+
     def partition_statistics(self) -> list[PartitionStatistics]:
         """One for each partition that routing knows."""
         return [
@@ -303,6 +322,7 @@ class PartitionedProducer:
         elif self._growth:
             self._spread.partitions += self._growth
             self._growth = []
+            self._context.emit(PartitionsAdded(self.handle, len(self._spread.partitions)))
 
     # --- while it is open ---
 
@@ -371,6 +391,7 @@ class PartitionedProducer:
             return
         if self.spec.lazy_start:
             self._spread.partitions += [None] * (partitions - count)
+            self._context.emit(PartitionsAdded(self.handle, partitions))
             return
         self._growth = [self._new_partition(index) for index in range(count, partitions)]
         self._missing = set(self._growth)
@@ -426,6 +447,7 @@ class PartitionedProducer:
             self._context.emit(Closed(self.handle, error))
             self._services.ended(self.handle, error)
         else:
+            self._context.emit(PartitionEnded(self.handle, str(partition.topic), error))
             self.on_partition_writable()  # who waited for room in it is to hear why there is none
 
     def _close_all(self, error: PulsarError | None) -> None:

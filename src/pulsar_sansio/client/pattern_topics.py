@@ -38,12 +38,14 @@ class PatternTopics:
         self,
         context: ClientContext,
         services: Services,
+        handle: int,
         pattern: TopicsPattern,
         on_topics: Callable[[set[TopicName]], None],
         on_failed: Callable[[PulsarError], None],
     ) -> None:
         self._context = context
         self._services = services
+        self._handle = handle
         self._pattern = pattern
         self._on_topics = on_topics
         self._on_failed = on_failed
@@ -82,6 +84,7 @@ class PatternTopics:
         self._first = RepeatedQuery(
             self._context,
             self._services,
+            self._handle,
             str(self._list),
             partial(self._services.lookup.topics, self._list),
             self._first_listed,

@@ -80,6 +80,10 @@ class Pool:
         services.context.emit(Connect(link, physical, services.lookup.service_url.tls))
         return connection
 
+    def is_ready(self, address: Address) -> bool:
+        """Whether there is a connection to that address that can be used now."""
+        return any(each.ready and each.physical == address for each in self.links.values())
+
     def became_ready(self, connection: Connection) -> None:
         """The handshake is complete: hand it to everybody who waits (rule POOL-09)."""
         waiters = self._waiters[connection.link]

@@ -25,6 +25,7 @@ from ..model.errors import (
 )
 from ..model.topic_name import TopicName
 from ..wire import encode_command, proto
+from . import explaining
 from .attachment import Attachment
 from .connection import Connection
 from .envelopes import is_intact
@@ -157,6 +158,17 @@ class Producer:
         """Nanoseconds, of the latest entries."""
         return self._window.latencies
 
+    def explain(self) -> list[str]:
+        """Why nothing moves, if nothing does."""
+        now, memory = self._context.now, self._services.memory
+        held = explaining.window(self._intake, self._window, memory, self.spec.send_timeout, now)
+        return [explaining.way(self.attachment, now), *held]
+
+    @property
+    def described(self) -> str:
+        """In words."""
+        return f"producer {self._name!r} on {self.topic}" if self._name else f"producer on {self.topic}"
+
     # --- where it is one of several, or turns out to be ---
 
     def take_name(self, name: str) -> None:
@@ -244,12 +256,14 @@ class Producer:
 
     def _timed_out(self) -> None:
         """Rule PROD-47: when the oldest has run out of time, everything fails, the open batch too."""
-        self._fail_everything(
-            TimedOut(
-                f"a message was not confirmed within the send timeout of {self.spec.send_timeout:g} s; it "
-                "may have been stored nevertheless"
-            )
+        lost = self.attachment.last_error
+        why = f"; the producer is not connected: {lost}" if lost is not None else ""
+        error = TimedOut(
+            f"a message was not confirmed within the send timeout of {self.spec.send_timeout:g} s; it "
+            f"may have been stored nevertheless{why}"
         )
+        error.__cause__ = lost
+        self._fail_everything(error)
 
     def _fail_everything(self, error: PulsarError) -> None:
         """Entries, batch and early messages, in the order of their tickets (rules PROD-26, PROD-27)."""

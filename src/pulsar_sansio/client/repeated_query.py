@@ -10,12 +10,13 @@ from typing import Any
 from ..core.backoff import Backoff
 from ..model.errors import PulsarError, TimedOut
 from .lookup import Query
+from .outputs import Retrying
 from .services import ClientContext, Services
 
 
 class RepeatedQuery:
-    """Asks until the operation timeout (CONN-13). `what`: the thing asked for, in words. `ask(on_done,
-    on_failed)` asks once."""
+    """Asks until the operation timeout (CONN-13). `handle`: the request or consumer that it is for. `what`:
+    the thing asked for, in words. `ask(on_done, on_failed)` asks once."""
 
     __slots__ = (
         "_ask",
@@ -24,6 +25,7 @@ class RepeatedQuery:
         "_deadline",
         "_done",
         "_failed",
+        "_handle",
         "_last_failure",
         "_query",
         "_retry",
@@ -35,12 +37,14 @@ class RepeatedQuery:
         self,
         context: ClientContext,
         services: Services,
+        handle: int,
         what: str,
         ask: Callable[[Callable[..., None], Callable[[PulsarError], None]], Query],
         done: Callable[[Any], None],
         failed: Callable[[PulsarError], None],
     ) -> None:
         durations = services.durations
+        self._handle = handle
         self._what = what
         self._ask = ask
         self._done = done
@@ -78,7 +82,9 @@ class RepeatedQuery:
         if error.retryable:
             self._last_failure = error
             now = self._context.now
-            self._retry.set(now + self._backoff.next(now))
+            wait = self._backoff.next(now)
+            self._retry.set(now + wait)
+            self._context.emit(Retrying(self._handle, self._what, error, wait, False))
         else:
             self.fail(error)
 

@@ -12,8 +12,9 @@ from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from ..core.deadlines import Slot
-from ..model.errors import PulsarError, RemoteProtocolError, TimedOut
+from ..model.errors import BrokerError, PulsarError, RemoteProtocolError, TimedOut
 from ..wire import proto
+from .outputs import RequestAnswered, RequestSent
 from .services import Services
 
 if TYPE_CHECKING:
@@ -43,6 +44,11 @@ MAX_DONE = 1000
 
 _NEVER = 1 << 63
 """The deadline of a request that may take any time; it is not in the queue of timeouts."""
+
+
+def _command_of(frame: bytes) -> str:
+    """The name of the command in a frame: behind both sizes, the tag of `type` and its value."""
+    return Command.Type.Name(Command.Type.ValueType(frame[9]))
 
 
 class Pending:
@@ -106,6 +112,8 @@ class Requests:
         self._context = services.context
         self._next_request_id = count().__next__
         self._timeouts = _Timeouts(self._context.deadlines.slot(self._expire))
+        self.reported = False
+        """Whether each request and its answer is told of, as `RequestSent` and `RequestAnswered`."""
 
     def send(
         self,
@@ -126,7 +134,10 @@ class Requests:
         pending = Pending(connection, request_id, reply, deadline, on_done, on_failed)
         connection.pending[request_id] = pending
         self._timeouts.add(pending)
-        connection.write(encode(request_id))
+        frame = encode(request_id)
+        connection.write(frame)
+        if self.reported:
+            self._context.emit(RequestSent(connection.link, request_id, _command_of(frame)))
         return request_id
 
     def wait_on(
@@ -161,19 +172,27 @@ class Requests:
                 f"the broker answered request {pending.request_id} with {type(command).__name__} instead of "
                 f"{Command.Type.Name(pending.reply)}"
             )
+        if self.reported:
+            name = Command.Type.Name(Command.Type.ValueType(pending.reply))
+            self._context.emit(RequestAnswered(connection.link, pending.request_id, name, None))
         self._settle(pending).on_done(command)
 
     def refuse(self, connection: "Connection", request_id: int, error: PulsarError) -> None:
         """ERROR came for a request; for none that is pending it is ignored."""
         pending = connection.pending.get(request_id)
         if pending is not None:
-            self._settle(pending).on_failed(error)
+            self._fail(pending, error)
 
     def fail_all(self, connection: "Connection", error: PulsarError) -> None:
         """The connection died: everything asked on it fails, in the order of asking."""
         while connection.pending:
-            pending = next(iter(connection.pending.values()))
-            self._settle(pending).on_failed(error)
+            self._fail(next(iter(connection.pending.values())), error)
+
+    def _fail(self, pending: Pending, error: PulsarError) -> None:
+        if self.reported:
+            link, command = pending.connection.link, "ERROR" if isinstance(error, BrokerError) else "nothing"
+            self._context.emit(RequestAnswered(link, pending.request_id, command, error))
+        self._settle(pending).on_failed(error)
 
     def _settle(self, pending: Pending) -> Pending:
         del pending.connection.pending[pending.request_id]
@@ -188,8 +207,8 @@ class Requests:
         seconds = self._services.config.operation_timeout
         while (queue := timeouts.queue) and queue[0].deadline <= now:
             pending = queue[0]
-            self._settle(pending).on_failed(
-                TimedOut(f"request {pending.request_id} was not answered within {seconds:g} s")
+            self._fail(
+                pending, TimedOut(f"request {pending.request_id} was not answered within {seconds:g} s")
             )
         if queue:
             timeouts.slot.set(queue[0].deadline)

@@ -14,8 +14,9 @@ from ..model.config import ConsumerSpec
 from ..model.errors import ClosedError, LocalProtocolError
 from ..model.message_id import MessageId, TopicMessageId
 from ..model.processing import Judge
+from . import explaining
 from .collecting import Collecting
-from .consumer import Consumer
+from .consumer import Consumer, called
 from .letters import Later
 from .merging import MergedQueue
 from .outputs import RequestFailed
@@ -58,6 +59,19 @@ class TopicsCommands(ABC):
     def available(self) -> int:
         """Messages that `take` would give now."""
         return self.queue.available
+
+    def explain(self) -> list[str]:
+        """Why nothing moves, if nothing does: of each topic and partition a line, up to a limit."""
+        parts = [
+            explaining.Part(each.name, each.ready and each.detached is None, each.consumer.explain())
+            for each in self._alive
+        ]
+        return explaining.several(parts, "topics and partitions")
+
+    @property
+    def described(self) -> str:
+        """In words."""
+        return called(self._member_spec, self._describe()) + explaining.subscription(self._member_spec)
 
     @property
     def subscribed(self) -> list[str]:

@@ -36,7 +36,7 @@ from ..model.message import Message
 from ..model.processing import Judge
 from ..model.topic_name import TopicName
 from .collecting import Collecting, MergedCollection
-from .consumer import NAME_LENGTH
+from .consumer import NAME_LENGTH, called
 from .counters import ArrivalCounters
 from .items import Messages
 from .merging import MergedQueue
@@ -177,7 +177,7 @@ class TopicsConsumer(TopicsCommands, TopicsChanges):
         self._pattern: PatternTopics | None = None
         if isinstance(spec.topic, TopicsPattern):
             self._pattern = PatternTopics(
-                context, services, spec.topic, self._topics_are, self._topics_not_known
+                context, services, handle, spec.topic, self._topics_are, self._topics_not_known
             )
         interval = spec.partitions_update_interval
         self._interval = 0 if interval is None else seconds_to_ns(interval)
@@ -280,7 +280,7 @@ class TopicsConsumer(TopicsCommands, TopicsChanges):
     def check_open(self) -> None:
         """Raise `ClosedError` once it is closing."""
         if self.is_closing:
-            error = ClosedError(f"consumer {self.handle} on {self._describe()} is closed")
+            error = ClosedError(f"the {called(self.spec, self._describe())} is closed")
             if isinstance(self.state, Failing):
                 error.__cause__ = self.state.error
             raise error
@@ -490,7 +490,7 @@ class TopicsConsumer(TopicsCommands, TopicsChanges):
 
     def _stop(self) -> None:
         """No message is handed out any more, and nothing new begins."""
-        self.queue.close(f"the consumer on {self._describe()} is closed")
+        self.queue.close(f"the {called(self.spec, self._describe())} is closed")
         self._update.clear()
         if self._pattern is not None:
             self._pattern.close()
@@ -506,13 +506,15 @@ class TopicsConsumer(TopicsCommands, TopicsChanges):
         state = self.state
         self._move(Input.ALL_GONE, Over())
         if self._collecting is not None:
-            self._collecting.end(error or ClosedError(f"the consumer on {self._describe()} was closed"))
+            self._collecting.end(
+                error or ClosedError(f"the {called(self.spec, self._describe())} was closed")
+            )
         match state:
             case Failing(failure):
                 error = failure
                 self._context.emit(ConsumerFailed(self.handle, failure))
             case Closing(was_ready=False):
-                closed = ClosedError(f"the consumer on {self._describe()} was closed")
+                closed = ClosedError(f"the {called(self.spec, self._describe())} was closed")
                 self._context.emit(ConsumerFailed(self.handle, closed))
             case _:
                 self._context.emit(Closed(self.handle, error))

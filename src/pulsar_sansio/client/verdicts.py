@@ -38,6 +38,7 @@ class Verdicts:
         "_single",
         "_source",
         "_tracker",
+        "described",
     )
 
     def __init__(
@@ -48,6 +49,8 @@ class Verdicts:
         acknowledger: Acknowledger,
         redelivery: Redelivery,
     ) -> None:
+        self.described = f"consumer on {source.topic}"
+        """The consumer, or reader, in words."""
         self._kind = kind
         self._source = source
         self._tracker = tracker
@@ -85,7 +88,7 @@ class Verdicts:
     def check_open(self) -> None:
         """Raise `ClosedError` once the consumer is closing."""
         if self._owner is None:
-            raise ClosedError(f"the consumer on {self._source.topic} is closed")
+            raise ClosedError(f"the {self.described} is closed")
 
     def acknowledge(self, what: Acknowledgeable) -> bool:
         """These messages are done (rules ACK-01, ACK-22). Acknowledging again changes nothing.

@@ -141,6 +141,22 @@ class BrokerAddressRefused(RemoteProtocolError):
 # --- refusals by the broker ----------------------------------------------------------------------
 
 
+_ADVICE_BY_WORDS = (
+    # The same codes are used for several things; these words say more than the code.
+    ("namespace not found", "create the namespace first: a client does not"),
+    ("policies not found", "create the namespace first: a client does not"),
+    ("tenant not found", "create the tenant first: a client does not"),
+    ("has fewer partitions", "use a partition that exists, or the topic by its own name"),
+    ("reached max", "close one of them, or have the limit raised"),
+)
+
+
+def _advice(text: str) -> str:
+    """Advice that the broker's words call for, whatever its code; an empty text where there is none."""
+    lower = text.lower()
+    return next((advice for words, advice in _ADVICE_BY_WORDS if words in lower), "")
+
+
 class BrokerError(PulsarError):
     """The broker refused. `code` is its reason, `text` its words.
 
@@ -155,8 +171,8 @@ class BrokerError(PulsarError):
         if code is not None:
             self.code = code
         self.text = text
-        advice = f" ({self.advice})" if self.advice else ""
-        super().__init__(f"{self.code.name}: {text}{advice}")
+        advice = _advice(text) or self.advice
+        super().__init__(f"{self.code.name}: {text}" + (f" ({advice})" if advice else ""))
 
     def __reduce__(self) -> tuple[type["BrokerError"], tuple[str, ServerError]]:
         return type(self), (self.text, self.code)
@@ -172,7 +188,7 @@ class PersistenceError(BrokerError):
 
 class AuthenticationError(BrokerError):
     code = ServerError.AuthenticationError
-    advice = "check the client's credentials"
+    advice = "use a listener of the broker that asks for no credentials"
 
 
 class AuthorizationError(BrokerError):

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ..client.client import Client
-from ..client.outputs import Connect, Disconnect, Output, Transmit
+from ..client.outputs import NOTICES, Connect, Disconnect, Output, Transmit
 from ..model.config import ClientConfig
 from .clock import SECOND
 from .network import GARBAGE, Attempt, Wire
@@ -118,6 +118,8 @@ class ClientNode:
                 self._connect(output)  # type: ignore[arg-type]
             elif kind is Disconnect:
                 self._disconnect(output)  # type: ignore[arg-type]
+            elif kind in NOTICES:
+                pass  # nothing follows from what is said for people
             else:
                 self.application.on_output(output)
         self._pumping = False

@@ -68,7 +68,7 @@ def decode_frame(data: bytes, position: int, limit: int) -> tuple[int, Any, int]
         return _decode_short_frame(data, position, limit)
     total_size, command_size, front = _read_front(data, position)
     if total_size > limit or command_size + 4 > total_size:
-        raise _wrong_sizes(total_size, command_size, limit)
+        raise _wrong_sizes(total_size, command_size, limit, data[position : position + 4])
     end: int = position + 4 + total_size
     if end > length:
         return None
@@ -101,16 +101,35 @@ def _decode_short_frame(data: bytes, position: int, limit: int) -> tuple[int, An
     # Four bytes say only whether the size is allowed; the size of the command is there or taken as fitting.
     command_size = int.from_bytes(data[position + 4 : position + 8], "big") if available >= 8 else 0
     if not 4 <= total_size <= limit or command_size + 4 > total_size:
-        raise _wrong_sizes(total_size, command_size, limit)
+        raise _wrong_sizes(total_size, command_size, limit, data[position : position + 4])
     end = position + 4 + total_size
     if end > len(data):
         return None
     return *_decode_any(data, position + 8, position + 8 + command_size, end), end
 
 
-def _wrong_sizes(total_size: int, command_size: int, limit: int) -> FrameError:
+OTHER_PROTOCOLS = {
+    b"HTTP": "the peer answers in HTTP: this is a port for HTTP, such as 8080",
+    b"<!DO": "the peer answers in HTML: this is a port for HTTP, such as 8080",
+    b"GET ": "the peer asks in HTTP: its port for HTTP is another one, such as 8080",
+    b"SSH-": "the peer speaks SSH",
+    b"\x15\x03": "the peer answers in TLS: this is a port for TLS, such as 6651 (pulsar+ssl://)",
+    b"\x16\x03": "the peer begins a TLS handshake: the port for TLS is another one, such as 6651",
+}
+"""What the first bytes of a stream say where they are no size: by how they begin. All of these would be sizes
+of hundreds of megabytes."""
+
+for _method in (b"POST", b"PUT ", b"HEAD", b"DELE", b"OPTI", b"PATC", b"CONN", b"PRI "):
+    OTHER_PROTOCOLS[_method] = OTHER_PROTOCOLS[b"GET "]
+
+
+def _wrong_sizes(total_size: int, command_size: int, limit: int, first: bytes) -> FrameError:
     if total_size > limit:
-        return FrameError(f"a frame of {total_size} bytes is over the limit of {limit}")
+        text = f"a frame of {total_size} bytes is over the limit of {limit}"
+        other = OTHER_PROTOCOLS.get(first) or OTHER_PROTOCOLS.get(first[:2])
+        if other is not None:
+            text = f"{other}; Pulsar's binary protocol is on 6650 by default ({text})"
+        return FrameError(text)
     return FrameError(f"a frame of {total_size} bytes cannot hold a command of {command_size} and its size")
 
 

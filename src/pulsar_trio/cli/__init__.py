@@ -94,7 +94,8 @@ def _run(given: argparse.Namespace) -> int:
         return code
     output = Output(given.json)
     try:
-        trio.run(given.run, given, output)
+        with output.connections_told():
+            trio.run(given.run, given, output)
     except BaseException as raised:
         error = _first(raised)
         match error:

@@ -7,6 +7,9 @@ Results are lines for people or, with `--json`, one object per line. A bar is dr
 import json
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from logging import INFO, WARNING, Handler, LogRecord, getLogger
 from types import TracebackType
 
 from rich.console import Console as RichConsole
@@ -39,6 +42,26 @@ class Output:
         if not self.as_json:
             print(text, file=sys.stderr, flush=True)
 
+    def warning(self, text: str) -> None:
+        """One line about something that may pass by itself; the command goes on."""
+        text = one_line(text)
+        line = json.dumps({"warning": text}, ensure_ascii=False) if self.as_json else f"pulsar-trio: {text}"
+        print(line, file=sys.stderr, flush=True)
+
+    @contextmanager
+    def connections_told(self) -> Iterator[None]:
+        """Meanwhile what the library logs as a warning, and that a connection is back, is printed at once."""
+        library, connection = getLogger("pulsar_trio"), getLogger("pulsar_trio.connection")
+        level = connection.level
+        handler = _Told(self)
+        library.addHandler(handler)
+        connection.setLevel(INFO)
+        try:
+            yield
+        finally:
+            library.removeHandler(handler)
+            connection.setLevel(level)
+
     def error(self, error: BaseException) -> None:
         """One line, with a hint where there is one."""
         text, hint = one_line(str(error) or type(error).__name__), hint_for(error)
@@ -50,6 +73,18 @@ class Output:
 
     def bar(self, text: str, total: int) -> "Bar":
         return Bar(text, total, not self.as_json and sys.stderr.isatty() and os.environ.get("TERM") != "dumb")
+
+
+class _Told(Handler):
+    """Prints records: warnings of all loggers of the library, and what `pulsar_trio.connection` says."""
+
+    def __init__(self, output: Output) -> None:
+        super().__init__()
+        self._output = output
+
+    def emit(self, record: LogRecord) -> None:
+        if record.levelno >= WARNING or record.name == "pulsar_trio.connection":
+            self._output.warning(record.getMessage())
 
 
 class Bar:

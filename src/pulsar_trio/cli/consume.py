@@ -9,9 +9,9 @@ import trio
 
 from pulsar_sansio import Message, SubscriptionType
 
-from ..client import open_client
 from ..consumer import Consumer
 from .arguments import positive
+from .connecting import told_client
 from .console import Output, number, printable
 from .positions import FORMS, place_in, position
 from .signals import until_signal
@@ -44,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 async def run(given: argparse.Namespace, output: Output) -> None:
     async with (
-        open_client(given.url) as client,
+        told_client(given.url, output) as client,
         client.subscribe(
             given.topic,
             given.subscription,

@@ -13,9 +13,10 @@ from time import perf_counter
 
 import trio
 
-from ..client import Client, open_client
+from ..client import Client
 from ..server import open_broker
 from .arguments import byte_count, positive
+from .connecting import told_client
 from .console import Bar, Failed, Output, number
 
 NUMBER = Struct(">Q")
@@ -71,7 +72,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 async def run(given: argparse.Namespace, output: Output) -> None:
     size = max(given.size, NUMBER.size)
     topic = f"demo-{token_hex(4)}"
-    async with _service_url(given.url) as url, open_client(url) as client:
+    async with _service_url(given.url) as url, told_client(url, output) as client:
         output.note(f"{given.count} messages of {size} B through {url}, topic {topic}")
         with output.bar("messages", given.count) as bar:
             check, seconds = await _throughput(client, topic, given.count, size, bar)

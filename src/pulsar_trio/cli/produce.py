@@ -11,10 +11,10 @@ import trio
 
 from pulsar_sansio import OutgoingMessage
 
-from ..client import open_client
 from ..producer import Producer
 from ..receipts import Receipt
 from .arguments import byte_count, positive, rate
+from .connecting import told_client
 from .console import Bar, Failed, Output, number
 
 READ = 65536
@@ -73,7 +73,7 @@ def _check(given: argparse.Namespace) -> str | None:
 
 async def run(given: argparse.Namespace, output: Output) -> None:
     envelopes = Envelopes(given.key, dict(given.property), given.key_separator)
-    async with open_client(given.url) as client, client.create_producer(given.topic) as producer:
+    async with told_client(given.url, output) as client, client.create_producer(given.topic) as producer:
         began = trio.current_time()
         pace = Pace(given.rate)
         if given.count is None:
