@@ -9,6 +9,7 @@ import socket
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
+from logging import INFO, getLogger
 from time import time_ns
 from typing import Any, NoReturn, Unpack
 
@@ -33,6 +34,9 @@ from .errors import StoreFailed
 from .link import Link
 from .options import BrokerOptions, broker_config, checked_seed
 from .pump import Pump
+from .rate_limit import RateLimit
+
+_log = getLogger("pulsar_trio.broker")
 
 OUT_OF_SPACE = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
@@ -75,6 +79,7 @@ class BrokerDriver(Pump):
         super().__init__()
         self.store = store
         self.failed = trio.Event()
+        self._ends = RateLimit()
         self._next_link = 1
         self.machine = Broker(
             self.now(),
@@ -85,7 +90,7 @@ class BrokerDriver(Pump):
         )
         self.actions = {
             outputs.Transmit: self.on_transmit,
-            outputs.Disconnect: self.on_disconnect,
+            outputs.Disconnect: self._on_disconnect,
             outputs.ResumeReading: self._on_resume_reading,
             outputs.Persist: self._on_persist,
         }
@@ -104,6 +109,15 @@ class BrokerDriver(Pump):
         for listener in http_listeners:
             serve_http = partial(self._serve_http, admin)
             self.start_task(partial(_accept, listener, serve_http), "pulsar HTTP listener")
+
+    def _on_disconnect(self, output: outputs.Disconnect) -> None:
+        """The broker ends a connection, mostly because of what came over it: that is worth a line."""
+        if _log.isEnabledFor(INFO) and output.reason != outputs.CLIENT_LEFT:
+            left_out = self._ends.admit(output.reason, trio.current_time())
+            if left_out is not None:
+                more = f" ({left_out} records were left out before this one)" if left_out else ""
+                _log.info("connection %d is closed: %s%s", output.link, output.reason, more)
+        self.on_disconnect(output)
 
     def _serve_http(self, admin: AdminListener, accepted: trio.socket.SocketType, peer: str) -> None:
         self.start_task(partial(admin.serve, trio.SocketStream(accepted)), f"pulsar HTTP peer {peer}")

@@ -63,3 +63,36 @@ def test_blame_is_disjoint() -> None:
         assert issubclass(kind, PulsarError)
         others = {LocalProtocolError, RemoteProtocolError, BrokerError} - {kind}
         assert not any(issubclass(sub, other) for sub in kind.__subclasses__() for other in others)
+
+
+@pytest.mark.parametrize(
+    ("code", "text", "advice"),
+    [
+        (
+            ServerError.TopicNotFound,
+            "Topic t does not exist",
+            "create the topic, or allow automatic creation",
+        ),
+        (ServerError.TopicNotFound, "Namespace not found", "create the namespace first: a client does not"),
+        (ServerError.MetadataError, "Policies not found for a/b namespace", "create the namespace first"),
+        (ServerError.TopicNotFound, "Tenant not found", "create the tenant first"),
+        (
+            ServerError.TopicNotFound,
+            "Topic t-partition-9 does not exist: t has fewer partitions",
+            "by its own name",
+        ),
+        (ServerError.ProducerBusy, "Topic reached max producers limit", "have the limit raised"),
+        (ServerError.ConsumerBusy, "Topic reached max consumers limit", "have the limit raised"),
+        (ServerError.ConsumerBusy, "Exclusive consumer is already connected", "close the other consumer"),
+        (
+            ServerError.AuthenticationError,
+            "Unable to authenticate",
+            "a listener of the broker that asks for no",
+        ),
+    ],
+)
+def test_the_advice_fits_what_the_broker_says(code: ServerError, text: str, advice: str) -> None:
+    words = str(broker_error(code, text))
+    assert words.startswith(f"{code.name}: {text} (")
+    assert advice in words
+    assert ("create the topic" in words) == (advice.startswith("create the topic"))

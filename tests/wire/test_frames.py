@@ -141,6 +141,36 @@ def test_a_frame_over_the_limit_is_refused_as_soon_as_its_size_is_there() -> Non
     assert decode_frame(LIMIT.to_bytes(4, "big"), 0, LIMIT) is None
 
 
+@pytest.mark.parametrize(
+    ("first", "words"),
+    [
+        (b"HTTP/1.1 400 Bad Request\r\n", "answers in HTTP: this is a port for HTTP, such as 8080"),
+        (b"<!DOCTYPE html>", "answers in HTML: this is a port for HTTP"),
+        (b"GET / HTTP/1.1\r\n", "asks in HTTP: its port for HTTP is another one"),
+        (b"POST /admin HTTP/1.1\r\n", "asks in HTTP"),
+        (b"PUT /admin HTTP/1.1\r\n", "asks in HTTP"),
+        (b"DELETE /admin HTTP/1.1\r\n", "asks in HTTP"),
+        (b"PRI * HTTP/2.0\r\n", "asks in HTTP"),
+        (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", "begins a TLS handshake"),
+        (b"\x15\x03\x01\x00\x02\x02\x46", "answers in TLS: this is a port for TLS, such as 6651"),
+        (b"SSH-2.0-OpenSSH_9.6\r\n", "speaks SSH"),
+    ],
+)
+def test_bytes_of_another_protocol_are_named(first: bytes, words: str) -> None:
+    for end in range(4, len(first) + 1):
+        with pytest.raises(FrameError) as raised:
+            decode_frame(first[:end], 0, LIMIT)
+        assert words in str(raised.value)
+        assert "Pulsar's binary protocol is on 6650 by default" in str(raised.value)
+        assert "over the limit" in str(raised.value)
+
+
+def test_other_sizes_over_the_limit_name_no_protocol() -> None:
+    with pytest.raises(FrameError) as raised:
+        decode_frame(b"\x16\x04\x00\x00" + bytes(20), 0, LIMIT)
+    assert "6650" not in str(raised.value)
+
+
 def test_a_frame_of_exactly_the_limit_is_taken() -> None:
     data = Send(1, 2, payload=bytes(100)).encode()
     assert decode_frame(data, 0, len(data) - 4) is not None

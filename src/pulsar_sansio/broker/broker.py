@@ -21,7 +21,7 @@ from .connection import Connection, Handler
 from .inspection import counted
 from .journal import Journal
 from .nonpersistent import VolatileTopic
-from .outputs import Output
+from .outputs import CLIENT_LEFT, Output
 from .ownership import OwnedTopics, Owner
 from .policies import Policies
 from .rates import Rates
@@ -135,7 +135,7 @@ class Broker(Administration, OwnedTopics):
         self._begin(now)
         connection = self.links.get(link)
         if connection is not None:
-            connection.die("the client closed the connection")
+            connection.die(CLIENT_LEFT)
         self._settle()
 
     def disconnected(self, now: int, link: int, reason: str) -> None:

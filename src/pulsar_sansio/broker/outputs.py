@@ -17,6 +17,10 @@ class Transmit:
     link: int
 
 
+CLIENT_LEFT = "the client closed the connection"
+"""The reason of a `Disconnect` that only follows the client's."""
+
+
 @dataclass(slots=True)
 class Disconnect:
     """Write what is left of `data_to_send(link)`, then close. The last output to mention the link."""

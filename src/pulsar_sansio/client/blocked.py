@@ -7,9 +7,12 @@ most once for `WORTH_ASKING` messages, so that a topic in which little happens c
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
+from ..model.topic_name import TopicName
 from ..wire import encode_command, proto
+from .acknowledger import Acknowledger
+from .acks import AckTracker
 from .connection import Connection
 from .delivery import DeliveryQueue
 from .outputs import ConsumerBlocked, Output
@@ -26,24 +29,33 @@ WORTH_ASKING = 100
 """Messages delivered since the last question. Brokers allow tens of thousands of unacknowledged messages."""
 
 
+class Watched(Protocol):
+    """The consumer."""
+
+    handle: int
+    wire_id: int
+    topic: TopicName
+
+
 class BlockedWatch:
-    """One consumer's. `handle`, `topic`: for the notice."""
+    """One consumer's."""
 
     __slots__ = (
+        "_acknowledged_before",
+        "_acknowledger",
+        "_asked_at",
         "_connection",
+        "_consumer",
         "_context",
         "_emit",
         "_granted",
-        "_handle",
         "_last_look",
         "_permits",
         "_queue",
         "_requests",
         "_slot",
-        "_topic",
-        "_wire_id",
+        "_tracker",
         "found",
-        "_asked_at",
     )
 
     def __init__(
@@ -51,20 +63,22 @@ class BlockedWatch:
         context: ClientContext,
         requests: Requests,
         emit: Callable[[Output], None],
-        handle: int,
-        wire_id: int,
-        topic: str,
+        consumer: Watched,
         permits: Permits,
         queue: DeliveryQueue,
+        tracker: AckTracker,
+        acknowledger: Acknowledger,
     ) -> None:
         self._context = context
         self._requests = requests
         self._emit = emit
-        self._handle = handle
-        self._wire_id = wire_id
-        self._topic = topic
+        self._consumer = consumer
         self._permits = permits
         self._queue = queue
+        self._tracker = tracker
+        self._acknowledger = acknowledger
+        self._acknowledged_before = 0
+        """Messages acknowledged when the connection began."""
         self._slot = context.deadlines.slot(self._look)
         self._connection: Connection | None = None
         self._granted = 0
@@ -80,6 +94,7 @@ class BlockedWatch:
         """Subscribed over this connection; permits follow."""
         self._connection = connection
         self._granted = self._last_look = self._asked_at = 0
+        self._acknowledged_before = self._acknowledged
 
     def detach(self) -> None:
         """The connection is lost: the broker delivers again what is unacknowledged."""
@@ -91,6 +106,19 @@ class BlockedWatch:
     def delivered(self) -> int:
         """Messages that the broker has delivered on this connection."""
         return self._granted - self._permits.at_broker if self._connection is not None else 0
+
+    @property
+    def _acknowledged(self) -> int:
+        """Messages acknowledged, also those whose acknowledgement waits; an ACK sent twice counts twice."""
+        tracker = self._tracker
+        return self._acknowledger.ids_sent + tracker.waiting + tracker.messages_beyond_ids
+
+    @property
+    def unacknowledged(self) -> int:
+        """Messages that the application has received over this connection and not acknowledged, at most:
+        those that were negatively acknowledged since then count, too."""
+        acknowledged = self._acknowledged - self._acknowledged_before
+        return max(0, self.delivered - self._queue.available - acknowledged)
 
     def granted(self, permits: int) -> None:
         """The broker was granted so many more permits: messages have left the queue."""
@@ -122,10 +150,11 @@ class BlockedWatch:
         def answered(answer: Any) -> None:
             if self._connection is connection and answer.blockedConsumerOnUnackedMsgs:
                 self.found = answer.unackedMessages, self._context.now
-                self._emit(ConsumerBlocked(self._handle, self._topic, answer.unackedMessages))
+                count = self.found[0]
+                self._emit(ConsumerBlocked(self._consumer.handle, str(self._consumer.topic), count))
 
         def encode(request_id: int) -> bytes:
-            command = proto.CommandConsumerStats(consumer_id=self._wire_id, request_id=request_id)
+            command = proto.CommandConsumerStats(consumer_id=self._consumer.wire_id, request_id=request_id)
             return encode_command(_Command.CONSUMER_STATS, command)
 
         self._requests.send(connection, encode, answered, _ignore, reply=_Command.CONSUMER_STATS_RESPONSE)

@@ -248,11 +248,11 @@ class Connection:
         if not told:
             self._context.emit(Disconnect(self.link, str(cause)))
         services = self._services
-        services.pool.ended(self, cause, told=told)
         lost = cause
         if not isinstance(cause, ConnectionLost):
             lost = ConnectionLost(f"the connection to {self.logical} ended: {cause}")
             lost.__cause__ = cause
+        services.pool.ended(self, lost if isinstance(cause, RemoteProtocolError) else cause, told=told)
         self.lookups.fail(lost)
         services.requests.fail_all(self, lost)
         for owner in [*self.producers.values(), *self.consumers.values()]:

@@ -32,7 +32,6 @@ from ..wire import (
     encode_flow,
     proto,
 )
-from . import explaining
 from .acknowledger import Acknowledger
 from .acks import AckTracker, Place
 from .arrival import Arrival
@@ -118,8 +117,6 @@ class Consumer(ConsumerRequests):
         self.handle = handle
         self.wire_id = wire_id
         self.spec = spec
-        self._acknowledgements_before = 0
-        """Messages acknowledged when the present connection began."""
         assert isinstance(spec.topic, str)
         self.topic = TopicName.parse(spec.topic)
         self.name = spec.consumer_name or context.rng.letters(NAME_LENGTH)
@@ -197,18 +194,18 @@ class Consumer(ConsumerRequests):
         )
         self._verdicts.described = called(spec, self._source.topic)
         self._blocked = (
-            None
-            if spec.subscription_type.cumulative or not has_memory
-            else BlockedWatch(
+            BlockedWatch(
                 context,
                 services.requests,
                 emit,
-                handle,
-                wire_id,
-                self._source.topic,
+                self,
                 self.permits,
                 self._queue,
+                tracker,
+                self._acknowledger,
             )
+            if has_memory and not spec.subscription_type.cumulative
+            else None
         )
         self._connection: Connection | None = None
         """The connection that messages are taken from: while attached, until the close begins."""
@@ -306,45 +303,6 @@ class Consumer(ConsumerRequests):
             self._acknowledger.ids_refused,
             self._queue.available,
         )
-
-    def explain(self) -> list[str]:
-        """Why nothing moves, if nothing does."""
-        now = self._context.now
-        lines = [explaining.way(self.attachment, now)]
-        if self._connection is not None and not self._in_place:
-            lines.append("it is being moved to its position; no message comes before that")
-        blocked = self._blocked
-        if blocked is not None and blocked.found is not None:
-            count, moment = blocked.found
-            lines.append(explaining.blocked(count, now - moment))
-        if self._active is False:
-            lines.append("not the active consumer of this Failover subscription: another one is")
-        lines += explaining.permits(self.permits, self._queue.available)
-        if blocked is not None and self._in_place:
-            acknowledged = self._acknowledgements - self._acknowledgements_before
-            at_most = blocked.delivered - self._queue.available - acknowledged
-            lines.append(explaining.unacknowledged(max(0, at_most)))
-        else:
-            line = f"the application has received {self._queue.handed_out} messages"
-            if self.spec.durable:
-                line += f"; {self._acknowledger.ids_sent} acknowledgements were sent, one for a whole batch"
-            lines.append(line)
-        if waiting := self._tracker.waiting:
-            lines.append(f"{waiting} acknowledgements wait to be sent")
-        if self._end_of_topic:
-            lines.append("the topic is terminated and everything in it is acknowledged: no message will come")
-        return lines
-
-    @property
-    def _acknowledgements(self) -> int:
-        """Messages acknowledged, also those whose acknowledgement waits; an ACK sent twice counts twice."""
-        tracker = self._tracker
-        return self._acknowledger.ids_sent + tracker.waiting + tracker.messages_beyond_ids
-
-    @property
-    def described(self) -> str:
-        """In words."""
-        return called(self.spec, self._source.topic) + explaining.subscription(self.spec)
 
     @property
     def counters(self) -> ArrivalCounters:
@@ -472,7 +430,6 @@ class Consumer(ConsumerRequests):
         blocked = self._blocked
         if blocked is not None:
             blocked.attach(connection)
-            self._acknowledgements_before = self._acknowledgements
 
         def grant(permits: int) -> None:
             connection.write(encode_flow(self.wire_id, permits))

@@ -15,9 +15,11 @@ from ..model.message import Source
 from ..model.message_id import MessageId, TopicMessageId
 from ..model.processing import Judge
 from ..wire import encode_command, proto
+from . import explaining
 from .acknowledger import Acknowledger
 from .acks import AckTracker
 from .attachment import Attachment
+from .blocked import BlockedWatch
 from .collecting import Collecting, CollectingQueue
 from .connection import Connection
 from .delivery import DeliveryQueue
@@ -27,7 +29,7 @@ from .permits import Permits
 from .positions import Positions
 from .redelivery import Redelivery
 from .seeking import SeekTarget, Target
-from .services import Services
+from .services import ClientContext, Services
 from .verdicts import Acknowledgeable, OneMessage, Verdicts, is_left
 
 _Command = proto.BaseCommand
@@ -55,6 +57,11 @@ class ConsumerRequests(ABC):
     _verdicts: Verdicts
     _connection: Connection | None
     """The connection that messages are taken from: while attached, until the close begins."""
+    _context: ClientContext
+    _blocked: BlockedWatch | None
+    _in_place: bool
+    _active: bool | None
+    _end_of_topic: bool
     _unsubscribing: set[int]
     """Requests that wait for the answer to an UNSUBSCRIBE."""
 
@@ -64,6 +71,37 @@ class ConsumerRequests(ABC):
     def _unsubscribed(self, attached: object) -> None:
         """The subscription is gone, and with it the consumer, as it was attached when that was asked for;
         nothing is left to acknowledge (CONS-46)."""
+
+    def explain(self) -> list[str]:
+        """Why nothing moves, if nothing does."""
+        now = self._context.now
+        lines = [explaining.way(self.attachment, now)]
+        if self._connection is not None and not self._in_place:
+            lines.append("it is being moved to its position; no message comes before that")
+        blocked = self._blocked
+        if blocked is not None and blocked.found is not None:
+            count, moment = blocked.found
+            lines.append(explaining.blocked(count, now - moment))
+        if self._active is False:
+            lines.append("not the active consumer of this Failover subscription: another one is")
+        lines += explaining.permits(self.permits, self._queue.available)
+        if blocked is not None and self._in_place:
+            lines.append(explaining.unacknowledged(blocked.unacknowledged))
+        else:
+            line = f"the application has received {self._queue.handed_out} messages"
+            if self.spec.durable:
+                line += f"; {self._acknowledger.ids_sent} acknowledgements were sent, one for a whole batch"
+            lines.append(line)
+        if waiting := self._tracker.waiting:
+            lines.append(f"{waiting} acknowledgements wait to be sent")
+        if self._end_of_topic:
+            lines.append("the topic is terminated and everything in it is acknowledged: no message will come")
+        return lines
+
+    @property
+    def described(self) -> str:
+        """In words."""
+        return self._verdicts.described + explaining.subscription(self.spec)
 
     def check_collecting(self) -> None:
         """Raise where nothing says what is enough."""
