@@ -80,7 +80,7 @@ class Accounts:
             case client_outputs.TopicLeft(_, _, cause):
                 if cause is not None:
                     declared(cause, label)
-            case client_outputs.LetterFailed():
+            case client_outputs.LetterFailed() | client_outputs.Retrying():
                 declared(output.error, label)
             case _:
                 pass

@@ -558,7 +558,7 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message]):
 
     @property
     def _state(self) -> str:
-        """For texts: closed, connected or not connected."""
+        """The word for texts: closed, connected or not connected."""
         return "closed" if self._ended else "connected" if self.connected else "not connected"
 
 

@@ -62,9 +62,9 @@ class Endpoint(ABC):
         self.connected = False
         """Whether it is attached to a broker at the moment. While it is not, it reconnects by itself."""
         self._cause: PulsarError | None = None
-        """Why it is not connected, while it is not and that is known."""
+        """The reason of the last loss or failed attempt; None while the endpoint is connected."""
         self._trouble_since: float | None = None
-        """When it was lost, or when the first attempt failed, by trio's clock; None while it is connected."""
+        """The moment of the loss, or of the first failed attempt, by trio's clock; None while connected."""
         self.topic = ""
         """The full name of the topic."""
         driver.endpoints[handle] = self
@@ -144,7 +144,7 @@ class Endpoint(ABC):
         return self._driver.asked(call, self._handle, *arguments)
 
     def explain(self) -> str:
-        """Why nothing moves, if nothing does: a few lines for people, whose wording may change.
+        """Say in a few lines for people why nothing moves, if nothing does; the wording may change.
 
         They say how it is connected, or since when and why not and when the next attempt is; what is pending,
         queued, delivered and not acknowledged; and what a broker or this application waits for. Topics and

@@ -26,12 +26,12 @@ _request = getLogger("pulsar_trio.request")
 
 
 def requests_wanted() -> bool:
-    """Whether anyone reads the requests: the machine tells of them only then."""
+    """Tell whether `pulsar_trio.request` is read at DEBUG: the machine tells of requests only then."""
     return _request.isEnabledFor(DEBUG)
 
 
 class News:
-    """One client's. `endpoints`: producers, consumers and table views by their handles."""
+    """The news of one client. `endpoints`: producers, consumers and table views by their handles."""
 
     def __init__(self, endpoints: Mapping[int, Endpoint]) -> None:
         self._endpoints = endpoints

@@ -24,7 +24,7 @@ class RateLimit:
         self._left_out = 0
 
     def admit(self, key: str, now: float) -> int | None:
-        """Whether to write a record with that key at the moment `now`, in seconds.
+        """Decide about a record with that key at the moment `now`, in seconds.
 
         Gives the number of records that were left out since the last one was written; None to leave it out.
         """

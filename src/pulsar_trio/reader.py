@@ -210,7 +210,7 @@ class Reader(trio.abc.ReceiveChannel[Message]):
         return self._consumer.connected
 
     def explain(self) -> str:
-        """Why nothing moves, if nothing does: see `Consumer.explain`."""
+        """Say why nothing moves, if nothing does: see `Consumer.explain`."""
         return self._consumer.explain()
 
     def statistics(self) -> ConsumerStatistics:

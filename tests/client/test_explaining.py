@@ -22,6 +22,7 @@ from pulsar_sansio.wire import proto
 from .broker_script import ConsumerScript
 from .partitioned_script import PartitionedScript
 from .script import SECOND, WALL, Command, Script, frame_error, frame_producer_success
+from .test_letters import LettersScript
 from .topics_script import TopicsScript
 
 HEADING = "producer 'p-1' on persistent://public/default/demo: "
@@ -253,6 +254,19 @@ class TestConsumers:
         assert self.lines(s)[3] == (
             "  the application has received 2 messages; 1 acknowledgements were sent, one for a whole batch"
         )
+
+    def test_what_waits_to_be_delivered_again(self) -> None:
+        s = self.started()
+        s.message(1)
+        s.message(2)
+        s.negative_acknowledge(s.take())
+        assert "  2 entries are negatively acknowledged, and asked for after their delay" in self.lines(s)
+
+    def test_what_is_on_its_way_to_the_dead_letters(self) -> None:
+        s = LettersScript()
+        s.message(1, redelivery_count=3)
+        s.message(2, redelivery_count=3)
+        assert "  2 entries wait until their copies are safe in the dead-letter topic" in self.lines(s)
 
     def test_a_reader(self) -> None:
         script = Script()

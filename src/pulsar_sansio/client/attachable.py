@@ -27,7 +27,7 @@ class Attachable(Protocol):
 
     @property
     def described(self) -> str:
-        """In words, with the topic: for texts."""
+        """The owner in words, with the topic: for texts."""
         ...
 
     attachment: "Attachment"

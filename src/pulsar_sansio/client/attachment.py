@@ -233,7 +233,7 @@ class Attachment:
         self._retry_at = context.deadlines.slot(self._retry)
         self._give_up_at = context.deadlines.slot(self._creation_timed_out)
         self.last_error: PulsarError | None = None
-        """Why it is not attached, or why the last attempt failed; None once it is attached."""
+        """The reason of the last loss or failed attempt; None while the attachment is attached."""
         self.since = self.down_since = context.now
         """The moments of the last change of `state`, and of the last loss (or of the beginning)."""
 
@@ -258,7 +258,7 @@ class Attachment:
 
     @property
     def asked(self) -> Address | None:
-        """Where the topic is asked for, while there is no connection to it; None where there is one."""
+        """The address that is asked for the topic, while no connection to it is ready; None where one is."""
         address = self.directions.cluster or self._services.lookup.service_address
         return None if self._services.pool.is_ready(address) else address
 

@@ -38,7 +38,7 @@ class Watched(Protocol):
 
 
 class BlockedWatch:
-    """One consumer's."""
+    """The watch of one consumer."""
 
     __slots__ = (
         "_acknowledged_before",

@@ -151,7 +151,7 @@ class Client(ProducerCommands, ConsumerCommands, PositionCommands, TableCommands
     # --- for people who watch ---
 
     def explain(self, now: int, identifier: int) -> str:
-        """Why nothing moves, if nothing does, of a producer, consumer, reader or table view: a few lines.
+        """Say in a few lines why a producer, consumer, reader or table view does not move, if it does not.
 
         They say how it is connected or why not, when the next attempt is, what is pending or queued, permits,
         and why a broker may deliver nothing. Topics and partitions have a line each, at most ten. Properties,
@@ -170,7 +170,7 @@ class Client(ProducerCommands, ConsumerCommands, PositionCommands, TableCommands
         return under(machine.described, machine.explain())
 
     def report_requests(self, wanted: bool) -> None:
-        """Whether every request and its answer is told of from now on: `RequestSent`, `RequestAnswered`."""
+        """Tell of every request and its answer from now on, or do not: `RequestSent`, `RequestAnswered`."""
         self._services.requests.reported = wanted
 
     # --- the client itself ---

@@ -73,7 +73,7 @@ class ConsumerRequests(ABC):
         nothing is left to acknowledge (CONS-46)."""
 
     def explain(self) -> list[str]:
-        """Why nothing moves, if nothing does."""
+        """Say why nothing moves, if nothing does."""
         now = self._context.now
         lines = [explaining.way(self.attachment, now)]
         if self._connection is not None and not self._in_place:
@@ -92,6 +92,10 @@ class ConsumerRequests(ABC):
             if self.spec.durable:
                 line += f"; {self._acknowledger.ids_sent} acknowledgements were sent, one for a whole batch"
             lines.append(line)
+        if self._letters is not None and (copies := self._letters.waiting):
+            lines.append(f"{copies} entries wait until their copies are safe in the dead-letter topic")
+        if again := len(self._redelivery.negative.places):
+            lines.append(f"{again} entries are negatively acknowledged, and asked for after their delay")
         if waiting := self._tracker.waiting:
             lines.append(f"{waiting} acknowledgements wait to be sent")
         if self._end_of_topic:
@@ -100,7 +104,7 @@ class ConsumerRequests(ABC):
 
     @property
     def described(self) -> str:
-        """In words."""
+        """The machine in words: for texts."""
         return self._verdicts.described + explaining.subscription(self.spec)
 
     def check_collecting(self) -> None:

@@ -46,7 +46,7 @@ class Part(NamedTuple):
 
     name: str
     moves: bool
-    """It is attached."""
+    """The topic or partition is attached."""
     lines: Sequence[str]
 
 
@@ -64,7 +64,7 @@ def reason(error: PulsarError | None) -> str:
 
 
 def way(attachment: Attachment, now: int) -> str:
-    """How an attachment is connected, or why it is not and what it waits for."""
+    """Say how an attachment is connected, or why it is not and what it waits for."""
     state = attachment.state
     for_so_long = seconds(now - attachment.since)
     match state:
@@ -111,7 +111,7 @@ def _not_connected(attachment: Attachment, now: int) -> str:
 def window(
     intake: "Intake", sent: "Window", memory: "MemoryLimit", send_timeout: float, now: int
 ) -> list[str]:
-    """What a producer has taken and not settled."""
+    """Say what a producer has taken and not settled."""
     pending = intake.pending
     lines = []
     if intake.waits_for_memory:
@@ -141,7 +141,7 @@ def subscription(spec: "ConsumerSpec") -> str:
 
 
 def permits(ledger: "Permits", available: int) -> list[str]:
-    """What a consumer may still be sent, and what it was sent and has not given to the application."""
+    """Say what a broker may still send, and what waits in the receiver queue."""
     if ledger.paused:
         first = "paused: it asks for no more messages until resume"
     elif ledger.queue_size == 0 and ledger.at_broker <= 0:
@@ -152,7 +152,7 @@ def permits(ledger: "Permits", available: int) -> list[str]:
 
 
 def unacknowledged(at_most: int) -> str:
-    """How many messages are delivered and not acknowledged, on the present connection."""
+    """Say how many messages are delivered over the present connection and not acknowledged."""
     return (
         f"at most {at_most} messages are delivered and not acknowledged; a broker stops at a limit "
         f"(usually {USUAL_LIMIT} for one consumer)"

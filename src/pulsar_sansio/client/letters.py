@@ -254,6 +254,11 @@ class Letters:
         for message in messages:
             self._dead.post(partial(self._dead_letter, message), publish_time, settled)
 
+    @property
+    def waiting(self) -> int:
+        """Entries whose copies are not safe yet; they hold permits until then."""
+        return len(self._burials)
+
     def _dead_letter(self, message: Message) -> OutgoingMessage:
         return copy_of(message, origin(message, message.topic, self._subscription))
 

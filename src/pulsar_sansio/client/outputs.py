@@ -1,4 +1,4 @@
-"""What the client says: imperatives to the world, past events to the application, notices for people.
+"""Outputs of the client: imperatives to the world, past events to the application, notices for people.
 
 Edge outputs (`Transmit`, `Deliverable`, `Writable`) come once per change from no to yes: data is pulled,
 decisions are pushed. `Deliverable` comes again, too, while messages are left. One `Receipts` may complete a

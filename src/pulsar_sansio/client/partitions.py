@@ -211,7 +211,7 @@ class PartitionedProducer:
         )
 
     def explain(self) -> list[str]:
-        """Why nothing moves, if nothing does: of each partition a line, up to a limit."""
+        """Say why nothing moves, if nothing does: each partition has a line, up to a limit."""
         parts = []
         for partition in [*self._spread.partitions, *self._growth]:
             if partition is None:
@@ -223,7 +223,7 @@ class PartitionedProducer:
 
     @property
     def described(self) -> str:
-        """In words."""
+        """The machine in words: for texts."""
         return f"producer {self._name!r} on {self.topic}" if self._name else f"producer on {self.topic}"
 
     def partition_statistics(self) -> list[PartitionStatistics]:

@@ -81,7 +81,7 @@ class Pool:
         return connection
 
     def is_ready(self, address: Address) -> bool:
-        """Whether there is a connection to that address that can be used now."""
+        """Tell whether a connection to that address can be used now."""
         return any(each.ready and each.physical == address for each in self.links.values())
 
     def became_ready(self, connection: Connection) -> None:

@@ -159,14 +159,14 @@ class Producer:
         return self._window.latencies
 
     def explain(self) -> list[str]:
-        """Why nothing moves, if nothing does."""
+        """Say why nothing moves, if nothing does."""
         now, memory = self._context.now, self._services.memory
         held = explaining.window(self._intake, self._window, memory, self.spec.send_timeout, now)
         return [explaining.way(self.attachment, now), *held]
 
     @property
     def described(self) -> str:
-        """In words."""
+        """The machine in words: for texts."""
         return f"producer {self._name!r} on {self.topic}" if self._name else f"producer on {self.topic}"
 
     # --- where it is one of several, or turns out to be ---

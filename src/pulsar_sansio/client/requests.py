@@ -113,7 +113,7 @@ class Requests:
         self._next_request_id = count().__next__
         self._timeouts = _Timeouts(self._context.deadlines.slot(self._expire))
         self.reported = False
-        """Whether each request and its answer is told of, as `RequestSent` and `RequestAnswered`."""
+        """Tell of each request and its answer, as `RequestSent` and `RequestAnswered`."""
 
     def send(
         self,

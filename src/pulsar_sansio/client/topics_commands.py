@@ -61,7 +61,7 @@ class TopicsCommands(ABC):
         return self.queue.available
 
     def explain(self) -> list[str]:
-        """Why nothing moves, if nothing does: of each topic and partition a line, up to a limit."""
+        """Say why nothing moves, if nothing does: each topic and partition has a line, up to a limit."""
         parts = [
             explaining.Part(each.name, each.ready and each.detached is None, each.consumer.explain())
             for each in self._alive
@@ -70,7 +70,7 @@ class TopicsCommands(ABC):
 
     @property
     def described(self) -> str:
-        """In words."""
+        """The machine in words: for texts."""
         return called(self._member_spec, self._describe()) + explaining.subscription(self._member_spec)
 
     @property

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ..client.client import Client
-from ..client.outputs import NOTICES, Connect, Disconnect, Output, Transmit
+from ..client.outputs import NOTICES, Connect, Disconnect, Output, Retrying, Transmit
 from ..model.config import ClientConfig
 from .clock import SECOND
 from .network import GARBAGE, Attempt, Wire
@@ -119,11 +119,18 @@ class ClientNode:
             elif kind is Disconnect:
                 self._disconnect(output)  # type: ignore[arg-type]
             elif kind in NOTICES:
-                pass  # nothing follows from what is said for people
+                self._notice(output)
             else:
                 self.application.on_output(output)
         self._pumping = False
         self._timer.arm()
+
+    def _notice(self, output: Output) -> None:
+        """Notices have no effect; on each failed attempt the application asks why nothing moves."""
+        if isinstance(output, Retrying):
+            if output.retry_in < 0:
+                raise ViolationError("INV-N2", f"{self.name} tries again {output.retry_in} ns from now")
+            self.client.explain(self.world.clock.now, output.id)
 
     def crash(self) -> None:
         """The process dies; nothing is told to anybody but the peers' kernels."""

@@ -116,8 +116,8 @@ OTHER_PROTOCOLS = {
     b"\x15\x03": "the peer answers in TLS: this is a port for TLS, such as 6651 (pulsar+ssl://)",
     b"\x16\x03": "the peer begins a TLS handshake: the port for TLS is another one, such as 6651",
 }
-"""What the first bytes of a stream say where they are no size: by how they begin. All of these would be sizes
-of hundreds of megabytes."""
+"""The meaning of first bytes that are no size, by how they begin. All of these would be sizes of hundreds of
+megabytes."""
 
 for _method in (b"POST", b"PUT ", b"HEAD", b"DELE", b"OPTI", b"PATC", b"CONN", b"PRI "):
     OTHER_PROTOCOLS[_method] = OTHER_PROTOCOLS[b"GET "]

@@ -50,7 +50,7 @@ class Output:
 
     @contextmanager
     def connections_told(self) -> Iterator[None]:
-        """Meanwhile what the library logs as a warning, and that a connection is back, is printed at once."""
+        """Print warnings of the library, and that a connection is back, at once while the block runs."""
         library, connection = getLogger("pulsar_trio"), getLogger("pulsar_trio.connection")
         level = connection.level
         handler = _Told(self)
