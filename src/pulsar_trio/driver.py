@@ -268,7 +268,7 @@ class Driver(Pump):
 
     def _on_connect(self, output: outputs.Connect) -> None:
         self.machine.report_requests(requests_wanted())
-        link = Link(self.buffer, partial(self.machine.data_to_send, output.link))
+        link = Link(self.buffer, partial(self.take, output.link))
         task = partial(self._run_client_link, output, link)
         self.start_link(output.link, link, task, f"pulsar link {output.address}")
 
@@ -293,17 +293,14 @@ class Driver(Pump):
 
     # --- the life of a link -----------------------------------------------------------------------------
 
-    async def _run_client_link(self, wanted: outputs.Connect, link: Link) -> None:
+    async def _run_client_link(self, wanted: outputs.Connect, link: Link) -> str:
         number = wanted.link
-        with link.scope:
-            try:
-                if wanted.tls:
-                    raise OSError(f"cannot connect to {wanted.address}: TLS is not supported yet")
-                sock = await connect(wanted.address, self.config.connect_timeout)
-            except OSError as error:
-                if self.links.pop(number, None) is not None:
-                    self.fact(self.machine.disconnected, number, str(error))
-                return
-            link.open(sock)
-            self.fact(self.machine.connected, number)
-            await self.serve_link(number, link)
+        try:
+            if wanted.tls:
+                raise OSError(f"cannot connect to {wanted.address}: TLS is not supported yet")
+            sock = await connect(wanted.address, self.config.connect_timeout)
+        except OSError as error:
+            return str(error)
+        link.open(sock)
+        self.fact(self.machine.connected, number)
+        return await self.serve_link(number, link)

@@ -7,8 +7,10 @@ because nothing in it runs inside a user's task except `write_now`, which does n
 """
 
 import socket
+from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from itertools import islice
 
 import trio
 
@@ -35,7 +37,8 @@ class Link:
 
     `buffer`: where bytes are read to, for a moment. `take`: gives the chunks to write, and an empty list when
     there are none. `may_read`: asked before each read; while it is false nothing is read until `resume` is
-    called. `scope`: encloses the whole life of the link, connecting included; `finish` and `abort` end it.
+    called. `scope`: encloses the whole life of the link, connecting included; `finish`, `abort` and `fail` end
+    it.
     """
 
     __slots__ = (
@@ -50,6 +53,7 @@ class Link:
         "_wanted",
         "bytes_received",
         "bytes_sent",
+        "failure",
         "scope",
     )
 
@@ -63,12 +67,14 @@ class Link:
         self._take = take
         self._may_read = may_read
         self._socket: socket.socket | None = None
-        self._leftover: list[bytes | memoryview] = []
+        self._leftover: deque[bytes | memoryview] = deque()
         self._wanted = trio.lowlevel.ParkingLot()
         self._resumed = trio.lowlevel.ParkingLot()
         self.scope = trio.CancelScope()
         self._read_scope = trio.CancelScope()
         self._closing = False
+        self.failure = ""
+        """The reason given to `fail`."""
         self.bytes_received = 0
         self.bytes_sent = 0
 
@@ -98,7 +104,7 @@ class Link:
         """Write what is left, end our side, and close when the peer has ended its own."""
         if not self._closing:
             self._closing = True
-            self._leftover.extend(self._take())
+            self._leftover.extend(_joined(self._take()))
             if self._socket is None:
                 self.scope.cancel()
                 return
@@ -110,6 +116,11 @@ class Link:
         """Close at once; what was not written is lost."""
         self._closing = True
         self.scope.cancel()
+
+    def fail(self, reason: str) -> None:
+        """Close at once, for a failure of this link."""
+        self.failure = reason
+        self.abort()
 
     # --- the link's own tasks, inside of `with link.scope` -------------------------------------------
 
@@ -212,21 +223,26 @@ class Link:
             chunks = self._take()
             if not chunks:
                 return
-            self._leftover = [*chunks, *self._leftover]  # what follows, where taking has ended the link
+            self._leftover.extendleft(reversed(_joined(chunks)))  # before the last bytes, if taking ended the link
 
     def _write_leftover(self, sock: socket.socket) -> None:
         chunks = self._leftover
-        if len(chunks) > MAX_CHUNKS and sum(map(len, chunks)) < len(chunks) * SMALL_CHUNK:
-            chunks = self._leftover = [b"".join(chunks)]
         try:
-            sent = sock.send(chunks[0]) if len(chunks) == 1 else sock.sendmsg(chunks[:MAX_CHUNKS])
+            sent = sock.send(chunks[0]) if len(chunks) == 1 else sock.sendmsg(list(islice(chunks, MAX_CHUNKS)))
         except BlockingIOError:
             return
         self.bytes_sent += sent
-        for index, chunk in enumerate(chunks):
+        while chunks:
+            chunk = chunks.popleft()
             size = len(chunk)
             if sent < size:
-                self._leftover = [memoryview(chunk)[sent:] if sent else chunk, *chunks[index + 1 :]]
+                chunks.appendleft(memoryview(chunk)[sent:] if sent else chunk)
                 return
             sent -= size
-        self._leftover = []
+
+
+def _joined(chunks: Sequence[bytes]) -> Sequence[bytes]:
+    """The same bytes, in one chunk where they are many small ones."""
+    if len(chunks) > MAX_CHUNKS and sum(map(len, chunks)) < len(chunks) * SMALL_CHUNK:
+        return [b"".join(chunks)]
+    return chunks

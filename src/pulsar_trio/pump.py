@@ -6,12 +6,17 @@ decision: it does what the machine's outputs say. What is special to a client or
 subclasses.
 
 The tasks run shielded, in a nursery of their own, until `stop`: a user's cancellation never touches a
-socket, and cleaning up inside a cancelled scope still has somebody to talk to. They never raise; an
-exception that should be impossible is kept as an `InternalError`, and `_on_crash` hands it to everyone.
+socket, and cleaning up inside a cancelled scope still has somebody to talk to. They never raise.
+
+One loop, in `pump`, does what the outputs say, and nothing that it calls pumps: the depth of the stack does not
+grow with the number of links. An exception of one link's socket or task ends that link alone, and is logged. An
+exception of the machine is a broken invariant: it is logged, kept as an `InternalError`, and `_on_crash` hands
+it to everyone.
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Sequence
+from logging import getLogger
 from math import inf
 from time import perf_counter, perf_counter_ns, time_ns
 from typing import Any, Protocol
@@ -22,6 +27,9 @@ from pulsar_sansio import PulsarError
 
 from .errors import InternalError, StoreFailed
 from .link import READ_SIZE, Link
+from .link_failures import LinkFailures
+
+_log = getLogger(__name__)
 
 
 class Machine(Protocol):
@@ -51,6 +59,8 @@ class Pump(ABC):
         self.unwritten: list[Link] = []
         self.failure: PulsarError | None = None
         self.stopped = False
+        self._pumping = False
+        self._link_failures = LinkFailures(self.now)
         self.tick = self.now()
         """The last moment the machine was told. Good enough for calls that only need time not to go back."""
         self.generation = 0
@@ -72,16 +82,22 @@ class Pump(ABC):
         What is due at the moment it was told is done at once: two turns of the event loop would cost more.
         Links with something to write are noted; `write_now` or `wake_writers` has to follow.
         """
+        if self._pumping:
+            return  # the loop that runs goes on until the machine is quiet
+        self._pumping = True
         self.generation += 1
         self.wall_offset = time_ns() - self.now()
         machine, actions = self.machine, self.actions
-        while True:
-            while (output := machine.next_output()) is not None:
-                actions[type(output)](output)
-            deadline = machine.next_deadline()
-            if deadline is None or deadline > self.tick:
-                break
-            machine.handle_deadline(self.tick)
+        try:
+            while True:
+                while (output := machine.next_output()) is not None:
+                    actions[type(output)](output)
+                deadline = machine.next_deadline()
+                if deadline is None or deadline > self.tick:
+                    break
+                machine.handle_deadline(self.tick)
+        finally:
+            self._pumping = False
         self._set_timer(deadline)
 
     def set_timer(self) -> None:
@@ -100,7 +116,11 @@ class Pump(ABC):
     def write_now(self) -> None:
         """Write what the noted links have, without waiting."""
         while self.unwritten:
-            self.unwritten.pop().write_now()
+            link = self.unwritten.pop()
+            try:
+                link.write_now()
+            except Exception as error:
+                self._fail_link(link, error)
 
     def wake_writers(self) -> None:
         """Let the writer tasks write: several small writes of one caller become one."""
@@ -120,9 +140,10 @@ class Pump(ABC):
             self.crash(error)
 
     def crash(self, cause: Exception) -> PulsarError:
-        """Keep the first impossible exception, hand it to everyone who waits, and stop the tasks."""
+        """Log and keep the first impossible exception, hand it to everyone who waits, and stop the tasks."""
         if self.failure is None:
             self.failure = cause if isinstance(cause, StoreFailed) else _internal_error(cause)
+            _log.critical("%s", self.failure, exc_info=cause)
             self._on_crash(self.failure)
             self.stop()
         return self.failure
@@ -139,35 +160,61 @@ class Pump(ABC):
     def on_disconnect(self, output: Any) -> None:
         link = self.links.pop(output.link, None)
         if link is not None:
-            link.finish()
+            try:
+                link.finish()
+            except Exception as error:
+                self._fail_link(link, error)
+
+    def take(self, number: int) -> Sequence[bytes]:
+        """Give the bytes that link `number` is to write. It never raises: an exception of the machine ends all.
+
+        The machine may have more to say then, as a peer that reads makes room. A loop that runs already hears
+        it; else it is heard now, and the writer tasks write what follows.
+        """
+        try:
+            chunks = self.machine.data_to_send(number)
+            if self.machine.has_output and not self._pumping:
+                self.pump()
+                self.wake_writers()
+        except Exception as error:
+            self.crash(error)
+            return ()
+        return chunks
+
+    def _fail_link(self, link: Link, error: Exception) -> None:
+        """End one link for an exception of its socket; its task tells the machine."""
+        link.fail(self._link_failures.log(error))
 
     # --- tasks ----------------------------------------------------------------------------------------
 
-    def start_link(self, number: int, link: Link, task: Callable[[], Awaitable[None]], name: str) -> None:
-        """Run `task`, the whole life of a link, in the background."""
+    def start_link(self, number: int, link: Link, task: Callable[[], Awaitable[str]], name: str) -> None:
+        """Run `task`, the whole life of a link, in the background. It gives the reason of the link's end."""
         if self._nursery is not None and not self.stopped:
             self.links[number] = link
             self._live_links += 1
-            self._nursery.start_soon(self._run_link, task, name=name)
+            self._nursery.start_soon(self._run_link, number, link, task, name=name)
 
     def _tasks(self) -> dict[str, Callable[[], Awaitable[None]]]:
         """What runs from the beginning to the end, by name."""
         return {"pulsar timer": self._run_timer}
 
     def start_task(self, task: Callable[[], Awaitable[None]], name: str) -> None:
-        """Run `task` in the background until `stop`."""
+        """Run `task` in the background until `stop`. Nothing works without it: its failure ends all."""
         assert self._nursery is not None
         self._nursery.start_soon(self._guarded, task, name=name)
 
-    async def serve_link(self, number: int, link: Link) -> None:
-        """Read and write an open link to its end, and tell the machine of an end it did not ask for."""
+    def start_peer(self, task: Callable[[], Awaitable[None]], name: str) -> None:
+        """Run `task`, which serves one peer, in the background. Its failure is logged and ends nothing else."""
+        assert self._nursery is not None
+        self._nursery.start_soon(self._serve_peer, task, name=name)
+
+    async def serve_link(self, number: int, link: Link) -> str:
+        """Read and write an open link to its end; gives the reason of an end that the machine did not ask for."""
         machine = self.machine
-        reason = await link.run(
+        return await link.run(
             lambda data: self.fact(machine.receive_data, number, data),
             lambda: self.fact(machine.receive_eof, number),
         )
-        if reason and self.links.pop(number, None) is not None:
-            self.fact(machine.disconnected, number, reason)
 
     @trio.lowlevel.enable_ki_protection
     async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
@@ -192,12 +239,28 @@ class Pump(ABC):
             self._drained = trio.Event()
             await self._drained.wait()
 
-    async def _run_link(self, task: Callable[[], Awaitable[None]]) -> None:
+    @trio.lowlevel.enable_ki_protection
+    async def _run_link(self, number: int, link: Link, task: Callable[[], Awaitable[str]]) -> None:
+        """A link to its end. The machine is told of every end that it did not ask for."""
+        reason = ""
         try:
-            await self._guarded(task)
+            try:
+                with link.scope:
+                    reason = await task()
+            except Exception as error:
+                reason = self._link_failures.log(error)
+            if self.links.pop(number, None) is not None:
+                self.fact(self.machine.disconnected, number, link.failure or reason or "the link ended")
         finally:
             self._live_links -= 1
             self._drained.set()
+
+    @trio.lowlevel.enable_ki_protection
+    async def _serve_peer(self, task: Callable[[], Awaitable[None]]) -> None:
+        try:
+            await task()
+        except Exception as error:
+            self._link_failures.log(error)
 
     @trio.lowlevel.enable_ki_protection
     async def _guarded(self, task: Callable[[], Awaitable[None]]) -> None:
@@ -220,7 +283,7 @@ class Pump(ABC):
 
 def _internal_error(cause: Exception) -> InternalError:
     error = InternalError(
-        f"a bug in pulsar-trio, please report it with the traceback above this one: {cause!r}"
+        f"a bug in pulsar-trio, please report it with the traceback that was logged: {cause!r}"
     )
     error.__cause__ = cause
     return error

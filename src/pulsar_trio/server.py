@@ -120,7 +120,7 @@ class BrokerDriver(Pump):
         self.on_disconnect(output)
 
     def _serve_http(self, admin: AdminListener, accepted: trio.socket.SocketType, peer: str) -> None:
-        self.start_task(partial(admin.serve, trio.SocketStream(accepted)), f"pulsar HTTP peer {peer}")
+        self.start_peer(partial(admin.serve, trio.SocketStream(accepted)), f"pulsar HTTP peer {peer}")
 
     def command(self, command: Callable[..., Any], *arguments: object) -> Any:
         """Give the machine an administrator's command, and do what follows from it, the store's part too.
@@ -143,29 +143,21 @@ class BrokerDriver(Pump):
 
     def _serve_pulsar(self, accepted: trio.socket.SocketType, peer: str) -> None:
         sock = socket.socket(fileno=accepted.detach())
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        try:
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        except OSError:  # some systems say so of a connection that was reset meanwhile
+            sock.close()
+            return
         self._open_link(sock, peer)
 
     def _open_link(self, sock: socket.socket, peer: str) -> None:
         number = self._next_link
         self._next_link += 1
         machine = self.machine
-        link = Link(self.buffer, partial(self._take, number), partial(machine.wants_read, number))
+        link = Link(self.buffer, partial(self.take, number), partial(machine.wants_read, number))
         link.open(sock)
-        self.start_link(number, link, partial(self._run_broker_link, number, link), f"pulsar peer {peer}")
+        self.start_link(number, link, partial(self.serve_link, number, link), f"pulsar peer {peer}")
         self.fact(machine.accepted, number, peer)
-
-    async def _run_broker_link(self, number: int, link: Link) -> None:
-        with link.scope:
-            await self.serve_link(number, link)
-
-    def _take(self, number: int) -> Sequence[bytes]:
-        """A peer that reads makes room for more, which the broker then says."""
-        chunks = self.machine.data_to_send(number)
-        if self.machine.has_output:
-            self.pump()
-            self.wake_writers()
-        return chunks
 
     def _on_resume_reading(self, output: outputs.ResumeReading) -> None:
         link = self.links.get(output.link)

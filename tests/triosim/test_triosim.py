@@ -83,7 +83,7 @@ def _forget_the_rest(real: Callable[..., None]) -> Callable[..., None]:
 
     def write_leftover(self: Link, sock: Any) -> None:
         real(self, sock)
-        self._leftover = []
+        self._leftover.clear()
 
     return write_leftover
 
