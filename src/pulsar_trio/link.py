@@ -37,8 +37,8 @@ class Link:
 
     `buffer`: where bytes are read to, for a moment. `take`: gives the chunks to write, and an empty list when
     there are none. `may_read`: asked before each read; while it is false nothing is read until `resume` is
-    called. `scope`: encloses the whole life of the link, connecting included; `finish`, `abort` and `fail` end
-    it.
+    called. `scope`: encloses the whole life of the link, connecting included; `finish`, `abort` and `fail`
+    end it.
     """
 
     __slots__ = (
@@ -223,12 +223,16 @@ class Link:
             chunks = self._take()
             if not chunks:
                 return
-            self._leftover.extendleft(reversed(_joined(chunks)))  # before the last bytes, if taking ended the link
+            # Before what is left: taking may have ended the link, and so have left its last bytes.
+            self._leftover.extendleft(reversed(_joined(chunks)))
 
     def _write_leftover(self, sock: socket.socket) -> None:
         chunks = self._leftover
         try:
-            sent = sock.send(chunks[0]) if len(chunks) == 1 else sock.sendmsg(list(islice(chunks, MAX_CHUNKS)))
+            if len(chunks) == 1:
+                sent = sock.send(chunks[0])
+            else:
+                sent = sock.sendmsg(list(islice(chunks, MAX_CHUNKS)))
         except BlockingIOError:
             return
         self.bytes_sent += sent

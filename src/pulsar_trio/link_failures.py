@@ -1,7 +1,7 @@
 """Failures of single links: each ends its link alone, and the log says so without being flooded.
 
-A link fails by an exception that its socket calls do not raise in the usual course. Many links may fail of one
-cause in one moment, so only some of them are logged with their tracebacks, and the others are counted.
+A link fails by an exception that is not one of its socket. Many links may fail of one cause in one moment, so
+only some of them are logged with their tracebacks, and the others are counted.
 """
 
 from collections.abc import Callable
@@ -10,7 +10,7 @@ from logging import getLogger
 _log = getLogger(__name__)
 
 LOG_INTERVAL = 10 * 1_000_000_000
-"""Nanoseconds from one logged failure to the next: a traceback per link of thousands would hide everything."""
+"""Nanoseconds from one logged failure to the next: thousands of tracebacks would hide everything else."""
 
 
 class LinkFailures:

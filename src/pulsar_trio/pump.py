@@ -8,10 +8,10 @@ subclasses.
 The tasks run shielded, in a nursery of their own, until `stop`: a user's cancellation never touches a
 socket, and cleaning up inside a cancelled scope still has somebody to talk to. They never raise.
 
-One loop, in `pump`, does what the outputs say, and nothing that it calls pumps: the depth of the stack does not
-grow with the number of links. An exception of one link's socket or task ends that link alone, and is logged. An
-exception of the machine is a broken invariant: it is logged, kept as an `InternalError`, and `_on_crash` hands
-it to everyone.
+One loop, in `pump`, does what the outputs say, and nothing that it calls pumps: the depth of the stack does
+not grow with the number of links. An exception of one link's socket or task ends that link alone, and is
+logged. An exception of the machine is a broken invariant: it is logged, kept as an `InternalError`, and
+`_on_crash` hands it to everyone.
 """
 
 from abc import ABC, abstractmethod
@@ -166,7 +166,7 @@ class Pump(ABC):
                 self._fail_link(link, error)
 
     def take(self, number: int) -> Sequence[bytes]:
-        """Give the bytes that link `number` is to write. It never raises: an exception of the machine ends all.
+        """Give the bytes that link `number` is to write. Raises nothing: a failure of the machine ends all.
 
         The machine may have more to say then, as a peer that reads makes room. A loop that runs already hears
         it; else it is heard now, and the writer tasks write what follows.
@@ -204,12 +204,12 @@ class Pump(ABC):
         self._nursery.start_soon(self._guarded, task, name=name)
 
     def start_peer(self, task: Callable[[], Awaitable[None]], name: str) -> None:
-        """Run `task`, which serves one peer, in the background. Its failure is logged and ends nothing else."""
+        """Run `task`, which serves one peer, in the background. Its failure is logged and ends only it."""
         assert self._nursery is not None
         self._nursery.start_soon(self._serve_peer, task, name=name)
 
     async def serve_link(self, number: int, link: Link) -> str:
-        """Read and write an open link to its end; gives the reason of an end that the machine did not ask for."""
+        """Read and write an open link to its end; gives the reason, or "" if the machine asked for it."""
         machine = self.machine
         return await link.run(
             lambda data: self.fact(machine.receive_data, number, data),
