@@ -116,13 +116,15 @@ class Driver(Pump):
         endpoint: EndpointT = self.command(begin)
         return endpoint
 
-    async def request(self, call: Callable[..., int], *arguments: object) -> Any:
-        """Give a command that is answered later, and wait for the answer."""
-        with self.asked(call, *arguments) as answer:
+    async def request(self, call: Callable[..., int], *arguments: object, owner: int | None = None) -> Any:
+        """Give a command that is answered later, and wait for the answer. `owner`: the handle it is for."""
+        with self.asked(call, *arguments, owner=owner) as answer:
             return await answer.get()
 
     @contextmanager
-    def asked(self, call: Callable[..., int], *arguments: object) -> Iterator[Answer]:
+    def asked(
+        self, call: Callable[..., int], *arguments: object, owner: int | None = None
+    ) -> Iterator[Answer]:
         """Give a command that is answered later; the answer comes while the block runs, or nobody gets it.
         What it has begun goes on."""
         answer = Answer()
@@ -137,13 +139,13 @@ class Driver(Pump):
             yield answer
         finally:
             if self.answers.pop(request, None) is not None:
-                self.abandon(request)
+                self.abandon(request, owner)
 
     @enable_ki_protection
-    def abandon(self, identifier: int) -> None:
+    def abandon(self, identifier: int, owner: int | None = None) -> None:
         """Nobody waits any more for this producer, consumer or request."""
         if self.failure is None and not self.closed:
-            self.command(self.machine.abandon, identifier)
+            self.command(self.machine.abandon, identifier, owner)
 
     def note_time(self) -> None:
         """Let the machine's calls that are not told the time have a recent one."""

@@ -132,7 +132,7 @@ class Endpoint(ABC):
             await trio.lowlevel.checkpoint_if_cancelled()
             self._refuse()
         try:
-            return await self._driver.request(call, self._handle, *arguments)
+            return await self._driver.request(call, self._handle, *arguments, owner=self._handle)
         except TimedOut as error:
             if error.__cause__ is None:
                 error.__cause__ = self._cause
@@ -141,7 +141,7 @@ class Endpoint(ABC):
     def _asked(self, call: Callable[..., int], *arguments: object) -> AbstractContextManager[Answer]:
         if self._ended is not None:
             self._refuse()
-        return self._driver.asked(call, self._handle, *arguments)
+        return self._driver.asked(call, self._handle, *arguments, owner=self._handle)
 
     def explain(self) -> str:
         """Say in a few lines for people why nothing moves, if nothing does; the wording may change.
@@ -185,7 +185,7 @@ class Endpoint(ABC):
             with suppress(PulsarError):  # who waits for a message has been told what became of it
                 await self._before_closing()
             with suppress(PulsarError):  # it has ended by itself
-                await self._driver.request(self._machine.close, self._handle)
+                await self._driver.request(self._machine.close, self._handle, owner=self._handle)
         except BaseException:
             self._abandon()
             raise

@@ -9,6 +9,7 @@ sends, only its own connection dies of it.
 
 from collections.abc import Callable, Sequence
 from enum import Enum
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 from google.protobuf.message import Message
@@ -87,7 +88,7 @@ class Connection:
         self.consumers: dict[int, Consumer | Reserved] = {}
         self.pending_publishes = 0
         self._closed_producers: dict[int, int] = {}
-        """Closed by this broker: until when late SENDs are ignored (ns)."""
+        """Closed by this broker: until when late SENDs are ignored (ns), in the order of these moments."""
         self._handlers = handlers
         self._limit = max_frame_size(broker.config.max_message_size)
         self._buffer = ReceiveBuffer()
@@ -243,11 +244,15 @@ class Connection:
         if not self.writable:
             self.writable = True
             self.check_reading()
-            for consumer in list(self.consumers.values()):
+            dispatchers: dict[Any, None] = {}
+            for consumer in self.consumers.values():
                 if isinstance(consumer, Consumer) and consumer.ready:
                     dispatcher = consumer.subscription.dispatcher
                     if dispatcher is not None:
-                        dispatcher.dispatch()
+                        dispatcher.wake(consumer)
+                        dispatchers[dispatcher] = None
+            for dispatcher in dispatchers:
+                dispatcher.dispatch()
         return chunks
 
     # --- back-pressure --------------------------------------------------------------------------------
@@ -372,10 +377,11 @@ class Connection:
             return
         self.forget_producer(producer)
         now = self.context.now
-        self._closed_producers = {
-            each: until for each, until in self._closed_producers.items() if until > now
-        }
-        self._closed_producers[producer.id] = now + self.broker.keepalive_interval
+        closed = self._closed_producers
+        for each in list(takewhile(lambda each: closed[each] <= now, closed)):
+            del closed[each]
+        closed.pop(producer.id, None)  # the latest stands last
+        closed[producer.id] = now + self.broker.keepalive_interval
         if producer.topic.migrated_to is not None:
             self.say_migrated(proto.CommandTopicMigrated.Producer, producer.id, producer.topic.migrated_to)
         self.say_closed(producer.id, moved_to)

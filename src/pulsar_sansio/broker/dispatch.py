@@ -57,6 +57,9 @@ class Dispatcher(Protocol):
         """The consumer was told that it is subscribed."""
 
     def remove(self, consumer: Consumer) -> None: ...
+    def wake(self, consumer: Consumer) -> None:
+        """The consumer may have room again: it has got permits, or its connection was read from."""
+
     def dispatch(self) -> None:
         """Deliver what can be delivered."""
 
@@ -127,6 +130,9 @@ class SingleActive:
             return
         del self._order[bisect_left(self._order, self._places.pop(consumer), key=lambda each: each[0])]
         self._choose()
+
+    def wake(self, consumer: Consumer) -> None:
+        """Nothing to keep: the active consumer is looked at each time."""
 
     def _choose(self) -> None:
         """Choose the active consumer of a Failover subscription.

@@ -38,6 +38,11 @@ class KeyShared(Shared):
         self._held: dict[int, list[int]] = {}
         """slot -> heap of offsets held back."""
         self._held_count = 0
+        self._undecided: dict[int, None] = {}
+        """Slots, of which entries may be held back that could be delivered now."""
+        self._short_of_room: dict[Consumer, dict[int, None]] = {}
+        """Consumer without room -> its slots with entries held back. Every slot with entries held back is here,
+        or undecided, or without an owner, or another consumer than its owner holds entries of it."""
 
     def check(self, newcomer: Consumer) -> None:
         if self.consumers and newcomer.sticky != self.sticky:
@@ -50,10 +55,17 @@ class KeyShared(Shared):
     def add(self, consumer: Consumer) -> None:
         super().add(consumer)
         self.selector.add(consumer)
+        self._short_of_room.clear()
+        self._undecided.update(dict.fromkeys(self._held))
 
     def remove(self, consumer: Consumer) -> None:
         self.selector.remove(consumer)
+        self._undecided.update(self._short_of_room.pop(consumer, ()))
         super().remove(consumer)
+
+    def wake(self, consumer: Consumer) -> None:
+        super().wake(consumer)
+        self._undecided.update(self._short_of_room.pop(consumer, ()))
 
     def _slot(self, ledger: "Ledger", offset: int) -> int:
         slot = self._slots.get(offset)
@@ -83,7 +95,7 @@ class KeyShared(Shared):
         if not self._held and self.read >= end:
             subscription.check_end_of_topic()
             return
-        if self._held:
+        if self._undecided:
             self._dispatch_held()
         cursor, special = subscription.cursor, log.special
         look_ahead = subscription.topic.broker.config.key_shared_look_ahead
@@ -95,7 +107,7 @@ class KeyShared(Shared):
                 self.read = offset
                 return
             if not checked:
-                if not any(each.available for each in self.consumers):
+                if not self._turns.any_available():
                     return
                 checked = True
             if offset >= ledger.end or offset < ledger.first:
@@ -120,12 +132,21 @@ class KeyShared(Shared):
         """In order of offsets, as far as each key's consumer can take them."""
         subscription = self.subscription
         log, cursor = subscription.topic.log, subscription.cursor
-        ready = [(heap[0], slot) for slot, heap in self._held.items() if self._target(slot) is not None]
+        ready = []
+        undecided, self._undecided = self._undecided, {}
+        for slot in undecided:
+            if (heap := self._held.get(slot)) is None:
+                continue
+            if self._target(slot) is None:
+                self._wait_for_room(slot)
+            else:
+                ready.append((heap[0], slot))
         heapify(ready)
         while ready and not self.blocked:
             _, slot = heappop(ready)
             target = self._target(slot)
             if target is None:
+                self._wait_for_room(slot)
                 continue
             heap = self._held[slot]
             offset = heappop(heap)
@@ -139,6 +160,13 @@ class KeyShared(Shared):
                 heappush(ready, (heap[0], slot))
             else:
                 del self._held[slot]
+        self._undecided.update((slot, None) for _, slot in ready)
+
+    def _wait_for_room(self, slot: int) -> None:
+        """Nothing of this slot can be delivered; if its owner has no room, look again when it has."""
+        owner = self.selector.owner(slot)
+        if owner is not None and not owner.available:
+            self._short_of_room.setdefault(owner, {})[slot] = None
 
     def _deliver_slot(self, target: Consumer, ledger: "Ledger", offset: int, slot: int) -> None:
         holder = self._holders.get(slot)
@@ -146,7 +174,11 @@ class KeyShared(Shared):
         self._deliver(target, ledger, offset)
 
     def _hold(self, slot: int, offset: int) -> None:
-        heappush(self._held.setdefault(slot, []), offset)
+        heap = self._held.get(slot)
+        if heap is None:
+            heap = self._held[slot] = []
+            self._undecided[slot] = None
+        heappush(heap, offset)
         self._held_count += 1
 
     def _replay_later(self, offset: int) -> None:
@@ -161,6 +193,8 @@ class KeyShared(Shared):
             self._holders[slot] = (consumer, count - 1)
         else:
             del self._holders[slot]
+            if slot in self._held:
+                self._undecided[slot] = None
         if offset not in self._replaying:
             del self._slots[offset]
         if slot in self._held:
@@ -204,4 +238,6 @@ class KeyShared(Shared):
         self._slots.clear()
         self._holders.clear()
         self._held.clear()
+        self._undecided.clear()
+        self._short_of_room.clear()
         self._held_count = 0

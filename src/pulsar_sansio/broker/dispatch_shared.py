@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from .consumer import Consumer
 from .delays import Delays
+from .turns import Turns
 
 if TYPE_CHECKING:
     from .ledger import Ledger
@@ -26,10 +27,7 @@ class Shared:
     def __init__(self, subscription: "Subscription") -> None:
         self.subscription = subscription
         self.consumers: list[Consumer] = []
-        self._by_priority: dict[int, list[Consumer]] = {}
-        self._levels: list[list[Consumer]] = []
-        """The same lists, the best priority first."""
-        self._turns: list[int] = []
+        self._turns = Turns()
         self.read = subscription.cursor.mark_delete + 1
         self._replay: list[int] = []
         """Heap of offsets to deliver again; those acknowledged meanwhile are skipped when they surface."""
@@ -53,8 +51,7 @@ class Shared:
 
     def add(self, consumer: Consumer) -> None:
         self.consumers.append(consumer)
-        self._by_priority.setdefault(consumer.priority, []).append(consumer)
-        self._arrange()
+        self._turns.add(consumer)
 
     def joined(self, consumer: Consumer) -> None:
         """Nothing more to say."""
@@ -64,30 +61,13 @@ class Shared:
         java-shared-two).
         """
         self.consumers.remove(consumer)
-        level = self._by_priority[consumer.priority]
-        level.remove(consumer)
-        if not level:
-            del self._by_priority[consumer.priority]
-        self._arrange()
+        self._turns.remove(consumer)
         self._take_back(consumer, list(consumer.pending))
         self._check_subscription_limit()
         self.dispatch()
 
-    def _arrange(self) -> None:
-        self._levels = [level for _, level in sorted(self._by_priority.items())]
-        self._turns = [0] * len(self._levels)
-
-    def _next_consumer(self) -> Consumer | None:
-        """Whose turn it is: the best priority level that has anybody available (rule SUBT-07)."""
-        for place, level in enumerate(self._levels):
-            turn = self._turns[place]
-            count = len(level)
-            for step in range(count):
-                consumer = level[(turn + step) % count]
-                if consumer.available:
-                    self._turns[place] = (turn + step + 1) % count
-                    return consumer
-        return None
+    def wake(self, consumer: Consumer) -> None:
+        self._turns.wake(consumer)
 
     # --- what -----------------------------------------------------------------------------------------
 
@@ -110,7 +90,7 @@ class Shared:
             offset = self._next_offset(end)
             if offset is None:
                 return
-            consumer = None if self.blocked else self._next_consumer()
+            consumer = None if self.blocked else self._turns.next()
             if consumer is None:
                 self._put_back(offset)
                 return
@@ -261,6 +241,7 @@ class Shared:
                 holder.blocked = False
                 holder.permits += holder.saved_permits
                 holder.saved_permits = 0
+                self.wake(holder)
                 self._unblocked = True
 
     _unblocked = False

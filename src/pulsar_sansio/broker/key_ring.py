@@ -5,8 +5,9 @@ Every consumer has points on the ring, and a slot belongs to the next point: who
 and takes them from all. It has slots of its own; clients see none of it but in statistics.
 """
 
-from bisect import bisect_left
-from itertools import count, pairwise
+from bisect import bisect_left, insort
+from heapq import heappop, heappush
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from .key_hash import SLOTS, AutoSplit, Sticky, murmur3_32, murmur3_32_all
@@ -24,6 +25,27 @@ def _slot(murmur3: int) -> int:
     return (murmur3 & 0x7FFFFFFF) % (SLOTS - 1) + 1
 
 
+class _Namesakes:
+    """The running numbers of the consumers of one name."""
+
+    def __init__(self) -> None:
+        self._free: list[int] = []
+        """Heap of those below `_end` that are free."""
+        self._end = 0
+
+    def take(self) -> int:
+        """The least that is free."""
+        if self._free:
+            return heappop(self._free)
+        self._end += 1
+        return self._end - 1
+
+    def give_back(self, number: int) -> bool:
+        """Whether all are free now."""
+        heappush(self._free, number)
+        return len(self._free) == self._end
+
+
 class ConsistentHash:
     """A ring of slots."""
 
@@ -31,30 +53,34 @@ class ConsistentHash:
         self._ring: dict[int, Consumer] = {}
         self._points: list[int] = []
         """Those of the ring, in order."""
-        self._namesakes: dict[str, dict[int, Consumer]] = {}
-        """By name: consumers by the running number that tells them apart."""
+        self._points_of: dict[Consumer, list[int]] = {}
+        self._numbers: dict[Consumer, int] = {}
+        """The running number that tells a consumer apart from its namesakes: the least that is free."""
+        self._namesakes: dict[str, _Namesakes] = {}
 
     def slot_of(self, key: bytes) -> int:
         return _slot(murmur3_32(key))
 
     def add(self, consumer: "Consumer") -> None:
         """A point that is taken stays with whom it belongs to."""
-        namesakes = self._namesakes.setdefault(consumer.name, {})
-        number = next(number for number in count() if number not in namesakes)
-        namesakes[number] = consumer
+        number = self._namesakes.setdefault(consumer.name, _Namesakes()).take()
+        self._numbers[consumer] = number
+        points = self._points_of[consumer] = []
         front = f"{consumer.name}\0{number}\0".encode("utf-8", "surrogateescape")
         for murmur3 in murmur3_32_all(front, POINTS):
-            self._ring.setdefault(_slot(murmur3), consumer)
-        self._points = sorted(self._ring)
+            point = _slot(murmur3)
+            if point not in self._ring:
+                self._ring[point] = consumer
+                points.append(point)
+                insort(self._points, point)
 
     def remove(self, consumer: "Consumer") -> None:
-        self._ring = {point: each for point, each in self._ring.items() if each is not consumer}
-        self._points = sorted(self._ring)
-        namesakes = self._namesakes.get(consumer.name, {})
-        for number in [number for number, each in namesakes.items() if each is consumer]:
-            del namesakes[number]
-        if not namesakes:
-            self._namesakes.pop(consumer.name, None)
+        for point in self._points_of.pop(consumer, ()):
+            del self._ring[point]
+            del self._points[bisect_left(self._points, point)]
+        number = self._numbers.pop(consumer, None)
+        if number is not None and self._namesakes[consumer.name].give_back(number):
+            del self._namesakes[consumer.name]
 
     def owner(self, slot: int) -> "Consumer | None":
         points = self._points

@@ -49,6 +49,8 @@ class VolatileSubscription:
         self.flowed_at = -1
         """When the last FLOW came (ns); -1 is never."""
         self._turn = 0
+        self._active: Consumer | None = None
+        """Exclusive and Failover: the consumer that gets the messages; None while it is not chosen."""
         self.dispatcher: VolatileSubscription = self
 
     # --- who ------------------------------------------------------------------------------------------
@@ -76,6 +78,7 @@ class VolatileSubscription:
             self.kind = consumer.kind
             self.selector = Sticky() if consumer.sticky else automatic(self.topic.broker.config)
         consumer.subscription = self
+        self._active = None
         insort(self.consumers, consumer, key=lambda each: each.priority)
         self.selector.add(consumer)
 
@@ -84,6 +87,7 @@ class VolatileSubscription:
         if consumer not in self.consumers:
             return
         self.consumers.remove(consumer)
+        self._active = None
         self.selector.remove(consumer)
         messages, size = self._out_before
         self._out_before = messages + consumer.messages_out, size + consumer.bytes_out
@@ -114,8 +118,10 @@ class VolatileSubscription:
         if self.kind == SubType.Key_Shared:
             return self.selector.owner(self.selector.slot_of(sticky_key(metadata)))
         if self.kind != SubType.Shared:
-            best = [each for each in self.consumers if each.priority == self.consumers[0].priority]
-            return min(best, key=lambda each: each.name)
+            if self._active is None:
+                best = [each for each in self.consumers if each.priority == self.consumers[0].priority]
+                self._active = min(best, key=lambda each: each.name)
+            return self._active
         count = len(self.consumers)
         for step in range(count):
             consumer = self.consumers[(self._turn + step) % count]
@@ -144,6 +150,9 @@ class VolatileSubscription:
 
     def joined(self, consumer: Consumer) -> None:
         """Nothing more to say."""
+
+    def wake(self, consumer: Consumer) -> None:
+        """Each consumer is looked at when its turn comes."""
 
     def dispatch(self) -> None:
         """Nothing waits."""

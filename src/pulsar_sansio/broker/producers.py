@@ -4,7 +4,7 @@
 `Deduplication` knows the sequence ids of each name. None of them stores a message; the topic does.
 """
 
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -129,7 +129,7 @@ class Producers:
         self._topic = topic
         self.by_name: dict[str, Producer] = {}
         self.exclusive: Producer | None = None
-        self.waiting: deque[Producer] = deque()
+        self.waiting: OrderedDict[Producer, None] = OrderedDict()
         """In WaitForExclusive mode, in the order they came."""
         self.topic_epoch = topic_epoch
 
@@ -141,11 +141,11 @@ class Producers:
         mode = newcomer.mode
         if mode == proto.Shared:
             if self.exclusive is not None or self.waiting:
-                who = self.exclusive or self.waiting[0]
+                who = self.exclusive or next(iter(self.waiting))
                 raise ProducerBusy(f"Topic has an existing exclusive producer: {who.name}")
         elif mode == proto.Exclusive:
             if self.exclusive is not None or self.waiting:
-                who = self.exclusive or self.waiting[0]
+                who = self.exclusive or next(iter(self.waiting))
                 raise ProducerFenced(f"Topic has an existing exclusive producer: {who.name}")
             if self.by_name:
                 raise ProducerFenced("Topic has existing shared producers")
@@ -153,7 +153,7 @@ class Producers:
         elif mode == proto.WaitForExclusive:
             self._check_epoch(newcomer)
             if self.by_name:
-                self.waiting.append(newcomer)
+                self.waiting[newcomer] = None
                 return False
         else:
             self._check_epoch(newcomer)
@@ -204,7 +204,7 @@ class Producers:
             producer.connection.fence_producer(producer)
 
     def _refuse_waiting(self, refusal: BrokerError) -> None:
-        waiting, self.waiting = self.waiting, deque()
+        waiting, self.waiting = self.waiting, OrderedDict()
         for producer in waiting:
             producer.connection.refuse_waiting_producer(producer, refusal)
 
@@ -222,11 +222,11 @@ class Producers:
         if self.by_name.get(producer.name) is producer:
             del self.by_name[producer.name]
         elif producer in self.waiting:
-            self.waiting.remove(producer)
+            del self.waiting[producer]
         if self.exclusive is producer:
             self.exclusive = None
         if self.waiting and not self.by_name and not self._topic.closing:
-            first = self.waiting.popleft()
+            first, _ = self.waiting.popitem(last=False)
             first.topic_epoch = None
             self._admit(first)
             first.connection.grant_waiting_producer(first)

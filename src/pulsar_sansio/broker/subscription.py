@@ -61,6 +61,8 @@ class Subscription:
         last (ns); -1 is never."""
         self.orphaned_at = self.context.now
         """When its last consumer left. Non-durable: when a seek sent that away; it is expected back soon."""
+        self._unaware_of_end: dict[Consumer, None] = {}
+        """Consumers that were not told of the end of the topic: each is told once."""
         self.read_limits()
 
     def read_limits(self) -> None:
@@ -100,6 +102,8 @@ class Subscription:
         consumer.subscription = self
         assert self.dispatcher is not None
         self.dispatcher.add(consumer)
+        self._unaware_of_end[consumer] = None
+        self.topic.served[self] = None
 
     def _dispatcher_for(self, first: Consumer) -> None:
         """A dispatcher of the newcomer's type; one of the same type goes on, with what it knows."""
@@ -131,11 +135,13 @@ class Subscription:
         consumer.closed = True
         if self.dispatcher is None or consumer not in self.dispatcher.consumers:
             return
+        self._unaware_of_end.pop(consumer, None)
         self.dispatcher.remove(consumer)
         messages, size = self._out_before
         self._out_before = messages + consumer.messages_out, size + consumer.bytes_out
         if self.dispatcher.consumers:
             return
+        self.topic.served.pop(self, None)
         self.orphaned_at = self.context.now
         if not self.durable and not self.fenced:
             self.delete()
@@ -163,6 +169,7 @@ class Subscription:
         else:
             consumer.permits += permits
             assert self.dispatcher is not None
+            self.dispatcher.wake(consumer)
             self.dispatcher.dispatch()
 
     # --- acknowledgements -----------------------------------------------------------------------------
@@ -251,7 +258,7 @@ class Subscription:
         mark = self.cursor.mark_delete
         if mark != before:
             self.advanced_at = self.context.now
-            self.topic.mark_delete_moved(mark)
+            self.topic.mark_delete_moved(before, mark)
             if mark + 1 >= self.topic.log.durable_end:
                 self.check_end_of_topic()
 
@@ -301,9 +308,10 @@ class Subscription:
             return
         if topic.terminated_at is None or self.cursor.mark_delete + 1 < topic.terminated_at:
             return
-        for consumer in self.consumers:
+        for consumer in [each for each in self._unaware_of_end if each.ready]:
+            del self._unaware_of_end[consumer]
             connection = consumer.connection
-            if consumer.ready and connection.takes_end_of_topic:
+            if connection.takes_end_of_topic:
                 connection.send(
                     proto.BaseCommand.REACHED_END_OF_TOPIC,
                     proto.CommandReachedEndOfTopic(consumer_id=consumer.id),
@@ -336,6 +344,7 @@ class Subscription:
 
         Of the first entry only the messages of the bits in `first_remaining` are delivered; None is all.
         """
+        before = self.cursor.mark_delete
         self.fenced = True
         if isinstance(self.dispatcher, SingleActive):
             self.dispatcher.disconnect_active()
@@ -350,12 +359,10 @@ class Subscription:
             self.dispatcher.reset()
         self.fenced = False
         self.orphaned_at = self.context.now
-        self._moved_by_seek()
-
-    def _moved_by_seek(self) -> None:
+        self._unaware_of_end = dict.fromkeys(self.consumers)
         if self.durable:
             self.topic.journal.cursor_moved(self)
-        self.topic.mark_delete_moved(self.cursor.mark_delete)
+        self.topic.mark_delete_moved(before, self.cursor.mark_delete)
 
     def unsubscribe(self, consumer: Consumer, force: bool) -> None:
         """Raises `MetadataError` unless `consumer` is the only one or `force`d (WIRE-14)."""
@@ -377,7 +384,7 @@ class Subscription:
         self.topic.journal.forget_cursor(self)
         if self.durable:
             self.topic.journal.records.append(CursorDeleted(self.topic.name, self.name))
-        self.topic.trim()
+        self.topic.cursor_gone(self.cursor.mark_delete)
 
     def unload(self, moved_to: "Elsewhere | None" = None) -> None:
         """Disconnect everybody; what is only in memory (deliveries, redelivery counts) is forgotten."""

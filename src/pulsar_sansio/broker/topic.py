@@ -59,6 +59,8 @@ class Topic:
         self.partition = name.partition
         self.policies = policies
         self.subscriptions: dict[str, Subscription] = {}
+        self.served: dict[Subscription, None] = {}
+        """Those that have consumers: only they hear of new entries."""
         self.closing = False
         """Being deleted, unloaded or released: nobody is admitted."""
         self.lost = False
@@ -74,6 +76,8 @@ class Topic:
         """Deduplication: highest ids among the entries of the next write."""
         self.trim_mark = 2**63
         """Mark-delete positions below this cannot make a ledger removable."""
+        self._behind = 0
+        """Subscriptions whose mark-delete position is below that: while there is one, no ledger can go."""
         self.terminated_at = stored.terminated_at if stored is not None else None
         """Offset after the last entry, once terminated."""
         self.migrated_to = stored.migrated_to if stored is not None else None
@@ -190,7 +194,7 @@ class Topic:
                 deduplication.stored(producer.name, remember)
             producer.connection.confirm_send(producer, sequence_id, highest, ledger_id, entry_id)
         self.log.durable_end += count
-        for subscription in list(self.subscriptions.values()):
+        for subscription in list(self.served):
             dispatcher = subscription.dispatcher
             if dispatcher is not None:
                 dispatcher.dispatch()
@@ -225,7 +229,7 @@ class Topic:
         self.subscriptions[name] = subscription
         if durable:
             self.journal.records.append(subscription.cursor_record())
-        self._set_trim_mark()
+        self._behind += mark_delete < self.trim_mark
         return subscription
 
     @property
@@ -253,10 +257,23 @@ class Topic:
         )
         self.trim()
 
-    def mark_delete_moved(self, mark_delete: int) -> None:
-        """Some cursor is at `mark_delete` now: perhaps a ledger can go."""
-        if mark_delete >= self.trim_mark:
+    def mark_delete_moved(self, before: int, mark_delete: int) -> None:
+        """Some cursor went from `before` to `mark_delete`: perhaps a ledger can go.
+
+        That is looked for once per ledger, when the last subscription is done with it. What retention keeps
+        goes by time, in `keep_house`.
+        """
+        mark = self.trim_mark
+        self._behind += (mark_delete < mark) - (before < mark)
+        if self._behind == 0 and before < mark:
             self.trim()
+
+    def cursor_gone(self, mark_delete: int) -> None:
+        """A subscription that was at `mark_delete` is no more."""
+        if mark_delete < self.trim_mark:
+            self._behind -= 1
+            if self._behind == 0:
+                self.trim()
 
     def trim(self) -> None:
         """Remove ledgers that every subscription is done with, as retention allows (rule STORE-30)."""
@@ -279,7 +296,8 @@ class Topic:
 
     def _set_trim_mark(self) -> None:
         ledgers = self.log.ledgers
-        self.trim_mark = ledgers[0].end - 1 if len(ledgers) > 1 else 2**63
+        mark = self.trim_mark = ledgers[0].end - 1 if len(ledgers) > 1 else 2**63
+        self._behind = sum(each.cursor.mark_delete < mark for each in self.subscriptions.values())
 
     def expire(self) -> None:
         """Message TTL: entries older than it count as acknowledged (rule STORE-32)."""

@@ -245,12 +245,13 @@ class Client(ProducerCommands, ConsumerCommands, PositionCommands, TableCommands
             machine.close()
         return request
 
-    def abandon(self, now: int, identifier: int) -> None:
+    def abandon(self, now: int, identifier: int, owner: int | None = None) -> None:
         """Nobody waits any more for this producer, consumer or request.
 
         A producer or consumer is closed, without a request that would be done. A request's outcome is not
         said. An id that is closed or done already is of no interest; one never given raises
-        `LocalProtocolError`.
+        `LocalProtocolError`. `owner`: the producer or consumer that the request was given to, where the
+        caller knows it; then the others need not be asked.
         """
         self._context.now = now
         if not self._context.was_given(identifier):
@@ -262,15 +263,25 @@ class Client(ProducerCommands, ConsumerCommands, PositionCommands, TableCommands
         query = self._queries.pop(identifier, None)
         if query is not None:
             query.cancel()
-        for requests in [*self._close_requests.values(), self._closing or []]:
-            if identifier in requests:
-                requests.remove(identifier)
-        for producer in self._producers.values():
-            producer.forget_flush(identifier)
-        for consumer in self._consumers.values():
-            consumer.forget_request(identifier)
-        for view in self._views.values():
-            view.forget_request(identifier)
+        if self._closing and identifier in self._closing:
+            self._closing.remove(identifier)
+        for handle in self._handles() if owner is None else (owner,):
+            self._forget_request(handle, identifier)
+
+    def _handles(self) -> list[int]:
+        """Of everything that may have been given a request."""
+        return list({**self._close_requests, **self._producers, **self._consumers, **self._views})
+
+    def _forget_request(self, handle: int, request: int) -> None:
+        closing = self._close_requests.get(handle, [])
+        if request in closing:
+            closing.remove(request)
+        if (producer := self._producers.get(handle)) is not None:
+            producer.forget_flush(request)
+        if (consumer := self._consumers.get(handle)) is not None:
+            consumer.forget_request(request)
+        if (view := self._views.get(handle)) is not None:
+            view.forget_request(request)
 
     def _close_client(self) -> int:
         """Everything on it first, then the connections (rules CLIENT-22 to CLIENT-25)."""

@@ -16,13 +16,17 @@ what it has not used is called back before anybody is refused.
 """
 
 from collections.abc import Callable, Sequence
-from itertools import accumulate
+from heapq import heappop, heappush
+from itertools import accumulate, count
 from typing import Protocol
 
 from ..model.config import OutgoingMessage
 
 UNLIMITED = 2**62
 """More than any memory."""
+
+MAX_OVER = 100
+"""Places in the heap that nobody holds any more; from here on at most twice as many as are held."""
 
 
 class Borrower(Protocol):
@@ -56,20 +60,21 @@ def payload_sizes(messages: Sequence[bytes | OutgoingMessage]) -> list[int]:
 class Waiting:
     """A producer's place in the line."""
 
-    __slots__ = ("need", "tell", "told")
+    __slots__ = ("need", "place", "tell", "told")
 
-    def __init__(self) -> None:
+    def __init__(self, place: int) -> None:
+        self.place = place
         self.need = 0
         """Bytes that it did not get."""
         self.tell: Callable[[], None] | None = None
-        self.told = False
+        self.told = True
         """It knows that there is room, and has not come back yet."""
 
 
 class MemoryLimit:
     """One client's. `limit`: bytes; None for no limit. Producers are known by their handles."""
 
-    __slots__ = ("_borrowers", "_line", "blocked", "free", "limit", "turn")
+    __slots__ = ("_borrowers", "_line", "_places", "_untold", "blocked", "free", "limit", "turn")
 
     def __init__(self, limit: int | None) -> None:
         self.limit = UNLIMITED if limit is None else limit
@@ -80,6 +85,9 @@ class MemoryLimit:
         self.turn = 0
         """The handle of who takes several messages one after the other, and keeps its place meanwhile."""
         self._line: dict[int, Waiting] = {}
+        self._places = count().__next__
+        self._untold: list[tuple[int, Waiting]] = []
+        """Heap of (place, who), of those that are to be told of room, and of some that are not any more."""
         self._borrowers: dict[Borrower, None] = {}
 
     @property
@@ -120,8 +128,13 @@ class MemoryLimit:
 
     def wait(self, handle: int, size: int, tell: Callable[[], None]) -> None:
         """Who asked for `size` bytes waits for them, in its place."""
-        waiting = self._line.setdefault(handle, Waiting())
-        waiting.need, waiting.tell, waiting.told = size, tell, False
+        waiting = self._line.get(handle)
+        if waiting is None:
+            waiting = self._line[handle] = Waiting(self._places())
+        if waiting.told:
+            waiting.told = False
+            heappush(self._untold, (waiting.place, waiting))
+        waiting.need, waiting.tell = size, tell
         self.blocked = True
 
     def pass_on(self, handle: int, tell: Callable[[], None]) -> None:
@@ -135,7 +148,9 @@ class MemoryLimit:
         waiting = self._line.get(handle)
         if waiting is not None and tell in (None, waiting.tell):
             del self._line[handle]
-            self._look_who_waits()
+            waiting.told = True
+            if len(self._untold) > MAX_OVER + 2 * len(self._line):
+                self._untold = sorted(each for each in self._untold if not each[1].told)
             self.tell()
 
     # --- giving back ---
@@ -150,30 +165,28 @@ class MemoryLimit:
         """Who waits and would get what it needs is told, in the order of the line."""
         nothing_held = self.free == self.limit
         room = self.free
-        for waiting in self._line.values():
-            if waiting.told:
-                continue
+        while (waiting := self._first_untold()) is not None:
             if waiting.need > room and not nothing_held:
                 break
             room -= waiting.need
+            heappop(self._untold)
             waiting.told = True
             assert waiting.tell is not None
             waiting.tell()
-        self._look_who_waits()
+        self.blocked = waiting is not None
 
     def _is_first(self, handle: int) -> bool:
         """Nobody before it in the line has yet to be told."""
         if handle == self.turn:
             return True
-        for other, waiting in self._line.items():
-            if other == handle:
-                return True
-            if not waiting.told:
-                return False
-        return False
+        waiting, first = self._line.get(handle), self._first_untold()
+        return waiting is not None and (first is None or waiting.place <= first.place)
 
-    def _look_who_waits(self) -> None:
-        self.blocked = any(not waiting.told for waiting in self._line.values())
+    def _first_untold(self) -> Waiting | None:
+        untold = self._untold
+        while untold and untold[0][1].told:
+            heappop(untold)
+        return untold[0][1] if untold else None
 
     # --- lending ---
 

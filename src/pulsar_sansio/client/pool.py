@@ -40,6 +40,8 @@ class Pool:
     def __init__(self, services: Services) -> None:
         self._services = services
         self._connections: dict[Key, Connection] = {}
+        self._keys: dict[int, Key] = {}
+        """Under which key each link's connection is known."""
         self._waiters: dict[int, list[Waiter]] = {}
         self.links: dict[int, Connection] = {}
         """Every link that the world knows of and that has not ended."""
@@ -75,6 +77,7 @@ class Pool:
         link = services.context.new_link()
         connection = Connection(services, link, logical, physical)
         self._connections[key] = connection
+        self._keys[link] = key
         self.links[link] = connection
         self._waiters[link] = []
         services.context.emit(Connect(link, physical, services.lookup.service_url.tls))
@@ -96,8 +99,7 @@ class Pool:
         """A connection is over, whoever ended it (rules POOL-06, POOL-10)."""
         link = connection.link
         del self.links[link]
-        for key in [key for key, other in self._connections.items() if other is connection]:
-            del self._connections[key]
+        del self._connections[self._keys.pop(link)]
         if not told:
             self.left[link] = connection.data_to_send()
         if not connection.was_ready:

@@ -186,7 +186,9 @@ class Requests:
     def fail_all(self, connection: "Connection", error: PulsarError) -> None:
         """The connection died: everything asked on it fails, in the order of asking."""
         while connection.pending:
-            self._fail(next(iter(connection.pending.values())), error)
+            for pending in list(connection.pending.values()):
+                if connection.pending.get(pending.request_id) is pending:  # else one before it cancelled it
+                    self._fail(pending, error)
 
     def _fail(self, pending: Pending, error: PulsarError) -> None:
         if self.reported:
