@@ -41,7 +41,7 @@ class KeyShared(Shared):
         self._undecided: dict[int, None] = {}
         """Slots, of which entries may be held back that could be delivered now."""
         self._short_of_room: dict[Consumer, dict[int, None]] = {}
-        """Consumer without room -> its slots with entries held back. Every slot with entries held back is here,
+        """Consumer without room -> its slots with entries held back. Every slot with such entries is here,
         or undecided, or without an owner, or another consumer than its owner holds entries of it."""
 
     def check(self, newcomer: Consumer) -> None:
