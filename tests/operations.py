@@ -1,7 +1,7 @@
 """Counting what a call costs, in the interpreter's own operations: the same on every machine."""
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from types import FrameType
 from typing import Any
 
@@ -27,3 +27,13 @@ def operations(call: Callable[[], object]) -> int:
     finally:
         sys.settrace(before)
     return count
+
+
+def each(call: Callable[[Any], object], values: Iterable[Any]) -> Callable[[], None]:
+    """A call of `call` with every value, to be counted."""
+
+    def calls() -> None:
+        for value in values:
+            call(value)
+
+    return calls

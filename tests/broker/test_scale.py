@@ -6,6 +6,7 @@ the logarithms.
 """
 
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 
@@ -14,7 +15,7 @@ from pulsar_sansio.broker.consumer import Consumer
 from pulsar_sansio.broker.key_ring import ConsistentHash
 from pulsar_sansio.wire import proto
 from tests.broker.peer import TOPIC, Peer, SubType, Type, World
-from tests.operations import operations
+from tests.operations import each, operations
 
 FEW = 80
 
@@ -54,7 +55,7 @@ def test_an_entry_costs_no_look_at_consumers_without_room(kind: SubType) -> None
         for number in range(5 * count):
             producing.publish(b"x", number, partition_key=f"k{number}")
         producing.publish(b"x", 9_999, partition_key="same")
-        return lambda: [producing.publish(b"x", 10_000 + each, partition_key="same") for each in range(20)]
+        return each(partial(producing.publish, b"x", partition_key="same"), range(10_000, 10_020))
 
     assert growth(case) < SAME
 
@@ -67,7 +68,7 @@ def test_an_entry_costs_nothing_for_subscriptions_without_consumers() -> None:
             peer.subscribe(subscription=f"s{number}")
             peer.drop()
         producing = publisher(world)
-        return lambda: [producing.publish(b"x", each) for each in range(20)]
+        return each(partial(producing.publish, b"x"), range(20))
 
     assert growth(case) < SAME
 
@@ -80,11 +81,11 @@ def test_an_acknowledgement_behind_a_slow_subscription_costs_no_look_at_the_othe
         peer = world.connect()
         peer.subscribe(subscription="fast")
         producing = publisher(world)
-        for each in range(20):
-            producing.publish(b"x", each)
+        for number in range(20):
+            producing.publish(b"x", number)
         messages = peer.messages()
         assert len(messages) == 20
-        return lambda: [peer.ack(each) for each in messages]
+        return each(peer.ack, messages)
 
     assert growth(case) < SAME
 

@@ -4,13 +4,14 @@ Each case is run with some links, requests or producers, and with four times as 
 """
 
 from collections.abc import Callable
+from functools import partial
 
 from pulsar_sansio.client.memory import MemoryLimit
 from pulsar_sansio.model.config import ProducerSpec
 from pulsar_sansio.model.errors import PulsarError
 from pulsar_sansio.model.service_url import Address
 from tests.client.script import Script
-from tests.operations import operations
+from tests.operations import each, operations
 
 FEW = 30
 
@@ -71,11 +72,11 @@ def test_room_in_memory_costs_no_look_at_those_that_know_of_it() -> None:
         told: list[int] = []
         assert limit.take(0, 1000, told.clear)
         for handle in range(1, count + 1):
-            assert not limit.take(handle, 1, lambda handle=handle: told.append(handle))  # type: ignore[misc]
+            assert not limit.take(handle, 1, partial(told.append, handle))
         limit.release(count)
         assert told == list(range(1, count + 1))
         limit.wait(count + 1, 2000, told.clear)
-        return lambda: [limit.release(1) for _ in range(20)]
+        return each(limit.release, [1] * 20)
 
     assert growth(case) < SAME
 
@@ -84,9 +85,7 @@ def test_who_comes_back_keeps_its_place_and_who_left_has_none() -> None:
     told: list[str] = []
     limit = MemoryLimit(10)
     assert limit.take(0, 10, told.clear)
-    tell: dict[int, Callable[[], None]] = {
-        each: lambda each=each: told.append(str(each)) for each in (1, 2, 3)
-    }  # type: ignore[misc]
+    tell = {handle: partial(told.append, str(handle)) for handle in (1, 2, 3)}
     for handle, size in ((1, 5), (2, 5), (3, 1)):
         assert not limit.take(handle, size, tell[handle])
     limit.release(5)
