@@ -67,7 +67,7 @@ def who_waits_is_forgotten(patches: Patches) -> None:
             self.waiting.clear()
         original(self, producer)
         if producer not in waiting:
-            self.waiting.extend(waiting)
+            self.waiting.update(dict.fromkeys(waiting))
 
     patches.around(Producers, "leave", leave)
 

@@ -182,7 +182,7 @@ def new_permits_wake_nobody(patches: Patches) -> None:
     """New permits do not start the dispatch again, also not for the reader that checks the log."""
 
     class Asleep:
-        dispatch = nothing
+        dispatch = wake = nothing
 
     def grant(original: Any, self: Any, consumer: Any, permits: int) -> None:
         dispatcher, self.dispatcher = self.dispatcher, Asleep()
