@@ -103,7 +103,7 @@ class Client:
         driver = self._driver
         make = partial(Producer, waits=waits_when_full(options))
         producer = driver.open(driver.machine.open_producer, producer_spec(topic, options), make)
-        await producer.opened()
+        await producer._opened()
         async with closing(producer):
             yield producer
 
@@ -175,7 +175,7 @@ class Client:
         driver = self._driver
         spec = consumer_spec(topic, subscription, kind, options)
         consumer = driver.open(driver.machine.subscribe, spec, CONSUMER_TYPES[spec.subscription_type])
-        await consumer.opened()
+        await consumer._opened()
         async with closing(consumer):
             yield consumer
 
@@ -192,7 +192,7 @@ class Client:
         driver = self._driver
         spec = reader_spec(topic, start_options(start), options)
         consumer = driver.open(driver.machine.open_reader, spec, ReadingConsumer.of)
-        await consumer.opened()
+        await consumer._opened()
         async with closing(consumer):
             yield Reader(consumer, in_part=spec.key_hash_ranges is not None)
 
@@ -210,7 +210,7 @@ class Client:
         driver = self._driver
         spec = table_view_spec(topic, options)
         view = driver.open(driver.machine.open_table_view, spec, TableView)
-        await view.opened()
+        await view._opened()
         async with closing(view):
             yield view
 

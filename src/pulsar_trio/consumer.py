@@ -485,7 +485,7 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message]):
 
     # --- the driver's side ------------------------------------------------------------------------------
 
-    def on_output(self, output: Any) -> None:
+    def _on_output(self, output: Any) -> None:
         match output:
             case outputs.Deliverable():
                 self._arrived.unpark()
@@ -522,9 +522,9 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message]):
                 self._ready.set(None, error)
             case outputs.Detached():
                 self._end_of_topic = False  # said again where it still is
-                super().on_output(output)
+                super()._on_output(output)
             case _:
-                super().on_output(output)
+                super()._on_output(output)
 
     def _on_end(self, error: PulsarError) -> None:
         self._at_hand = iter(())

@@ -195,7 +195,7 @@ class Driver(Pump):
         self.closed = True
         closed = ResourceClosed("the client is closed")
         for endpoint in list(self.endpoints.values()):
-            endpoint.end(closed)
+            endpoint._end(closed)
         for answer in list(self.answers.values()):
             answer.set(None, closed)
         self.stop()
@@ -204,7 +204,7 @@ class Driver(Pump):
 
     def _to_producer(self, output: Any) -> None:
         if (endpoint := self.endpoints.get(output.producer)) is not None:
-            endpoint.on_output(output)
+            endpoint._on_output(output)
 
     def _on_interceptor_failed(self, output: outputs.InterceptorFailed) -> None:
         """Logged here: it may be said after the producer's end."""
@@ -226,7 +226,7 @@ class Driver(Pump):
 
     def _to_consumer(self, output: Any) -> None:
         if (endpoint := self.endpoints.get(output.consumer)) is not None:
-            endpoint.on_output(output)
+            endpoint._on_output(output)
 
     def _on_producer_ready(self, output: outputs.ProducerReady) -> None:
         self._to_producer(output)
@@ -246,13 +246,13 @@ class Driver(Pump):
 
     def _to_view(self, output: Any) -> None:
         if (endpoint := self.endpoints.get(output.view)) is not None:
-            endpoint.on_output(output)
+            endpoint._on_output(output)
 
     def _to_either(self, output: Any) -> None:
         if isinstance(output, outputs.Closed):
             self._news.on_closed(output)
         if (endpoint := self.endpoints.get(output.id)) is not None:
-            endpoint.on_output(output)
+            endpoint._on_output(output)
         if isinstance(output, outputs.Detached):
             self._news.on_detached(output)
         elif isinstance(output, outputs.Attached):
@@ -276,7 +276,7 @@ class Driver(Pump):
 
     def _on_crash(self, failure: PulsarError) -> None:
         for endpoint in list(self.endpoints.values()):
-            endpoint.on_crash(failure)
+            endpoint._on_crash(failure)
         for answer in list(self.answers.values()):
             answer.set(None, failure)
 

@@ -71,7 +71,7 @@ class Endpoint(ABC):
 
     # --- the driver's side ----------------------------------------------------------------------------
 
-    def on_output(self, output: Any) -> None:
+    def _on_output(self, output: Any) -> None:
         """An output that names this handle. Synchronous; it does not call the machine."""
         match output:
             case outputs.Attached():
@@ -79,12 +79,12 @@ class Endpoint(ABC):
             case outputs.Detached():
                 self.connected = False
             case outputs.Closed():
-                self.end(self._reason(output.error))
+                self._end(self._reason(output.error))
 
-    def on_crash(self, failure: PulsarError) -> None:
+    def _on_crash(self, failure: PulsarError) -> None:
         """The machine or a task failed: nothing works from now on."""
         self._ready.set(None, failure)
-        self.end(failure)
+        self._end(failure)
 
     def _reason(self, cause: PulsarError | None) -> PulsarError:
         if cause is None:
@@ -95,7 +95,7 @@ class Endpoint(ABC):
         broken.__cause__ = cause
         return broken
 
-    def end(self, error: PulsarError) -> None:
+    def _end(self, error: PulsarError) -> None:
         """From here on every call raises `error`, and whoever waits is woken to find out."""
         if self._ended is None:
             self._ended = error
@@ -160,14 +160,14 @@ class Endpoint(ABC):
         """Lines about tasks of the application that wait here."""
         return []
 
-    async def opened(self) -> None:
+    async def _opened(self) -> None:
         """Wait until it is ready. Raises why it cannot be, and gives up on it when cancelled."""
         try:
             await self._ready.get()
         except BaseException as error:
             self._abandon()
             if self._ended is None:
-                self.end(error if isinstance(error, PulsarError) else ResourceClosed("opening was given up"))
+                self._end(error if isinstance(error, PulsarError) else ResourceClosed("opening was given up"))
             raise
 
     async def aclose(self) -> None:
@@ -190,7 +190,7 @@ class Endpoint(ABC):
             self._abandon()
             raise
         finally:
-            self.end(self._reason(None))
+            self._end(self._reason(None))
 
     async def _before_closing(self) -> None:
         """What is still to be done while it is open."""

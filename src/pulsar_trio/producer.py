@@ -358,7 +358,7 @@ class Producer(Endpoint):
 
     # --- the driver's side ------------------------------------------------------------------------------
 
-    def on_output(self, output: Any) -> None:
+    def _on_output(self, output: Any) -> None:
         if type(output) is outputs.Receipts:  # the usual one, and one per message where keys spread them
             first, message_ids = output.first, output.message_ids
             count = len(message_ids)
@@ -380,7 +380,7 @@ class Producer(Endpoint):
             case outputs.ProducerFailed(_, error):
                 self._ready.set(None, error)
             case _:
-                super().on_output(output)
+                super()._on_output(output)
 
     def _on_end(self, error: PulsarError) -> None:
         self._append = self._send = self._send_many = self._refuse

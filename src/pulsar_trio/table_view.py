@@ -105,7 +105,7 @@ class TableView(Endpoint, Mapping[str, bytes]):
 
     # --- the driver's side ------------------------------------------------------------------------------
 
-    def on_output(self, output: Any) -> None:
+    def _on_output(self, output: Any) -> None:
         match output:
             case outputs.TableViewReady(_, topic):
                 self.topic = topic
@@ -119,7 +119,7 @@ class TableView(Endpoint, Mapping[str, bytes]):
                         changes.note(key, value)
                     changes.something.unpark_all()
             case _:
-                super().on_output(output)
+                super()._on_output(output)
 
     def _on_end(self, error: PulsarError) -> None:
         for changes in self._listeners:

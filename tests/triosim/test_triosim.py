@@ -116,7 +116,7 @@ BUGS = {
     "a wake-up dies with who was woken": Bug(Consumer, "_wait", _wake_up_and_then_wait, ("WAKE", "LIVENESS")),
     "a woken task does not pass on what it leaves": Bug(Consumer, "_pass_on", lambda self: None, ("WAKE",)),
     "a receipt is settled twice": Bug(
-        Producer, "on_output", _hear_twice(Producer.on_output), ("INV-P1", "INV-P7", "INV-P8", "WAKE")
+        Producer, "_on_output", _hear_twice(Producer._on_output), ("INV-P1", "INV-P7", "INV-P8", "WAKE")
     ),
     "a writer is cancelled in the middle of a frame": Bug(
         Link, "_write_leftover", _forget_the_rest(Link._write_leftover), ("BYTES",)
