@@ -33,6 +33,7 @@ from pulsar_sansio import (
     PulsarError,
     ReaderSpec,
     ServiceUrl,
+    SubscriptionType,
     TopicName,
     TopicsPattern,
 )
@@ -321,6 +322,7 @@ class Link:
         spec = ConsumerSpec(
             topic_partition,
             subscription,
+            SubscriptionType.EXCLUSIVE,
             initial_position=initial,
             start_paused=True,
             receiver_queue_size=1,

@@ -11,7 +11,7 @@ from pulsar_sansio.client.client import Client
 from pulsar_sansio.client.consumer import Consumer
 from pulsar_sansio.client.items import Messages
 from pulsar_sansio.client.outputs import NOTICES, Connect, Disconnect, Output, Transmit
-from pulsar_sansio.model.config import ClientConfig, ConsumerSpec
+from pulsar_sansio.model.config import ClientConfig, ConsumerSpec, SubscriptionType
 from pulsar_sansio.wire import (
     MessageCommand,
     MessageMetadata,
@@ -183,6 +183,7 @@ class ConsumerScript(Script):
         super().__init__(protocol_version)
         spec.setdefault("topic", "t")
         spec.setdefault("subscription", "s")
+        spec.setdefault("subscription_type", SubscriptionType.EXCLUSIVE)
         self.spec = ConsumerSpec(**spec)
         self.consumer = self.client.subscribe(self.now, self.spec)
         self.pump()

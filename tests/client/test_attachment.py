@@ -25,7 +25,7 @@ from pulsar_sansio.client.outputs import (
 from pulsar_sansio.client.producer import Producer
 from pulsar_sansio.client.refusals import REFUSALS, Decision
 from pulsar_sansio.core.transitions import IllegalMove
-from pulsar_sansio.model.config import ConsumerSpec, ProducerAccessMode, ProducerSpec
+from pulsar_sansio.model.config import ConsumerSpec, ProducerAccessMode, ProducerSpec, SubscriptionType
 from pulsar_sansio.model.errors import BrokerError, ConnectionLost, NotSupported, ServerError, TimedOut
 from pulsar_sansio.wire import proto
 
@@ -75,7 +75,7 @@ def test_the_whole_way() -> None:
 
 def test_who_can_do_nothing_with_partitions_names_the_partition_to_use() -> None:
     script = Script()
-    handle = script.client.subscribe(script.now, ConsumerSpec("demo", "sub"))
+    handle = script.client.subscribe(script.now, ConsumerSpec("demo", "sub", SubscriptionType.EXCLUSIVE))
     consumer = script.client._consumers[handle]
     assert isinstance(consumer, Consumer)
     consumer.attachment.on_partitioned = None

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from pulsar_sansio.client.outputs import Attached, Connect, Detached, ProducerReady, Receipts, RequestDone
-from pulsar_sansio.model.config import ConsumerSpec, ProducerSpec, ReaderSpec
+from pulsar_sansio.model.config import ConsumerSpec, ProducerSpec, ReaderSpec, SubscriptionType
 from pulsar_sansio.model.message_id import MessageId
 from pulsar_sansio.wire import MessageCommand, encode_command, proto
 
@@ -154,6 +154,7 @@ def test_about_nobody_it_is_ignored() -> None:
 
 
 def subscribed(script: Script, **options: Any) -> tuple[int, int, Any]:
+    options = {"subscription_type": SubscriptionType.EXCLUSIVE, **options}
     spec = ConsumerSpec(topic="demo", subscription="sub", **options)
     handle = script.client.subscribe(script.now, spec)
     link = script.ready_link()

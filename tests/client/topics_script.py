@@ -9,7 +9,7 @@ from typing import Any
 
 from pulsar_sansio.client.outputs import Connect, Disconnect, Output
 from pulsar_sansio.client.topics_consumer import TopicsConsumer
-from pulsar_sansio.model.config import ConsumerSpec
+from pulsar_sansio.model.config import ConsumerSpec, SubscriptionType
 from pulsar_sansio.wire import MessageCommand, encode_command, proto, topics_hash
 
 from .broker_script import entry_bytes
@@ -76,7 +76,8 @@ class TopicsScript:
         self.lists: list[Any] = []
         self.watches: list[Any] = []
         self.watches_closed: list[int] = []
-        spec = {"subscription": "s", "acknowledgement_group_time": 0.0, **spec}
+        kind = SubscriptionType.EXCLUSIVE
+        spec = {"subscription": "s", "subscription_type": kind, "acknowledgement_group_time": 0.0, **spec}
         self.handle = self.script.client.subscribe(self.script.now, ConsumerSpec(topic, **spec))
 
     # --- the broker ---

@@ -15,6 +15,7 @@ from pulsar_sansio.model.config import (
     OutgoingMessage,
     ProducerSpec,
     ReaderSpec,
+    SubscriptionType,
     TableViewSpec,
     TopicsPattern,
 )
@@ -165,6 +166,7 @@ class Stage:
 
     def consumer(self, topic: str | tuple[str, ...] | TopicsPattern, **spec: Any) -> "PlayedConsumer":
         spec.setdefault("subscription", "sub")
+        spec.setdefault("subscription_type", SubscriptionType.EXCLUSIVE)
         return self._subscribed(self.client.subscribe(self.now, ConsumerSpec(topic=topic, **spec)))
 
     def reader(self, topic: str, start: MessageId, **spec: Any) -> "PlayedConsumer":

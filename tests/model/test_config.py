@@ -55,7 +55,7 @@ BAD: list[tuple[Any, dict[str, Any], str]] = [
     ),
     (ConsumerSpec, {"topic": "x", "subscription": "s", "replicate_subscription_state": 1}, "replicate"),
     (ConsumerSpec, {"topic": "x", "subscription": "s", "key_shared": ((0, 1),)}, "key_shared"),
-    (ConsumerSpec, {"topic": "x", "subscription": "s", "key_shared": KeySharedPolicy()}, "exclusive"),
+    (ConsumerSpec, {"topic": "x", "subscription": "s", "key_shared": KeySharedPolicy()}, "on a shared one"),
     (ConsumerSpec, {"topic": "x", "subscription": "s", "batch_receive": 5}, "batch_receive"),
     (
         ConsumerSpec,

@@ -18,6 +18,7 @@ from pulsar_sansio import (
     MessageId,
     OutgoingMessage,
     SinglesItem,
+    SubscriptionType,
 )
 from pulsar_sansio.model.message import Source
 from pulsar_sansio.wire import EncryptionKey, MessageMetadata
@@ -274,7 +275,11 @@ def test_what_was_acknowledged_in_part_is_read_whole(
 ) -> None:
     """The acknowledgements of others are theirs."""
     spec = ConsumerSpec(
-        topic, "others", initial_position=InitialPosition.EARLIEST, batch_index_acknowledgement=True
+        topic,
+        "others",
+        SubscriptionType.EXCLUSIVE,
+        initial_position=InitialPosition.EARLIEST,
+        batch_index_acknowledgement=True,
     )
     client = link.client
     consumer = client.subscribe(time.monotonic_ns(), spec)

@@ -15,7 +15,7 @@ from ..client.outputs import (
     RequestDone,
     RequestFailed,
 )
-from ..model.config import ConsumerSpec, InitialPosition
+from ..model.config import ConsumerSpec, InitialPosition, SubscriptionType
 from ..model.message import Message
 from .clock import SECOND
 from .nodes import ClientNode
@@ -43,6 +43,7 @@ class Auditor:
             spec = ConsumerSpec(
                 topic=topic,
                 subscription=AUDIT,
+                subscription_type=SubscriptionType.EXCLUSIVE,
                 consumer_name=consumer_name,
                 initial_position=InitialPosition.EARLIEST,
                 max_pending_chunked_messages=1000,

@@ -9,7 +9,7 @@ told that there is nothing more has seen everything, and who is told that there 
 from typing import TYPE_CHECKING
 
 from ..client.outputs import Deliverable, EndOfTopic, Output, RequestDone, RequestFailed
-from ..model.config import ConsumerSpec, InitialPosition, ReaderSpec
+from ..model.config import ConsumerSpec, InitialPosition, ReaderSpec, SubscriptionType
 from ..model.message import Message
 from ..model.message_id import EARLIEST, LATEST, MessageId
 from .guest import TopicGuest
@@ -125,6 +125,7 @@ class Roamer(TopicGuest, Seeker[ConsumerRecord, RoamerPlan]):
             spec = ConsumerSpec(
                 topic=self.topic.name,
                 subscription=self.subscription.name,
+                subscription_type=SubscriptionType.EXCLUSIVE,
                 consumer_name=name,
                 receiver_queue_size=plan.queue,
                 initial_position=InitialPosition.EARLIEST,

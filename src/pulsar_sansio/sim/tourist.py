@@ -20,7 +20,7 @@ from ..client.outputs import (
     TopicLeft,
 )
 from ..client.seeking import Target
-from ..model.config import ConsumerSpec, InitialPosition, ReaderSpec, TopicsPattern
+from ..model.config import ConsumerSpec, InitialPosition, ReaderSpec, SubscriptionType, TopicsPattern
 from ..model.errors import ClosedError
 from ..model.message import Message
 from ..model.message_id import EARLIEST, LATEST, MessageId, TopicMessageId
@@ -108,6 +108,7 @@ class Tourist(Seeker[GroupRecord, TouristPlan]):
         spec = ConsumerSpec(
             topic=topic,
             subscription=self.topics.name,
+            subscription_type=SubscriptionType.EXCLUSIVE,
             consumer_name=name,
             receiver_queue_size=plan.queue,
             initial_position=InitialPosition.EARLIEST,

@@ -89,6 +89,7 @@ class Visitor(TopicGuest):
         spec = ConsumerSpec(
             topic=self.subscription.topic.name,
             subscription=self.subscription.name,
+            subscription_type=SubscriptionType.EXCLUSIVE,
             consumer_name=name,
             receiver_queue_size=plan.queue,
             initial_position=InitialPosition.EARLIEST,

@@ -19,7 +19,7 @@ from ..client.outputs import (
     RequestFailed,
     SendFailed,
 )
-from ..model.config import ConsumerSpec, ProducerSpec, ReaderSpec
+from ..model.config import ConsumerSpec, ProducerSpec, ReaderSpec, SubscriptionType
 from ..model.errors import ClosedError, ProducerQueueIsFull
 from ..model.message_id import EARLIEST
 from .clock import MILLISECOND
@@ -121,6 +121,7 @@ class Whisperer(Restless[ConsumerRecord]):
             spec = ConsumerSpec(
                 self.topic.name,
                 subscription.name,
+                subscription_type=SubscriptionType.EXCLUSIVE,
                 consumer_name=name,
                 receiver_queue_size=plan.queue,
             )

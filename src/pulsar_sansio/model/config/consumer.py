@@ -42,6 +42,8 @@ class ConsumerSpec:
 
     `topic`: a topic by its name, several in a tuple, or a `TopicsPattern`. A topic may be partitioned; the
     consumer is then one of all its partitions.
+    `subscription_type`: Shared by default, where clients of other languages begin with Exclusive: more
+    consumers may join, and messages are acknowledged one by one.
     `consumer_name`: None makes a random one that stays the same over reconnects (rule CONS-03).
     `receiver_queue_size`: messages granted to the broker at a time, 0 to 1 000 000. With 0 nothing is fetched
     in advance: a message is asked for when somebody wants one (FLOW-13); a batch comes as a whole even so.
@@ -102,7 +104,7 @@ class ConsumerSpec:
 
     topic: str | tuple[str, ...] | TopicsPattern
     subscription: str
-    subscription_type: SubscriptionType = SubscriptionType.EXCLUSIVE
+    subscription_type: SubscriptionType = SubscriptionType.SHARED
     consumer_name: str | None = None
     receiver_queue_size: int = 1000
     auto_scaled_receiver_queue_size: bool = False

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from ..errors import InvalidConfiguration
 from ..message_id import EARLIEST, LATEST, MessageId, is_message_id
 from .checks import MAX_UINT63, duration, instance, message_id, optional_text
-from .consumer import ConsumerSpec
+from .consumer import ConsumerSpec, SubscriptionType
 from .key_shared import check_ranges
 from .topics import names_of
 
@@ -109,6 +109,7 @@ class ReaderSpec:
         return ReadingSpec(
             self.topic,
             self.subscription or f"{self.subscription_prefix}-{made_up}",
+            SubscriptionType.EXCLUSIVE,
             consumer_name=self.name,
             receiver_queue_size=self.receiver_queue_size,
             acknowledgement_group_time=0.0,
