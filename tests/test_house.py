@@ -33,6 +33,12 @@ FORBIDDEN_MODULES = {
 }
 """Clocks, unseeded randomness, sockets, threads, processes and event loops."""
 
+TIMES = CORE / "model" / "times.py"
+"""The one place that may make datetimes, of numbers it is given."""
+
+DATETIME_VALUES = {TIMES, CORE / "model" / "message.py", CORE / "model" / "config" / "outgoing.py"}
+"""Modules that may name `datetime`, for values that applications give or get."""
+
 RNG = CORE / "core" / "rng.py"
 """The one place that may import `random`, and only to seed it."""
 
@@ -55,7 +61,7 @@ def imported_modules(tree: ast.AST) -> set[str]:
 
 @pytest.mark.parametrize("path", core_files(), ids=lambda path: str(path.relative_to(CORE)))
 def test_core_imports_no_clock_no_socket_no_thread_no_randomness(path: Path) -> None:
-    allowed = {"random"} if path == RNG else set()
+    allowed = {"random"} if path == RNG else {"datetime"} if path in DATETIME_VALUES else set()
     tree = ast.parse(path.read_text())
     assert not imported_modules(tree) & (FORBIDDEN_MODULES - allowed)
     dynamic = {
@@ -66,6 +72,20 @@ def test_core_imports_no_clock_no_socket_no_thread_no_randomness(path: Path) -> 
     assert not dynamic & {"__import__", "open", "eval", "exec", "id", "hash"} - _HASH_USERS.get(
         path.name, set()
     )
+
+
+@pytest.mark.parametrize("path", sorted(DATETIME_VALUES), ids=lambda path: str(path.relative_to(CORE)))
+def test_datetimes_ask_no_clock(path: Path) -> None:
+    """No `now`, `today` and the like; only one module makes a datetime at all."""
+    tree = ast.parse(path.read_text())
+    attributes = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+    assert not attributes & {"now", "today", "utcnow", "fromtimestamp", "astimezone"}
+    called = {
+        node.func.id
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+    }
+    assert path == TIMES or "datetime" not in called
 
 
 _HASH_USERS = {"message_id.py": {"hash"}}

@@ -152,14 +152,18 @@ from .model.errors import (
     TopicTerminated,
     TransactionRefused,
     UncompressedSizeCorrupted,
+    UnknownName,
     UnsupportedVersion,
+    WrongArguments,
     broker_error,
 )
 from .model.interceptors import ConsumerInterceptor, ProducerInterceptor
 from .model.message import Message
 from .model.message_id import EARLIEST, LATEST, MessageId, TopicMessageId
 from .model.service_url import Address, ServiceUrl
+from .model.times import datetime_of, milliseconds_of
 from .model.topic_name import TopicName
+from .model.unknown_names import did_you_mean, unknown_names
 from .wire.message_ids import decode_message_id, encode_message_id
 from .wire.undivided import UndividedBatch
 
@@ -272,10 +276,15 @@ __all__ = [
     "TopicMessageId",
     "TopicName",
     "UndividedBatch",
+    "datetime_of",
     "decode_checkpoint",
     "decode_message_id",
     "encode_checkpoint",
     "encode_message_id",
+    "milliseconds_of",
+    # how other clients call it
+    "did_you_mean",
+    "unknown_names",
     # what goes wrong
     "AuthenticationError",
     "AuthorizationError",
@@ -320,6 +329,8 @@ __all__ = [
     "TopicTerminated",
     "TransactionRefused",
     "UncompressedSizeCorrupted",
+    "UnknownName",
     "UnsupportedVersion",
+    "WrongArguments",
     "broker_error",
 ]

@@ -226,4 +226,6 @@ def _left_of(entry: EntryAdded, winners: list[int]) -> EntryAdded | None:
         entry.publish_time,
         without(entry.data, winners),
         entry.deliver_at,
+        last_index=entry.last_index,
+        received_at=entry.received_at,
     )

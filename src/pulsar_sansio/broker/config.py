@@ -53,6 +53,8 @@ class BrokerConfig:
         `cursor_flush_interval`: seconds an unconfirmed acknowledgement may wait before it is written.
         `housekeeping_interval`: seconds between looks at what happens by time alone: expiry, retention.
     Subscriptions
+        `broker_entry_metadata`: tell clients that can read it the index of each message in its topic and
+        when this broker got it (BrokerEntryMetadata). Off by default, as in the Java broker.
         `batch_index_acknowledgement`: keep which messages of a batch are acknowledged (4.2: on).
         `max_unacked_messages_per_consumer`, `max_unacked_messages_per_subscription`: of Shared and
         Key_Shared; 0 is no limit.
@@ -103,6 +105,7 @@ class BrokerConfig:
     cursor_flush_interval: float = 0.1
     housekeeping_interval: float = 60.0
 
+    broker_entry_metadata: bool = False
     batch_index_acknowledgement: bool = True
     max_unacked_messages_per_consumer: int = 50_000
     max_unacked_messages_per_subscription: int = 200_000
@@ -157,6 +160,7 @@ class BrokerConfig:
             "auto_topic_creation",
             "auto_subscription_creation",
             "deduplication",
+            "broker_entry_metadata",
             "batch_index_acknowledgement",
             "key_shared_consistent_hashing",
             "delayed_delivery",

@@ -43,6 +43,9 @@ if TYPE_CHECKING:
     from .ownership import Elsewhere
     from .store import MigratedTo
 
+BROKER_ENTRY_METADATA_VERSION = 18
+"""Since when clients can read the broker's metadata in front of an entry."""
+
 MIGRATION_VERSION = 20
 """Since when clients know TOPIC_MIGRATED."""
 
@@ -84,6 +87,8 @@ class Connection:
         self.state: State = State.START
         self.protocol_version = 0
         self.client_version = ""
+        self.takes_broker_entry_metadata = False
+        """Entries for this client carry the broker's own metadata in front (rule CHECK-12)."""
         self.producers: dict[int, Producer | Reserved] = {}
         self.consumers: dict[int, Consumer | Reserved] = {}
         self.pending_publishes = 0
@@ -168,6 +173,11 @@ class Connection:
             return
         self.protocol_version = max(0, min(command.protocol_version, broker.config.protocol_version))
         self.client_version = command.client_version[:256]
+        self.takes_broker_entry_metadata = (
+            broker.config.broker_entry_metadata
+            and self.protocol_version >= BROKER_ENTRY_METADATA_VERSION
+            and command.feature_flags.supports_broker_entry_metadata
+        )
         self.state = State.CONNECTED
         connected = proto.CommandConnected(
             server_version=broker.config.server_version,

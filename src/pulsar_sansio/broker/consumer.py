@@ -5,7 +5,7 @@ Owned by a subscription and a connection together. It decides nothing; dispatche
 
 from typing import TYPE_CHECKING
 
-from ..wire import encode_message, proto
+from ..wire import encode_message, pack_broker_entry_metadata, proto
 from .entry import MessageFront, entry_metadata
 from .key_hash import Sticky, sticky_key
 from .store import EntryAdded
@@ -27,6 +27,7 @@ class Consumer:
 
     __slots__ = (
         "_front",
+        "_stamped",
         "acknowledged_at",
         "allow_out_of_order",
         "blocked",
@@ -76,6 +77,7 @@ class Consumer:
         self.allow_out_of_order = key_shared.allowOutOfOrderDelivery
         self.connected_at = wall_time
         self._front: MessageFront | None = None
+        self._stamped = connection.takes_broker_entry_metadata
         self.subscription: Subscription | VolatileSubscription = None  # type: ignore[assignment]  # set when it is added to one
         self.permits = 0
         self.flowed = False
@@ -136,6 +138,8 @@ class Consumer:
     ) -> None:
         """Send one entry; `messages` of it are charged."""
         data = entry.data
+        if self._stamped and entry.last_index >= 0:
+            data = pack_broker_entry_metadata(entry.received_at, entry.last_index) + data
         if redelivery_count or ack_set is not None:
             partition, epoch = self.subscription.topic.partition, self._shown_epoch
             self.connection.write_message(

@@ -48,6 +48,8 @@ class ManagedLedger:
         self.entries_added = 0
         self.special: dict[int, EntryAdded] = {}
         """Offset -> entry: what Shared and Key_Shared treat in a way of its own, delayed ones and chunks."""
+        self._next_index = 0
+        """The number of the next message: all messages of the topic are counted, from 0."""
 
     @classmethod
     def restored(cls, stored: dict[int, StoredLedger]) -> "ManagedLedger":
@@ -65,6 +67,7 @@ class ManagedLedger:
             managed._ids.append(ledger_id)
             managed.size += ledger.size
             managed.durable_end = ledger.end
+            managed._next_index = kept.entries[-1].last_index + 1 if kept.entries else kept.first_index
         return managed
 
     # --- numbering ------------------------------------------------------------------------------------
@@ -138,7 +141,7 @@ class ManagedLedger:
         self.ledgers.append(Ledger(ledger_id, first, wall_time))
         self._firsts.append(first)
         self._ids.append(ledger_id)
-        return LedgerOpened(topic, ledger_id, first, wall_time)
+        return LedgerOpened(topic, ledger_id, first, wall_time, self._next_index)
 
     def append(
         self,
@@ -148,10 +151,15 @@ class ManagedLedger:
         publish_time: int,
         deliver_at: int | None = None,
         chunk_of: str | None = None,
+        received_at: int = 0,
     ) -> EntryAdded:
-        """Add an entry to the open ledger; it may be read once it is durable."""
+        """Add an entry to the open ledger; it may be read once it is durable. `received_at` is the wall time
+        in ms."""
         ledger = self.ledgers[-1]
         entry = EntryAdded(topic, ledger.id, ledger.end - ledger.first, messages, publish_time, data)
+        self._next_index += messages
+        entry.last_index = self._next_index - 1
+        entry.received_at = received_at
         if deliver_at is not None or chunk_of is not None:
             if deliver_at is not None:
                 entry.deliver_at = max(deliver_at, 0)

@@ -31,6 +31,11 @@ class EntryAdded:
     """Shared and Key_Shared do not deliver it before (wall time in ms); -1 is at once."""
     chunk_of: str | None = None
     """The uuid of the message of which it is one chunk of several."""
+    last_index: int = -1
+    """The number of its last message, where the messages of the topic are counted from 0; -1 where they are
+    not kept."""
+    received_at: int = 0
+    """When the broker got it: wall time in ms."""
 
 
 @dataclass(slots=True)
@@ -40,6 +45,8 @@ class LedgerOpened:
     first_offset: int
     opened_at: int
     """Wall time in ms."""
+    first_index: int = 0
+    """The number of its first message; see `EntryAdded.last_index`."""
 
 
 @dataclass(slots=True)
@@ -237,6 +244,7 @@ class StoredLedger:
     first_offset: int
     opened_at: int
     entries: list[EntryAdded] = field(default_factory=list)
+    first_index: int = 0
 
 
 @dataclass(slots=True)
@@ -279,7 +287,7 @@ class StoredState:
                     sequences[record.producer_name] = record.sequence_id
             case LedgerOpened():
                 self.topics[record.topic].ledgers[record.ledger_id] = StoredLedger(
-                    record.first_offset, record.opened_at
+                    record.first_offset, record.opened_at, first_index=record.first_index
                 )
                 self.next_ledger_id = max(self.next_ledger_id, record.ledger_id + 1)
             case LedgersDeleted():
@@ -345,7 +353,9 @@ class StoredState:
                     topic.topic_epoch,
                     topic.terminated_at,
                     {
-                        ledger_id: StoredLedger(ledger.first_offset, ledger.opened_at, list(ledger.entries))
+                        ledger_id: StoredLedger(
+                            ledger.first_offset, ledger.opened_at, list(ledger.entries), ledger.first_index
+                        )
                         for ledger_id, ledger in topic.ledgers.items()
                     },
                     dict(topic.cursors),

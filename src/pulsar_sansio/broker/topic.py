@@ -166,7 +166,8 @@ class Topic:
         if len(ledger.entries) >= config.ledger_max_entries or ledger.size >= config.ledger_max_bytes:
             self._roll()
         if metadata.deliver_at_time is None and metadata.chunk_id is None:
-            entry = log.append(self.name, data, messages, metadata.publish_time)
+            received_at = self.broker.wall_time
+            entry = log.append(self.name, data, messages, metadata.publish_time, received_at=received_at)
         else:
             entry = self._append_special(data, messages, metadata)
         journal = self.journal
@@ -181,7 +182,13 @@ class Topic:
         if chunk_of is not None:
             self.chunk_published = True
         return self.log.append(
-            self.name, data, messages, metadata.publish_time, metadata.deliver_at_time, chunk_of
+            self.name,
+            data,
+            messages,
+            metadata.publish_time,
+            metadata.deliver_at_time,
+            chunk_of,
+            self.broker.wall_time,
         )
 
     def entries_durable(self, count: int) -> None:

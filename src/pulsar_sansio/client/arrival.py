@@ -6,8 +6,9 @@ stop the connection or disturb another consumer – except by ignoring permits.
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import repeat
-from typing import Protocol
+from typing import Any, Protocol, TypeAlias
 
 from ..model.errors import (
     ChecksumMismatch,
@@ -15,7 +16,7 @@ from ..model.errors import (
     FrameError,
     UncompressedSizeCorrupted,
 )
-from ..model.message import ChunkedEntry, Entry, Message, Source
+from ..model.message import BrokerStampedEntry, ChunkedEntry, Entry, Message, Source
 from ..model.message_id import EARLIEST, LATEST, MessageId
 from ..wire import (
     AlikeEntries,
@@ -46,6 +47,9 @@ INFLATION = 32
 would have more stays compressed. What is not compressed is handed out faster: mostly it should not be."""
 
 _Validation = proto.CommandAck.ValidationError
+
+BrokerStamp: TypeAlias = proto.BrokerEntryMetadata | None
+"""What a broker may put in front of an entry: its own time, and the index of the entry's last message."""
 
 
 class Entrance(Protocol):
@@ -181,7 +185,7 @@ class Arrival:
         _, ledger_id, entry_id, _, _, redelivery_count, bits, sent_in_epoch, stored, _, _ = command
         place = (ledger_id, entry_id)
         try:
-            _, _, metadata, start = open_payload(stored)
+            stamp, _, metadata, start = open_payload(stored)
         except (ChecksumMismatch, FrameError):
             cost = _probable_cost(stored, bits)
             self._permits.charge(cost, len(stored))
@@ -201,7 +205,7 @@ class Arrival:
             self._permits.give_back(cost)
             return
         if size is None and (metadata.num_chunks_from_msg or 0) > 1:
-            self._chunk(place, metadata, stored[start:], redelivery_count)
+            self._chunk(place, metadata, stamp, stored[start:], redelivery_count)
             return
         payload: bytes | Compressed = stored
         # What of it is wanted may be a part only: then it has to be divided.
@@ -222,7 +226,7 @@ class Arrival:
             start = 0
         if size is None:
             whole = payload[start:] if isinstance(payload, bytes) else payload
-            self._single(place, metadata, whole, redelivery_count)
+            self._single(place, metadata, stamp, whole, redelivery_count)
             return
         try:
             split: Callable[..., Batch | UndividedBatch] = UndividedBatch if undivided else split_batch
@@ -230,7 +234,7 @@ class Arrival:
         except FrameError:
             self._discard(place, cost, _Validation.BatchDeSerializeError)
             return
-        self._batch(place, metadata, batch, redelivery_count, size, bits, cost)
+        self._batch(place, metadata, stamp, batch, redelivery_count, size, bits, cost)
 
     def _is_for_the_application(
         self, place: Place, metadata: MessageMetadata, cost: int, outdated: bool
@@ -275,12 +279,18 @@ class Arrival:
         self._permits.give_back(1)
 
     def _single(
-        self, place: Place, metadata: MessageMetadata, payload: bytes | Compressed, redelivery_count: int
+        self,
+        place: Place,
+        metadata: MessageMetadata,
+        stamp: BrokerStamp,
+        payload: bytes | Compressed,
+        redelivery_count: int,
     ) -> None:
         if self._filtering and self._is_before_start(place):
             self._skip(place)
             return
-        entry = Entry(self._source, place, metadata, redelivery_count, self._tracker.single)
+        make = Entry if stamp is None else partial(_stamped_entry, stamp)
+        entry = make(self._source, place, metadata, redelivery_count, self._tracker.single)
         self._add_single(entry, payload)
 
     def _add_single(self, entry: Entry, payload: bytes | Compressed) -> None:
@@ -289,7 +299,14 @@ class Arrival:
         else:
             self._queue.add(Message.of(payload, entry, -1))
 
-    def _chunk(self, place: Place, metadata: MessageMetadata, payload: bytes, redelivery_count: int) -> None:
+    def _chunk(
+        self,
+        place: Place,
+        metadata: MessageMetadata,
+        stamp: BrokerStamp,
+        payload: bytes,
+        redelivery_count: int,
+    ) -> None:
         """A message in chunks costs one permit: those of all chunks but the last go back at once."""
         start = self.start
         if start is not None and start.first_chunk is None and self._is_before_start(place):
@@ -320,6 +337,7 @@ class Arrival:
             self._skip(place)
             return
         entry = ChunkedEntry(self._source, place, metadata, redelivery_count, tracker.chunked)
+        entry.stamp(*_values(stamp))
         entry.first_chunk = complete.places[0]
         self._add_single(entry, data)
 
@@ -366,6 +384,7 @@ class Arrival:
         self,
         place: Place,
         metadata: MessageMetadata,
+        stamp: BrokerStamp,
         batch: Batch | UndividedBatch,
         redelivery_count: int,
         size: int,
@@ -374,7 +393,8 @@ class Arrival:
     ) -> None:
         wanted = self._without_skipped(batch, place, size, (1 << size) - 1 if bits is None else bits)
         record = self._tracker.batch(place, size, wanted)
-        entry = Entry(self._source, place, metadata, redelivery_count, record, batch, size)
+        make = Entry if stamp is None else partial(_stamped_entry, stamp)
+        entry = make(self._source, place, metadata, redelivery_count, record, batch, size)
         if record.in_order == 0:
             self._queue.add_batch(BatchItem(entry, batch.payloads, range(size)))
             return
@@ -423,6 +443,22 @@ class Arrival:
         self._pass(place)
         self._acknowledger.discard(place, validation_error)
         self._permits.give_back(cost)
+
+
+def _stamped_entry(stamp: BrokerStamp, *entry: Any) -> Entry:
+    stamped = BrokerStampedEntry(*entry)
+    stamped.stamp(*_values(stamp))
+    return stamped
+
+
+def _values(stamp: BrokerStamp) -> tuple[int | None, int | None]:
+    """The broker's time and the index of the last message; None for each that the broker left out."""
+    if stamp is None:
+        return None, None
+    return (
+        stamp.broker_timestamp if stamp.HasField("broker_timestamp") else None,
+        stamp.index if stamp.HasField("index") else None,
+    )
 
 
 def _probable_cost(stored: bytes, bits: int | None) -> int:

@@ -226,6 +226,11 @@ class PartitionedProducer:
         """The machine in words: for texts."""
         return f"producer {self._name!r} on {self.topic}" if self._name else f"producer on {self.topic}"
 
+    def last_sequence_id(self) -> int:
+        """The highest of all partitions; see `Client.last_sequence_id`."""
+        known = [each.producer.last_sequence_id() for each in self._spread.partitions if each is not None]
+        return max([self._last_sequence_id, *known])
+
     def partition_statistics(self) -> list[PartitionStatistics]:
         """One for each partition that routing knows."""
         return [

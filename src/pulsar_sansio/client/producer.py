@@ -153,6 +153,10 @@ class Producer:
     def statistics(self) -> ProducerStatistics:
         return measured(self._intake, self._window)
 
+    def last_sequence_id(self) -> int:
+        """The highest sequence id that the broker has confirmed; see `Client.last_sequence_id`."""
+        return self._window.last_sequence_id
+
     @property
     def latencies(self) -> Sequence[int]:
         """Nanoseconds, of the latest entries."""
@@ -328,6 +332,7 @@ class Producer:
         if reply.HasField("topic_epoch"):
             self._topic_epoch = reply.topic_epoch
         last_sequence_id = max(reply.last_sequence_id, -1)
+        self._window.last_sequence_id = max(self._window.last_sequence_id, last_sequence_id)
         if self._was_ready:
             self._intake.attached(connection, name, self.wire_id, last_sequence_id)
             self._send_again(connection)

@@ -109,6 +109,16 @@ class ProducerCommands(ABC):
         machine.flush(request)
         return request
 
+    def last_sequence_id(self, producer: int) -> Callable[[], int]:
+        """A callable, to be kept, that gives the highest sequence id which the broker has confirmed to this
+        producer, or had stored of its name before; -1 for none. Of several partitions it is the highest of
+        all. Ask for it again after `ProducerReady`; it answers also after the producer's end.
+        """
+        machine = self._producers.get(producer)
+        if machine is None:
+            raise self._unknown("producer", producer)
+        return machine.last_sequence_id
+
     def producer_statistics(self, producer: int) -> ProducerStatistics:
         """What a producer has counted so far, over all partitions; what it had counted at its end, of the
         last 1000 that have ended."""

@@ -159,6 +159,7 @@ class Window:
         "_wire_id",
         "entries",
         "failed",
+        "last_sequence_id",
         "latencies",
         "messages",
         "on_settled",
@@ -181,6 +182,8 @@ class Window:
         """How many messages the entries hold together."""
         self.failed = 0
         """How many tickets have failed, wherever their messages were."""
+        self.last_sequence_id = -1
+        """The highest sequence id that the broker has confirmed, or had of this name before; -1 for none."""
         self.latencies: deque[int] = deque(maxlen=LATENCIES)
         """Nanoseconds from sealing to the receipt, of entries confirmed lately: of those whose receipts come
         together, the first one's."""
@@ -267,6 +270,9 @@ class Window:
             self._first_chunk = first_chunk or self._newest_chunk
             return
         self._first_chunk = None
+        last = sequence_id if entry.highest is None else entry.highest
+        if last > self.last_sequence_id:
+            self.last_sequence_id = last
         if ledger_id < 0:
             first_chunk = None  # it was stored before; the chunks of this time are part of nothing
         if entry.tickets is not None:

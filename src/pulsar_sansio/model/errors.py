@@ -64,6 +64,14 @@ class InvalidConfiguration(LocalProtocolError, ValueError):
     """An option is wrong, missing or contradicts another; the text names it and what is allowed."""
 
 
+class WrongArguments(InvalidConfiguration, TypeError):
+    """A call has an argument that does not exist, or lacks one; the text names the right one."""
+
+
+class UnknownName(LocalProtocolError, AttributeError):
+    """An attribute that does not exist here; the text names the right one."""
+
+
 class InvalidServiceUrl(InvalidConfiguration):
     """The service URL cannot be used; the text says which part and what is allowed."""
 

@@ -12,10 +12,13 @@ belongs to the consumer that made the entry.
 
 from base64 import b64decode
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any, NamedTuple, Protocol
 
 from .message_id import MessageId
 from .processing import Processing
+from .times import datetime_of
+from .unknown_names import unknown_names
 
 _new_tuple = tuple.__new__
 
@@ -70,6 +73,10 @@ class Entry:
 
     first_chunk: tuple[int, int] | None = None
     """Ledger and entry id of the first chunk, where the message came in chunks."""
+    last_index: int | None = None
+    """The index of its last message in the topic; None where the broker does not say."""
+    broker_publish_time: int | None = None
+    """When the broker got it, in milliseconds since 1970; None where the broker does not say."""
 
     def __init__(
         self,
@@ -94,12 +101,36 @@ class Entry:
         """Number of messages in the batch; 0 where the entry is one message."""
 
 
-class ChunkedEntry(Entry):
-    """A message that came in chunks, each an entry. Its place is the last one's."""
+class BrokerStampedEntry(Entry):
+    """An entry in front of which the broker has put its own metadata (BrokerEntryMetadata)."""
+
+    __slots__ = ("broker_publish_time", "last_index")
+
+    def stamp(self, broker_publish_time: int | None, last_index: int | None) -> None:
+        self.broker_publish_time = broker_publish_time
+        self.last_index = last_index
+
+
+class ChunkedEntry(BrokerStampedEntry):
+    """A message that came in chunks, each an entry. Its place, and the broker's metadata, are the last
+    chunk's."""
 
     __slots__ = ("first_chunk",)
 
 
+OFFICIAL_NAMES = {
+    "partition_key": "key",
+    "publish_timestamp": "publish_time",
+    "event_timestamp": "event_time",
+    "topic_name": "topic",
+    "has_null_value": "a null value is message.value is None",
+    "schema_version": "schemas are not supported yet, values are bytes",
+    "encryption_context": "encryption is not supported yet",
+}
+"""Attributes of the official Python client's messages, and what they are called here."""
+
+
+@unknown_names(OFFICIAL_NAMES)
 class Message:
     """A received message.
 
@@ -202,6 +233,39 @@ class Message:
         return self.entry.header.publish_time
 
     @property
+    def publish_datetime(self) -> datetime:
+        """`publish_time` as a datetime in UTC. Raises `ValueError` beyond the year 9999."""
+        return datetime_of(self.publish_time)
+
+    @property
+    def event_datetime(self) -> datetime | None:
+        """`event_time` as a datetime in UTC; None where the producer gave none. Raises `ValueError` beyond
+        the year 9999."""
+        event_time = self.event_time
+        return datetime_of(event_time) if event_time else None
+
+    @property
+    def broker_publish_time(self) -> int | None:
+        """The broker's clock when it got the message, in milliseconds since 1970. None where the broker does
+        not say: a Pulsar says it with `exposingBrokerEntryMetadataToClientEnabled`."""
+        return self.entry.broker_publish_time
+
+    @property
+    def broker_publish_datetime(self) -> datetime | None:
+        """`broker_publish_time` as a datetime in UTC. Raises `ValueError` beyond the year 9999."""
+        time = self.entry.broker_publish_time
+        return None if time is None else datetime_of(time)
+
+    @property
+    def index(self) -> int | None:
+        """The message's number in its topic, or in its partition: the broker counts all messages from 0. None
+        where the broker does not say, as with `broker_publish_time`."""
+        last = self.entry.last_index
+        if last is None or self.batch_index < 0:
+            return last
+        return last - self.entry.size + 1 + self.batch_index
+
+    @property
     def sequence_id(self) -> int:
         """The producer's number of the message."""
         sequence_id = self.header.sequence_id
@@ -251,6 +315,8 @@ class Message:
             null_value=header.null_value,
             producer_name=self.producer_name,
             publish_time=self.publish_time,
+            broker_publish_time=self.entry.broker_publish_time,
+            last_index=self.entry.last_index,
         )
         return _restore, (
             self.data,
@@ -282,6 +348,8 @@ class _Values(NamedTuple):
     null_value: bool
     producer_name: str
     publish_time: int
+    broker_publish_time: int | None
+    last_index: int | None
 
     def single(self, index: int, /) -> MessageHeader:
         return self
@@ -296,7 +364,7 @@ def _restore(
 ) -> Message:
     header = _Values(*values)
     ledger_id, entry_id, partition, batch_index, size, first_chunk = message_id
-    entry = (Entry if first_chunk is None else ChunkedEntry)(
+    entry = (BrokerStampedEntry if first_chunk is None else ChunkedEntry)(
         Source(topic, partition),
         (ledger_id, entry_id),
         header,
@@ -305,6 +373,7 @@ def _restore(
         header if batch_index >= 0 else None,
         size,
     )
+    entry.stamp(header.broker_publish_time, header.last_index)
     if isinstance(entry, ChunkedEntry):
         entry.first_chunk = first_chunk
     return Message.of(data, entry, batch_index)

@@ -35,6 +35,9 @@ class Processing:
         self._message = message
         self._judge = judge
 
+    def __repr__(self) -> str:
+        return f"<Processing of {self._message!r}>"
+
     async def __aenter__(self) -> "Message":
         return self._message
 

@@ -16,6 +16,7 @@ from ..model.errors import ChecksumMismatch, FrameError
 from . import proto
 from .checksum import crc32c
 from .metadata import MessageMetadata, decode_metadata_range
+from .varint import encode_varint
 
 BROKER_ENTRY_METADATA_MAGIC = b"\x0e\x02"
 CHECKSUM_MAGIC = b"\x0e\x01"
@@ -42,6 +43,13 @@ def pack_payload(metadata: bytes, *payload: bytes) -> list[bytes]:
     for part in payload:
         checksum = crc32c(part, checksum)
     return [CHECKSUM_MAGIC + checksum.to_bytes(4, "big") + sized, *payload]
+
+
+def pack_broker_entry_metadata(broker_timestamp: int, index: int) -> bytes:
+    """The block that a broker may put in front of a stored entry: when it got the entry, in milliseconds
+    since 1970, and the index of the entry's last message in the topic."""
+    metadata = b"\x08" + encode_varint(broker_timestamp) + b"\x10" + encode_varint(index)
+    return BROKER_ENTRY_METADATA_MAGIC + len(metadata).to_bytes(4, "big") + metadata
 
 
 def unpack_payload(data: bytes) -> UnpackedPayload:

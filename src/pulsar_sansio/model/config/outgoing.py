@@ -2,8 +2,10 @@
 
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 
 from ..errors import InvalidMessage
+from ..times import milliseconds_or_same
 from .checks import MAX_UINT63
 
 NO_REPLICATION = ("__local__",)
@@ -16,10 +18,16 @@ def _clusters(value: object) -> tuple[str, ...]:
     raise InvalidMessage(f"replicate_to: a tuple of names of clusters, not {value!r}")
 
 
-def _check_numbers(**numbers: object) -> None:
-    for what, number in numbers.items():
-        if number is not None and (type(number) is not int or not 0 <= number <= MAX_UINT63):
-            raise InvalidMessage(f"{what}: a whole number from 0 to {MAX_UINT63}, not {number!r}")
+def _number(name: str, number: object, words: str) -> int:
+    if type(number) is not int or not 0 <= number <= MAX_UINT63:
+        raise InvalidMessage(f"{name}: {words}, not {number!r}")
+    return number
+
+
+def _time(name: str, given: object) -> int:
+    """Milliseconds since 1970."""
+    milliseconds = milliseconds_or_same(name, given, InvalidMessage)
+    return _number(name, milliseconds, f"a datetime or milliseconds since 1970, 0 to {MAX_UINT63}")
 
 
 class OutgoingMessage:
@@ -27,12 +35,14 @@ class OutgoingMessage:
 
     `key`: text for routing, compaction and key-shared dispatch; bytes travel, and are routed, as their Base64
     text, and `has_base64_key` tells them from text. `ordering_key`: bytes that replace the key
-    for key-shared dispatch. `event_time`: milliseconds since 1970, the application's own. `sequence_id`: the
+    for key-shared dispatch. `event_time`: the application's own time. `sequence_id`: the
     application's own id; it is sent as given and does not move the producer's counter (rule PROD-38).
-    `deliver_at`: milliseconds since 1970 before which a shared subscription does not get it.
+    `deliver_at`: the time before which a shared subscription does not get it.
+    Times are datetimes with a time zone, or milliseconds since 1970; the attributes are milliseconds.
     `replicate_to`: names of the clusters it is replicated to, `NO_REPLICATION` for none but its own; empty
     for what the namespace says. Messages of different ones do not share a batch, which has but one list.
-    A `payload` of None is a null value, which compaction takes as "delete this key".
+    A `payload` of None is a null value (a tombstone), which compaction takes as "delete this key". A
+    bytearray or memoryview is copied at once, so the application may change it afterwards.
 
     Raises `InvalidMessage` for a field of a wrong type or out of range.
     """
@@ -56,9 +66,9 @@ class OutgoingMessage:
         key: str | bytes | None = None,
         properties: Mapping[str, str] | None = None,
         ordering_key: bytes | None = None,
-        event_time: int = 0,
+        event_time: int | datetime = 0,
         sequence_id: int | None = None,
-        deliver_at: int | None = None,
+        deliver_at: int | datetime | None = None,
         replicate_to: Sequence[str] = (),
     ) -> None:
         if payload is not None and type(payload) is not bytes:
@@ -83,15 +93,19 @@ class OutgoingMessage:
         if ordering_key is not None and not isinstance(ordering_key, bytes):
             raise InvalidMessage(f"ordering_key: bytes or None, not {type(ordering_key).__name__}")
         if type(event_time) is not int or event_time or sequence_id is not None or deliver_at is not None:
-            _check_numbers(event_time=event_time, sequence_id=sequence_id, deliver_at=deliver_at)
+            event_time = _time("event_time", event_time)
+            if sequence_id is not None:
+                _number("sequence_id", sequence_id, f"a whole number from 0 to {MAX_UINT63}")
+            if deliver_at is not None:
+                deliver_at = _time("deliver_at", deliver_at)
         self.payload: bytes | None = payload
         self.key: str | None = key
         """As text: Base64 of a key of bytes."""
         self.properties = properties
         self.ordering_key = ordering_key
-        self.event_time = event_time
+        self.event_time: int = event_time
         self.sequence_id = sequence_id
-        self.deliver_at = deliver_at
+        self.deliver_at: int | None = deliver_at
         self.replicate_to = _clusters(replicate_to) if replicate_to else ()
 
     def __repr__(self) -> str:
