@@ -5,15 +5,23 @@ the background surfaces at a call, or when the block is left.
 """
 
 from collections.abc import AsyncIterator, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal, Unpack, overload
 
 import trio
 
-from pulsar_sansio import PulsarError, SubscriptionType, TopicDomain
+from pulsar_sansio import (
+    PulsarError,
+    SubscriptionType,
+    TopicDomain,
+    TopicName,
+    WrongArguments,
+    unknown_names,
+)
 
+from . import official_names
 from .background import background, closing
 from .consumer import Consumer
 from .consumer_kinds import (
@@ -24,9 +32,11 @@ from .consumer_kinds import (
     SharedConsumer,
 )
 from .driver import Driver
+from .opening import opening
 from .options import (
     ClientOptions,
     ConsumerOptions,
+    Kind,
     ProducerOptions,
     ReaderOptions,
     TableViewOptions,
@@ -40,6 +50,7 @@ from .options import (
     waits_when_full,
     word,
 )
+from .plain_calls import UPDATE_SERVICE_URL
 from .producer import Producer
 from .reader import Reader, ReadingConsumer, Start, start_options
 from .statistics_log import log_statistics
@@ -59,7 +70,7 @@ class ClientStatistics:
     memory_held: int
 
 
-@asynccontextmanager
+@opening("async with open_client(url) as client:")
 async def open_client(
     url: str,
     *,
@@ -84,13 +95,18 @@ async def open_client(
         yield client
 
 
+@unknown_names(official_names.CLIENT)
 class Client:
     """Made by `open_client`. Use it from any task of the same `trio.run`."""
 
     def __init__(self, driver: Driver) -> None:
+        if not isinstance(driver, Driver):
+            raise WrongArguments(
+                "Client: it is made by open_client; write: async with open_client(url) as client:"
+            )
         self._driver = driver
 
-    @asynccontextmanager
+    @opening("async with client.create_producer(topic) as producer:")
     async def create_producer(
         self, topic: str, **options: Unpack[ProducerOptions]
     ) -> AsyncIterator[Producer]:
@@ -112,7 +128,7 @@ class Client:
         self,
         topic: Topics,
         subscription: str,
-        kind: Literal["shared", SubscriptionType.SHARED] = "shared",
+        kind: Literal["shared", SubscriptionType.SHARED] = ...,
         **options: Unpack[ConsumerOptions],
     ) -> AbstractAsyncContextManager[SharedConsumer]: ...
     @overload
@@ -144,42 +160,33 @@ class Client:
         self,
         topic: Topics,
         subscription: str,
-        kind: SubscriptionType | str,
+        kind: SubscriptionType | Kind,
         **options: Unpack[ConsumerOptions],
     ) -> AbstractAsyncContextManager[Consumer]: ...
-    def subscribe(
+    @opening("async with client.subscribe(topic, subscription) as consumer:")
+    async def subscribe(
         self,
         topic: Topics,
         subscription: str,
-        kind: SubscriptionType | str = "shared",
+        kind: SubscriptionType | Kind | None = None,
         **options: Unpack[ConsumerOptions],
-    ) -> AbstractAsyncContextManager[Any]:
+    ) -> AsyncIterator[Any]:
         """A consumer of a topic, partitioned or not, of several, or of all that match a pattern, closed when
         the block ends; its options are those of `ConsumerSpec`. See `TopicsPattern` for patterns; one
         compiled by `re` is the same with defaults, matched by RE2.
 
-        `kind` is "shared", "key_shared", "exclusive" or "failover". Entering waits until it is subscribed.
-        Raises `InvalidConfiguration` for a wrong option or name, what the broker refuses it with, and
-        `TimedOut` after `operation_timeout`.
+        `kind` is "shared" (the default), "key_shared", "exclusive" or "failover". Entering waits until it is
+        subscribed. Raises `InvalidConfiguration` for a wrong option or name, what the broker refuses it with,
+        and `TimedOut` after `operation_timeout`.
         """
-        return self._subscribe(topic, subscription, kind, options)
-
-    @asynccontextmanager
-    async def _subscribe(
-        self,
-        topic: Topics,
-        subscription: str,
-        kind: SubscriptionType | str,
-        options: ConsumerOptions,
-    ) -> AsyncIterator[Consumer]:
         driver = self._driver
-        spec = consumer_spec(topic, subscription, kind, options)
+        spec = consumer_spec(topic, subscription, options, kind)
         consumer = driver.open(driver.machine.subscribe, spec, CONSUMER_TYPES[spec.subscription_type])
         await consumer._opened()
         async with closing(consumer):
             yield consumer
 
-    @asynccontextmanager
+    @opening("async with client.create_reader(topic, 'earliest') as reader:")
     async def create_reader(
         self, topic: str | Sequence[str], start: Start, **options: Unpack[ReaderOptions]
     ) -> AsyncIterator[Reader]:
@@ -196,7 +203,7 @@ class Client:
         async with closing(consumer):
             yield Reader(consumer, in_part=spec.key_hash_ranges is not None)
 
-    @asynccontextmanager
+    @opening("async with client.create_table_view(topic) as view:")
     async def create_table_view(
         self, topic: str | Sequence[str], **options: Unpack[TableViewOptions]
     ) -> AsyncIterator[TableView]:
@@ -214,12 +221,26 @@ class Client:
         async with closing(view):
             yield view
 
-    async def partitions(self, topic: str) -> int:
-        """The number of partitions of a topic; 0 where it is not partitioned or does not exist."""
-        return int(await self._driver.request(self._driver.machine.partitions, topic))
+    def update_service_url(self, url: str) -> None:
+        """Find brokers by this URL from now on, `pulsar://host[:port][,host[:port]…]`. Every connection ends;
+        producers and consumers come back by the new URL, and send again what was not confirmed (rule
+        CLIENT-21). Raises `InvalidServiceUrl`, `ResourceClosed`."""
+        service_url = client_config(url, {}).service_url
+        self._driver.command(self._driver.machine.update_service_url, service_url)
+        return UPDATE_SERVICE_URL
+
+    async def partitions(self, topic: str) -> list[str]:
+        """The full names of a topic's partitions, in their order, so its length is their number; empty where
+        the topic is not partitioned or does not exist. Each is a topic by itself, for a producer, consumer or
+        reader of one partition."""
+        name = TopicName.parse(topic)
+        count = int(await self._driver.request(self._driver.machine.partitions, topic))
+        return [str(name.partition_name(index)) for index in range(count)]
 
     async def topics(
-        self, namespace: str = "public/default", domain: TopicDomain | str = TopicDomain.PERSISTENT
+        self,
+        namespace: str = "public/default",
+        domain: TopicDomain | Literal["persistent", "non_persistent", "all"] = TopicDomain.PERSISTENT,
     ) -> list[str]:
         """Full names of the topics of a namespace, sorted; partitioned topics by their own name. `domain`:
         "persistent", "non_persistent" (those that somebody uses) or "all"."""
@@ -249,6 +270,12 @@ class Client:
             pass  # closed all the same; a bug of ours is reported by `open_client`
         finally:
             driver.shut()
+
+    def __repr__(self) -> str:
+        driver = self._driver
+        if driver.closed or driver.failure is not None:
+            return f"<Client of {driver.config.service_url}, closed>"
+        return f"<Client of {driver.config.service_url}, {len(driver.links)} connections>"
 
     def statistics(self) -> ClientStatistics:
         driver = self._driver

@@ -11,6 +11,7 @@ What all kinds of subscriptions have is here; the kinds themselves are in `consu
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from logging import getLogger
 from typing import TYPE_CHECKING, Any
 
@@ -27,14 +28,16 @@ from pulsar_sansio import (
     Messages,
     PulsarError,
     TopicMessageId,
+    unknown_names,
 )
 from pulsar_sansio import ConsumerStatistics as Counted
 from pulsar_sansio import client_outputs as outputs
 
+from . import official_names, plain_calls
 from .copies import copy_each
 from .endpoint import TURN, Endpoint
 from .failures import NEGATIVE_ACKNOWLEDGE, FailureActions, FailurePolicy
-from .position import Position, core_position
+from .position import Position, core_position, seconds
 from .running import Handler, Outcomes, Run, Source
 from .stopping import CurrentRun
 
@@ -42,6 +45,8 @@ if TYPE_CHECKING:
     from .driver import Driver
 
 MessageOrId = Message | MessageId | TopicMessageId
+
+_ACKNOWLEDGED = plain_calls.ACKNOWLEDGE
 
 _log = getLogger(__name__)
 
@@ -60,6 +65,7 @@ class ConsumerStatistics:
     acknowledgements_failed: int
 
 
+@unknown_names(official_names.CONSUMER)
 class Consumer(Endpoint, trio.abc.ReceiveChannel[Message]):
     """Made by `client.subscribe`. Use it from any task of the same `trio.run`."""
 
@@ -111,12 +117,15 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message]):
     # --- receiving --------------------------------------------------------------------------------------
 
     @enable_ki_protection
-    async def receive(self) -> Message:
-        """The next message, waiting for one where none has arrived.
+    async def receive(self, timeout_millis: None = None) -> Message:
+        """The next message, waiting for one where none has arrived. It takes no timeout, which other clients'
+        `timeout_millis` is: that raises `WrongArguments`; use `trio.move_on_after` or `trio.fail_after`.
 
         Raises `trio.EndOfChannel` when the topic is terminated and everything in it is acknowledged, and
         after `drain`; `ResourceClosed` or `ResourceBroken` when the consumer is.
         """
+        if timeout_millis is not None:
+            raise official_names.no_timeout(timeout_millis)
         message = next(self._at_hand, None)
         if message is None:
             self._check_not_listening()
@@ -351,7 +360,7 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message]):
 
     @enable_ki_protection
     def acknowledge(self, what: MessageOrId | Sequence[MessageOrId]) -> None:
-        """Acknowledge a message, an id, or a list of them.
+        """Acknowledge a message, an id, or a list of them. A plain call, without `await`.
 
         They are collected and sent together, at the latest after `acknowledgement_group_time` and before the
         consumer closes; `flush` waits until the broker has confirmed them. Doing it twice is harmless.
@@ -362,30 +371,35 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message]):
             raise self._driver.own_fault(error) from error.__cause__
         if something_follows:
             self._driver.after_call()
+        return _ACKNOWLEDGED
 
     def negative_acknowledge(self, what: MessageOrId | Sequence[MessageOrId]) -> None:
         """Give a message, an id, or a list of them back; they come again after
         `negative_acknowledgement_delay`, to whichever consumer of the subscription.
         """
         self._command(self._machine.negative_acknowledge, what)
+        return plain_calls.NEGATIVE_ACKNOWLEDGE
 
     def pause(self) -> None:
         """Ask the broker for no more messages until `resume`; those that it was asked for may still come."""
         self._command(self._machine.pause)
+        return plain_calls.PAUSE
 
     def resume(self) -> None:
         """Ask for messages again. Raises `InvalidConfiguration` after `drain`."""
         if self._draining:
             raise InvalidConfiguration("resume: this consumer was drained, and takes nothing new any more")
         self._command(self._machine.resume)
+        return plain_calls.RESUME
 
     async def reconsume_later(
         self,
         what: Message | Sequence[Message],
-        delay: float,
+        delay: float | timedelta,
         properties: Mapping[str, str] | None = None,
     ) -> None:
-        """Have a message, or each of several, delivered again after `delay` seconds; only with `retry=True`.
+        """Have a message, or each of several, delivered again after `delay`, a timedelta or seconds; only
+        with `retry=True`.
 
         Returns when a copy is safe in the retry topic, or among the dead letters once that has happened
         `max_redeliver_count` times, and the message is acknowledged. `properties`: more of them for the copy.
@@ -393,11 +407,12 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message]):
         several each is copied by itself; what went wrong with the first of those that could not be is raised
         when all have been tried. When cancelled, it happens all the same.
         """
+        seconds_of_delay = seconds(delay)
         publish_time = self._publish_time()
         call = self._machine.reconsume_later
         await copy_each(
             what if isinstance(what, Iterable) else [what],
-            lambda message: self._asked(call, message, delay, publish_time, properties),
+            lambda message: self._asked(call, message, seconds_of_delay, publish_time, properties),
         )
 
     async def dead_letter(
@@ -425,6 +440,7 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message]):
     def redeliver_unacknowledged(self) -> None:
         """Have everything delivered again that is not acknowledged, also what has not been received yet."""
         self._command(self._machine.redeliver_unacknowledged)
+        return plain_calls.REDELIVER_UNACKNOWLEDGED
 
     async def flush(self) -> None:
         """Send the collected acknowledgements and wait until the broker has confirmed them.

@@ -3,13 +3,16 @@ has no `acknowledge_cumulative` (rule ACK-02).
 """
 
 from collections.abc import Mapping
+from datetime import timedelta
 from functools import partial
 
 import trio
 
 from pulsar_sansio import Message, SubscriptionType
 
+from . import plain_calls
 from .consumer import Consumer, MessageOrId
+from .position import seconds
 
 
 class SharedConsumer(Consumer):
@@ -26,18 +29,19 @@ class _InOrderConsumer(Consumer):
     def acknowledge_cumulative(self, what: MessageOrId) -> None:
         """Acknowledge a message or id and everything before it. Sent as `acknowledge` does."""
         self._command(self._machine.acknowledge_cumulative, what)
+        return plain_calls.ACKNOWLEDGE_CUMULATIVE
 
     async def reconsume_later_cumulative(
-        self, message: Message, delay: float, properties: Mapping[str, str] | None = None
+        self, message: Message, delay: float | timedelta, properties: Mapping[str, str] | None = None
     ) -> None:
-        """Have this message delivered again after `delay` seconds, and be done with everything before it in
-        its topic or partition; only with `retry=True`.
+        """Have this message delivered again after `delay`, a timedelta or seconds, and be done with all that
+        is before it in its topic or partition; only with `retry=True`.
 
         As `reconsume_later` of one message; when it raises why the message could not be copied, nothing is
         acknowledged, and all of it comes again.
         """
         call = partial(self._machine.reconsume_later, cumulative=True)
-        await self._request(call, message, delay, self._publish_time(), properties)
+        await self._request(call, message, seconds(delay), self._publish_time(), properties)
 
 
 class ExclusiveConsumer(_InOrderConsumer):

@@ -1,4 +1,5 @@
-"""Errors of the adapter: the core's closed error joined to trio's, and the one for a bug of our own.
+"""Errors of the adapter: the core's closed error joined to trio's, mistakes of a program's first hour, and
+the one for a bug of our own.
 
 The core's errors know nothing of trio. Whoever writes `except trio.ClosedResourceError` and whoever
 writes `except ClosedError` both catch what is raised here.
@@ -6,7 +7,7 @@ writes `except ClosedError` both catch what is raised here.
 
 import trio
 
-from pulsar_sansio import ClosedError, PulsarError
+from pulsar_sansio import ClosedError, LocalProtocolError, PulsarError
 
 
 class ResourceClosed(ClosedError, trio.ClosedResourceError):
@@ -29,6 +30,19 @@ class StoreFailed(PulsarError):
     """The store of a broker cannot write; `__cause__` says why. The broker has ended: it may confirm nothing
     that is not durable.
     """
+
+
+class NotEntered(LocalProtocolError, AttributeError, TypeError):
+    """`open_client(…)`, `client.subscribe(…)` or the like was used without `async with`; the text has the
+    line to write."""
+
+
+class NotAwaitable(LocalProtocolError, TypeError):
+    """A plain call, which does not wait, was awaited; the text says what waits."""
+
+
+class NotInTrio(LocalProtocolError, RuntimeError):
+    """The program does not run in trio: it was started by `asyncio.run`, or by nothing."""
 
 
 def trio_error(error: PulsarError) -> PulsarError:

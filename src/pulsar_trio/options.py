@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
 from secrets import randbits
-from typing import Any, TypeAlias, TypedDict, TypeVar
+from typing import Any, Literal, TypeAlias, TypedDict, TypeVar
 
 from pulsar_sansio import (
     BatchingPolicy,
@@ -39,10 +39,15 @@ from pulsar_sansio import (
     TopicsPattern,
 )
 
+from .official_names import word_meant, wrong_argument
+
 Topics: TypeAlias = str | Sequence[str] | re.Pattern[str] | TopicsPattern
 """What a consumer may be of: a topic, several, or all those of a namespace that match."""
 
 EnumT = TypeVar("EnumT", bound=Enum)
+
+Kind: TypeAlias = Literal["shared", "key_shared", "exclusive", "failover"]
+"""The words for a `SubscriptionType`."""
 
 TEN_YEARS = 10 * 365 * 86_400
 """Seconds: the longest time that anything may take."""
@@ -80,20 +85,22 @@ class ProducerOptions(TypedDict, total=False):
     send_timeout: float
     max_pending_messages: int
     batching: BatchingPolicy | None
-    compression: CompressionType | str
+    compression: CompressionType | Literal["none", "lz4", "zlib", "zstd", "snappy"]
     initial_sequence_id: int | None
     properties: Mapping[str, str]
     initial_subscription: str | None
     chunking: bool
     chunk_max_message_size: int | None
-    access_mode: ProducerAccessMode | str
-    routing: RoutingMode | CustomRouter | str
-    hashing: HashingScheme | str
+    access_mode: (
+        ProducerAccessMode | Literal["shared", "exclusive", "wait_for_exclusive", "exclusive_with_fencing"]
+    )
+    routing: RoutingMode | CustomRouter | Literal["round_robin", "single_partition"]
+    hashing: HashingScheme | Literal["java_string", "murmur3_32", "boost"]
     lazy_start: bool
     max_pending_messages_across_partitions: int
     partitions_update_interval: float | None
     interceptors: tuple[ProducerInterceptor, ...]
-    when_full: str
+    when_full: Literal["wait", "fail"]
 
 
 class ConsumerOptions(TypedDict, total=False):
@@ -116,7 +123,7 @@ class ConsumerOptions(TypedDict, total=False):
     acknowledgement_timeout_backoff: RedeliveryBackoff | None
     dead_letter: DeadLetterPolicy | None
     retry: bool
-    initial_position: InitialPosition | str
+    initial_position: InitialPosition | Literal["earliest", "latest"]
     durable: bool
     start_message_id: MessageId | None
     start_message_id_inclusive: bool
@@ -209,13 +216,18 @@ def waits_when_full(options: Mapping[str, Any]) -> bool:
     """Whether the producer waits for room; the machine never does."""
     given = options.get("when_full", "wait")
     if given not in ("wait", "fail"):
-        raise InvalidConfiguration(f"when_full: one of 'wait', 'fail', not {given!r}")
+        meant = word_meant(given, ("wait", "fail"))
+        raise InvalidConfiguration(f"when_full: one of 'wait', 'fail', not {given!r}{meant}")
     return bool(given == "wait")
 
 
 def consumer_spec(
-    topic: Topics, subscription: str, kind: SubscriptionType | str, options: Mapping[str, Any]
+    topic: Topics,
+    subscription: str,
+    options: Mapping[str, Any],
+    kind: SubscriptionType | Kind | None = None,
 ) -> ConsumerSpec:
+    """`kind`: None for the default, which is that of `ConsumerSpec`."""
     given = _known("subscribe", ConsumerOptions, options)
     if "initial_position" in given:
         given["initial_position"] = word("initial_position", given["initial_position"], InitialPosition)
@@ -223,7 +235,9 @@ def consumer_spec(
         topic = TopicsPattern.of(topic)
     elif not isinstance(topic, TopicsPattern):
         topic = _topics(topic)
-    return ConsumerSpec(topic, subscription, word("kind", kind, SubscriptionType), **given)
+    if kind is not None:
+        given["subscription_type"] = word("kind", kind, SubscriptionType)
+    return ConsumerSpec(topic, subscription, **given)
 
 
 def reader_spec(
@@ -249,15 +263,19 @@ def word(option: str, given: object, kind: type[EnumT]) -> EnumT:
         for member in kind:
             if member.name.lower() == given:
                 return member
-    allowed = ", ".join(repr(member.name.lower()) for member in kind)
-    raise InvalidConfiguration(f"{option}: one of {allowed}, not {given!r}")
+    words = [member.name.lower() for member in kind]
+    allowed = ", ".join(map(repr, words))
+    raise InvalidConfiguration(f"{option}: one of {allowed}, not {given!r}{word_meant(given, words)}")
+
+
+_ARGUMENTS = {"open_client": ("seed", "statistics_interval"), "subscribe": ("kind",)}
+"""What a function takes besides its options."""
 
 
 def _known(function: str, allowed: type, options: Mapping[str, Any]) -> dict[str, Any]:
     for name in options:
         if name not in allowed.__annotations__:
-            known = ", ".join(sorted(allowed.__annotations__))
-            raise InvalidConfiguration(f"{function}: there is no option {name!r}; there are {known}")
+            raise wrong_argument(function, name, [*allowed.__annotations__, *_ARGUMENTS.get(function, ())])
     return dict(options)
 
 
@@ -294,6 +312,7 @@ class BrokerOptions(TypedDict, total=False):
     keep_without_subscription: int
     cursor_flush_interval: float
     housekeeping_interval: float
+    broker_entry_metadata: bool
     batch_index_acknowledgement: bool
     max_unacked_messages_per_consumer: int
     max_unacked_messages_per_subscription: int
@@ -304,7 +323,7 @@ class BrokerOptions(TypedDict, total=False):
     delayed_delivery: bool
     delayed_delivery_tick: float
     delayed_delivery_strict: bool
-    reached_end_of_topic: str
+    reached_end_of_topic: Literal["not to C++", "never"]
     topic_list_watcher: bool
     default_policies: Policies
 

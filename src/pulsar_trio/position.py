@@ -1,10 +1,20 @@
 """Places in a topic, as an application says them: for seeks and readers."""
 
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import TypeAlias
 
-from pulsar_sansio import EARLIEST, LATEST, LocalProtocolError, Message, MessageId, TopicMessageId
+from pulsar_sansio import (
+    EARLIEST,
+    LATEST,
+    LocalProtocolError,
+    Message,
+    MessageId,
+    TopicMessageId,
+    milliseconds_of,
+)
+
+from .official_names import word_meant
 
 Place: TypeAlias = Message | MessageId | TopicMessageId | datetime | int | str
 """A message or its id; "earliest" or "latest", the ends of the topic; or a time of publishing, as a
@@ -14,7 +24,6 @@ later."""
 Position: TypeAlias = Place | Callable[[str], Place]
 """A place, or a function that gives one for the full name of a topic."""
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _WORDS = {"earliest": EARLIEST, "latest": LATEST}
 
 CorePlace: TypeAlias = Message | MessageId | TopicMessageId | int
@@ -34,10 +43,19 @@ def core_place(place: Place) -> CorePlace:
         if place not in _WORDS:
             raise LocalProtocolError(
                 f"position: 'earliest' or 'latest', a message id or a time, not {place!r}"
+                f"{word_meant(place, _WORDS)}"
             )
         return _WORDS[place]
     if isinstance(place, datetime):
-        if place.utcoffset() is None:
-            raise LocalProtocolError(f"position: a datetime with a time zone, not {place!r}")
-        return (place - _EPOCH) // timedelta(milliseconds=1)
+        return milliseconds_of("position", place)
+    if type(place).__name__ == "MessageId" and not isinstance(place, MessageId):
+        raise LocalProtocolError(
+            f"position: a message id of this client, not {place!r} of another; did you mean 'earliest', "
+            "'latest', or decode_message_id(message_id.serialize())?"
+        )
     return place
+
+
+def seconds(delay: float | timedelta) -> float:
+    """A timedelta as seconds; everything else is for the core to check."""
+    return delay.total_seconds() if isinstance(delay, timedelta) else delay

@@ -7,9 +7,11 @@ coroutines that do not suspend while there is room, so a message costs no schedu
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack
+from operator import is_not
+from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, TypeVar, Unpack
 
 import trio
 from trio.lowlevel import enable_ki_protection
@@ -23,10 +25,12 @@ from pulsar_sansio import (
     ProducerSpec,
     PulsarError,
     SendLatency,
+    unknown_names,
 )
 from pulsar_sansio import ProducerStatistics as Counted
 from pulsar_sansio import client_outputs as outputs
 
+from . import official_names
 from .endpoint import TURN, Endpoint
 from .errors import trio_error
 from .options import TEN_YEARS
@@ -37,22 +41,27 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+Payload: TypeAlias = bytes | bytearray | memoryview | None
+"""What a message may hold. None is a null value, a tombstone where the message has a key. A bytearray or
+memoryview is copied when it is given."""
+
 CHUNK_MESSAGES = 1000
 CHUNK_BYTES = 1024 * 1024
 """What `send_many` takes from its iterable at a time, at most: about one batch."""
 
 
 class MessageFields(TypedDict, total=False):
-    """Keywords of `send` and `enqueue`, as in `OutgoingMessage`. Times are milliseconds since 1970, but for
-    `deliver_after`: seconds from now, 0 to ten years, by the wall clock, in place of `deliver_at`."""
+    """Keywords of `send` and `enqueue`, as in `OutgoingMessage`. Times are datetimes with a time zone, or
+    milliseconds since 1970. `deliver_after`, in place of `deliver_at`: a timedelta or seconds from now, by
+    the wall clock, 0 to ten years."""
 
     key: str | bytes | None
     properties: Mapping[str, str] | None
     ordering_key: bytes | None
-    event_time: int
+    event_time: int | datetime
     sequence_id: int | None
-    deliver_at: int | None
-    deliver_after: float | None
+    deliver_at: int | datetime | None
+    deliver_after: float | timedelta | None
     replicate_to: Sequence[str]
 
 
@@ -73,6 +82,7 @@ class ProducerStatistics:
     latency: SendLatency | None
 
 
+@unknown_names(official_names.PRODUCER)
 class Producer(Endpoint):
     """Made by `client.create_producer`. Use it from any task of the same `trio.run`."""
 
@@ -83,7 +93,7 @@ class Producer(Endpoint):
         super().__init__(driver, handle)
         self._waits = waits
         self._intercepted = bool(spec.interceptors)
-        self._append: Callable[[bytes | OutgoingMessage], int] = self._machine.appender(handle)
+        self._append: Callable[..., int] = self._machine.appender(handle)
         self._send: Callable[..., int] = self._machine.send
         self._send_many: Callable[..., range] = self._machine.send_many
         self._begins = spec.batching is not None
@@ -99,13 +109,12 @@ class Producer(Endpoint):
         self._room = trio.lowlevel.ParkingLot()
         self.name = ""
         """The name the broker knows this producer by."""
-        self.last_sequence_id = -1
-        """The highest sequence id the broker had of this name when the producer was ready; -1 for none."""
+        self._last_sequence_id: Callable[[], int] = self._machine.last_sequence_id(handle)
 
     # --- one message ------------------------------------------------------------------------------------
 
     @enable_ki_protection
-    async def send(self, message: bytes | OutgoingMessage, **fields: Unpack[MessageFields]) -> MessageId:
+    async def send(self, message: Payload | OutgoingMessage, **fields: Unpack[MessageFields]) -> MessageId:
         """Send one message and wait until the broker has confirmed it; gives its id.
 
         It does not wait for a batch to fill: what is in the open batch goes with it (rule PROD-28).
@@ -114,6 +123,7 @@ class Producer(Endpoint):
         """
         if fields:
             message = _outgoing(self._driver, message, fields)
+        message = _plain(message)
         await self._pass_turn()
         receipt = await self._in_turn(partial(self._put, message))
         if self._pending() == 1:
@@ -125,7 +135,7 @@ class Producer(Endpoint):
         return await receipt.wait()
 
     @enable_ki_protection
-    async def enqueue(self, message: bytes | OutgoingMessage, **fields: Unpack[MessageFields]) -> Receipt:
+    async def enqueue(self, message: Payload | OutgoingMessage, **fields: Unpack[MessageFields]) -> Receipt:
         """Put one message into the window, waiting for room where there is none; gives its receipt.
 
         Once it returns, the message is sent whatever happens to the caller; cancelled before that, it is not.
@@ -161,13 +171,13 @@ class Producer(Endpoint):
         receipt._ticket = ticket
         return receipt
 
-    async def _enqueue_in_turn(self, message: bytes | OutgoingMessage) -> Receipt:
-        receipt = await self._in_turn(partial(self._put, message))
+    async def _enqueue_in_turn(self, message: Payload | OutgoingMessage) -> Receipt:
+        receipt = await self._in_turn(partial(self._put, _plain(message)))
         self._tell()
         return receipt
 
     @enable_ki_protection
-    def enqueue_nowait(self, message: bytes | OutgoingMessage, **fields: Unpack[MessageFields]) -> Receipt:
+    def enqueue_nowait(self, message: Payload | OutgoingMessage, **fields: Unpack[MessageFields]) -> Receipt:
         """`enqueue` that raises `ProducerQueueIsFull` instead of waiting for room."""
         if fields:
             message = _outgoing(self._driver, message, fields)
@@ -180,10 +190,11 @@ class Producer(Endpoint):
         self._tell()
         return receipt
 
-    def _put(self, message: bytes | OutgoingMessage) -> Receipt:
+    def _put(self, message: Payload | OutgoingMessage) -> Receipt:
         """Give the machine one message, or raise `ProducerQueueIsFull`."""
         driver = self._driver
         now = driver.tick = self._now()
+        message = _plain(message)
         try:
             ticket = self._send(now, self._handle, message, (now + driver.wall_offset) // 1_000_000)
         except Exception as error:
@@ -216,7 +227,7 @@ class Producer(Endpoint):
 
     # --- many -------------------------------------------------------------------------------------------
 
-    async def send_many(self, messages: Iterable[bytes | OutgoingMessage]) -> Sequence[MessageId]:
+    async def send_many(self, messages: Iterable[Payload | OutgoingMessage]) -> Sequence[MessageId]:
         """Send messages in order, pipelined, and wait for all of them; gives their ids in the same order.
 
         Takes from the iterable as the window has room, up to 1000 messages or about 1 MiB at a time. When
@@ -232,9 +243,14 @@ class Producer(Endpoint):
         await trio.lowlevel.checkpoint()
         failure: Exception | None = None
         while failure is None:
-            chunk: list[bytes | OutgoingMessage] = []
+            chunk: list[Payload | OutgoingMessage] = []
             try:
-                chunk.extend(islice(iterator, size))
+                chunk.extend(islice(iterator, 1))
+                following: Iterator[Payload | OutgoingMessage] = islice(iterator, size - 1)
+                if chunk and type(chunk[0]) is not bytes:  # copied one by one: they may share a buffer
+                    chunk[0] = _plain(chunk[0])
+                    following = map(_plain, following)
+                chunk.extend(following)
             except Exception as error:
                 failure = error  # what came before it is sent
             if not chunk:
@@ -245,6 +261,10 @@ class Producer(Endpoint):
                 try:
                     taken = await self._in_turn(partial(self._put_many, rest))
                 except InvalidMessage:
+                    plain: list[Payload | OutgoingMessage] = [_plain(message) for message in chunk]
+                    if any(map(is_not, plain, chunk)):
+                        chunk = plain
+                        continue
                     if not self._intercepted:  # else it is the first one
                         await self._put_up_to_the_wrong_one(rest)
                     raise
@@ -265,7 +285,7 @@ class Producer(Endpoint):
                 raise part.error.with_traceback(None)
         return MessageIds(settled)
 
-    async def _put_up_to_the_wrong_one(self, messages: Sequence[bytes | OutgoingMessage]) -> None:
+    async def _put_up_to_the_wrong_one(self, messages: Sequence[Payload | OutgoingMessage]) -> None:
         """The machine refuses many as a whole when one of them is wrong; those before it are sent."""
         for message in messages:
             await self._in_turn(partial(self._put, message))
@@ -279,7 +299,7 @@ class Producer(Endpoint):
             yield page, range(first, min(page.end, tickets.stop))
             first = page.end
 
-    def _put_many(self, messages: Sequence[bytes | OutgoingMessage]) -> list[tuple[Page, range]]:
+    def _put_many(self, messages: Sequence[Payload | OutgoingMessage]) -> list[tuple[Page, range]]:
         """Give the machine as many messages as it takes, or raise `ProducerQueueIsFull` when it takes none.
 
         Gives the tickets by the page they are on.
@@ -371,8 +391,9 @@ class Producer(Endpoint):
                 self._settle(first, first + count, (), trio_error(error))
             case outputs.Writable():
                 self._room.unpark_all()
-            case outputs.ProducerReady(_, name, last_sequence_id, topic):
-                self.name, self.last_sequence_id, self.topic = name, last_sequence_id, topic
+            case outputs.ProducerReady(_, name, _, topic):
+                self.name, self.topic = name, topic
+                self._last_sequence_id = self._machine.last_sequence_id(self._handle)
                 self.connected = True
                 self._append = self._machine.appender(self._handle)  # another one where there are partitions
                 self._begins = self._begins or bool(self._machine.partition_statistics(self._handle))
@@ -384,6 +405,8 @@ class Producer(Endpoint):
 
     def _on_end(self, error: PulsarError) -> None:
         self._append = self._send = self._send_many = self._refuse
+        last_sequence_id = self._last_sequence_id()
+        self._last_sequence_id = lambda: last_sequence_id  # the machine is not kept for it
         self._failed += self._pending()
         for page in list(self._pages.values()):
             page.fail_rest(error)
@@ -414,6 +437,13 @@ class Producer(Endpoint):
         )
 
     @property
+    def last_sequence_id(self) -> int:
+        """The highest sequence id that the broker has confirmed to this producer, or had stored of its name
+        before; -1 for none. Of a partitioned topic it is the highest of all partitions. After the end it
+        stays as it was."""
+        return self._last_sequence_id()
+
+    @property
     def partitions(self) -> int:
         """How many partitions messages are spread over; 0 where the topic is not partitioned. It grows with
         the topic. Raises `ResourceClosed` or `ResourceBroken` after the end."""
@@ -434,24 +464,44 @@ class Producer(Endpoint):
         return f"<Producer {self.name!r} of {self.topic}, {state}>"
 
 
-def _outgoing(driver: "Driver", payload: bytes | OutgoingMessage, fields: MessageFields) -> OutgoingMessage:
+def _outgoing(driver: "Driver", payload: Payload | OutgoingMessage, fields: MessageFields) -> OutgoingMessage:
     if isinstance(payload, OutgoingMessage):
         raise InvalidMessage(
             "an OutgoingMessage has its own key, properties and times; give no keywords with it"
         )
     given = dict(fields)
     delay = given.pop("deliver_after", None)
-    message = OutgoingMessage(payload, **given)  # type: ignore[arg-type]
+    try:
+        message = OutgoingMessage(payload, **given)  # type: ignore[arg-type]
+    except TypeError:
+        for name in given:
+            if name not in MessageFields.__annotations__:
+                raise official_names.wrong_argument("send", name, MessageFields.__annotations__) from None
+        raise
     if delay is not None:
-        if isinstance(delay, bool) or not isinstance(delay, int | float) or not 0 <= delay <= TEN_YEARS:
-            raise InvalidMessage(f"deliver_after: seconds from 0 to {TEN_YEARS}, not {delay!r}")
         if message.deliver_at is not None:
             raise InvalidMessage("deliver_after: not together with deliver_at")
-        message.deliver_at = (driver.now() + driver.wall_offset) // 1_000_000 + round(delay * 1000)
+        now = (driver.now() + driver.wall_offset) // 1_000_000
+        message.deliver_at = now + round(_delay("deliver_after", delay) * 1000)
     return message
 
 
-def _next_size(chunk: Sequence[bytes | OutgoingMessage]) -> int:
+def _plain(message: Payload | OutgoingMessage) -> bytes | OutgoingMessage:
+    """A message as the machine takes it: what the application could still change is copied."""
+    if message is None:
+        return OutgoingMessage(None)
+    return bytes(message) if isinstance(message, bytearray | memoryview) else message
+
+
+def _delay(name: str, delay: object) -> float:
+    """Seconds."""
+    given = delay.total_seconds() if isinstance(delay, timedelta) else delay
+    if isinstance(given, bool) or not isinstance(given, int | float) or not 0 <= given <= TEN_YEARS:
+        raise InvalidMessage(f"{name}: a timedelta or seconds from 0 to {TEN_YEARS}, not {delay!r}")
+    return given
+
+
+def _next_size(chunk: Sequence[Payload | OutgoingMessage]) -> int:
     """How many messages of this size to take next."""
     total = 0
     for message in chunk:

@@ -13,6 +13,7 @@ import trio
 from pulsar_sansio import (
     EARLIEST,
     LATEST,
+    InvalidConfiguration,
     LocalProtocolError,
     Message,
     MessageId,
@@ -21,8 +22,10 @@ from pulsar_sansio import (
     TopicMessageId,
     decode_checkpoint,
     encode_checkpoint,
+    unknown_names,
 )
 
+from . import official_names
 from .consumer import Consumer, ConsumerStatistics
 from .position import Place, Position, core_place
 from .running import Handler, Outcomes
@@ -43,6 +46,11 @@ def start_options(start: Start) -> dict[str, Any]:
         return {"start": decode_checkpoint(start)}
     if isinstance(start, Mapping):
         return {"start": start}
+    if start is None:
+        raise InvalidConfiguration(
+            "start: 'earliest', 'latest', a message or its id, a datetime, a timedelta (so long ago) or a "
+            "checkpoint, not None"
+        )
     place = core_place(start)
     if isinstance(place, TopicMessageId):
         return {"start": {place.topic: place.message_id}}
@@ -77,6 +85,7 @@ async def _raise(_: Message, error: Exception) -> None:
     raise error
 
 
+@unknown_names(official_names.READER)
 class Reader(trio.abc.ReceiveChannel[Message]):
     """Made by `client.create_reader`. Use it from any task of the same `trio.run`."""
 
@@ -87,10 +96,13 @@ class Reader(trio.abc.ReceiveChannel[Message]):
 
     # --- reading ----------------------------------------------------------------------------------------
 
-    async def receive(self) -> Message:
+    async def receive(self, timeout_millis: None = None) -> Message:
         """The next message, waiting for one where none has arrived. Raises `trio.EndOfChannel` when the topic
-        is terminated and everything in it was read, `ResourceClosed` or `ResourceBroken` when the reader is.
+        is terminated and everything in it was read, `ResourceClosed` or `ResourceBroken` when the reader is,
+        and `WrongArguments` for a timeout: see `Consumer.receive`.
         """
+        if timeout_millis is not None:
+            raise official_names.no_timeout(timeout_millis)
         return await self._consumer.receive()
 
     def __aiter__(self) -> Any:

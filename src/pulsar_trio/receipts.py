@@ -9,13 +9,14 @@ they would double what the garbage collector has to look through.
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple, overload
+from typing import TYPE_CHECKING, NamedTuple, NoReturn, overload
 
 import trio
 
 from pulsar_sansio import MessageId, PulsarError
 
 from .endpoint import TURN
+from .errors import NotAwaitable
 
 if TYPE_CHECKING:
     from .producer import Producer
@@ -207,6 +208,11 @@ class Receipt:
             producer._before_waiting()
             await page.wait(ticket)
         return self.result()
+
+    if not TYPE_CHECKING:
+
+        def __await__(self) -> NoReturn:
+            raise NotAwaitable("a receipt is not awaited itself; write: message_id = await receipt.wait()")
 
     def __repr__(self) -> str:
         return f"<Receipt {self._ticket} of {self._page.producer.topic}, {'done' if self.done() else 'open'}>"

@@ -32,6 +32,7 @@ from .admin import AdminListener
 from .background import background
 from .errors import StoreFailed
 from .link import Link
+from .opening import opening
 from .options import BrokerOptions, broker_config, checked_seed
 from .pump import Pump
 from .rate_limit import RateLimit
@@ -261,6 +262,11 @@ class EmbeddedBroker:
     def _command(self, command: Callable[..., Any], *arguments: object) -> Any:
         return self._driver.command(command, *arguments)
 
+    def __repr__(self) -> str:
+        driver = self._driver
+        state = "failed" if driver.failure is not None else "closed" if driver.stopped else "running"
+        return f"<EmbeddedBroker at {self.url}, {state}>"
+
 
 async def serve(
     port: int = 6650,
@@ -295,7 +301,7 @@ async def serve(
         await broker.wait_failed()
 
 
-@asynccontextmanager
+@opening("async with open_broker() as broker:")
 async def open_broker(
     port: int = 0,
     *,

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import trio
 
-from pulsar_sansio import PulsarError, TableViewSpec
+from pulsar_sansio import PulsarError, TableViewSpec, unknown_names
 from pulsar_sansio import client_outputs as outputs
 
+from . import official_names
 from .endpoint import Endpoint
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ class Changes:
         return key, value
 
 
+@unknown_names(official_names.TABLE_VIEW)
 class TableView(Endpoint, Mapping[str, bytes]):
     """Made by `client.create_table_view`. Use it from any task of the same `trio.run`.
 

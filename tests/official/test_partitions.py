@@ -1,6 +1,8 @@
 """Partitioned topics shared with the official client: it finds what our producer spread where the key
 belongs, and puts its own there."""
 
+from typing import Any
+
 import pulsar
 import pytest
 
@@ -14,7 +16,7 @@ KEYS = [f"key-{number}" for number in range(20)]
 
 @pytest.mark.parametrize("hashing", ["java_string", "murmur3_32", "boost"])
 async def test_its_consumer_finds_every_key_in_our_producers_partition(
-    broker: OurBroker, topic: str, hashing: str
+    broker: OurBroker, topic: str, hashing: Any
 ) -> None:
     await broker.create_partitioned_topic(topic, 4)
     async with open_official_client(broker.url) as official:

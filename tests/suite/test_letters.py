@@ -11,6 +11,7 @@ from pulsar_trio import (
     FailoverConsumer,
     OutgoingMessage,
 )
+from pulsar_trio.options import Kind
 
 from .brokers import BrokerUnderTest
 from .helpers import payloads, receive, receive_and_acknowledge, rest
@@ -146,7 +147,7 @@ async def test_later_of_a_topic_with_partitions(client: Client, topic: str, brok
 
 
 @pytest.mark.parametrize("kind", ["exclusive", "failover"])
-async def test_later_where_one_consumer_gets_everything(client: Client, topic: str, kind: str) -> None:
+async def test_later_where_one_consumer_gets_everything(client: Client, topic: str, kind: Kind) -> None:
     """The copy comes at once, as a broker delays nothing there; the third time it is a dead letter."""
     policy = DeadLetterPolicy(2, initial_subscription="kept")
     async with (
@@ -167,7 +168,9 @@ async def test_later_where_one_consumer_gets_everything(client: Client, topic: s
 
 @pytest.mark.parametrize("kind", ["exclusive", "failover"])
 @pytest.mark.parametrize("batched", [False, True])
-async def test_one_later_and_all_before_it_done(client: Client, topic: str, kind: str, batched: bool) -> None:
+async def test_one_later_and_all_before_it_done(
+    client: Client, topic: str, kind: Kind, batched: bool
+) -> None:
     """Cumulatively, as far as that message; what is behind it is not touched, in its batch neither."""
     batching = BatchingPolicy(max_messages=4, max_delay=10.0) if batched else None
     async with client.subscribe(

@@ -48,7 +48,7 @@ def outgoing(letter: Letter) -> OutgoingMessage:
     )
 
 
-async def send(client: Client, topic: str, letters: list[Letter], codec: str, batched: bool) -> None:
+async def send(client: Client, topic: str, letters: list[Letter], codec: Any, batched: bool) -> None:
     batching = BatchingPolicy(max_delay=0.02) if batched else None
     async with client.create_producer(topic, compression=codec, batching=batching) as producer:
         message_ids = await producer.send_many(map(outgoing, letters))
@@ -65,7 +65,7 @@ async def receive_letters(client: Client, topic: str) -> list[Letter]:
 
 @every_codec
 @batched_or_not
-async def test_our_messages_arrive_with_us(client: Client, topic: str, codec: str, batched: bool) -> None:
+async def test_our_messages_arrive_with_us(client: Client, topic: str, codec: Any, batched: bool) -> None:
     await send(client, topic, LETTERS, codec, batched)
     assert await receive_letters(client, topic) == LETTERS
 
@@ -73,7 +73,7 @@ async def test_our_messages_arrive_with_us(client: Client, topic: str, codec: st
 @every_codec
 @batched_or_not
 async def test_our_messages_arrive_with_the_official_client(
-    broker: BrokerUnderTest, client: Client, topic: str, codec: str, batched: bool
+    broker: BrokerUnderTest, client: Client, topic: str, codec: Any, batched: bool
 ) -> None:
     letters = readable_by_the_official_client(LETTERS, codec, batched)
     await send(client, topic, letters, codec, batched)
@@ -83,7 +83,7 @@ async def test_our_messages_arrive_with_the_official_client(
 @every_codec
 @batched_or_not
 async def test_the_official_client_s_messages_arrive_with_us(
-    broker: BrokerUnderTest, client: Client, topic: str, codec: str, batched: bool
+    broker: BrokerUnderTest, client: Client, topic: str, codec: Any, batched: bool
 ) -> None:
     await in_thread(produce, broker.url, topic, LETTERS, compression_type=CODECS[codec], **BATCHED[batched])
     assert await receive_letters(client, topic) == LETTERS

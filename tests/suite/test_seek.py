@@ -7,6 +7,7 @@ import trio
 
 from pulsar_sansio import LocalProtocolError
 from pulsar_trio import BatchingPolicy, Client, MessageId
+from pulsar_trio.options import Kind
 
 from .helpers import Interruption, cut, numbers, payloads, receive, receive_and_acknowledge, rest, unload
 from .line import Line
@@ -15,7 +16,7 @@ KINDS = ["exclusive", "shared", "failover", "key_shared"]
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_to_the_ends_of_the_topic(client: Client, topic: str, kind: str) -> None:
+async def test_to_the_ends_of_the_topic(client: Client, topic: str, kind: Kind) -> None:
     async with (
         client.subscribe(topic, "sub", kind, initial_position="earliest") as consumer,
         client.create_producer(topic, batching=None) as producer,

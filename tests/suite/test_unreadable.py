@@ -19,6 +19,7 @@ from pulsar_sansio.wire import (
     proto,
 )
 from pulsar_trio import Client
+from pulsar_trio.options import Kind
 
 from .brokers import BrokerUnderTest
 from .helpers import receive_and_acknowledge, rest
@@ -74,7 +75,7 @@ UNREADABLE = {
 @pytest.mark.parametrize("kind", ["exclusive", "shared"])
 @pytest.mark.parametrize("what", UNREADABLE)
 async def test_what_cannot_be_read_is_in_nobodys_way(
-    broker: BrokerUnderTest, client: Client, topic: str, what: str, kind: str
+    broker: BrokerUnderTest, client: Client, topic: str, what: str, kind: Kind
 ) -> None:
     """More of it than the queue is large, so the flow would stand if its permits did not come back."""
     bad, good = UNREADABLE[what], (entry(b"good"), 1)

@@ -128,7 +128,7 @@ async def test_a_wrong_option_of_a_client() -> None:
     for options, words in (
         ({"operation_timeout": -1}, "operation_timeout: seconds from"),
         ({"statistics_interval": 10**400}, "statistics_interval: "),
-        ({"keepalive": 3}, "there is no option 'keepalive'; there are broker_hosts, "),
+        ({"keepalive": 3}, r"there is no option 'keepalive'; did you mean 'keepalive_interval'\?"),
     ):
         with pytest.raises(InvalidConfiguration, match=words):
             async with open_client("pulsar://localhost", **options):  # type: ignore[arg-type]
@@ -360,7 +360,7 @@ async def test_the_broker_survives_a_client_that_stops_in_a_frame(
         while await stream.receive_some(1000):
             pass
     await stream.aclose()
-    assert await client.partitions("t") == 0
+    assert len(await client.partitions("t")) == 0
 
 
 async def test_the_broker_ignores_an_unknown_command(broker: EmbeddedBroker) -> None:

@@ -47,13 +47,13 @@ def test_options_and_specs_agree(options: type, spec: type, positional: set[str]
 def test_nothing_given_means_the_specs_defaults() -> None:
     assert client_config("pulsar://a", {}) == ClientConfig("pulsar://a")
     assert producer_spec("t", {}) == ProducerSpec("t")
-    assert consumer_spec("t", "s", "exclusive", {}) == ConsumerSpec("t", "s")
+    assert consumer_spec("t", "s", {}) == ConsumerSpec("t", "s")
     assert broker_config("pulsar://a:1", {}) == BrokerConfig(service_url="pulsar://a:1")
     assert broker_config("pulsar://a:1", {"service_url": "pulsar://b:2"}).service_url == "pulsar://b:2"
 
 
 def test_words_stand_for_enums() -> None:
-    spec = consumer_spec("t", "s", "key_shared", {"initial_position": "earliest"})
+    spec = consumer_spec("t", "s", {"initial_position": "earliest"}, "key_shared")
     assert spec.subscription_type is SubscriptionType.KEY_SHARED
     assert spec.initial_position is InitialPosition.EARLIEST
     assert producer_spec("t", {"compression": "zstd"}).compression is CompressionType.ZSTD

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from functools import partial
+from typing import Any
 
 import pytest
 import trio
@@ -50,7 +51,7 @@ async def test_send_gives_the_message_id(client: Client) -> None:
         assert first < second
         assert producer.topic == "persistent://public/default/t"
         assert producer.name.startswith("standalone-")
-        assert producer.last_sequence_id == -1
+        assert producer.last_sequence_id == 1
         assert producer.connected
     assert await everything_on(client, "t") == [b"1", b"2"]
 
@@ -404,7 +405,7 @@ async def test_the_name_of_another_producer_is_refused(client: Client) -> None:
 
 
 @pytest.mark.parametrize("compression", ["none", "lz4", "zlib", "zstd", "snappy"])
-async def test_codecs_by_their_names(client: Client, compression: str) -> None:
+async def test_codecs_by_their_names(client: Client, compression: Any) -> None:
     async with client.create_producer("t", compression=compression) as producer:
         await producer.send_many([b"a" * 1000] * 5)
     assert await everything_on(client, "t") == [b"a" * 1000] * 5
@@ -426,7 +427,7 @@ async def test_a_push_that_comes_after_closing_has_begun_changes_nothing(client:
     async with client.create_producer("t") as producer:
         client._driver.push_soon(producer._handle)
         await producer.aclose()
-    assert await client.partitions("t") == 0
+    assert len(await client.partitions("t")) == 0
 
 
 async def test_a_producer_whose_last_message_fails_is_closed_all_the_same() -> None:

@@ -11,6 +11,7 @@ import trio.testing
 
 from pulsar_sansio import InvalidConfiguration, LocalProtocolError, OutgoingMessage
 from pulsar_trio import BatchingPolicy, Client, Consumer, EmbeddedBroker, Message, ResourceClosed
+from pulsar_trio.options import Kind
 from tests.patience import PATIENCE
 
 from .test_consumer import fill, filled, numbers_left
@@ -201,7 +202,7 @@ async def test_messages_without_a_key_wait_for_none(client: Client) -> None:
 
 @pytest.mark.parametrize("kind", ["shared", "key_shared"])
 @pytest.mark.parametrize("concurrency", [1, 3])
-async def test_a_cancelled_run_loses_nothing(client: Client, kind: str, concurrency: int) -> None:
+async def test_a_cancelled_run_loses_nothing(client: Client, kind: Kind, concurrency: int) -> None:
     """What was being handled comes when the consumer closes; what waited behind it was given back."""
     async with client.subscribe(
         "t", "s", kind, initial_position="earliest", negative_acknowledgement_delay=0.01

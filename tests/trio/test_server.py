@@ -93,8 +93,8 @@ async def test_administration(broker: EmbeddedBroker) -> None:
     broker.update_partitions("acme/orders/many", 4)
     assert "persistent://acme/orders/many-partition-3" in broker.topics("acme/orders")
     async with open_client(broker.url) as client:
-        assert await client.partitions("acme/orders/many") == 4
-        assert await client.partitions("acme/orders/new") == 0
+        assert len(await client.partitions("acme/orders/many")) == 4
+        assert len(await client.partitions("acme/orders/new")) == 0
         async with client.create_producer("acme/orders/new") as producer:
             await producer.send(b"1")
             broker.unload("acme/orders/new")
@@ -208,5 +208,5 @@ async def test_a_connection_that_fails_before_it_is_accepted_is_not_the_brokers_
 
     monkeypatch.setattr(kind, "accept", accept)
     async with open_broker() as broker, open_client(broker.url) as client:
-        assert await client.partitions("t") == 0
+        assert len(await client.partitions("t")) == 0
     assert not problems
