@@ -86,3 +86,22 @@ def test_a_restored_log_is_the_same() -> None:
     assert log.position(9) == (4, 2)
     log.append("t", b"d", 1, 9)
     assert log.position(10) == (9, 0)
+
+
+def test_messages_are_counted_over_ledgers_and_restarts() -> None:
+    """Also where the only ledger that is left has no entry yet: its record says what comes first in it."""
+    log = ManagedLedger()
+    log.roll("t", 10, wall_time=0)
+    assert [log.append("t", b"x", messages, 0).last_index for messages in (3, 1)] == [2, 3]
+    opened = log.roll("t", 20, wall_time=0)
+    assert opened.first_index == 4
+    empty = StoredLedger(opened.first_offset, 0, first_index=opened.first_index)
+    again = ManagedLedger.restored({20: empty})
+    assert again.append("t", b"x", 2, 0).last_index == 5
+    assert ManagedLedger.restored({20: empty, 30: stored_ledger(again)}).append("t", b"x", 1, 0).last_index == 6
+
+
+def stored_ledger(log: ManagedLedger) -> StoredLedger:
+    """The newest ledger as a store has it."""
+    ledger = log.ledgers[-1]
+    return StoredLedger(ledger.first, ledger.opened_at, list(ledger.entries))

@@ -1,11 +1,12 @@
 """Received messages: what they say of themselves (rules MSG-07, MSG-10), and that they are plain values."""
 
 import pickle
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
-from pulsar_sansio.model.message import Entry, Message, Source
+from pulsar_sansio.model.message import BrokerStampedEntry, Entry, Message, Source
 from pulsar_sansio.model.message_id import MessageId
 from pulsar_sansio.wire import MessageMetadata, SingleMessageMetadata, encode_single, split_batch
 
@@ -108,6 +109,34 @@ class TestBatched:
         assert empty.value == b""
 
 
+def stamped(message: Message, broker_publish_time: int | None, last_index: int | None) -> Message:
+    """The message as though the broker had put its metadata in front of the entry."""
+    old = message.entry
+    entry = BrokerStampedEntry(
+        old.source, old.place, old.header, old.redelivery_count, old.acknowledgement, old.batch, old.size
+    )
+    entry.stamp(broker_publish_time, last_index)
+    return Message.of(message.data, entry, message.batch_index)
+
+
+class TestBrokerStamp:
+    def test_a_message_by_itself_has_the_index_of_its_entry(self) -> None:
+        message = stamped(single(b"x"), 1000, 7)
+        assert (message.index, message.broker_publish_time) == (7, 1000)
+        assert message.broker_publish_datetime == datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC)
+
+    def test_in_a_batch_the_entry_has_the_index_of_its_last_message(self) -> None:
+        messages = batched((b"one", {}), (b"two", {}), (b"three", {}))
+        assert [stamped(message, 1000, 7).index for message in messages] == [5, 6, 7]
+
+    def test_each_may_be_missing(self) -> None:
+        assert stamped(single(b"x"), None, 0).broker_publish_datetime is None
+        assert stamped(single(b"x"), None, 0).index == 0
+        assert stamped(single(b"x"), 0, None).index is None
+        assert stamped(single(b"x"), 0, None).broker_publish_time == 0
+        assert (single(b"x").index, single(b"x").broker_publish_time) == (None, None)
+
+
 class TestPlainness:
     @pytest.mark.parametrize(
         "message",
@@ -116,8 +145,10 @@ class TestPlainness:
             single(b"", null_value=True),
             single(partition_key="AP8=", partition_key_b64_encoded=True, ordering_key=b"o"),
             batched((b"one", {"sequence_id": 100}), (b"two", {"partition_key": "k2"}))[1],
+            stamped(single(), 1000, 7),
+            stamped(batched((b"one", {}), (b"two", {}))[0], 1000, 7),
         ],
-        ids=["everything", "null", "bytes key", "in a batch"],
+        ids=["everything", "null", "bytes key", "in a batch", "stamped", "stamped in a batch"],
     )
     def test_a_pickle_has_the_same_values(self, message: Message) -> None:
         again = pickle.loads(pickle.dumps(message))

@@ -50,4 +50,5 @@ def unknown_names(names: Mapping[str, str]) -> Callable[[ClassT], ClassT]:
 
 
 def _is_unknown(cls: type, name: str) -> bool:
-    return any(isinstance(each.__dict__.get(name), UnknownAttribute) for each in cls.__mro__[:3])
+    found = next((each.__dict__[name] for each in cls.__mro__ if name in each.__dict__), None)
+    return isinstance(found, UnknownAttribute)
