@@ -3,8 +3,8 @@
 from typing import Any
 
 from pulsar_sansio.broker import BrokerConfig, MemoryStore
-from pulsar_sansio.wire import MessageCommand, unpack_payload
-from tests.broker.peer import WALL, Peer, Type, World, batch_payloads, proto
+from pulsar_sansio.wire import MessageCommand, proto, unpack_payload
+from tests.broker.peer import WALL, Peer, Type, World, batch_payloads
 
 CONFIG = BrokerConfig(broker_entry_metadata=True, ledger_max_entries=2)
 

@@ -98,7 +98,9 @@ def test_messages_are_counted_over_ledgers_and_restarts() -> None:
     empty = StoredLedger(opened.first_offset, 0, first_index=opened.first_index)
     again = ManagedLedger.restored({20: empty})
     assert again.append("t", b"x", 2, 0).last_index == 5
-    assert ManagedLedger.restored({20: empty, 30: stored_ledger(again)}).append("t", b"x", 1, 0).last_index == 6
+    assert (
+        ManagedLedger.restored({20: empty, 30: stored_ledger(again)}).append("t", b"x", 1, 0).last_index == 6
+    )
 
 
 def stored_ledger(log: ManagedLedger) -> StoredLedger:
