@@ -118,6 +118,7 @@ from .errors import (
     StoreFailed,
 )
 from .failures import DeadLetter, FailurePolicy, NegativeAcknowledge, OnFailure, Raise, RetryLater
+from .options import Kind
 from .producer import Producer, ProducerStatistics
 from .reader import Reader
 from .receipts import Receipt
@@ -145,6 +146,7 @@ __all__ = [
     "ProducerStatistics",
     "ConsumerStatistics",
     # values
+    "Kind",
     "Message",
     "MessageId",
     "TopicDomain",

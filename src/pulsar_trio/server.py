@@ -8,6 +8,7 @@ import errno
 import socket
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from datetime import datetime
 from functools import partial
 from logging import INFO, getLogger
 from time import time_ns
@@ -25,6 +26,7 @@ from pulsar_sansio import (
     MessageId,
     PulsarError,
     Store,
+    milliseconds_of,
 )
 from pulsar_sansio import broker_outputs as outputs
 
@@ -244,8 +246,11 @@ class EmbeddedBroker:
         """`force` also with producers, consumers or subscriptions on it."""
         self._command(self._driver.machine.delete_topic, topic, force)
 
-    def reset_cursor(self, topic: str, subscription: str, position: MessageId | int) -> None:
-        """Move a subscription to a message id, or to a publish time in milliseconds since 1970."""
+    def reset_cursor(self, topic: str, subscription: str, position: MessageId | int | datetime) -> None:
+        """Move a subscription to a message id, or to a publish time: a datetime with a time zone, or
+        milliseconds since 1970."""
+        if isinstance(position, datetime):
+            position = milliseconds_of("position", position)
         self._command(self._driver.machine.reset_cursor, topic, subscription, position)
 
     def topics(self, namespace: str = "public/default") -> list[str]:

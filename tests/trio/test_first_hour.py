@@ -457,6 +457,20 @@ async def test_times_are_datetimes_in_and_out(client: Client) -> None:
             await producer.send(b"x", deliver_at=EPOCH - timedelta(days=1))
 
 
+async def test_a_cursor_is_reset_to_a_datetime(client: Client, broker: EmbeddedBroker) -> None:
+    topic = "persistent://public/default/t"
+    async with client.subscribe("t", "s", initial_position="earliest") as consumer:
+        async with client.create_producer("t") as producer:
+            await producer.send(b"1")
+        consumer.acknowledge(await consumer.receive())
+        await consumer.flush()
+    broker.reset_cursor(topic, "s", EPOCH + timedelta(days=1))
+    async with client.subscribe("t", "s") as consumer:
+        assert (await consumer.receive()).value == b"1"
+    with pytest.raises(LocalProtocolError, match="position: a datetime with a time zone"):
+        broker.reset_cursor(topic, "s", datetime(2026, 1, 1))
+
+
 async def test_delivery_at_a_datetime_and_after_a_timedelta(client: Client) -> None:
     async with client.create_producer("t") as producer, client.subscribe("t", "s") as consumer:
         await producer.send(b"past", deliver_at=EPOCH + timedelta(days=1))
