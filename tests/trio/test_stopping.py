@@ -15,6 +15,7 @@ from pulsar_trio import (
     Client,
     Consumer,
     EmbeddedBroker,
+    Kind,
     Message,
     ResourceClosed,
     open_client,
@@ -119,7 +120,7 @@ async def in_background(call: Callable[[], Awaitable[object]]) -> AsyncIterator[
 @pytest.mark.parametrize("kind", ["shared", "exclusive"])
 @pytest.mark.parametrize("concurrency", [1, 3])
 async def test_a_stopped_run_finishes_what_runs_and_takes_nothing_new(
-    client: Client, kind: str, concurrency: int
+    client: Client, kind: Kind, concurrency: int
 ) -> None:
     """What was acknowledged is confirmed when `run` returns; the rest is redelivered as never tried."""
     handlers, stop = Handlers(), trio.Event()
