@@ -135,6 +135,9 @@ def test_a_schema_is_registered_deleted_and_counted_on() -> None:
         "data": "",
         "properties": {"a": "b"},
     }
+    for half in ({"\ud800": "b"}, {"a": "\ud800"}):
+        with pytest.raises(InvalidConfiguration, match="surrogate"):
+            broker.register_schema(0, TOPIC + "2", "STRING", properties=half)
     assert broker.delete_schema(0, TOPIC) == 1
     assert broker.delete_schema(0, TOPIC) == 1
     world.pump()

@@ -66,12 +66,25 @@ counts for `PAIR` more: an empty one is an object too."""
 PAIR = 16
 
 
+def is_unicode(text: str) -> bool:
+    """Say if the text can be written as UTF-8. JSON may hold half of a surrogate pair, which protobuf refuses."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def check_text_properties(pairs: Iterable[tuple[str, str]]) -> None:
-    """Raises `InvalidConfiguration` where they are not text, or more than `MAX_PROPERTIES`."""
+    """Raises `InvalidConfiguration` where they are not Unicode text, or more than `MAX_PROPERTIES`."""
     size = 0
     for name, value in pairs:
         if not isinstance(name, str) or not isinstance(value, str):
             raise InvalidConfiguration(f"properties: text for text, not {name!r}: {value!r}")
+        if not is_unicode(name) or not is_unicode(value):
+            raise InvalidConfiguration(
+                f"properties: a half of a surrogate pair in {name!r:.200}: {value!r:.200}"
+            )
         size += len(name) + len(value) + PAIR
     if size > MAX_PROPERTIES:
         raise InvalidConfiguration(f"properties of {size} characters, allowed are {MAX_PROPERTIES}")

@@ -74,6 +74,8 @@ BODIES = st.one_of(
             ["Shared"],
             ["produce", "consume"],
             {"type": "STRING", "schema": "", "properties": {"a": "b"}},
+            {"type": "STRING", "properties": {"a": "\ud800"}},
+            {"a": "\ud800"},
             {"type": "INT32", "schema": "x"},
             {"type": "AVRO", "schema": "{}"},
             {"type": ["STRING"]},

@@ -181,6 +181,14 @@ async def test_policies_of_a_topic_that_is_not_there(broker: EmbeddedBroker) -> 
         assert ask(broker, method, path, body) == (404, "Topic persistent://public/default/none not found")
 
 
+async def test_half_a_surrogate_pair_is_refused_and_the_broker_lives(broker: EmbeddedBroker) -> None:
+    half = {"a": "\ud800"}
+    schema = "/admin/v2/schemas/public/default/t/schema"
+    assert ask(broker, "POST", schema, {"type": "STRING", "properties": half})[0] == 422
+    assert ask(broker, "PUT", f"{TOPIC}/properties", half)[0] == 412
+    assert ask(broker, "PUT", f"{TOPIC}/properties", {"a": "b"}) == (204, None)
+
+
 async def test_a_namespace_made_with_what_cannot_be_kept(broker: EmbeddedBroker) -> None:
     """What is as it always is here may be said; anything else is named and refused."""
     path = f"{NAMESPACES}/n"
