@@ -25,6 +25,8 @@ def test_a_namespace_has_room_for_so_many_topics() -> None:
     peer.expect_error("NotAllowedError")
     peer.ask_subscribe(topic=TOPIC + "2")
     peer.expect_error("NotAllowedError")
+    with pytest.raises(LimitReached):
+        world.broker.create_subscription(0, TOPIC + "2", "s")
     world.broker.delete_topic(0, TOPIC)
     world.pump()
     world.broker.create_topic(0, TOPIC + "2")
@@ -54,7 +56,19 @@ def test_a_topic_has_room_for_so_many_subscriptions() -> None:
     peer = world.connect()
     peer.ask_subscribe(subscription="b")
     peer.expect_error("NotAllowedError")
+    peer.ask_producer(initial_subscription_name="b")
+    peer.expect_error("NotAllowedError")
+    peer.producer(initial_subscription_name="a")
     peer.subscribe(subscription="a")
+    assert world.broker.subscriptions(TOPIC) == ["a"]
+
+
+def test_producers_create_no_more_subscriptions_than_the_configuration_allows() -> None:
+    world = World(BrokerConfig(max_subscriptions_per_topic=1))
+    peer = world.connect()
+    peer.producer(initial_subscription_name="a")
+    peer.ask_producer(producer_id=1, initial_subscription_name="b")
+    peer.expect_error("NotAllowedError")
     assert world.broker.subscriptions(TOPIC) == ["a"]
 
 

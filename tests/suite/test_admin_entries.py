@@ -197,6 +197,7 @@ async def test_a_namespace_with_room_for_few_topics(
     assert await broker.request("PUT", f"{topics}/p/partitions", 3) == (412, full)
     assert await broker.request("PUT", f"{topics}/p/partitions", 2) == (204, None)
     assert await broker.request("PUT", f"{topics}/b") == (409, full)
+    assert await broker.request("PUT", f"{topics}/b/subscription/s", "earliest") == (409, full)
     with pytest.raises(NotAllowed):
         async with client.create_producer(f"persistent://{namespace}/c"):
             pass
@@ -217,6 +218,11 @@ async def test_a_namespace_with_few_and_certain_subscriptions(
     with pytest.raises(NotAllowed):
         async with client.subscribe(topic, "b"):
             pass
+    with pytest.raises(NotAllowed):
+        async with client.create_producer(topic, initial_subscription="b"):
+            pass
+    unknown = f"Subscription b not found for topic {topic}"
+    assert await broker.request("GET", f"{subscriptions}/b/position/1") == (404, unknown)
     assert await broker.request("DELETE", f"{path}/maxSubscriptionsPerTopic") == (204, None)
     assert await broker.request("POST", f"{path}/subscriptionTypesEnabled", ["Shared"]) == (204, None)
     assert await broker.request("GET", f"{path}/subscriptionTypesEnabled") == (200, ["Shared"])

@@ -67,7 +67,7 @@ PAIR = 16
 
 
 def is_unicode(text: str) -> bool:
-    """Say if the text can be written as UTF-8. JSON may hold half of a surrogate pair, which protobuf refuses."""
+    """Say if the text can be written as UTF-8, as protobuf asks. JSON may hold half of a surrogate pair."""
     try:
         text.encode()
     except UnicodeEncodeError:

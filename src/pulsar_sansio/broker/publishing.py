@@ -19,6 +19,7 @@ from . import quotas
 from .connection import Connection, Handler, Reserved, Type
 from .lookups import check_name, check_properties, code, parse_topic
 from .producers import MODE_NAMES, NameTaken, Producer
+from .subscribing import check_room
 from .topic import Topic
 
 if TYPE_CHECKING:
@@ -89,6 +90,7 @@ def _create(connection: Connection, command: proto.CommandProducer, topic: "AnyT
             raise NotAllowed(
                 f"Subscription {initial} does not exist, and subscriptions are not created automatically"
             )
+        check_room(topic)
         topic.subscribe(initial, topic.log.first - 1, durable=True)
     name = command.producer_name or broker.new_producer_name()
     producer = Producer(connection, command, name, topic, broker.wall_time)

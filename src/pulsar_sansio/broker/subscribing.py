@@ -115,13 +115,19 @@ def _subscribe(
         return
     consumer.check_part()
     if subscription is None:
-        present = len(topic.subscriptions)
-        if present >= broker.config.max_subscriptions_per_topic or not policies.allows_subscription(present):
-            raise NotAllowed(NO_ROOM_FOR_SUBSCRIPTIONS.format(topic.name))
+        check_room(topic)
         subscription = _new_subscription(topic, command, durable)
     subscription.add(consumer)
     connection.consumers[consumer.id] = consumer
     broker.journal.confirm(lambda: _subscribed(connection, command.request_id, consumer))
+
+
+def check_room(topic: "AnyTopic") -> None:
+    """Raises `NotAllowed` where configuration or policies let clients create no more subscriptions."""
+    present = len(topic.subscriptions)
+    most = topic.broker.config.max_subscriptions_per_topic
+    if present >= most or not topic.policies.allows_subscription(present):
+        raise NotAllowed(NO_ROOM_FOR_SUBSCRIPTIONS.format(topic.name))
 
 
 def _new_subscription(

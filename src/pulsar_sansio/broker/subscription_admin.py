@@ -100,8 +100,10 @@ class SubscriptionAdministration:
         if name.persistent and str(name) not in self.partitions:
             try:
                 return [self.topic_for_use(name, True)]
-            except (TopicNotFound, NotAllowed) as error:
+            except TopicNotFound as error:
                 raise NoSuchThing(error.text) from None
+            except NotAllowed as error:
+                raise LimitReached(error.text) from None
         return self._topics_of(topic)
 
     def delete_subscription(self, now: int, topic: str, subscription: str, force: bool = False) -> None:

@@ -168,7 +168,8 @@ def peek(broker: Administrator, request: Request) -> Answer:
             raise Refused(405, "Peek messages on a partitioned topic is not allowed")
         subscription = request.text("subscription")
         if request.text("domain") == "persistent" and subscription not in broker.machine.subscriptions(topic):
-            broker.command(broker.machine.create_subscription, topic, subscription, EARLIEST)
+            with answering((LimitReached, 404, _no_subscription(request))):
+                broker.command(broker.machine.create_subscription, topic, subscription, EARLIEST)
         with answering((NoSuchThing, 404, "Message not found")):
             return entry_answer(broker.machine.peek(topic, subscription, max(1, number)))
 
@@ -224,9 +225,11 @@ def _subscription_of(broker: Administrator, request: Request) -> Any:
     topic = request.topic
     with answering((NoSuchThing, 404, f"Topic {topic} not found")):
         broker.machine.subscriptions(topic)
-    return answering(
-        (NoSuchThing, 404, f"Subscription {request.text('subscription')} not found for topic {topic}")
-    )
+    return answering((NoSuchThing, 404, _no_subscription(request)))
+
+
+def _no_subscription(request: Request) -> str:
+    return f"Subscription {request.text('subscription')} not found for topic {request.topic}"
 
 
 def _position(value: Any) -> MessageId | None:
