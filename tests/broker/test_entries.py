@@ -88,10 +88,10 @@ def test_permissions_are_kept_and_go_with_what_they_are_for() -> None:
     broker = world.broker
     broker.create_namespace(0, "public/n")
     broker.create_topic(0, "persistent://public/n/t")
-    broker.grant(0, "public/n", {"r": ["produce"], "s": ["consume"]})
+    broker.grant(0, "public/n", {"r": (action for action in ["produce"]), "s": ["consume"]})
     broker.grant(0, "public/n", {"s": []})
     broker.grant(0, "persistent://public/n/t", {"u": ["consume", "produce", "consume"]})
-    broker.grant_subscription(0, "public/n", {"sub": ["a", "b"]})
+    broker.grant_subscription(0, "public/n", {"sub": (role for role in "ab")})
     with pytest.raises(InvalidConfiguration):
         broker.grant(0, "public/n", {"r": ["fly"]})
     with pytest.raises(InvalidConfiguration):

@@ -14,6 +14,11 @@ OTHER = "persistent://public/default/other"
 def test_a_namespace_has_room_for_so_many_topics() -> None:
     world = World()
     world.broker.set_policy(0, NAMESPACE, "max_topics", 3)
+    world.broker.create_topic(0, TOPIC)
+    with pytest.raises(InvalidConfiguration, match="only a namespace has it"):
+        world.broker.set_policy(0, TOPIC, "max_topics", 3)
+    world.broker.delete_topic(0, TOPIC)
+    world.pump()
     world.broker.create_partitioned_topic(0, OTHER, 2)
     with pytest.raises(LimitReached, match="Exceed maximum number of topics in namespace"):
         world.broker.create_partitioned_topic(0, TOPIC, 2)
@@ -82,7 +87,7 @@ def test_types_of_subscriptions() -> None:
         == f"Topic[{{{TOPIC}}}] doesn't support Exclusive sub type!"
     )
     peer.subscribe(subscription="a", kind=SubType.Shared)
-    for wrong in (("shared",), ["Shared"], "Shared"):
+    for wrong in (("shared",), ["Shared"], "Shared", ([],)):
         with pytest.raises(InvalidConfiguration):
             world.broker.set_policy(0, NAMESPACE, "subscription_types", wrong)
 
@@ -104,3 +109,17 @@ def test_a_subscription_that_no_consumer_uses_expires() -> None:
     assert world.broker.subscriptions(TOPIC) == ["used"], "counted from the start of the broker"
     world.advance(180)
     assert world.broker.subscriptions(TOPIC) == []
+
+
+def test_schemas_of_topics_that_are_not_there_have_a_limit() -> None:
+    world = World(BrokerConfig(max_topics=2))
+    broker = world.broker
+    assert broker.register_schema(0, TOPIC, "STRING") == 0
+    assert broker.delete_schema(0, OTHER) == 0
+    for call in (broker.delete_schema, lambda now, topic: broker.register_schema(now, topic, "STRING")):
+        with pytest.raises(LimitReached, match="delete some with force"):
+            call(0, TOPIC + "3")
+    assert broker.register_schema(0, OTHER, "STRING") == 1, "known topics go on"
+    assert broker.delete_schema(0, TOPIC + "3", force=True) == -1
+    broker.delete_schema(0, OTHER, force=True)
+    assert broker.register_schema(0, TOPIC + "3", "STRING") == 0

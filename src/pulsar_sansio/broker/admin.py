@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ..model.errors import IncompatibleSchema, InvalidConfiguration, TopicNotFound
 from ..model.topic_name import TopicName
 from ..wire import proto
-from .mistakes import AlreadyThere, NoSuchThing, StillInUse, WrongKind
+from .mistakes import AlreadyThere, LimitReached, NoSuchThing, StillInUse, WrongKind
 from .policies import Policies
 from .schemas import PRIMITIVES
 from .store import GrantsSaved, NamespaceDeleted, PoliciesSaved, TenantDeleted, TenantSaved
@@ -162,6 +162,7 @@ class Administration(TopicAdministration):
         `NoSuchThing`, `InvalidConfiguration`.
         """
         present = self.grants_of(scope)
+        roles = {role: tuple(actions) for role, actions in roles.items()}
         for role, actions in roles.items():
             _check_text("role", role)
             if not set(actions) <= set(ACTIONS):
@@ -175,6 +176,7 @@ class Administration(TopicAdministration):
         """
         self._check_namespace(namespace)
         present = self.grants_of(namespace)
+        roles = {subscription: tuple(names) for subscription, names in roles.items()}
         for subscription, names in roles.items():
             _check_text("subscription", subscription)
             for name in names:
@@ -219,12 +221,11 @@ class Administration(TopicAdministration):
         """The version of this schema, registered now if it is the first; the topic need not exist. `kind`: a
         name of `SCHEMA_TYPES`.
 
-        Raises `NoSuchThing` without the namespace, `InvalidConfiguration`, or `WrongKind` for another type
-        than the present one.
+        Raises `NoSuchThing` without the namespace, `InvalidConfiguration`, `LimitReached`, or `WrongKind` for
+        another type than the present one.
         """
         self.context.now = now
-        name = TopicName.parse(topic)
-        self._check_namespace(name.namespace_name)
+        name = self._name_for_schema(topic)
         if kind not in SCHEMA_TYPES.values():
             raise InvalidConfiguration(
                 f"type of a schema: {', '.join(SCHEMA_TYPES.values())}; not {kind!r:.100}"
@@ -245,18 +246,31 @@ class Administration(TopicAdministration):
     def delete_schema(self, now: int, topic: str, force: bool = False) -> int:
         """The number of the version that says so; with `force` all versions are forgotten, and it is -1.
 
-        Raises `NoSuchThing` without the namespace.
+        Raises `NoSuchThing` without the namespace, `LimitReached`.
         """
         self.context.now = now
-        name = TopicName.parse(topic)
-        self._check_namespace(name.namespace_name)
         version = -1
         if force:
+            name = TopicName.parse(topic)
+            self._check_namespace(name.namespace_name)
             self.schemas.forget(name)
         else:
+            name = self._name_for_schema(topic)
             version = self.schemas.delete(name, self.wall_time)
         self._settle()
         return version
+
+    def _name_for_schema(self, topic: str) -> TopicName:
+        """The topic need not exist, so that only this limit bounds the registry (`BrokerConfig.max_topics`).
+
+        Raises `NoSuchThing` without the namespace, `LimitReached`.
+        """
+        name = TopicName.parse(topic)
+        self._check_namespace(name.namespace_name)
+        most = self.config.max_topics
+        if not self.schemas.has_room(name, most):
+            raise LimitReached(f"schemas: {most} topics have one; delete some with force")
+        return name
 
     # --- policies -------------------------------------------------------------------------------------
 
@@ -273,6 +287,8 @@ class Administration(TopicAdministration):
         """`set_policy` for several fields, all of them or none."""
         self.context.now = now
         scope = self._policy_scope(scope)
+        if "://" in scope and "max_topics" in values:
+            raise InvalidConfiguration("policy max_topics: only a namespace has it")
         changed = self.policies.get(scope, Policies()).with_policies(values)
         if not changed.retention_exceeds_quotas:
             kind = "topic" if "://" in scope else "namespace"

@@ -96,7 +96,9 @@ class Policies:
             if value is not None and not isinstance(value, BacklogQuota):
                 raise InvalidConfiguration(f"policy {name}: a BacklogQuota, not {value!r:.200}")
         elif kind is tuple:
-            if value is not None and not (isinstance(value, tuple) and set(value) <= set(SUBSCRIPTION_TYPES)):
+            if value is not None and not (
+                isinstance(value, tuple) and all(each in SUBSCRIPTION_TYPES for each in value)
+            ):
                 raise InvalidConfiguration(
                     f"policy {name}: a tuple of {', '.join(SUBSCRIPTION_TYPES)}; not {value!r:.200}"
                 )

@@ -106,6 +106,10 @@ class Schemas:
             self._validate(schema)
             raise IncompatibleSchema("Topic does not have schema to check")
 
+    def has_room(self, topic: TopicName, most: int) -> bool:
+        """Say if the registry may hold the topic, where `most` topics may be in it."""
+        return str(topic.base) in self._saved or len(self._saved) < most
+
     def delete(self, topic: TopicName, wall_time: int) -> int:
         """Save a version that says that there is no schema any more, and return its number."""
         if str(topic.base) not in self._saved or self._present(topic) is not None:

@@ -38,8 +38,7 @@ def create(broker: Administrator, request: Request) -> Answer:
     if request.flag("replicated"):
         raise Refused(501, "replicated subscriptions are not implemented by this broker")
     exists = (AlreadyThere, 409, "Subscription already exists for topic")
-    full = (LimitReached, 409, "")
-    with answering((NoSuchThing, 404, f"Topic {topic} not found"), exists, full, NOT_PERSISTENT):
+    with answering((NoSuchThing, 404, f"Topic {topic} not found"), exists, NOT_PERSISTENT):
         create = broker.machine.create_subscription
         broker.command(create, topic, request.text("subscription"), position, _text_for_text(properties))
     return NO_CONTENT

@@ -71,7 +71,7 @@ def create(broker: Administrator, request: Request) -> Answer:
     given = properties(request.json() or {}) if request.body else {}
     name = TopicName.parse(topic)
     wrong = (InvalidConfiguration, 412, "" if name.partition < 0 else _no_parent(name))
-    with answering(EXISTS, NO_NAMESPACE, (LimitReached, 409, ""), wrong):
+    with answering(EXISTS, NO_NAMESPACE, wrong):
         broker.command(broker.machine.create_topic, topic, given)
     return NO_CONTENT
 
