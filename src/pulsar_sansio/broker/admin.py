@@ -32,13 +32,13 @@ SCHEMA_TYPES[proto.Schema.Bool] = "BOOLEAN"
 """Types of schemas that can be registered, as Pulsar's HTTP interface names them, by their number."""
 
 MAX_GRANTS = 1000
-"""Roles and subscriptions of one scope that have permissions; bounds what is kept."""
+"""One scope keeps permissions of at most so many roles and subscriptions."""
 
 MAX_GRANT_CHARACTERS = 64 * 1024
-"""Characters of all their names together."""
+"""The names in one scope's permissions have at most so many characters together."""
 
 ACTIONS = ("produce", "consume", "functions", "sources", "sinks", "packages")
-"""What a role can be permitted to do, as Pulsar names it."""
+"""A role can be permitted to do these, which are Pulsar's names."""
 
 
 class Administration(TopicAdministration):
@@ -143,12 +143,12 @@ class Administration(TopicAdministration):
     # --- permissions ----------------------------------------------------------------------------------
 
     def grants_of(self, scope: str) -> GrantsSaved:
-        """The permissions on a namespace (`tenant/namespace`) or a topic. Raises `NoSuchThing`."""
+        """Give the permissions on a namespace (`tenant/namespace`) or a topic. Raises `NoSuchThing`."""
         scope = self._policy_scope(scope)
         return self.grants.get(scope, GrantsSaved(scope))
 
     def topic_grants(self, namespace: str) -> dict[str, dict[str, tuple[str, ...]]]:
-        """By full name, the permissions on those topics of the namespace that have some."""
+        """Give the permissions on topics of the namespace, by full name, where there are some."""
         return {
             scope: dict(grants.roles)
             for scope, grants in sorted(self.grants.items())

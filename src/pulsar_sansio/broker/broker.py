@@ -294,7 +294,7 @@ class Broker(Administration, OwnedTopics):
         return self.make_topic(name)
 
     def has_room(self, namespace: str, count: int) -> bool:
-        """Whether the policies of the namespace allow `count` more topics in it."""
+        """Say if the policies of the namespace allow `count` more topics in it."""
         most = self.policies[namespace].max_topics
         return not most or self.names.count(namespace) + count <= most
 

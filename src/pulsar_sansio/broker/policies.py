@@ -14,7 +14,7 @@ BACKLOG_QUOTA_POLICIES = ("producer_request_hold", "producer_exception", "consum
 """What may happen when a backlog quota is exceeded (rules STORE-35 to STORE-37)."""
 
 SUBSCRIPTION_TYPES = ("Exclusive", "Shared", "Failover", "Key_Shared")
-"""As the protocol names them."""
+"""The protocol names them so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +121,7 @@ class Policies:
         return changed
 
     def allows_subscription(self, present: int) -> bool:
-        """Whether a topic that has `present` subscriptions may get another one."""
+        """Say if a topic that has `present` subscriptions may get another one."""
         return not self.max_subscriptions or present < self.max_subscriptions
 
     @property

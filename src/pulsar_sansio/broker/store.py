@@ -131,7 +131,7 @@ class PartitionsSaved:
 
 @dataclass(slots=True)
 class PropertiesSaved:
-    """What an administrator keeps with a topic (its full or base name) or a namespace; empty removes it."""
+    """An administrator keeps these with a topic (full or base name) or a namespace; empty removes them."""
 
     topic: str
     properties: tuple[tuple[str, str], ...]

@@ -153,7 +153,7 @@ class TopicAdministration(SubscriptionAdministration):
     # --- properties -----------------------------------------------------------------------------------
 
     def topic_properties(self, topic: str) -> dict[str, str]:
-        """What an administrator keeps with the topic. Raises `NoSuchThing`."""
+        """Give the properties that an administrator keeps with the topic. Raises `NoSuchThing`."""
         return dict(self.properties.get(self._existing(topic), ()))
 
     def update_topic_properties(self, now: int, topic: str, properties: Mapping[str, str]) -> None:
@@ -373,7 +373,7 @@ class TopicAdministration(SubscriptionAdministration):
         self._settle()
 
     def _forget_scope(self, scope: str) -> None:
-        """What is kept for a namespace or topic that is deleted goes with it."""
+        """Forget everything that is kept for a namespace or topic, which is deleted."""
         self.policies.pop(scope, None)
         self.properties.pop(scope, None)
         self.grants.pop(scope, None)

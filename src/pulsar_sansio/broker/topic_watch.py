@@ -72,7 +72,7 @@ class TopicNames:
         return sorted(self._listed.get(namespace, ()))
 
     def count(self, namespace: str) -> int:
-        """How many names are listed."""
+        """Count the names that are listed."""
         return len(self._listed.get(namespace, ()))
 
     def matching(self, namespace: str, names: Iterable[str], matches: Matches) -> list[str]:

@@ -1,14 +1,11 @@
-"""Single entries of a topic: by id, by their place, and the id at a publish time."""
+"""Routes that read single entries of a topic: by id, by their place, and the id at a publish time."""
 
 from pulsar_sansio import NoSuchThing
 
-from .messages import Answer, Refused, Request, answering, json_answer, message_id_json
+from .messages import Answer, Refused, Request, answering, json_answer, message_id_json, path_number
 from .peeking import entry_answer
 from .routes import Administrator, Route, both_domains
 from .topics import TOPIC
-
-MAX_DIGITS = 18
-"""Of a number in a path or query; Java's `long` has 19, and no id or time comes near."""
 
 
 def _persistent_topic(broker: Administrator, request: Request, what: str, not_partitioned: str) -> str:
@@ -25,16 +22,9 @@ def _persistent_topic(broker: Administrator, request: Request, what: str, not_pa
     return topic
 
 
-def _number(text: str) -> int:
-    """A whole number in the path, which may be negative. Raises `Refused`."""
-    digits = text.removeprefix("-")
-    if not digits.isascii() or not digits.isdigit() or len(digits) > MAX_DIGITS:
-        raise Refused(404, "Not Found")
-    return int(text)
-
-
 def read(broker: Administrator, request: Request) -> Answer:
-    ledger_id, entry_id = _number(request.text("ledger")), _number(request.text("entry"))
+    ledger_id = path_number(request.text("ledger"), signed=True)
+    entry_id = path_number(request.text("entry"), signed=True)
     topic = _persistent_topic(
         broker, request, "GetMessageById", "GetMessageById is not allowed on partitioned-topic"
     )
@@ -51,14 +41,14 @@ def examine(broker: Administrator, request: Request) -> Answer:
         "Examine messages on a partitioned topic is not allowed, please try examine message on specific "
         "topic partition",
     )
-    position = max(1, _number(request.query.get("messagePosition", "1")))
+    position = max(1, path_number(request.query.get("messagePosition", "1"), signed=True))
     from_end = request.query.get("initialPosition", "latest") != "earliest"
     with answering((NoSuchThing, 412, "Could not examine messages due to the total message is zero")):
         return entry_answer(broker.machine.examine(topic, position, from_end=from_end))
 
 
 def message_id_at(broker: Administrator, request: Request) -> Answer:
-    timestamp = _number(request.text("timestamp"))
+    timestamp = path_number(request.text("timestamp"), signed=True)
     topic = _persistent_topic(
         broker,
         request,

@@ -32,6 +32,9 @@ MAX_QUERY_FIELDS = 50
 
 _NOT_AN_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 
+MAX_DIGITS = 18
+"""Digits of a number in a path or query. Java's `long` has 19, and no id or time comes near."""
+
 _DIGITS = re.compile("-?[0-9]{1,19}")
 
 STATUSES: dict[type[LocalProtocolError], int] = {
@@ -182,6 +185,14 @@ def truth(value: object) -> bool:
     if not isinstance(value, bool):
         raise Refused(400, f"the value has to be true or false, not {value!r:.200}")
     return value
+
+
+def path_number(text: str, *, signed: bool = False) -> int:
+    """A whole number in the path or query, which may be negative if `signed`. Raises `Refused` (404)."""
+    digits = text.removeprefix("-") if signed else text
+    if not digits.isascii() or not digits.isdigit() or len(digits) > MAX_DIGITS:
+        raise Refused(404, "Not Found")
+    return int(text)
 
 
 def properties(value: object) -> dict[str, str]:

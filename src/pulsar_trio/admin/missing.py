@@ -87,11 +87,11 @@ WORKERS = {
     ("v2", "worker"): (409, "functions"),
     ("v2", "worker-stats"): (409, "functions"),
 }
-"""Parts of Pulsar's API that belong to workers: the status with which a Pulsar without them answers."""
+"""These parts of Pulsar's API belong to workers. A Pulsar without workers answers with the status given."""
 
 
 def no_such_path(request: Request) -> Refused:
-    """The answer to a path that is in no table."""
+    """Answer a path that is in no table."""
     if len(request.path) >= 3 and request.path[0] == "admin":
         status, what = WORKERS.get((request.path[1], request.path[2]), (404, ""))
         if what:

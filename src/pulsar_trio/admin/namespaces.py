@@ -170,7 +170,7 @@ def read_properties(broker: Administrator, request: Request) -> Answer:
 
 
 def update_properties(broker: Administrator, request: Request) -> Answer:
-    """Those that are not named stay."""
+    """Properties that are not named stay."""
     given = properties(request.json())
     with answering(NO_NAMESPACE):
         broker.command(broker.machine.update_namespace_properties, request.namespace, given)
@@ -184,7 +184,7 @@ def remove_properties(broker: Administrator, request: Request) -> Answer:
 
 
 def read_property(broker: Administrator, request: Request) -> Answer:
-    """Its value as it is; no body where there is none of that key."""
+    """Answer with the value as it is, or without a body where the key has none."""
     with answering(NO_NAMESPACE):
         value = broker.machine.namespace_properties(request.namespace).get(request.text("key"), "")
     return Answer(200, value.encode(errors="replace"), "text/plain")
@@ -198,7 +198,7 @@ def set_property(broker: Administrator, request: Request) -> Answer:
 
 
 def remove_property(broker: Administrator, request: Request) -> Answer:
-    """Answers with the value that was there."""
+    """Answer with the value that was there."""
     answer = read_property(broker, request)
     key = request.text("key")
     broker.command(broker.machine.remove_namespace_properties, request.namespace, key)

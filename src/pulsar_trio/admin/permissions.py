@@ -1,5 +1,5 @@
 """Permissions of roles on namespaces, topics and subscriptions: kept and shown, as a Pulsar without
-authorization does it. Nothing asks for them.
+authorization does it. The broker asks for none of them.
 """
 
 from typing import Any
@@ -7,11 +7,11 @@ from typing import Any
 from pulsar_sansio import InvalidConfiguration, NoSuchThing
 
 from .messages import NO_CONTENT, Answer, Refused, Request, answering, json_answer
+from .namespaces import NO_NAMESPACE
 from .policies import NAMESPACE
 from .routes import Administrator, Route, both_domains
 from .topics import TOPIC
 
-NO_NAMESPACE = (NoSuchThing, 404, "Namespace does not exist")
 WRONG = (InvalidConfiguration, 400, "")
 
 

@@ -35,7 +35,7 @@ class Table:
     def __init__(
         self,
         routes: list[Route],
-        no_such_path: Callable[[Request], Refused] = lambda _: Refused(404, "Not Found"),
+        no_such_path: Callable[[Request], Refused],
     ) -> None:
         self._no_such_path = no_such_path
         self._by_length: dict[int, dict[tuple[str, ...], dict[str, Handler]]] = {}

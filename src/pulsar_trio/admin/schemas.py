@@ -4,18 +4,18 @@ from typing import Any
 
 from pulsar_sansio import SCHEMA_TYPES, InvalidConfiguration, NoSuchThing, WrongKind
 
-from .messages import Answer, Refused, Request, answering, json_answer, properties
+from .messages import Answer, Refused, Request, answering, json_answer, path_number, properties
 from .routes import Administrator, Route
 
 SCHEMAS = "/admin/v2/schemas/{tenant}/{namespace}/{topic}"
 
 OTHERS = ("BYTES", "NONE", "JSON", "PROTOBUF", "AVRO", "KEY_VALUE", "PROTOBUF_NATIVE")
-"""Types that Pulsar has besides."""
+"""Pulsar has these types too."""
 
 NOT_FOUND = (NoSuchThing, 404, "Schema not found")
 
 STRATEGY = "FULL"
-"""What Pulsar has by default. Of primitive types all strategies but ALWAYS_COMPATIBLE say the same."""
+"""The strategy is Pulsar's default. For primitive types all but ALWAYS_COMPATIBLE decide alike."""
 
 
 def _topic(request: Request) -> str:
@@ -25,10 +25,9 @@ def _topic(request: Request) -> str:
 
 def read(broker: Administrator, request: Request) -> Answer:
     text = request.parameters.get("version")
-    if text is not None and (not text.isascii() or not text.isdigit() or len(text) > 18):
-        raise Refused(404, "Not Found")
+    version = None if text is None else path_number(text)
     with answering(NOT_FOUND):
-        return json_answer(broker.machine.schema(_topic(request), None if text is None else int(text)))
+        return json_answer(broker.machine.schema(_topic(request), version))
 
 
 def read_all(broker: Administrator, request: Request) -> Answer:

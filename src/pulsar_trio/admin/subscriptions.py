@@ -5,7 +5,7 @@ from typing import Any
 
 from pulsar_sansio import EARLIEST, AlreadyThere, LimitReached, MessageId, NoSuchThing, StillInUse, WrongKind
 
-from .messages import NO_CONTENT, Answer, Refused, Request, answering, json_answer
+from .messages import NO_CONTENT, Answer, Refused, Request, answering, json_answer, path_number
 from .namespaces import NO_NAMESPACE, check_bundle
 from .peeking import entry_answer
 from .policies import NAMESPACE
@@ -88,7 +88,7 @@ def skip_all(broker: Administrator, request: Request) -> Answer:
 
 
 def skip(broker: Administrator, request: Request) -> Answer:
-    count = _number(request.text("count"))
+    count = path_number(request.text("count"))
     with _subscription_of(broker, request):
         if broker.machine.topic_partitions(request.topic):
             raise Refused(405, "Skip messages on a partitioned topic is not allowed")
@@ -97,7 +97,7 @@ def skip(broker: Administrator, request: Request) -> Answer:
 
 
 def expire_by_time(broker: Administrator, request: Request) -> Answer:
-    seconds = _number(request.text("seconds"))
+    seconds = path_number(request.text("seconds"))
     with _subscription_of(broker, request):
         expire = broker.machine.expire_messages
         _check_expired(broker.command(expire, request.topic, request.text("subscription"), seconds), request)
@@ -106,7 +106,7 @@ def expire_by_time(broker: Administrator, request: Request) -> Answer:
 
 def expire_by_time_everywhere(broker: Administrator, request: Request) -> Answer:
     """Where nothing is old enough the others go on, and the answer is that of a single one."""
-    seconds = _number(request.text("seconds"))
+    seconds = path_number(request.text("seconds"))
     topic = request.topic
     with answering((NoSuchThing, 404, f"Topic {topic} not found")):
         expired = True
@@ -138,7 +138,7 @@ def _check_expired(expired: bool, request: Request, why: str = "nothing is old e
 
 
 def reset_to_time(broker: Administrator, request: Request) -> Answer:
-    timestamp = _number(request.text("timestamp"))
+    timestamp = path_number(request.text("timestamp"))
     with _subscription_of(broker, request):
         broker.command(broker.machine.reset_cursor, request.topic, request.text("subscription"), timestamp)
     return NO_CONTENT
@@ -160,7 +160,7 @@ def reset_to_message(broker: Administrator, request: Request) -> Answer:
 
 def peek(broker: Administrator, request: Request) -> Answer:
     """A subscription that is not there is created, at the first entry, as a Java broker does it."""
-    number = _number(request.text("number"))
+    number = path_number(request.text("number"))
     topic = request.topic
     with _subscription_of(broker, request):
         if broker.machine.topic_partitions(topic):
@@ -202,7 +202,7 @@ def _place_text(message_id: MessageId | None) -> str | None:
 
 
 def clear_backlogs(broker: Administrator, request: Request) -> Answer:
-    """Of every topic in a namespace or its one bundle: of one subscription, or of all."""
+    """Clear one subscription, or all, of every topic in a namespace or in its one bundle."""
     check_bundle(request)
     with answering(NO_NAMESPACE):
         broker.command(
@@ -257,12 +257,6 @@ def _excluded(value: Any) -> bool:
     if excluded is not None and not isinstance(excluded, bool):
         raise Refused(400, f"excluded is true or false, not {excluded!r:.100}")
     return bool(excluded)
-
-
-def _number(text: str) -> int:
-    if not text.isascii() or not text.isdigit() or len(text) > 18:
-        raise Refused(404, "Not Found")
-    return int(text)
 
 
 _OF_TOPICS: list[Route] = [

@@ -103,7 +103,7 @@ def read_properties(broker: Administrator, request: Request) -> Answer:
 
 
 def update_properties(broker: Administrator, request: Request) -> Answer:
-    """Those that are not named stay; without a body nothing changes."""
+    """Properties that are not named stay; without a body nothing changes."""
     topic = _persistent(request)
     given = properties(request.json() or {}) if request.body else {}
     with answering(_not_found(topic)):

@@ -17,7 +17,7 @@ from .routes import Administrator, Handler, Route
 from .topics import TOPIC
 
 _NONE = object()
-"""No value: reading answers without a body."""
+"""The policy has no value: reading answers without a body."""
 
 
 @dataclass(frozen=True, slots=True)
