@@ -87,6 +87,7 @@ def test_types_of_subscriptions() -> None:
         == f"Topic[{{{TOPIC}}}] doesn't support Exclusive sub type!"
     )
     peer.subscribe(subscription="a", kind=SubType.Shared)
+    wrong: object
     for wrong in (("shared",), ["Shared"], "Shared", ([],)):
         with pytest.raises(InvalidConfiguration):
             world.broker.set_policy(0, NAMESPACE, "subscription_types", wrong)

@@ -145,6 +145,7 @@ def test_anything_is_answered(asked: list[tuple[str, str, object, str]]) -> None
     assert after.partitions == before.partitions
     assert after.properties == before.properties
     assert after.grants == before.grants
+    assert after.schemas._saved == before.schemas._saved
     assert [name for name in before.all_topics if name.startswith("persistent")] == list(after.all_topics)
 
 
