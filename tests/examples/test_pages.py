@@ -1,4 +1,4 @@
-"""The code in docs/sending.md and docs/testing.md does what its page says."""
+"""The code in README.md, docs/sending.md and docs/testing.md does what its page says."""
 
 import ast
 import inspect
@@ -56,6 +56,16 @@ def test_the_page_about_sending_names_every_refusal_as_it_is() -> None:
             assert kind.retryable == cells[2].startswith("yes"), name
             seen += 1
     assert seen >= 17
+
+
+def test_the_readme() -> None:
+    """Its one program runs as it stands, and prints the message that it has sent."""
+    (program,) = blocks("../README.md", "python")
+    run = subprocess.run(
+        [sys.executable, "-W", "error", "-c", program], capture_output=True, text=True, check=False
+    )
+    assert (run.returncode, run.stderr) == (0, "")
+    assert run.stdout.startswith("b'hello' user-1 ")
 
 
 TESTING = [*blocks("testing.md", "toml"), *blocks("testing.md", "python")]
