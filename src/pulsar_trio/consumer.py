@@ -63,6 +63,7 @@ class ConsumerStatistics:
     bytes_received: int
     acknowledgements_sent: int
     acknowledgements_failed: int
+    batches_forgotten: int
 
 
 @unknown_names(official_names.CONSUMER)
@@ -563,6 +564,7 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message]):
             counted.bytes_received,
             counted.acknowledgements_sent,
             counted.acknowledgements_failed,
+            counted.batches_forgotten,
         )
 
     def _waiting(self) -> list[str]:

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pulsar_sansio.client import acks
-from pulsar_sansio.client.acks import Ack, AckTracker, BatchAcknowledgement
+from pulsar_sansio.client.ack_records import BatchAcknowledgement
+from pulsar_sansio.client.acks import Ack, AckTracker
 from pulsar_sansio.model.errors import LocalProtocolError
 from pulsar_sansio.model.message_id import MessageId
 
@@ -23,7 +24,7 @@ def id_of(record: BatchAcknowledgement, index: int) -> MessageId:
 class TestWithoutIndexAcknowledgement:
     def test_an_entry_is_acknowledged_when_its_last_message_is(self) -> None:
         tracker = AckTracker(False)
-        record = tracker.batch((1, 0), 3, None)
+        record = tracker.batch((1, 0), 3, None, 0)
         assert not tracker.member(record, 2)  # ACK-05: nothing to send
         assert not tracker.member(record, 0)
         assert tracker.member(record, 1)
@@ -32,7 +33,7 @@ class TestWithoutIndexAcknowledgement:
 
     def test_again_changes_nothing(self) -> None:
         tracker = AckTracker(False)
-        record = tracker.batch((1, 0), 2, None)
+        record = tracker.batch((1, 0), 2, None, 0)
         for index in (0, 0, 1, 1, 0):
             tracker.member(record, index)
         assert tracker.entry((1, 1))
@@ -46,24 +47,65 @@ class TestWithoutIndexAcknowledgement:
             tracker.entry(place)
         assert ids(tracker.drain()) == [(1, 7, None), (1, 8, None), (1, 9, None), (2, 0, None)]  # ACK-10
 
-    def test_each_delivery_counts_for_itself(self) -> None:
+    def test_all_deliveries_count_together(self) -> None:
         tracker = AckTracker(False)
-        before = tracker.batch((1, 0), 2, None)
+        before = tracker.batch((1, 0), 3, None, 0)
         tracker.member(before, 0)
-        again = tracker.batch((1, 0), 2, None)
-        assert not tracker.member(again, 1)
-        assert tracker.member(again, 0)
-        assert tracker.drain()
-        # The messages of the earlier delivery still can be acknowledged.
+        again = tracker.batch((1, 0), 3, None, 0)
+        assert again.open_bits == 0b110
+        assert not tracker.member(again, 2)
         assert tracker.member(before, 1)
+        assert ids(tracker.drain()) == [(1, 0, None)]
+
+    def test_another_batch_in_its_place_counts_for_itself(self) -> None:
+        tracker = AckTracker(False)
+        tracker.member(tracker.batch((1, 0), 3, None, 0), 0)
+        assert tracker.batch((1, 0), 3, None, 1).open_bits == 0b111
+        tracker.member(tracker.batch((1, 0), 3, None, 1), 0)
+        assert tracker.batch((1, 0), 2, None, 1).open_bits == 0b11
+
+    def test_a_batch_that_ids_have_named_is_known_when_it_comes(self) -> None:
+        tracker = AckTracker(False)
+        tracker.individual(MessageId(1, 0, -1, 1, 3))
+        assert tracker.batch((1, 0), 3, None, 7).open_bits == 0b101
+        assert tracker.batch((1, 0), 3, None, 8).open_bits == 0b111
+
+    def test_what_was_sent_as_a_whole_is_delivered_as_a_whole(self) -> None:
+        tracker = AckTracker(False)
+        record = tracker.batch((1, 0), 2, None, 0)
+        tracker.member(record, 0)
+        tracker.member(record, 1)
+        tracker.drain()
+        assert tracker.batch((1, 0), 2, None, 0).open_bits == 0b11
+
+    def test_unless_it_was_asked_for_and_has_not_come_yet(self) -> None:
+        tracker = AckTracker(False)
+        record = tracker.batch((1, 0), 2, None, 0)
+        tracker.member(record, 0)
+        tracker.asked_for((1, 0))
+        tracker.member(record, 1)
+        tracker.drain()
+        assert tracker.batch((1, 0), 2, None, 0).open_bits == 0
+        assert tracker.entry((1, 0))
+        tracker.drain()
+        assert tracker.batch((1, 0), 2, None, 0).open_bits == 0b11
+
+    def test_after_a_move_nothing_is_known(self) -> None:
+        tracker = AckTracker(False)
+        before = tracker.batch((1, 0), 2, None, 0)
+        tracker.member(before, 0)
+        tracker.moved()
+        again = tracker.batch((1, 0), 2, None, 0)
+        tracker.member(before, 1)
+        assert again.open_bits == 0b11
 
     def test_a_batch_of_one(self) -> None:
         tracker = AckTracker(False)
-        assert tracker.member(tracker.batch((1, 0), 1, None), 0)
+        assert tracker.member(tracker.batch((1, 0), 1, None, 0), 0)
 
     def test_what_the_broker_does_not_want_delivered_need_not_be_acknowledged(self) -> None:
         tracker = AckTracker(False)
-        record = tracker.batch((1, 0), 8, 0b0110)
+        record = tracker.batch((1, 0), 8, 0b0110, 0)
         assert not tracker.member(record, 1)
         assert tracker.member(record, 2)
 
@@ -71,13 +113,13 @@ class TestWithoutIndexAcknowledgement:
 class TestWithIndexAcknowledgement:
     def test_the_rest_of_the_batch_is_sent(self) -> None:
         tracker = AckTracker(True)
-        record = tracker.batch((1, 0), 10, None)
+        record = tracker.batch((1, 0), 10, None, 0)
         assert tracker.member(record, 3)
         assert ids(tracker.drain()) == [(1, 0, 0b1111110111)]  # 1015, as on the wire
 
     def test_several_of_one_batch_make_one_id(self) -> None:
         tracker = AckTracker(True)
-        record = tracker.batch((1, 0), 4, None)
+        record = tracker.batch((1, 0), 4, None, 0)
         for index in range(3):
             tracker.member(record, index)
         assert tracker.waiting == 1
@@ -87,7 +129,7 @@ class TestWithIndexAcknowledgement:
 
     def test_in_order_only_the_first_after_each_sending_is_the_trackers_business(self) -> None:
         tracker = AckTracker(True)
-        record = tracker.batch((1, 0), 10, None)
+        record = tracker.batch((1, 0), 10, None, 0)
         assert record.checkpoint == 0
         tracker.member(record, 0)
         assert record.checkpoint == 9
@@ -98,48 +140,48 @@ class TestWithIndexAcknowledgement:
     def test_ordinary_and_index_acknowledgements_count_together(self) -> None:
         tracker = AckTracker(True)
         tracker.entry((1, 0))
-        tracker.member(tracker.batch((1, 1), 3, None), 0)
+        tracker.member(tracker.batch((1, 1), 3, None, 0), 0)
         assert tracker.waiting == 2  # BUG: a size trigger that only one of the kinds reaches
 
     def test_a_redelivery_leaves_out_what_waits_to_be_sent(self) -> None:
         tracker = AckTracker(True)
-        tracker.member(tracker.batch((1, 0), 4, None), 1)
-        again = tracker.batch((1, 0), 4, None)
+        tracker.member(tracker.batch((1, 0), 4, None, 0), 1)
+        again = tracker.batch((1, 0), 4, None, 0)
         assert again.open_bits == 0b1101  # ACK-18
         tracker.member(again, 0)
         assert ids(tracker.drain()) == [(1, 0, 0b1100)]
 
     def test_an_entry_that_is_complete_goes_out_whole_whatever_waits_of_a_later_delivery(self) -> None:
         tracker = AckTracker(True)
-        before = tracker.batch((1, 0), 2, None)
+        before = tracker.batch((1, 0), 2, None, 0)
         tracker.member(before, 0)
-        tracker.batch((1, 0), 2, None)
+        tracker.batch((1, 0), 2, None, 0)
         assert tracker.member(before, 1)
         assert ids(tracker.drain()) == [(1, 0, None)]
 
     def test_after_a_redelivery_the_set_begins_with_what_was_delivered(self) -> None:
         tracker = AckTracker(True)
-        record = tracker.batch((1, 0), 8, 0b11010101)
+        record = tracker.batch((1, 0), 8, 0b11010101, 0)
         tracker.member(record, 0)
         assert ids(tracker.drain()) == [(1, 0, 0b11010100)]
 
 
 class TestTwoDeliveriesOfOneBatch:
-    """The broker delivers a batch again before the first delivery was dealt with: each is acknowledged by
-    itself, and nothing that was said of one is lost because of the other."""
+    """The broker delivers a batch again before the first delivery was dealt with: what is acknowledged of
+    either counts for both."""
 
     def test_what_waits_of_the_first_is_sent_with_the_second(self) -> None:
         tracker = AckTracker(True)
-        first = tracker.batch((1, 0), 3, None)
-        second = tracker.batch((1, 0), 3, None)
+        first = tracker.batch((1, 0), 3, None, 0)
+        second = tracker.batch((1, 0), 3, None, 0)
         tracker.member(first, 0)
         tracker.member(second, 1)
         assert ids(tracker.drain()) == [(1, 0, 0b100)]
 
     def test_what_comes_later_of_the_first_is_sent_as_well(self) -> None:
         tracker = AckTracker(True)
-        first = tracker.batch((1, 0), 4, None)
-        second = tracker.batch((1, 0), 4, None)
+        first = tracker.batch((1, 0), 4, None, 0)
+        second = tracker.batch((1, 0), 4, None, 0)
         tracker.member(first, 0)
         tracker.member(second, 3)
         assert first.checkpoint == first.in_order  # the consumer does not count on by itself
@@ -148,28 +190,28 @@ class TestTwoDeliveriesOfOneBatch:
 
     def test_counting_is_not_enough_for_the_first_any_more(self) -> None:
         tracker = AckTracker(True)
-        first = tracker.batch((1, 0), 4, None)
+        first = tracker.batch((1, 0), 4, None, 0)
         tracker.member(first, 0)
         assert first.checkpoint == 3
-        tracker.batch((1, 0), 4, None)
+        tracker.batch((1, 0), 4, None, 0)
         assert first.checkpoint == first.in_order == 1
         assert tracker.member(first, 1)
         assert ids(tracker.drain()) == [(1, 0, 0b1100)]
 
     def test_together_they_may_be_all(self) -> None:
         tracker = AckTracker(True)
-        first = tracker.batch((1, 0), 2, None)
-        second = tracker.batch((1, 0), 2, None)
+        first = tracker.batch((1, 0), 2, None, 0)
+        second = tracker.batch((1, 0), 2, None, 0)
         tracker.member(first, 0)
         tracker.member(second, 1)
         assert ids(tracker.drain()) == [(1, 0, None)]
 
     def test_what_was_lost_of_the_first_joins_the_second(self) -> None:
         tracker = AckTracker(True)
-        first = tracker.batch((1, 0), 3, None)
+        first = tracker.batch((1, 0), 3, None, 0)
         tracker.member(first, 0)
         (lost,) = tracker.drain()
-        second = tracker.batch((1, 0), 3, None)
+        second = tracker.batch((1, 0), 3, None, 0)
         tracker.member(second, 2)
         tracker.put_back(lost)
         assert ids(tracker.drain()) == [(1, 0, 0b010)]
@@ -183,14 +225,14 @@ class TestById:
 
     def test_ids_and_messages_add_up(self) -> None:
         tracker = AckTracker(False)
-        record = tracker.batch((1, 0), 2, None)
+        record = tracker.batch((1, 0), 2, None, 0)
         tracker.individual(MessageId(1, 0, -1, 1, 2))
         assert tracker.member(record, 0)
 
     @pytest.mark.parametrize("index_acknowledgement", [False, True])
     def test_an_id_of_an_entry_that_is_complete_already(self, index_acknowledgement: bool) -> None:
         tracker = AckTracker(index_acknowledgement)
-        record = tracker.batch((1, 0), 2, None)
+        record = tracker.batch((1, 0), 2, None, 0)
         tracker.member(record, 0)
         assert tracker.member(record, 1)
         assert not tracker.individual(MessageId(1, 0, -1, 0, 2))
@@ -198,9 +240,9 @@ class TestById:
 
     def test_ids_count_for_the_last_delivery_also_where_an_earlier_one_is_complete_and_waits(self) -> None:
         tracker = AckTracker(True)
-        first = tracker.batch((1, 0), 3, None)
+        first = tracker.batch((1, 0), 3, None, 0)
         tracker.drain()
-        again = tracker.batch((1, 0), 3, None)
+        again = tracker.batch((1, 0), 3, None, 0)
         for index in range(3):
             tracker.member(first, index)
         tracker.individual(MessageId(1, 0, -1, 0, 3))
@@ -209,20 +251,27 @@ class TestById:
         tracker.member(again, 1)
         assert again.complete
 
-    def test_ids_do_not_count_for_a_delivery_that_is_not_handed_out(self) -> None:
+    def test_a_copy_of_the_last_message_acknowledges_its_batch_once_more(self) -> None:
         tracker = AckTracker(False)
-        first = tracker.batch((1, 0), 2, None)
-        second = tracker.batch((1, 0), 2, None)
-        tracker.withdraw(second)
-        tracker.buried((1, 0))
+        record = tracker.batch((1, 0), 2, None, 0)
+        tracker.member(record, 0)
+        assert tracker.copied(record, 1) == (record, True)
         assert ids(tracker.drain()) == [(1, 0, None)]
-        tracker.member(first, 0)
-        assert tracker.individual(id_of(first, 1))
-        assert first.complete
+        assert tracker.copied(record, 1) == (record, True)
+        assert ids(tracker.drain()) == [(1, 0, None)]
+
+    def test_a_copy_counts_for_the_last_delivery(self) -> None:
+        tracker = AckTracker(False)
+        record = tracker.batch((1, 0), 1, None, 0)
+        tracker.member(record, 0)
+        tracker.drain()
+        again = tracker.batch((1, 0), 1, None, 0)
+        assert tracker.copied(record, 0) == (again, True)
+        assert again.complete
 
     def test_an_id_without_index_is_the_whole_entry(self) -> None:
         tracker = AckTracker(False)
-        tracker.batch((1, 0), 5, None)
+        tracker.batch((1, 0), 5, None, 0)
         assert tracker.individual(MessageId(1, 0))  # MSG-04
         assert ids(tracker.drain()) == [(1, 0, None)]
 
@@ -233,7 +282,7 @@ class TestById:
 
     def test_a_delivered_batch_knows_better_than_the_id(self) -> None:
         tracker = AckTracker(False)
-        tracker.batch((1, 0), 2, None)
+        tracker.batch((1, 0), 2, None, 0)
         tracker.check(MessageId(1, 0, -1, 1, 0))
         with pytest.raises(LocalProtocolError, match="has 2 messages"):
             tracker.check(MessageId(1, 0, -1, 5, 10))
@@ -241,10 +290,11 @@ class TestById:
     def test_open_batches_are_bounded(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(acks, "MAX_OPEN_BATCHES", 2)
         tracker = AckTracker(False)
-        records = [tracker.batch((1, entry), 2, None) for entry in range(3)]
+        records = [tracker.batch((1, entry), 2, None, 0) for entry in range(3)]
         for record in records:
             tracker.member(record, 0)
         # The first is forgotten: by id its count begins again, by message it does not.
+        assert tracker.forgotten == 0  # nothing of it was acknowledged then
         assert not tracker.individual(MessageId(1, 0, -1, 1, 2))
         assert tracker.individual(MessageId(1, 2, -1, 1, 2))
         assert tracker.member(records[0], 1)
@@ -270,7 +320,7 @@ class TestCumulative:
 
     def test_inside_a_batch_the_entry_before_it_is_acknowledged_once(self) -> None:
         tracker = AckTracker(False)
-        record = tracker.batch((1, 5), 4, None)
+        record = tracker.batch((1, 5), 4, None, 0)
         assert tracker.cumulative(record, id_of(record, 1))
         assert ids(tracker.drain()) == [(1, 4, None)]  # ACK-06
         assert not tracker.cumulative(record, id_of(record, 2))
@@ -279,13 +329,13 @@ class TestCumulative:
 
     def test_before_the_first_entry_of_a_ledger(self) -> None:
         tracker = AckTracker(False)
-        record = tracker.batch((9, 0), 4, None)
+        record = tracker.batch((9, 0), 4, None, 0)
         tracker.cumulative(record, id_of(record, 0))
         assert ids(tracker.drain()) == [(9, -1, None)]  # seen in a recording of a reader
 
     def test_with_index_acknowledgement_the_rest_of_the_batch_is_sent(self) -> None:
         tracker = AckTracker(True)
-        record = tracker.batch((1, 5), 10, None)
+        record = tracker.batch((1, 5), 10, None, 0)
         assert tracker.cumulative(record, id_of(record, 3))
         (ack,) = tracker.drain()
         assert ack.position is not None
@@ -293,7 +343,7 @@ class TestCumulative:
 
     def test_the_rest_of_a_batch_acknowledged_one_by_one_completes_it(self) -> None:
         tracker = AckTracker(False)
-        record = tracker.batch((1, 5), 4, None)
+        record = tracker.batch((1, 5), 4, None, 0)
         for index in (3, 2):
             tracker.member(record, index)
         assert tracker.cumulative(record, id_of(record, 1))
@@ -303,13 +353,13 @@ class TestCumulative:
         tracker = AckTracker(True)
         for entry in (1, 2, 3, 8):
             tracker.entry((1, entry))
-        tracker.member(tracker.batch((1, 4), 3, None), 0)
+        tracker.member(tracker.batch((1, 4), 3, None, 0), 0)
         tracker.cumulative(None, MessageId(1, 5))
         assert ids(tracker.drain()) == [(1, 5, None), (1, 8, None)]  # ACK-10
 
     def test_a_partial_one_leaves_the_rest_of_its_own_batch_alone(self) -> None:
         tracker = AckTracker(True)
-        record = tracker.batch((1, 5), 4, None)
+        record = tracker.batch((1, 5), 4, None, 0)
         tracker.member(record, 3)
         tracker.cumulative(record, id_of(record, 0))
         assert ids(tracker.drain()) == [(1, 5, 0b0110), (1, 5, 0b0110)]
@@ -336,7 +386,7 @@ class TestDuplicates:
 
     def test_a_partial_one_does_not_cover_its_own_entry(self) -> None:
         tracker = AckTracker(True)
-        record = tracker.batch((2, 3), 4, None)
+        record = tracker.batch((2, 3), 4, None, 0)
         tracker.cumulative(record, id_of(record, 1))
         assert tracker.is_duplicate((2, 2))
         assert not tracker.is_duplicate((2, 3))
@@ -346,7 +396,7 @@ class TestLost:
     def test_a_lost_ack_waits_again(self) -> None:
         tracker = AckTracker(True)
         tracker.entry((1, 0))
-        record = tracker.batch((1, 1), 3, None)
+        record = tracker.batch((1, 1), 3, None, 0)
         tracker.member(record, 0)
         (ack,) = tracker.drain()
         tracker.member(record, 2)
@@ -365,7 +415,7 @@ class TestLost:
 
     def test_a_lost_part_of_an_entry_that_is_whole_by_now_is_sent_as_a_whole(self) -> None:
         tracker = AckTracker(True)
-        record = tracker.batch((1, 5), 2, None)
+        record = tracker.batch((1, 5), 2, None, 0)
         tracker.cumulative(record, id_of(record, 0))
         (lost,) = tracker.drain()
         tracker.member(record, 1)
@@ -375,7 +425,7 @@ class TestLost:
     def test_discarded(self) -> None:
         tracker = AckTracker(True)
         tracker.entry((1, 0))
-        tracker.member(tracker.batch((1, 1), 3, None), 0)
+        tracker.member(tracker.batch((1, 1), 3, None, 0), 0)
         tracker.cumulative(None, MessageId(0, 5))
         tracker.discard_waiting()
         assert tracker.waiting == 0
@@ -392,7 +442,7 @@ def test_an_ack_has_at_most_a_thousand_ids() -> None:
 def test_nor_is_it_larger_than_a_frame() -> None:
     tracker = AckTracker(True)
     for entry in range(100):
-        tracker.member(tracker.batch((1, entry), 100_000, None), 5)
+        tracker.member(tracker.batch((1, entry), 100_000, None, 0), 5)
     frames = tracker.drain()
     assert sum(len(ack.ids) for ack in frames) == 100
     assert max(sum(11 * (bits or 0).bit_length() // 64 for *_, bits in ack.ids) for ack in frames) < 2**21
@@ -466,7 +516,7 @@ def run(index_acknowledgement: bool, moves: list[tuple[str, int, int]]) -> tuple
 
     def deliver(entry: int) -> None:
         size = SIZES[entry]
-        records[entry] = tracker.batch((1, entry), size, None) if size else None
+        records[entry] = tracker.batch((1, entry), size, None, 0) if size else None
 
     for entry in range(len(SIZES)):
         deliver(entry)
@@ -523,7 +573,7 @@ def test_in_any_order_and_any_number_of_times(
     order: list[int], index_acknowledgement: bool, times: int
 ) -> None:
     tracker = AckTracker(index_acknowledgement)
-    record = tracker.batch((1, 0), 6, None)
+    record = tracker.batch((1, 0), 6, None, 0)
     waits: list[bool] = []
     acknowledge: Callable[[int], bool] = lambda index: tracker.member(record, index)  # noqa: E731
     for index in order:

@@ -139,7 +139,7 @@ def test_remove_everything_that_was_announced() -> None:
 @pytest.mark.parametrize("size", [0, 6])
 def test_what_is_ready_ends_when_its_messages_are_taken_back(size: int) -> None:
     """Who holds `ready` gets nothing out of it that comes again (rules CONS-09, REDEL-02)."""
-    ways: list[Callable[[Queue], None]] = [
+    ways: list[Callable[[Queue], object]] = [
         lambda q: q.queue.clear(),
         lambda q: q.queue.remove({(1, number) for number in range(6)}),
         lambda q: q.queue.close("closed"),

@@ -18,7 +18,8 @@ from collections.abc import Callable
 from ..model.config import ConsumerSpec, seconds_to_ns
 from ..model.errors import ConnectionLost, PulsarError, broker_error
 from ..wire import CUMULATIVE, INDIVIDUAL, encode_ack, proto
-from .acks import Ack, AckId, AckTracker, Place
+from .ack_records import Place
+from .acks import Ack, AckId, AckTracker
 from .connection import Connection
 from .outputs import Output, RequestDone, RequestFailed
 from .requests import Requests
@@ -199,6 +200,7 @@ class Acknowledger:
         self._forget_unconfirmed()
         self._tracker.discard_waiting()
         self._tracker.forget_sent()
+        self._tracker.moved()
         self._last_sent = None
         if error is not None:
             self._fail_flushes(error)

@@ -1,13 +1,14 @@
 """Which messages the application has acknowledged, and which acknowledgements wait to be sent.
 
-The broker is told about entries; the application acknowledges messages. For a batch the difference is kept
-in a `BatchAcknowledgement`: a counter while the messages are acknowledged in order, a bitset (one int) from
-the first one that is not (rules ACK-04, ACK-05, ACK-20). An entry is acknowledged when none of its messages
-is left or, with index acknowledgement, along with the set of messages that are left.
+The broker is told about entries; the application acknowledges messages. The tracker has one
+`BatchAcknowledgement` for each batch that is not wholly acknowledged (rules ACK-04, ACK-05, ACK-20). An entry
+is acknowledged when none of its messages is left or, with index acknowledgement, along with the set of
+messages that are left.
 
-Every delivery of a batch counts for itself: when the broker delivers an entry again, all its messages are
-handed out again, and the count starts again with them. Acknowledging an old message still counts for its own
-delivery.
+All deliveries of a batch share its record. A broker delivers a batch again as a whole; the record says which
+of its messages the application has acknowledged, so that these are not delivered a second time. The record
+outlives connections. It is dropped when the batch is wholly acknowledged, when the subscription was moved,
+and when there are more than `MAX_OPEN_BATCHES`.
 
 What waits is kept as a set, so that any repetition is harmless (ACK-01). This module decides *what* goes into
 an ACK; *when* it goes, over which connection and whether it arrived is `acknowledger`'s. No bytes, no time.
@@ -19,24 +20,20 @@ from collections import OrderedDict
 from typing import NamedTuple
 
 from ..model.errors import LocalProtocolError
+from ..model.message import Entry
 from ..model.message_id import MessageId
 from ..model.processing import Judge
-
-Place = tuple[int, int]
-"""Ledger id and entry id."""
+from .ack_records import BatchAcknowledgement, Deliveries, EntryAcknowledgement, Place
 
 AckId = tuple[int, int, int | None]
 """Ledger id, entry id, and the bits of the messages still to acknowledge (None: the whole entry)."""
-
-OUT_OF_ORDER = -2
-"""`in_order` of a record that has no such counter; never the index of a message."""
 
 WHOLE_ENTRY = 1 << 62
 """In a `Position`: all messages of the entry, however many."""
 
 MAX_OPEN_BATCHES = 50_000
-"""Batches whose acknowledgements are counted by message id. The oldest is forgotten for one more: its
-messages still count by themselves, but ids given for it count from the beginning, and it may come again."""
+"""Batches of which the tracker knows the acknowledged messages. The oldest is forgotten for one more: when
+it is delivered again, all its messages are."""
 
 MAX_IDS_IN_ACK = 1_000
 MAX_ACK_BYTES = 1024 * 1024
@@ -49,87 +46,6 @@ class Position(NamedTuple):
     ledger_id: int
     entry_id: int
     messages: int
-
-
-class Deliveries:
-    """What one cluster delivers to a consumer. One that goes on in another cluster leaves them: their places
-    are those of other messages there, and acknowledging them means nothing any more."""
-
-    __slots__ = ("left", "tracker")
-
-    def __init__(self, tracker: AckTracker) -> None:
-        self.tracker = tracker
-        self.left = False
-
-
-class BatchAcknowledgement:
-    """Which messages of one delivery of a batch are acknowledged.
-
-    `in_order`: the messages before this index are acknowledged and no others; `OUT_OF_ORDER` once that is no
-    longer true. `checkpoint`: acknowledging this index in order is the tracker's business, because something
-    has to be sent; up to there counting is enough, and the consumer does that by itself.
-    """
-
-    __slots__ = ("_open", "before", "checkpoint", "deliveries", "in_order", "place", "size")
-
-    def __init__(self, deliveries: Deliveries, place: Place, size: int, open_bits: int) -> None:
-        self.deliveries: Deliveries = deliveries
-        self.place = place
-        self.size = size
-        self._open = open_bits
-        self.before: BatchAcknowledgement | None = None
-        """The delivery before this one, where it is open."""
-        self.in_order = 0 if open_bits == (1 << size) - 1 else OUT_OF_ORDER
-        self.checkpoint = 0 if deliveries.tracker.index_acknowledgement else size - 1
-
-    @property
-    def open_bits(self) -> int:
-        """Bit i is set while message i is not acknowledged."""
-        return self._open if self.in_order < 0 else (1 << self.size) - (1 << self.in_order)
-
-    @property
-    def complete(self) -> bool:
-        return self.in_order == self.size or (self.in_order < 0 and not self._open)
-
-    def acknowledge(self, index: int) -> bool:
-        """Message `index` is acknowledged; False if it was already."""
-        if self.in_order >= 0:
-            if index == self.in_order:
-                self.in_order += 1
-                return True
-            if index < self.in_order:
-                return False
-            self._open = self.open_bits
-            self.in_order = OUT_OF_ORDER
-        before = self._open
-        self._open &= ~(1 << index)
-        return self._open != before
-
-    def acknowledge_through(self, index: int) -> None:
-        """Message `index` and all before it are acknowledged (ACK-20); what is beyond the batch, as after a
-        broker has delivered another one in its place, is all of it."""
-        if self.in_order >= 0:
-            self.in_order = max(self.in_order, min(index + 1, self.size))
-        else:
-            self._open = self._open >> (index + 1) << (index + 1)
-
-    def take_over(self, other: BatchAcknowledgement) -> None:
-        """What is acknowledged of another delivery of the batch, and not sent, is so of this one, too."""
-        if other.size == self.size:
-            self._open = self.open_bits & other.open_bits
-            self.in_order = OUT_OF_ORDER
-        other.checkpoint = other.in_order
-
-
-class EntryAcknowledgement:
-    """The record that all entries of one message share: there is nothing to count in them."""
-
-    __slots__ = ("checkpoint", "deliveries", "in_order")
-
-    def __init__(self, deliveries: Deliveries) -> None:
-        self.deliveries: Deliveries = deliveries
-        self.in_order = OUT_OF_ORDER
-        self.checkpoint = OUT_OF_ORDER
 
 
 class Ack(NamedTuple):
@@ -147,6 +63,7 @@ class AckTracker:
     __slots__ = (
         "_batches",
         "_chunked",
+        "_era",
         "_parts",
         "_position",
         "_position_record",
@@ -154,6 +71,7 @@ class AckTracker:
         "chunked",
         "deliveries",
         "entries",
+        "forgotten",
         "index_acknowledgement",
         "judge",
         "messages_beyond_ids",
@@ -162,6 +80,8 @@ class AckTracker:
 
     def __init__(self, index_acknowledgement: bool) -> None:
         self.index_acknowledgement = index_acknowledgement
+        self._era = 0
+        """How often the subscription was moved."""
         self._begin()
         self.messages_beyond_ids = 0
         """Acknowledged messages without an id of their own in an ACK: all but one of each complete batch."""
@@ -176,38 +96,65 @@ class AckTracker:
         self._sent: Position | None = None
         """The last cumulative one sent over the present connection; only what is beyond it need be sent."""
         self._batches: OrderedDict[Place, BatchAcknowledgement] = OrderedDict()
-        """The last delivery of each batch that is not complete, oldest first."""
+        """The record of each batch that is not complete, oldest first."""
+        self.forgotten = 0
+        """Batches that were acknowledged in part, and forgotten for want of room."""
         self._chunked: OrderedDict[Place, list[Place]] = OrderedDict()
         """All places of each message that came in chunks, by its last one, oldest first."""
 
     # --- deliveries ------------------------------------------------------------------------------
 
-    def batch(self, place: Place, size: int, open_bits: int | None) -> BatchAcknowledgement:
-        """The record for a batch that has just been delivered.
+    def batch(self, place: Place, size: int, open_bits: int | None, stamp: int) -> BatchAcknowledgement:
+        """The record for a batch that has just been delivered, perhaps not for the first time.
 
-        `open_bits`: the messages the broker wants delivered, None for all. Those whose acknowledgement waits
-        here are no longer open in the record: they are duplicates (ACK-18).
+        `open_bits`: the messages the broker wants delivered, None for all. Messages that are acknowledged are
+        not open in the record: they are duplicates (ACK-18). `stamp`: the same for each delivery of a batch,
+        and another one for another batch that a broker has put in its place.
         """
+        record = self._batches.get(place)
+        if record is not None:
+            if record.is_of(size, stamp):
+                record.stamp = stamp
+                record.delivered_again(open_bits)
+                return record
+            self._parts.pop(place, None)
         bits = (1 << size) - 1
         if open_bits is not None:
             bits &= open_bits
-        waiting = self._parts.get(place)
-        if waiting is not None and waiting.size == size:
-            bits &= waiting.open_bits
-        record = BatchAcknowledgement(self.deliveries, place, size, bits)
-        if waiting is not None:
-            self._parts[place] = record
-            waiting.checkpoint = waiting.in_order  # what comes of it later is sent with this one
+        record = BatchAcknowledgement(self.deliveries, place, size, bits, stamp)
         self._register(record)
         return record
 
-    def withdraw(self, record: BatchAcknowledgement) -> None:
-        """That delivery of a batch is not handed out: ids count for the one before."""
-        before, record.before = record.before, None
-        if self._batches.get(record.place) is record:
-            del self._batches[record.place]
-            if before is not None and not before.complete:
-                self._register(before)
+    def open_batch(self, place: Place) -> BatchAcknowledgement | None:
+        """The record of that batch, None where nothing is known of it or nothing is left of it."""
+        record = self._batches.get(place)
+        return None if record is None or record.complete else record
+
+    def asked_for(self, place: Place) -> None:
+        """The broker was asked to deliver that entry again: its record is needed until it comes."""
+        record = self._batches.get(place)
+        if record is not None:
+            record.past().asked = True
+
+    def new_connection(self) -> None:
+        """Messages delivered from now on are told apart from those delivered before."""
+        self.single = EntryAcknowledgement(self.deliveries, self._era)
+        self.chunked = EntryAcknowledgement(self.deliveries, self._era)
+
+    def moved(self) -> None:
+        """The subscription was moved: everything is to be delivered again."""
+        self._era += 1
+        self._batches.clear()
+        self.new_connection()
+
+    def may_be_back(self, entry: Entry) -> bool:
+        """Whether messages of that entry may wait in the receiver queue, of a later delivery than this one,
+        though the subscription was not moved."""
+        record = entry.acknowledgement
+        if isinstance(record, EntryAcknowledgement):
+            return record.era == self._era and record is not self.single and record is not self.chunked
+        past = record.past_deliveries
+        return past is not None and past.count != entry.delivery and self._batches.get(entry.place) is record
 
     def message_in_chunks(self, places: list[Place]) -> None:
         """A message in these entries has just been delivered."""
@@ -249,14 +196,8 @@ class AckTracker:
             self.entries[each] = None
         return True
 
-    def buried(self, place: Place) -> None:
-        """Likewise, but by nobody who has it: what is handed out of it is counted further."""
-        self._parts.pop(place, None)
-        for each in self._chunked.pop(place, None) or [place]:
-            self.entries[each] = None
-
     def member(self, record: BatchAcknowledgement, index: int) -> bool:
-        """Message `index` of that delivery of a batch is acknowledged."""
+        """Message `index` of that batch is acknowledged."""
         if not record.acknowledge(index):
             return False
         waiting = self._parts.get(record.place)
@@ -266,11 +207,21 @@ class AckTracker:
             self._complete(record)
             self.entries[record.place] = None
             return True
-        if not self.index_acknowledgement:
-            return False
-        record.checkpoint = record.size - 1
-        self._parts[record.place] = record
-        return True
+        if self.index_acknowledgement:
+            self._parts[record.place] = record
+        record.count_alone()
+        return self.index_acknowledgement
+
+    def copied(self, record: BatchAcknowledgement, index: int) -> tuple[BatchAcknowledgement, bool]:
+        """A copy of message `index` of that batch is safe. The acknowledgement of a batch of which nothing is
+        left waits in any case: that of an earlier delivery may be lost. Returns the record that counts, and
+        whether something waits."""
+        record = self._batches.get(record.place, record)
+        waits = self.member(record, index)
+        if record.complete and not waits:
+            self._complete(record)
+            self.entries[record.place] = None
+        return record, waits or record.complete
 
     def check(self, message_id: MessageId) -> None:
         """Raise `LocalProtocolError` for an id whose index is not inside of its batch, or of a batch whose
@@ -379,7 +330,7 @@ class AckTracker:
             if record.complete or waiting is record:
                 continue
             if waiting is None:
-                record.checkpoint = record.size - 1
+                record.count_alone()
                 self._parts[record.place] = record
                 continue
             waiting.take_over(record)
@@ -411,9 +362,9 @@ class AckTracker:
     def _begin(self) -> None:
         """With what a cluster delivers."""
         self.deliveries = Deliveries(self)
-        self.single = EntryAcknowledgement(self.deliveries)
+        self.single = EntryAcknowledgement(self.deliveries, self._era)
         """Of all messages that are an entry each."""
-        self.chunked = EntryAcknowledgement(self.deliveries)
+        self.chunked = EntryAcknowledgement(self.deliveries, self._era)
         """Of all messages that came in chunks: several entries are to be acknowledged of each."""
 
     def _advance(self, position: Position, record: BatchAcknowledgement | None) -> bool:
@@ -425,29 +376,27 @@ class AckTracker:
         return True
 
     def record(self, message_id: MessageId) -> BatchAcknowledgement:
-        """The record that the id of a message in a batch counts for: the last delivery's, or a new one."""
+        """The record that the id of a message in a batch counts for."""
         record = self._batches.get(message_id[:2])
         if record is None:
             size = message_id.batch_size
-            record = BatchAcknowledgement(self.deliveries, message_id[:2], size, (1 << size) - 1)
+            record = BatchAcknowledgement(self.deliveries, message_id[:2], size, (1 << size) - 1, None)
             self._register(record)
         return record
 
     def _register(self, record: BatchAcknowledgement) -> None:
         batches = self._batches
-        before = batches.pop(record.place, None)
-        if before is not None:
-            before.before = None
-            record.before = before
+        batches.pop(record.place, None)
         batches[record.place] = record
         if len(batches) > MAX_OPEN_BATCHES:
-            batches.popitem(last=False)
+            _, oldest = batches.popitem(last=False)
+            self.forgotten += oldest.begun
 
     def _complete(self, record: BatchAcknowledgement) -> None:
-        """Forget a batch of which nothing is left; a later delivery of it stays."""
+        """Forget a batch of which nothing is left, but for one that is on its way here once more."""
         place = record.place
         self.messages_beyond_ids += record.size - 1
-        if self._batches.get(place) is record:
+        if self._batches.get(place) is record and not record.asked:
             del self._batches[place]
         if self._parts.get(place) is record:
             del self._parts[place]

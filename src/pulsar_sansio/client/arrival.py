@@ -16,7 +16,7 @@ from ..model.errors import (
     FrameError,
     UncompressedSizeCorrupted,
 )
-from ..model.message import BrokerStampedEntry, ChunkedEntry, Entry, Message, Source
+from ..model.message import BrokerStampedEntry, ChunkedEntry, Entry, Message, RedeliveredEntry, Source
 from ..model.message_id import EARLIEST, LATEST, MessageId
 from ..wire import (
     AlikeEntries,
@@ -31,8 +31,9 @@ from ..wire import (
     proto,
     split_batch,
 )
+from .ack_records import Place
 from .acknowledger import Acknowledger
-from .acks import AckTracker, Place
+from .acks import AckTracker
 from .chunks import Chunks
 from .counters import ArrivalCounters
 from .items import BatchItem, CompressedSingle, SinglesItem
@@ -392,9 +393,16 @@ class Arrival:
         cost: int,
     ) -> None:
         wanted = self._without_skipped(batch, place, size, (1 << size) - 1 if bits is None else bits)
-        record = self._tracker.batch(place, size, wanted)
-        make = Entry if stamp is None else partial(_stamped_entry, stamp)
-        entry = make(self._source, place, metadata, redelivery_count, record, batch, size)
+        identity = metadata.publish_time << 24 ^ metadata.sequence_id
+        record = self._tracker.batch(place, size, wanted, identity)
+        past = record.past_deliveries
+        if past is not None:
+            entry: Entry = _redelivered_entry(
+                past.count, stamp, self._source, place, metadata, redelivery_count, record, batch, size
+            )
+        else:
+            make = Entry if stamp is None else partial(_stamped_entry, stamp)
+            entry = make(self._source, place, metadata, redelivery_count, record, batch, size)
         if record.in_order == 0:
             self._queue.add_batch(BatchItem(entry, batch.payloads, range(size)))
             return
@@ -449,6 +457,14 @@ def _stamped_entry(stamp: BrokerStamp, *entry: Any) -> Entry:
     stamped = BrokerStampedEntry(*entry)
     stamped.stamp(*_values(stamp))
     return stamped
+
+
+def _redelivered_entry(count: int, stamp: BrokerStamp, *entry: Any) -> Entry:
+    """One of which there were `count` deliveries before."""
+    redelivered = RedeliveredEntry(*entry)
+    redelivered.delivery = count
+    redelivered.stamp(*_values(stamp))
+    return redelivered
 
 
 def _values(stamp: BrokerStamp) -> tuple[int | None, int | None]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from ..model.config import ConsumerSpec, seconds_to_ns
 from ..wire import MessageMetadata
-from .acks import Place
+from .ack_records import Place
 from .counters import ArrivalCounters
 from .envelopes import MAX_CHUNKS
 from .services import ClientContext

@@ -32,8 +32,9 @@ from ..wire import (
     encode_flow,
     proto,
 )
+from .ack_records import Place
 from .acknowledger import Acknowledger
-from .acks import AckTracker, Place
+from .acks import AckTracker
 from .arrival import Arrival
 from .attachment import Attachment
 from .blocked import BlockedWatch
@@ -172,7 +173,7 @@ class Consumer(ConsumerRequests):
             self._arrival,
             self._queue,
             self._forget,
-            self._acknowledger.drop,
+            self._perhaps_moved,
             self._grant,
             self.attachment.misplaced,
         )
@@ -184,9 +185,11 @@ class Consumer(ConsumerRequests):
             self._acknowledger,
             tracker,
             timeout,
+            counters,
             wanted=has_memory,
         )
         if letters is not None:
+            self._queue.on_taken_back = letters.tries.taken_back
             self._redelivery.on_acknowledged = letters.acknowledged
             self._redelivery.on_acknowledged_through = letters.acknowledged_through
         self._verdicts = Verdicts(
@@ -302,6 +305,7 @@ class Consumer(ConsumerRequests):
             self._acknowledger.ids_sent,
             self._acknowledger.ids_refused,
             self._queue.available,
+            self._tracker.forgotten + (0 if self._letters is None else self._letters.tries.forgotten),
         )
 
     @property
@@ -343,6 +347,8 @@ class Consumer(ConsumerRequests):
         if self.attachment.directions.cluster != self._cluster:
             self._cluster = self.attachment.directions.cluster
             self._leave_cluster()
+        self._tracker.new_connection()
+        self._verdicts.renew()
         self._redelivery.attach(connection)
         self._acknowledger.attach(connection)
         self._positions.attach(connection)
@@ -447,6 +453,7 @@ class Consumer(ConsumerRequests):
     def _forget(self) -> None:
         """The subscription was moved by a seek: nothing of what is known here counts any more (SEEK-06)."""
         self._acknowledger.drop()
+        self._verdicts.renew()
         self._redelivery.drop()
         self._chunks.clear()
         if self._letters is not None:
@@ -455,10 +462,15 @@ class Consumer(ConsumerRequests):
 
     # --- inside ------------------------------------------------------------------------------------
 
+    def _perhaps_moved(self, error: PulsarError) -> None:
+        """A seek has failed; the broker may have done it all the same, and everything may be new."""
+        self._acknowledger.drop(error)
+        self._verdicts.renew()
+
     def _leave_cluster(self) -> None:
         """What was delivered before is of another cluster, and has other places in this one."""
         self._acknowledger.leave_cluster()
-        self._verdicts.leave_cluster()
+        self._verdicts.renew()
         if self._letters is not None:
             self._letters.drop()
 
@@ -489,8 +501,8 @@ class Consumer(ConsumerRequests):
             self.name,
             self.permits,
             counters,
-            lambda place: self._verdicts.buried(place),
-            lambda places: self._redelivery.ask_for(places),
+            lambda message: self._verdicts.copied(message),
+            lambda places: self._redelivery.not_copied(places),
             lambda wanted: self._verdicts.watch(wanted),
         )
 

@@ -15,7 +15,7 @@ from ..model.interceptors import ConsumerInterceptor
 from ..model.message import Message, Source
 from ..model.message_id import MessageId, TopicMessageId
 from ..model.topic_name import TopicName
-from .acks import Place
+from .ack_records import Place
 from .delivery import DeliveryQueue
 from .items import Messages
 from .outputs import ConsumerInterceptorFailed, Output

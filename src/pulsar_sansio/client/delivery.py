@@ -11,14 +11,14 @@ Knows nothing of commands, acknowledgements and connections.
 """
 
 from collections import deque
-from collections.abc import Container, Iterator
+from collections.abc import Callable, Collection, Container, Iterator, Sequence
 from itertools import islice
 from operator import length_hint
 
 from ..model.errors import ClosedError
 from ..model.message import Entry, Message
 from ..model.message_id import MessageId
-from .acks import Place
+from .ack_records import Place
 from .items import BatchItem, Item, Messages, SinglesItem, message_at, messages_of, size_of, unpack
 from .permits import Permits
 
@@ -44,6 +44,7 @@ class DeliveryQueue:
         "_singles",
         "_waiting",
         "announced",
+        "on_taken_back",
         "ready",
         "run_length",
     )
@@ -51,6 +52,8 @@ class DeliveryQueue:
     def __init__(self, permits: Permits) -> None:
         self.announced = False
         """Whether the application was told that there is something; it is told once (`Deliverable`)."""
+        self.on_taken_back: Callable[[Sequence[Item]], None] | None = None
+        """Called with messages that are dropped, and will be delivered again."""
         self._permits = permits
         self._closed: str | None = None
         self._items: deque[Item] = deque()
@@ -205,6 +208,8 @@ class DeliveryQueue:
 
     def clear(self) -> None:
         """Drop everything: it comes again (rules CONS-09, REDEL-02). The permits go back."""
+        if self.on_taken_back is not None:
+            self.on_taken_back([*self._rest_of_current(), *self._items])
         permits = self._waiting + self._drop_current()
         self._items.clear()
         self._singles = None
@@ -221,41 +226,64 @@ class DeliveryQueue:
     def leave(self) -> None:
         """Nobody uses it any more. That matters only to queues that others know of."""
 
-    def remove(self, places: Container[Place]) -> None:
-        """Drop what is left of these entries, and nothing else (rules REDEL-04, REDEL-06)."""
-        items: list[Item] = []
-        current = self._current
-        permits = 0
-        if current is not None:
-            left = length_hint(self._left)
-            permits = self._drop_current() - left
-            if isinstance(current, BatchItem):
-                items.append(BatchItem(current.entry, current.payloads[-left:], current.indexes[-left:]))
-            elif isinstance(current, SinglesItem):
-                items.append(current.without_first(len(current.payloads) - left))
-            else:
-                items.append(current[-left:])
-        items += self._items
+    def remove(self, places: Collection[Place]) -> int:
+        """Drop what is left of these entries, and nothing else (rules REDEL-04, REDEL-06); how many messages
+        that is."""
+        return self._drop(places, None) if self.waiting_of(places) else 0
+
+    def withdraw(self, place: Place, index: int) -> int:
+        """Drop one message of that entry, as `remove`."""
+        waits = self.waiting_of((place,)).get(place, 0) >> max(index, 0) & 1
+        return self._drop((place,), index) if waits else 0
+
+    def _drop(self, places: Container[Place], index: int | None) -> int:
+        """Drop what is left of these entries, or messages of that index of them."""
+        rest = self._rest_of_current()
+        permits = self._drop_current() - sum(map(size_of, rest))
+        items = [*rest, *self._items]
         self._items.clear()
         self._singles = None
         self._waiting = 0
+        dropped: list[Item] = []
         for item in items:
             if isinstance(item, BatchItem):
-                if item.entry.place in places:
-                    permits += len(item.payloads)
-                else:
+                if item.entry.place not in places:
                     self.add_batch(item)
+                elif index is None or len(item.indexes) == 1:
+                    dropped.append(item)
+                else:
+                    kept = [each for each in range(len(item.indexes)) if item.indexes[each] != index]
+                    payloads, indexes = item.payloads, item.indexes
+                    if len(kept) < len(indexes):
+                        dropped.append(BatchItem(item.entry, (b"",), (index,)))
+                    parts = [payloads[each] for each in kept], [indexes[each] for each in kept]
+                    self.add_batch(BatchItem(item.entry, *parts))
             elif isinstance(item, SinglesItem) and not any(place in places for place in item.places):
                 self.add_singles(item)
             else:
                 for message in messages_of(item):
                     if message.entry.place in places:
-                        permits += 1
+                        dropped.append([message])
                     else:
                         self.add(message)
         if not self._items:
             self.announced = False
-        self._permits.give_back(permits)
+        count = sum(map(size_of, dropped))
+        if index is None and self.on_taken_back is not None:
+            self.on_taken_back(dropped)
+        self._permits.give_back(permits + count)
+        return count
+
+    def _rest_of_current(self) -> list[Item]:
+        """What is left of the current item, as an item by itself."""
+        current, left = self._current, length_hint(self._left)
+        if current is None or not left:
+            return []
+        if isinstance(current, BatchItem):
+            return [BatchItem(current.entry, current.payloads[-left:], current.indexes[-left:])]
+        if isinstance(current, SinglesItem):
+            return [current.without_first(len(current.payloads) - left)]
+        return [current[-left:]]
 
     def _drop_current(self) -> int:
         """Drop what is left of the current item; how many permits that and the present run make."""
@@ -273,6 +301,23 @@ class DeliveryQueue:
     def available(self) -> int:
         """Messages that `take` would give."""
         return self._waiting + length_hint(self._left)
+
+    def waiting_of(self, places: Collection[Place]) -> dict[Place, int]:
+        """Messages of these entries that wait, as bits; of entries of which some do."""
+        found: dict[Place, int] = {}
+        if not places or not self.available:
+            return found
+        wanted = set(places)
+        for item in [*self._rest_of_current(), *self._items]:
+            if isinstance(item, BatchItem):
+                place = item.entry.place
+                if place in wanted:
+                    found[place] = found.get(place, 0) | bits_of(item.indexes)
+            elif isinstance(item, SinglesItem):
+                found.update(dict.fromkeys(wanted.intersection(item.places), 1))
+            else:
+                found.update((each.entry.place, 1) for each in item if each.entry.place in wanted)
+        return found
 
     @property
     def last(self) -> tuple[Entry, int] | None:
@@ -295,7 +340,9 @@ class DeliveryQueue:
 
     def forget(self) -> None:
         """The subscription was moved: drop everything, and where it has been."""
+        on_taken_back, self.on_taken_back = self.on_taken_back, None  # other deliveries count from now on
         self.clear()
+        self.on_taken_back = on_taken_back
         self._last_entry = None
 
     @property
@@ -335,6 +382,16 @@ class DeliveryQueue:
                 yield from (message.entry.first_chunk for message in item if message.entry.first_chunk)
             elif isinstance(item, BatchItem) and item.entry.first_chunk:
                 yield item.entry.first_chunk
+
+
+def bits_of(indexes: Sequence[int]) -> int:
+    """Bit i is set for each index i; bit 0 for a message that is in no batch."""
+    if isinstance(indexes, range):
+        return (1 << indexes.stop) - (1 << indexes.start)
+    bits = 0
+    for index in indexes:
+        bits |= 1 << max(index, 0)
+    return bits
 
 
 def message_id_of(entry: Entry, index: int) -> MessageId:

@@ -7,7 +7,7 @@ taken out before its moment costs nothing more. Knows neither the time nor why a
 from collections.abc import Collection
 from heapq import heappop, heappush
 
-from .acks import Place
+from .ack_records import Place
 
 
 class Due:
@@ -29,6 +29,10 @@ class Due:
     def places(self) -> Collection[Place]:
         """The entries: always the same object, so that who looks at every message may keep it."""
         return self._when.keys()
+
+    def when(self, place: Place) -> int | None:
+        """The moment when the entry is due, None where it is not here."""
+        return self._when.get(place)
 
     def add(self, place: Place, when: int) -> None:
         """The entry is due then. One that waits already: the earlier moment counts."""

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, overload
 
 from ..model.message import Entry, Message, Source
 from ..wire import Batch, Compressed, MessageMetadata, decode_message_metadata
-from .acks import EntryAcknowledgement, Place
+from .ack_records import EntryAcknowledgement, Place
 
 
 class BatchItem(NamedTuple):

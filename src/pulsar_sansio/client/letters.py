@@ -7,15 +7,18 @@ until its copy is safe. What could not be copied is asked for again after the de
 acknowledgement, and keeps its permits until then: whatever the broker delivers, no more is held than fits
 into the queue.
 
+The broker counts deliveries of entries. Each message of a batch is judged by its own tries (`tries`): a batch
+may be delivered in part and copied in part. Each message is acknowledged when its own copy is safe.
+
 An entry on its way to the dead-letter topic may be delivered again meanwhile, over a new connection for
-example; it is copied once all the same. A copy may nevertheless be there twice: when a batch was copied in
-part, or its consumer was closed meanwhile (DLQ-07).
+example; it is copied once all the same. A copy may nevertheless be there twice: when its consumer was closed
+before the copy was confirmed (DLQ-07).
 
 All of this is a convention among clients: the properties are those of the Java client, and the broker knows
 nothing of it.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
@@ -27,7 +30,7 @@ from ..model.errors import ClosedError, InvalidConfiguration, PulsarError
 from ..model.message import Message
 from ..model.message_id import MessageId
 from ..model.topic_name import TopicName
-from .acks import BatchAcknowledgement, Place
+from .ack_records import Place
 from .counters import ArrivalCounters
 from .delivery import DeliveryQueue
 from .items import BatchItem, SinglesItem, messages_of
@@ -36,6 +39,7 @@ from .outputs import LetterFailed, LetterSent, Output, RequestDone, RequestFaile
 from .permits import Permits
 from .redelivery import NegativeAcknowledgements
 from .services import ClientContext, Services
+from .tries import Tries
 
 _DELAY_TIME = "DELAY_TIME"
 _ORIGIN_MESSAGE_ID = "ORIGIN_MESSAGE_ID"
@@ -140,16 +144,21 @@ def never(message: Message, publish_time: int, properties: Mapping[str, str] | N
 
 
 class Burial:
-    """An entry on its way to the dead-letter topic."""
+    """Messages of an entry on their way to the dead-letter topic."""
 
-    __slots__ = ("acknowledged", "error", "left", "permits")
+    __slots__ = ("acknowledged", "failed", "left", "permits", "redelivery_count", "why")
 
-    def __init__(self, messages: int) -> None:
-        self.left = messages
-        """Copies of which nothing is known yet; at 0, one has failed, and the entry waits to be asked for."""
-        self.permits = messages
+    def __init__(self, redelivery_count: int) -> None:
+        self.redelivery_count = redelivery_count
+        self.left: set[int] = set()
+        """Messages of whose copies nothing is known yet, by index. Where there are none, one has failed, and
+        the entry waits to be asked for."""
+        self.failed = 0
+        """Messages whose copies have failed, as bits."""
+        self.permits = 0
         """To be given back when it is over: what it has cost on the present connection."""
-        self.error: PulsarError | None = None
+        self.why: tuple[MessageId, PulsarError] | None = None
+        """The first message whose copy has failed, and the reason."""
         self.acknowledged = False
         """The application has acknowledged the entry meanwhile: it had it before, with a lower count."""
 
@@ -178,6 +187,7 @@ class Letters:
         "_again",
         "_watch",
         "policy",
+        "tries",
     )
 
     def __init__(
@@ -191,12 +201,12 @@ class Letters:
         consumer_name: str,
         permits: Permits,
         counters: ArrivalCounters,
-        safe: Callable[[Place], None],
-        again: Callable[[Sequence[Place]], None],
+        safe: Callable[[Message], None],
+        again: Callable[[Mapping[Place, int]], None],
         watch: Callable[[bool], None],
     ) -> None:
-        """`safe(place)`: acknowledge that entry; `again(places)`: ask for them; `watch(wanted)`: whether
-        `acknowledged` is to be called for every entry."""
+        """`safe(message)`: acknowledge it; `again(places)`: ask for these entries; with the messages, as
+        bits, that could not be copied; `watch(wanted)`: whether `acknowledged` is to be called for every entry."""
         assert isinstance(spec.topic, str)
         self._topic = TopicName.parse(spec.topic)
         self._subscription = spec.subscription
@@ -227,6 +237,7 @@ class Letters:
 
         self._dead = LetterBox(context, services, dead_producer)
         self._later = LetterBox(context, services, lambda: _producer(later, None, None))
+        self.tries = Tries()
         self._burials: dict[Place, Burial] = {}
         self._requests: set[int] = set()
         """Those that wait for a copy."""
@@ -237,21 +248,22 @@ class Letters:
     # --- dead letters ----------------------------------------------------------------------------
 
     def bury(self, messages: Sequence[Message]) -> None:
-        """All messages of one entry have just arrived, once too often (DLQ-03, DLQ-04)."""
+        """These messages of one entry have just arrived, once too often (DLQ-03, DLQ-04)."""
         entry = messages[0].entry
-        record = entry.acknowledgement
-        if isinstance(record, BatchAcknowledgement):
-            record.deliveries.tracker.withdraw(record)
         self._counters.dead_letters += len(messages)
         burial = self._burials.get(entry.place)
-        if burial is not None:
+        if burial is None:
+            self._burials[entry.place] = burial = Burial(entry.redelivery_count)
+            self._watch(True)
+        elif not burial.left:  # its copies have failed, and it is about to be asked for
             burial.permits += len(messages)
             return
-        self._burials[entry.place] = burial = Burial(len(messages))
-        self._watch(True)
+        burial.permits += len(messages)
         publish_time = self._services.wall_time()
-        settled = partial(self._copied, burial, messages[0])
-        for message in messages:
+        new = [message for message in messages if message.batch_index not in burial.left]
+        burial.left.update(message.batch_index for message in new)
+        for message in new:
+            settled = partial(self._copied, burial, message)
             self._dead.post(partial(self._dead_letter, message), publish_time, settled)
 
     @property
@@ -262,39 +274,55 @@ class Letters:
     def _dead_letter(self, message: Message) -> OutgoingMessage:
         return copy_of(message, origin(message, message.topic, self._subscription))
 
-    def _copied(self, burial: Burial, first: Message, error: PulsarError | None) -> None:
+    def _copied(self, burial: Burial, message: Message, error: PulsarError | None) -> None:
         """One copy is safe, or has failed; the last one settles the entry (DLQ-05)."""
-        entry = first.entry
-        burial.left -= 1
-        burial.error = burial.error or error
-        if burial.left or self._burials.get(entry.place) is not burial:
+        place = message.entry.place
+        if self._burials.get(place) is not burial:
             return
-        if burial.error is None or burial.acknowledged:
-            self._forget(entry.place)
-            if burial.error is None:
-                assert self.policy.topic is not None
-                self._emit(LetterSent(self._handle, first.message_id, self.policy.topic))
-            if not burial.acknowledged:
-                self._safe(entry.place)
-            self._permits.give_back(burial.permits)
+        burial.left.discard(message.batch_index)
+        if error is not None:
+            burial.failed |= 1 << max(message.batch_index, 0)
+            if burial.why is None:
+                burial.why = message.message_id, error
+        else:
+            assert self.policy.topic is not None
+            self._emit(LetterSent(self._handle, message.message_id, self.policy.topic))
+        if error is None and (burial.left or burial.failed):
+            self._safe(message)
+            if self._burials.get(place) is not burial:  # nothing else of the entry was left
+                return
+        if burial.left:
+            return
+        if not burial.failed or burial.acknowledged:
+            self._finish(burial, message)
             return
         assert self.policy.topic is not None
-        self._emit(LetterFailed(self._handle, first.message_id, self.policy.topic, burial.error))
+        assert burial.why is not None
+        message_id, why = burial.why
+        self._emit(LetterFailed(self._handle, message_id, self.policy.topic, why))
         if burial.permits:
             now = self._context.now
-            self._failed.add_after_delay(entry.place, entry.redelivery_count, now, LEAST_WAIT)
+            self._failed.add_after_delay(place, burial.redelivery_count, now, LEAST_WAIT)
             self._schedule()
-        else:  # it was delivered over an earlier connection, and comes by itself
-            self._forget(entry.place)
+        else:  # it was delivered over an earlier connection, and is delivered again without being asked for
+            self._forget(place)
 
-    def _forget(self, place: Place) -> int:
-        """The entry is none of its business any more; the permits it holds."""
-        permits = self._burials.pop(place).permits
+    def _finish(self, burial: Burial, last: Message) -> None:
+        """All copies are safe, or the application has acknowledged the entry meanwhile."""
+        self._forget(last.entry.place)
+        if not burial.acknowledged:
+            self._safe(last)
+        self._permits.give_back(burial.permits)
+
+    def _forget(self, place: Place) -> Burial:
+        """The entry is none of its business any more."""
+        burial = self._burials.pop(place)
         self._watch(bool(self._burials))
-        return permits
+        return burial
 
     def acknowledged(self, place: Place) -> None:
         """By the application: there is no need to ask for it."""
+        self.tries.discard(place)
         burial = self._burials.get(place)
         if burial is None:
             return
@@ -303,7 +331,7 @@ class Letters:
             return
         self._failed.discard(place)
         self._schedule()
-        self._permits.give_back(self._forget(place))
+        self._permits.give_back(self._forget(place).permits)
 
     def acknowledged_through(self, last: Place) -> None:
         """So are this entry and all before it."""
@@ -318,10 +346,9 @@ class Letters:
             self._slot.set(max(when, self._context.now))
 
     def _ask_again(self) -> None:
-        places = self._failed.take(self._context.now)
-        permits = sum(map(self._forget, places))
-        self._again(places)
-        self._permits.give_back(permits)
+        burials = {place: self._forget(place) for place in self._failed.take(self._context.now)}
+        self._again({place: burial.failed for place, burial in burials.items()})
+        self._permits.give_back(sum(burial.permits for burial in burials.values()))
         self._schedule()
 
     # --- later -----------------------------------------------------------------------------------
@@ -400,6 +427,7 @@ class Letters:
     def drop(self) -> None:
         """The subscription was moved: what is on its way is copied, and no original is judged by it."""
         self._forget_failed()
+        self.tries.clear()
         self._burials.clear()
         self._moves += 1
         self._watch(False)
@@ -421,34 +449,52 @@ class Letters:
 class DeadLetterSorter:
     """The way into a consumer's queue, past which only messages get that may be delivered."""
 
-    __slots__ = ("_bury", "_maximum", "_queue")
+    __slots__ = ("_bury", "_maximum", "_queue", "_tries")
 
     def __init__(self, queue: DeliveryQueue, letters: Letters) -> None:
         self._queue = queue
         self._bury = letters.bury
         self._maximum = letters.policy.max_redeliver_count
+        self._tries = letters.tries
 
     def add(self, message: Message) -> None:
         """See `DeliveryQueue`."""
-        if message.entry.redelivery_count > self._maximum:
+        if message.entry.redelivery_count > self._maximum and self._is_dead(message):
             self._bury([message])
         else:
             self._queue.add(message)
 
     def add_batch(self, batch: BatchItem) -> None:
         """See `DeliveryQueue`."""
-        if batch.entry.redelivery_count > self._maximum:
-            self._bury(list(messages_of(batch)))
-        else:
+        if batch.entry.redelivery_count <= self._maximum:
             self._queue.add_batch(batch)
+            return
+        dead = [message for message in messages_of(batch) if self._is_dead(message)]
+        if len(dead) < len(batch.indexes):
+            self._queue.add_batch(_without(batch, {message.batch_index for message in dead}))
+        if dead:
+            self._bury(dead)
 
     def add_singles(self, singles: SinglesItem) -> None:
         """See `DeliveryQueue`."""
-        if singles.redelivery_count > self._maximum:
-            for message in messages_of(singles):
-                self._bury([message])
-        else:
+        if singles.redelivery_count <= self._maximum:
             self._queue.add_singles(singles)
+            return
+        for message in messages_of(singles):
+            self.add(message)
+
+    def _is_dead(self, message: Message) -> bool:
+        """Whether the application was given it as often as it may be (DLQ-03)."""
+        return self._tries.of(message.entry, message.batch_index) > self._maximum
+
+
+def _without(batch: BatchItem, indexes: Container[int]) -> BatchItem:
+    """The batch without the messages of these indexes."""
+    kept = [position for position, index in enumerate(batch.indexes) if index not in indexes]
+    if len(kept) == len(batch.indexes):
+        return batch
+    payloads = [batch.payloads[position] for position in kept]
+    return BatchItem(batch.entry, payloads, [batch.indexes[position] for position in kept])
 
 
 def _producer(topic: TopicName, name: str | None, initial_subscription: str | None) -> ProducerSpec:

@@ -10,7 +10,7 @@ from operator import length_hint
 from typing import Any
 
 from ..model.message import Message
-from .acks import Place
+from .ack_records import Place
 from .delivery import DeliveryQueue
 from .items import BatchItem, Item, SinglesItem
 from .permits import Permits
@@ -52,11 +52,11 @@ class MeteredQueue(DeliveryQueue):
         super().clear()
         self.weigh(-self.bytes_waiting)
 
-    def remove(self, places: Container[Place]) -> None:
+    def _drop(self, places: Container[Place], index: int | None) -> int:
         """What stays is weighed when it is added again."""
         current = 0 if self._current is None else _bytes_of(self._current)
         self.weigh(current - self.bytes_waiting)
-        super().remove(places)
+        return super()._drop(places, index)
 
     def fitting(self, limit: int, max_bytes: int) -> int:
         """How many of the next `limit` messages have at most so many bytes together; one in any case, where

@@ -290,7 +290,7 @@ class Retrying:
 class LetterSent:
     """A message of a consumer was copied to the dead-letter topic `topic`; the broker has confirmed the copy.
 
-    `message_id`: of the message, or of one message of a batch that was copied as a whole.
+    `message_id`: of the message; of each of several in a batch by itself.
     """
 
     consumer: int

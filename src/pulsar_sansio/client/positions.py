@@ -18,7 +18,7 @@ from ..model.errors import BrokerError, LocalProtocolError, PulsarError, TimedOu
 from ..model.message import Source
 from ..model.message_id import EARLIEST, LATEST, MessageId
 from ..wire import proto
-from .acks import Place
+from .ack_records import Place
 from .arrival import Arrival
 from .connection import Connection
 from .delivery import DeliveryQueue, before, message_id_of

@@ -1,9 +1,10 @@
 """Asking for messages again: negative acknowledgements, timeouts, redeliver-all, and the consumer epoch.
 
 The broker redelivers entries, not messages: of a batch all messages come again that it does not know to be
-acknowledged (NACK-03). Shared and Key_Shared subscriptions ask for single entries; on the others there
-is only one way back, and it leads to the first message that is not acknowledged (rule REDEL-02). There the
-epoch tells which deliveries were on their way before the broker had gone back.
+acknowledged (NACK-03). Shared and Key_Shared subscriptions ask for single entries, of which each waits until
+its other messages are settled (`held_back`). On the others there is only one way back, and it leads to the
+first message that is not acknowledged (rule REDEL-02). There the epoch tells which deliveries were on their
+way before the broker had gone back.
 
 A connection that is lost brings everything back by itself, so nothing of this outlives an attachment but the
 epoch, which SUBSCRIBE tells the broker.
@@ -14,12 +15,16 @@ from itertools import islice
 
 from ..model.config import ConsumerSpec, seconds_to_ns
 from ..model.errors import ConnectionLost
+from ..model.message import Entry
 from ..wire import encode_command, proto
+from .ack_records import BatchAcknowledgement, Place
 from .acknowledger import Acknowledger
-from .acks import AckTracker, Place
+from .acks import AckTracker
 from .connection import Connection
+from .counters import ArrivalCounters
 from .delivery import DeliveryQueue
 from .due import Due
+from .held_back import HeldBack
 from .services import ClientContext
 from .unacknowledged import AcknowledgementTimeout
 
@@ -32,6 +37,9 @@ REDELIVERY_VERSION = 2
 MAX_TICK = 100_000_000
 """Nanoseconds by which a negative acknowledgement may wait for others to be sent together with it."""
 
+MAX_EXPIRED = 10_000
+"""Entries that have timed out and are remembered until they are acknowledged."""
+
 _UINT64 = 2**64 - 1
 _REDELIVER = proto.BaseCommand.REDELIVER_UNACKNOWLEDGED_MESSAGES
 
@@ -41,7 +49,8 @@ def _nobody(_places: Sequence[Place]) -> None:
 
 
 class NegativeAcknowledgements(Due):
-    """Entries to ask for again, each when its delay is over (rules NACK-01, NACK-02).
+    """Entries to ask for again, each when its delay is over (rules NACK-01, NACK-02): a batch when the delay
+    of the last of its messages is.
 
     Never early; late by at most a tenth of the delay and `MAX_TICK`, so that many make one request.
     """
@@ -60,9 +69,23 @@ class NegativeAcknowledgements(Due):
     def add_after_delay(self, place: Place, redelivery_count: int, now: int, least: int = 0) -> None:
         """The earlier moment counts for an entry named twice. `least`: nanoseconds, where the delay is
         shorter."""
+        self.add(place, self._moment(redelivery_count, now, least))
+
+    def add_message(self, place: Place, redelivery_count: int, now: int) -> None:
+        """One more message of that batch: its delay is never cut short."""
+        when = self._moment(redelivery_count, now, 0)
+        if (self.when(place) or 0) < when:
+            self.move(place, when)
+
+    def _moment(self, redelivery_count: int, now: int, least: int) -> int:
         delays = self._delays
         delay, tick = delays[min(redelivery_count, len(delays) - 1)]
-        self.add(place, -(-(now + max(delay, least)) // tick) * tick)
+        return -(-(now + max(delay, least)) // tick) * tick
+
+    @property
+    def longest(self) -> int:
+        """The longest delay there is, in nanoseconds."""
+        return max(delay for delay, _ in self._delays)
 
 
 class Redelivery:
@@ -73,6 +96,9 @@ class Redelivery:
         "_active",
         "_connection",
         "_context",
+        "_counters",
+        "_expired",
+        "_held",
         "_queue",
         "_single_entries",
         "_slot",
@@ -98,11 +124,13 @@ class Redelivery:
         acknowledger: Acknowledger,
         tracker: AckTracker,
         timeout: AcknowledgementTimeout | None,
+        counters: ArrivalCounters,
         *,
         wanted: bool,
     ) -> None:
-        """`timeout`: None where messages may stay unacknowledged for ever. `wanted`: whether the topic can
-        deliver anything again; if not, nothing is ever asked for."""
+        """`timeout`: None where messages may stay unacknowledged for ever. `counters`: of what is taken out
+        of the queue because it was acknowledged meanwhile. `wanted`: whether the topic can deliver anything
+        again; if not, nothing is ever asked for."""
         self.epoch = 0
         """Deliveries of an older one are dropped; it goes up with every redeliver-all."""
         self.negative = NegativeAcknowledgements(spec)
@@ -112,6 +140,10 @@ class Redelivery:
         self._queue = queue
         self._acknowledger = acknowledger
         self._tracker = tracker
+        self._counters = counters
+        self._held = HeldBack(context, tracker, queue, self._held_long_enough)
+        self._expired: dict[Place, None] = {}
+        """Entries that have timed out: the application may have them, and acknowledge them later."""
         self._timeout = timeout
         if timeout is not None:
             timeout.expired = self._timed_out
@@ -158,19 +190,68 @@ class Redelivery:
             return
         now = self._context.now
         for place, redelivery_count in places.items():
-            if self._timeout is not None:  # it is judged
+            if self._timeout is not None:  # it is settled
                 self._timeout.discard(place)
             if not self._tracker.is_duplicate(place):
                 for each in self._tracker.places(place):
                     self.negative.add_after_delay(each, redelivery_count, now)
         self._schedule()
 
+    def negative_acknowledge_messages(self, batches: Mapping[BatchAcknowledgement, tuple[int, int]]) -> None:
+        """Ask for these batches as `negative_acknowledge`; each with the messages in question, as bits, and
+        its redelivery count. Messages that are acknowledged need not be asked for."""
+        if self._connection is None or not self._wanted:
+            return
+        now = self._context.now
+        for record, (bits, redelivery_count) in batches.items():
+            place = record.place
+            if not self._single_entries or self._tracker.open_batch(place) is not record:
+                if record.open_bits & bits:
+                    self.negative_acknowledge({place: redelivery_count})
+                continue
+            if record.refuse(bits):
+                if self._timeout is not None and not self._held.silent((place,)):
+                    self._timeout.discard(place)
+                self._held.discard(place)
+                self.negative.add_message(place, redelivery_count, now)
+        self._schedule()
+
+    def settled(self, place: Place) -> None:
+        """A message of that batch is acknowledged, and others are not."""
+        if self._held:
+            self._held.settled(place)
+
+    def not_copied(self, places: Mapping[Place, int]) -> None:
+        """Ask for these entries: the messages in question, as bits, were to be copied and could not be. Only
+        while attached."""
+        for place, bits in places.items():
+            record = self._tracker.open_batch(place)
+            if record is not None:
+                record.refuse(bits)
+        every = [each for place in places for each in self._tracker.places(place)]
+        self._ask_for(self._held.sort(every, self.negative.longest) if self._single_entries else every)
+
+    def take_back(self, entry: Entry, index: int) -> None:
+        """The application has acknowledged a message of an earlier delivery: it need not be delivered again
+        if it waits in the queue."""
+        if self._tracker.may_be_back(entry):
+            self.take_back_id(entry.place, index)
+
+    def take_back_id(self, place: Place, index: int) -> None:
+        """As `take_back`, where it is not known of which delivery the message is."""
+        self._counters.duplicates += self._queue.withdraw(place, index)
+
     def acknowledged(self, place: Place) -> None:
         """The entry is wholly acknowledged; asking for it would be wrong."""
         if self.negative:
             self.negative.discard(place)
+        if self._held:
+            self._held.discard(place)
         if self._timeout is not None:
             self._timeout.discard(place)
+            if place in self._expired:
+                del self._expired[place]
+                self._counters.duplicates += self._queue.remove((place,))
         if self.on_acknowledged is not None:
             self.on_acknowledged(place)
 
@@ -220,6 +301,8 @@ class Redelivery:
     def _forget(self) -> None:
         """Everything comes again: nothing has to be asked for."""
         self.negative.clear()
+        self._held.clear()
+        self._expired.clear()
         self._slot.clear()
         if self._timeout is not None:
             self._timeout.clear()
@@ -235,19 +318,30 @@ class Redelivery:
 
     def _negative_due(self) -> None:
         places = self.negative.take(self._context.now)
+        if places and self._single_entries:
+            places = self._held.sort(places, self.negative.longest)
         if places:
             self.on_negative(places)
             self._ask_for(places)
         self._schedule()
 
-    def ask_for(self, places: Sequence[Place]) -> None:
-        """Now; of a message in chunks for all of them. Only while attached."""
-        self._ask_for([each for place in places for each in self._tracker.places(place)])
+    def _held_long_enough(self, places: Sequence[Place]) -> None:
+        self.on_negative(places)
+        self._ask_for(list(places))
 
     def _timed_out(self, places: Sequence[Place]) -> None:
-        """Rule UNACK-04."""
+        """Rule UNACK-04. No message of them has left the queue for the time of the timeout; those that wait
+        there are taken back. Entries of which the application has nothing are not asked for."""
+        places = self._held.silent(places)
+        if not places:
+            return
         self.on_timeout(places)
-        self.ask_for(places)
+        every = [each for place in places for each in self._tracker.places(place)]
+        if self._single_entries:
+            self._expired.update(dict.fromkeys(every))
+            while len(self._expired) > MAX_EXPIRED:
+                del self._expired[next(iter(self._expired))]
+        self._ask_for(every)
 
     def _ask_for(self, places: list[Place]) -> None:
         connection = self._connection
@@ -259,8 +353,10 @@ class Redelivery:
                 self.redeliver_all()
 
     def _request(self, connection: Connection, places: list[Place]) -> None:
-        for place in places:  # whoever else waits to ask for it need not
+        for place in places:  # whatever else waits to ask for it need not
+            self._tracker.asked_for(place)
             self.negative.discard(place)
+            self._held.discard(place)
             if self._timeout is not None:
                 self._timeout.discard(place)
         # What is acknowledged of a batch must be known before the rest is asked for.

@@ -72,13 +72,16 @@ class ConsumerStatistics:
     was stored: compressed, with the headers of batches. `acknowledgements_sent`: message ids written in
     acknowledgements, one for a whole batch, and again each time they are sent again.
     `acknowledgements_failed`: those that the broker refused, or whose answer was lost with a subscription
-    that is not durable. `available`: messages that have arrived and wait to be received."""
+    that is not durable. `available`: messages that have arrived and wait to be received. `batches_forgotten`:
+    entries of which the consumer had to forget, for want of room, which messages were acknowledged or tried;
+    when one is delivered again, all its messages are."""
 
     messages_received: int = 0
     bytes_received: int = 0
     acknowledgements_sent: int = 0
     acknowledgements_failed: int = 0
     available: int = 0
+    batches_forgotten: int = 0
 
     def __add__(self, other: "ConsumerStatistics") -> "ConsumerStatistics":
         """Of both together."""

@@ -15,7 +15,7 @@ from typing import Any
 
 from ..model.config import ConsumerSpec, seconds_to_ns
 from ..model.message import Entry, Message
-from .acks import Place
+from .ack_records import Place
 from .delivery import DeliveryQueue
 from .due import Due
 from .items import BatchItem, SinglesItem

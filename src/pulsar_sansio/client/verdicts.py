@@ -16,8 +16,9 @@ from ..model.errors import ClosedError, InvalidTopicName, LocalProtocolError
 from ..model.message import ChunkedEntry, Entry, Message, Source
 from ..model.message_id import MessageId, TopicMessageId, is_message_id
 from ..model.topic_name import TopicName
+from .ack_records import BatchAcknowledgement, Deliveries, EntryAcknowledgement, Place
 from .acknowledger import Acknowledger
-from .acks import AckTracker, Deliveries, EntryAcknowledgement, Place
+from .acks import AckTracker
 from .items import BatchItem, Item, Messages, SinglesItem, messages_of
 from .redelivery import Redelivery
 
@@ -69,8 +70,9 @@ class Verdicts:
         if self._owner is not None:
             self._single = None if wanted or self._redelivery.tracks else self._tracker.single
 
-    def leave_cluster(self) -> None:
-        """The tracker has: verdicts on messages from before mean nothing."""
+    def renew(self) -> None:
+        """The tracker has begun anew: with a new connection, where the subscription was moved, or in another
+        cluster. There, acknowledging messages from before means nothing."""
         if self._owner is not None:
             self._owner = self._tracker.deliveries
             if self._single is not None:
@@ -167,23 +169,43 @@ class Verdicts:
             [what] if isinstance(what, Message | MessageId | TopicMessageId) else what
         )
         known = self._tracker.in_chunks
-        places = {
-            message_id[:2]: 0 for message_id in ids if message_id.first_chunk is None or known(message_id[:2])
-        }
+        places: dict[Place, int] = {}
+        batches: dict[BatchAcknowledgement, tuple[int, int]] = {}
+        for message_id in ids:
+            place, index = message_id[:2], message_id.batch_index
+            record = self._tracker.open_batch(place)
+            if record is not None:
+                bits = 1 << index if index >= 0 else record.open_bits
+                batches[record] = batches.get(record, (0, 0))[0] | bits, 0
+            elif message_id.first_chunk is None or known(place):
+                places[place] = 0
         for message in messages:
             entry = message.entry
-            # One in chunks that is acknowledged already: of its last chunk alone nobody could make anything.
-            if not is_left(entry) and (type(entry) is not ChunkedEntry or known(entry.place)):
+            if is_left(entry):
+                continue
+            record = entry.acknowledgement
+            if isinstance(record, BatchAcknowledgement):
+                bits = batches.get(record, (0, 0))[0] | 1 << message.batch_index
+                batches[record] = bits, entry.redelivery_count
+            # One in chunks that is acknowledged already: of its last chunk alone no message could be made.
+            elif type(entry) is not ChunkedEntry or known(entry.place):
                 places[entry.place] = entry.redelivery_count
         self._redelivery.negative_acknowledge(places)
+        if batches:
+            self._redelivery.negative_acknowledge_messages(batches)
 
-    def buried(self, place: Place) -> None:
-        """That entry is safe elsewhere: it is acknowledged, unless the consumer is closing."""
-        if self._owner is not None:
-            places = self._tracker.places(place)
-            self._tracker.buried(place)
-            for each in places:
-                self._redelivery.acknowledged(each)
+    def copied(self, message: Message) -> None:
+        """That message is safe elsewhere: it is acknowledged, unless the consumer is closing."""
+        if self._owner is None:
+            return
+        record = message.entry.acknowledgement
+        if isinstance(record, BatchAcknowledgement):
+            record, waits = self._tracker.copied(record, message.batch_index)
+            self._look_after(record)
+        else:
+            self._acknowledge_chunks(message.entry.place)
+            waits = True
+        if waits:
             self._acknowledger.something_waits()
 
     def check_cumulative(self) -> None:
@@ -212,12 +234,19 @@ class Verdicts:
             self._tracker.entries[entry.place] = None
             self._redelivery.acknowledged(entry.place)
             return True
+        self._redelivery.take_back(entry, message.batch_index)
         if message.batch_index < 0:
             return self._acknowledge_chunks(entry.place)
         waits: bool = self._tracker.member(record, message.batch_index)
-        if record.complete:
-            self._redelivery.acknowledged(entry.place)
+        self._look_after(record)
         return waits
+
+    def _look_after(self, record: BatchAcknowledgement) -> None:
+        """A message of that batch is acknowledged: it may be its last, or the last to wait for."""
+        if record.complete:
+            self._redelivery.acknowledged(record.place)
+        elif record.past_deliveries is not None:
+            self._redelivery.settled(record.place)
 
     def _acknowledge_chunks(self, place: Place) -> bool:
         """A message in several entries, or in one; whether something new waits to be sent."""
@@ -231,8 +260,12 @@ class Verdicts:
         """Whether something new waits to be sent."""
         if message_id.batch_index < 0:
             return self._acknowledge_chunks(message_id[:2])
-        waits = self._tracker.individual(message_id)
         place = message_id[:2]
+        record = self._tracker.open_batch(place)
+        waits = self._tracker.individual(message_id)
+        if record is not None and record.past_deliveries is not None:
+            self._redelivery.take_back_id(place, message_id.batch_index)
+            self._look_after(record)
         if self._tracker.is_duplicate(place):
             self._redelivery.acknowledged(place)
         return waits
@@ -276,7 +309,11 @@ class Verdicts:
         record = item.entry.acknowledgement
         first = record.in_order
         last = first + len(item.indexes) - 1
-        if record.deliveries is not self._owner or item.indexes != range(first, last + 1):
+        if (
+            record.deliveries is not self._owner
+            or item.indexes != range(first, last + 1)
+            or record.past_deliveries is not None
+        ):
             waits = False
             for message in messages_of(item):
                 waits |= self._acknowledge_message(message)

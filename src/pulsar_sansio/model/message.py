@@ -78,6 +78,9 @@ class Entry:
     broker_publish_time: int | None = None
     """When the broker got it, in milliseconds since 1970; None where the broker does not say."""
 
+    delivery: int = 0
+    """Deliveries of this entry that its consumer knows of, before this one."""
+
     def __init__(
         self,
         source: Source,
@@ -109,6 +112,12 @@ class BrokerStampedEntry(Entry):
     def stamp(self, broker_publish_time: int | None, last_index: int | None) -> None:
         self.broker_publish_time = broker_publish_time
         self.last_index = last_index
+
+
+class RedeliveredEntry(BrokerStampedEntry):
+    """A batch of which its consumer has had another delivery before."""
+
+    __slots__ = ("delivery",)
 
 
 class ChunkedEntry(BrokerStampedEntry):

@@ -2,8 +2,9 @@
 
 from typing import Any
 
+from ...client.ack_records import BatchAcknowledgement
 from ...client.acknowledger import Acknowledger
-from ...client.acks import AckTracker, BatchAcknowledgement
+from ...client.acks import AckTracker
 from ...client.consumer import Consumer
 from ...client.verdicts import Verdicts
 from ...model.errors import ConnectionLost
@@ -67,7 +68,7 @@ def ids_of_a_batch_never_add_up(patches: Patches) -> None:
 
     def record(self: Any, message_id: Any) -> Any:
         size = message_id.batch_size
-        return BatchAcknowledgement(self.deliveries, message_id[:2], size, (1 << size) - 1)
+        return BatchAcknowledgement(self.deliveries, message_id[:2], size, (1 << size) - 1, None)
 
     patches.replace(AckTracker, "record", record)
 

@@ -1,0 +1,73 @@
+"""How often an application was given a message, as far as its consumer knows (DLQ-03).
+
+A broker counts how often it has delivered an entry. Messages that waited in the receiver queue when it was
+dropped, as after a lost connection, were delivered, and no application has seen them. `Tries` remembers these
+deliveries, by the broker's count, and leaves them out. It does not know of deliveries that were lost on the
+way, nor of those to other consumers of the subscription: they are tries, as the broker says.
+
+After a broker has forgotten its counts the numbers here may belong to earlier ones; then a message is tried
+once more than it should be, and never less.
+"""
+
+from collections.abc import Sequence
+
+from ..model.message import Entry
+from .ack_records import Place
+from .items import BatchItem, Item, SinglesItem
+
+MAX_UNTRIED = 50_000
+"""Messages of which a delivery that no application has seen is remembered; the oldest entry is forgotten for
+one more, and such deliveries of it are tries."""
+
+
+class Tries:
+    """One consumer's."""
+
+    __slots__ = ("_entries", "_messages", "forgotten")
+
+    def __init__(self) -> None:
+        self._entries: dict[Place, dict[int, set[int]]] = {}
+        """By entry and redelivery count: the messages that were not handed to the application then."""
+        self._messages = 0
+        self.forgotten = 0
+        """Entries that were forgotten for want of room."""
+
+    def taken_back(self, items: Sequence[Item]) -> None:
+        """These have left the receiver queue, and not for the application."""
+        for item in items:
+            if isinstance(item, BatchItem):
+                self._note(item.entry.place, item.entry.redelivery_count, item.indexes)
+            elif isinstance(item, SinglesItem):
+                for place in item.places:
+                    self._note(place, item.redelivery_count, (-1,))
+            else:
+                for message in item:
+                    self._note(message.entry.place, message.entry.redelivery_count, (-1,))
+
+    def _note(self, place: Place, count: int, indexes: Sequence[int]) -> None:
+        known = self._entries.setdefault(place, {}).setdefault(count, set())
+        self._messages -= len(known)
+        known.update(indexes)
+        self._messages += len(known)
+        while self._messages > MAX_UNTRIED and len(self._entries) > 1:
+            self.discard(next(iter(self._entries)))
+            self.forgotten += 1
+
+    def of(self, entry: Entry, index: int) -> int:
+        """How often the message was tried before this delivery of its entry."""
+        count = entry.redelivery_count
+        known = self._entries.get(entry.place)
+        if known is None:
+            return count
+        return count - sum(before < count and index in untried for before, untried in known.items())
+
+    def discard(self, place: Place) -> None:
+        """Nothing of that entry is left."""
+        known = self._entries.pop(place, None)
+        if known is not None:
+            self._messages -= sum(map(len, known.values()))
+
+    def clear(self) -> None:
+        """The subscription was moved: the broker counts anew, or what comes has other counts."""
+        self._entries.clear()
+        self._messages = 0
