@@ -40,11 +40,16 @@ def test_taken_back_twice_of_deliveries_that_the_broker_counts_once() -> None:
     assert tries.of(entry(0, 2), 0) == 1
 
 
-def test_this_delivery_and_later_ones_do_not_count() -> None:
+@pytest.mark.parametrize("count", [1, 2])
+def test_the_broker_has_forgotten_its_counts(count: int) -> None:
     tries = Tries()
-    tries.taken_back([batch(0, 2, 0)])
-    assert tries.of(entry(0, 2), 0) == 2
-    assert tries.of(entry(0, 1), 0) == 1
+    tries.taken_back([batch(0, 0, 0), batch(0, 2, 0), batch(1, 2, 0)])
+    tries.arrived((1, 0), count)
+    tries.arrived((1, 7), count)
+    assert tries.of(entry(0, 3), 0) == 2
+    assert tries.of(entry(1, 3), 0) == 2
+    tries.arrived((1, 0), 0)
+    assert tries.of(entry(0, 3), 0) == 3
 
 
 def test_entries_of_one_message() -> None:

@@ -206,7 +206,7 @@ class Letters:
         watch: Callable[[bool], None],
     ) -> None:
         """`safe(message)`: acknowledge it; `again(places)`: ask for these entries; with the messages, as
-        bits, that could not be copied; `watch(wanted)`: whether `acknowledged` is to be called for every entry."""
+        bits, that could not be copied; `watch(wanted)`: whether to call `acknowledged` for every entry."""
         assert isinstance(spec.topic, str)
         self._topic = TopicName.parse(spec.topic)
         self._subscription = spec.subscription
@@ -459,6 +459,8 @@ class DeadLetterSorter:
 
     def add(self, message: Message) -> None:
         """See `DeliveryQueue`."""
+        if self._tries:
+            self._tries.arrived(message.entry.place, message.entry.redelivery_count)
         if message.entry.redelivery_count > self._maximum and self._is_dead(message):
             self._bury([message])
         else:
@@ -466,6 +468,8 @@ class DeadLetterSorter:
 
     def add_batch(self, batch: BatchItem) -> None:
         """See `DeliveryQueue`."""
+        if self._tries:
+            self._tries.arrived(batch.entry.place, batch.entry.redelivery_count)
         if batch.entry.redelivery_count <= self._maximum:
             self._queue.add_batch(batch)
             return
@@ -478,6 +482,9 @@ class DeadLetterSorter:
     def add_singles(self, singles: SinglesItem) -> None:
         """See `DeliveryQueue`."""
         if singles.redelivery_count <= self._maximum:
+            if self._tries:
+                for place in singles.places:
+                    self._tries.arrived(place, singles.redelivery_count)
             self._queue.add_singles(singles)
             return
         for message in messages_of(singles):

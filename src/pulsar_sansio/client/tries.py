@@ -5,8 +5,9 @@ dropped, as after a lost connection, were delivered, and no application has seen
 deliveries, by the broker's count, and leaves them out. It does not know of deliveries that were lost on the
 way, nor of those to other consumers of the subscription: they are tries, as the broker says.
 
-After a broker has forgotten its counts the numbers here may belong to earlier ones; then a message is tried
-once more than it should be, and never less.
+A broker forgets its counts when it restarts, or when the last consumer of the subscription has left. An entry
+that arrives with a lower count than before, or the same, shows that: then its earlier deliveries are forgotten
+here, too.
 """
 
 from collections.abc import Sequence
@@ -53,13 +54,21 @@ class Tries:
             self.discard(next(iter(self._entries)))
             self.forgotten += 1
 
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def arrived(self, place: Place, redelivery_count: int) -> None:
+        """The entry is delivered again: what is known of deliveries that the broker has not counted is of no
+        use."""
+        known = self._entries.get(place)
+        if known is not None:
+            for count in [count for count in known if count >= redelivery_count]:
+                self._messages -= len(known.pop(count))
+
     def of(self, entry: Entry, index: int) -> int:
         """How often the message was tried before this delivery of its entry."""
-        count = entry.redelivery_count
-        known = self._entries.get(entry.place)
-        if known is None:
-            return count
-        return count - sum(before < count and index in untried for before, untried in known.items())
+        known = self._entries.get(entry.place, {})
+        return entry.redelivery_count - sum(index in untried for untried in known.values())
 
     def discard(self, place: Place) -> None:
         """Nothing of that entry is left."""
