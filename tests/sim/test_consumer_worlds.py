@@ -76,7 +76,7 @@ def test_a_copy_is_safe_with_its_receipt() -> None:
     assert not letters.subscription.copied
     letters.subscription.bury((5, 0))
     assert not letters.subscription.is_acknowledged((5, 0, 0))
-    letters.watch.got_receipt(letters.end, Send(0, 3))
+    letters.watch.got_receipt(letters.end, Send(0, 3), 0)
     letters.subscription.bury((5, 0))
     assert letters.subscription.is_acknowledged((5, 0, 0))
 

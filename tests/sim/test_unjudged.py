@@ -1,6 +1,6 @@
 """When a consumer may ask for messages again."""
 
-from pulsar_sansio.model.config import ConsumerSpec, RedeliveryBackoff
+from pulsar_sansio.model.config import ConsumerSpec, RedeliveryBackoff, SubscriptionType
 from pulsar_sansio.sim.unjudged import Unjudged
 
 SECOND = 10**9
@@ -26,6 +26,7 @@ def test_never_before_its_timeout_and_once() -> None:
 def test_a_batch_is_judged_when_all_of_it_is() -> None:
     record = unjudged()
     record.handed_out([FIRST], 2, 0, 0, 0)
+    record.handed_out([FIRST], 2, 1, 0, 0)
     record.acknowledged([FIRST], 0)
     assert record.any_due(2 * SECOND)
     record.handed_out([FIRST], 2, 0, 0, 0)
@@ -35,27 +36,49 @@ def test_a_batch_is_judged_when_all_of_it_is() -> None:
     assert not record.any_due(9 * SECOND)
 
 
-def test_of_different_deliveries_all_may_be_less_than_any() -> None:
+def test_a_batch_of_which_the_application_has_nothing_that_it_has_not_judged() -> None:
+    """The others wait in the queue, and are given later."""
     record = unjudged()
-    record.handed_out([FIRST], 2, 0, 0, 0)
+    record.handed_out([FIRST], 3, 0, 0, 0)
     record.acknowledged([FIRST], 0)
-    record.acknowledged([FIRST], 1)  # which came with an earlier delivery
-    assert record.any_due(9 * SECOND)
+    assert not record.any_due(9 * SECOND)
+    record.handed_out([FIRST], 3, 1, 0, 0)
+    assert record.is_due(FIRST, 2 * SECOND)
+    record.copied([FIRST], 1)
+    assert not record.is_due(FIRST, 2 * SECOND)
+    record.handed_out([FIRST], 3, 2, 0, 0)
+    record.refused([FIRST], 2, 0, 0)
+    assert not record.is_due(FIRST, 2 * SECOND)
 
 
-def test_a_delivery_that_nobody_was_handed_out_may_be_what_an_id_counts_for() -> None:
-    record = unjudged()
-    for times in (1, 2):
-        record.arrived(FIRST)
-        record.handed_out([FIRST], 1, 0, 0, 0)
-        record.acknowledged([FIRST], 0)
-        assert record.any_due(9 * SECOND) == (times == 2)
+def test_of_several_that_are_refused_the_last_delay_counts() -> None:
+    record = unjudged(subscription_type=SubscriptionType.SHARED)
+    record.refused([FIRST], 0, 0, 0)
+    record.refused([FIRST], 1, 0, SECOND)
+    record.refused([FIRST], 1, 0, 2 * SECOND)
+    assert not record.refusal_is_due(FIRST, 4 * SECOND - 1)
+    assert record.refusal_is_due(FIRST, 4 * SECOND)
+    record.acknowledged([FIRST], 1)
+    assert record.refusal_is_due(FIRST, 3 * SECOND)
+    assert record.any_refusal_is_due(3 * SECOND)
+
+
+def test_what_has_come_again_by_itself_need_not_be_asked_for() -> None:
+    record = unjudged(subscription_type=SubscriptionType.SHARED)
+    record.refused([FIRST], 0, 0, 0)
+    record.arrived(FIRST)
+    assert record.forgotten(99 * SECOND) == []
+    in_order = unjudged(subscription_type=SubscriptionType.EXCLUSIVE)
+    in_order.refused([FIRST], 0, 0, 0)
+    in_order.arrived(FIRST)
+    assert in_order.any_refusal_is_due(9 * SECOND)
 
 
 def test_what_is_covered_by_a_later_one_is_judged() -> None:
     record = unjudged()
     record.handed_out([FIRST], 1, 0, 0, 0)
-    record.handed_out([SECOND_ENTRY], 2, 0, 0, 0)
+    for index in range(2):
+        record.handed_out([SECOND_ENTRY], 2, index, 0, 0)
     record.acknowledged_through(SECOND_ENTRY, 0)
     assert not record.is_due(FIRST, 9 * SECOND)
     assert record.is_due(SECOND_ENTRY, 9 * SECOND)
@@ -81,7 +104,7 @@ def test_what_is_put_off_is_judged() -> None:
 def test_what_is_refused_waits_for_its_delay_alone() -> None:
     record = unjudged()
     record.handed_out([FIRST], 1, 0, 0, 0)
-    record.refused([FIRST], 0, SECOND)
+    record.refused([FIRST], 0, 0, SECOND)
     assert not record.is_due(FIRST, 9 * SECOND)
     assert not record.refusal_is_due(FIRST, 4 * SECOND - 1)
     assert not record.any_refusal_is_due(4 * SECOND - 1)
@@ -96,7 +119,7 @@ def test_delays_grow() -> None:
     record.handed_out([FIRST], 1, 0, 2, 0)
     assert not record.is_due(FIRST, 6 * SECOND - 1)
     assert record.is_due(FIRST, 6 * SECOND)
-    record.refused([FIRST], 99, 0)
+    record.refused([FIRST], 0, 99, 0)
     assert not record.refusal_is_due(FIRST, 8 * SECOND - 1)
     assert record.refusal_is_due(FIRST, 8 * SECOND)
 
@@ -104,7 +127,7 @@ def test_delays_grow() -> None:
 def test_nothing_outlives_an_attachment() -> None:
     record = unjudged()
     record.handed_out([FIRST], 1, 0, 0, 0)
-    record.refused([SECOND_ENTRY], 0, 0)
+    record.refused([SECOND_ENTRY], 0, 0, 0)
     record.clear()
     assert not record.any_due(9 * SECOND)
     assert not record.any_refusal_is_due(9 * SECOND)
@@ -121,7 +144,7 @@ def test_what_was_asked_for_need_not_be_asked_for_because_of_something_else() ->
     record.handed_out([FIRST], 2, 0, 0, 0)
     record.asked_for(FIRST)
     assert record.forgotten(99 * SECOND) == []
-    record.refused([FIRST], 0, SECOND)
+    record.refused([FIRST], 0, 0, SECOND)
     assert record.forgotten(99 * SECOND) == [FIRST]
     record.asked_for(FIRST)
     record.handed_out([FIRST], 2, 0, 1, 0)

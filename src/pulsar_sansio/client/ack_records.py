@@ -86,13 +86,18 @@ class BatchAcknowledgement:
     @property
     def unsettled(self) -> int:
         """Bit i is set while message i is neither acknowledged nor negatively acknowledged."""
-        past = self.past_deliveries
-        return self.open_bits if past is None else self.open_bits & ~past.refused
+        return self.open_bits & ~self.refused
 
     @property
     def asked(self) -> bool:
         """The broker was asked for the batch, and has not delivered it since."""
         return self.past_deliveries is not None and self.past_deliveries.asked
+
+    @property
+    def refused(self) -> int:
+        """Bit i is set while message i is negatively acknowledged, and not acknowledged since."""
+        past = self.past_deliveries
+        return 0 if past is None else self.open_bits & past.refused
 
     def is_of(self, size: int, stamp: int) -> bool:
         """A batch of that size and stamp is this one."""

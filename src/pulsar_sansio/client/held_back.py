@@ -61,13 +61,16 @@ class HeldBack:
         back: set[Place] = set()
         patience = max(delay * DELAYS_OF_PATIENCE, LEAST_PATIENCE)
         for place in places:
-            in_queue, unsettled = queued.get(place, 0), self._unsettled(place)
-            if unsettled:
-                self._seen[place] = patience, in_queue, unsettled
+            record, in_queue = self._tracker.open_batch(place), queued.get(place, 0)
+            if record is None:
+                if in_queue:  # it has been delivered again already
+                    back.update(self._tracker.places(place))
+                else:
+                    ready.append(place)
+            elif record.unsettled and record.refused:
+                self._seen[place] = patience, in_queue, record.unsettled
                 self._looks.move(place, self._context.now + patience)
-            elif in_queue:  # it has been delivered again already
-                back.update(self._tracker.places(place))
-            else:
+            elif record.refused:
                 ready.append(place)
         self._schedule()
         return [place for place in ready if place not in back] if back else ready
@@ -84,9 +87,11 @@ class HeldBack:
 
     def settled(self, place: Place) -> None:
         """A message of that entry was acknowledged, or negatively acknowledged."""
-        if place in self._seen and not self._unsettled(place):
+        record = self._tracker.open_batch(place)
+        if place in self._seen and record is not None and not (record.unsettled and record.refused):
             self.discard(place)
-            self._ask([place])
+            if record.refused:
+                self._ask([place])
 
     def discard(self, place: Place) -> None:
         """Nothing of that entry is left, or it was asked for."""
@@ -99,10 +104,6 @@ class HeldBack:
         self._looks.clear()
         self._slot.clear()
 
-    def _unsettled(self, place: Place) -> int:
-        record = self._tracker.open_batch(place)
-        return 0 if record is None else record.unsettled
-
     def _look(self) -> None:
         now = self._context.now
         places = self._looks.take(now)
@@ -110,8 +111,9 @@ class HeldBack:
         due: list[Place] = []
         for place in places:
             patience, before, unsettled_before = self._seen[place]
-            in_queue, unsettled = queued.get(place, 0), self._unsettled(place)
-            if (in_queue, unsettled) == (before, unsettled_before) or not unsettled:
+            record, in_queue = self._tracker.open_batch(place), queued.get(place, 0)
+            unsettled = 0 if record is None else record.unsettled
+            if (in_queue, unsettled) == (before, unsettled_before) or record is None:
                 del self._seen[place]
                 due.append(place)
             else:

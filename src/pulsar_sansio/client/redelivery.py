@@ -183,38 +183,47 @@ class Redelivery:
 
     # --- asking ----------------------------------------------------------------------------------
 
-    def negative_acknowledge(self, places: Mapping[Place, int]) -> None:
-        """Ask for these entries when the delay is over; while detached there is no need to. `places`: with
-        their redelivery counts."""
+    def negative_acknowledge(
+        self, places: Mapping[Place, int], batches: Mapping[BatchAcknowledgement, tuple[int, int]]
+    ) -> None:
+        """Ask for these entries and batches when the delay is over; while detached there is no need to.
+
+        `places`: with their redelivery counts. `batches`: each with the messages in question, as bits, and
+        its redelivery count; messages that are acknowledged need not be asked for.
+        """
         if self._connection is None or not self._wanted:
             return
         now = self._context.now
         for place, redelivery_count in places.items():
-            if self._timeout is not None:  # it is settled
-                self._timeout.discard(place)
-            if not self._tracker.is_duplicate(place):
-                for each in self._tracker.places(place):
-                    self.negative.add_after_delay(each, redelivery_count, now)
+            self._refuse_entry(place, redelivery_count, now)
+        for record, (bits, redelivery_count) in batches.items():
+            self._refuse_messages(record, bits, redelivery_count, now)
         self._schedule()
 
-    def negative_acknowledge_messages(self, batches: Mapping[BatchAcknowledgement, tuple[int, int]]) -> None:
-        """Ask for these batches as `negative_acknowledge`; each with the messages in question, as bits, and
-        its redelivery count. Messages that are acknowledged need not be asked for."""
-        if self._connection is None or not self._wanted:
+    def _refuse_entry(self, place: Place, redelivery_count: int, now: int) -> None:
+        if self._timeout is not None:  # it is settled
+            self._timeout.discard(place)
+        if not self._tracker.is_duplicate(place):
+            for each in self._tracker.places(place):
+                self.negative.add_after_delay(each, redelivery_count, now)
+
+    def _refuse_messages(
+        self, record: BatchAcknowledgement, bits: int, redelivery_count: int, now: int
+    ) -> None:
+        place = record.place
+        if self._tracker.open_batch(place) is not record:
+            if record.open_bits & bits:
+                self._refuse_entry(place, redelivery_count, now)
             return
-        now = self._context.now
-        for record, (bits, redelivery_count) in batches.items():
-            place = record.place
-            if not self._single_entries or self._tracker.open_batch(place) is not record:
-                if record.open_bits & bits:
-                    self.negative_acknowledge({place: redelivery_count})
-                continue
-            if record.refuse(bits):
-                if self._timeout is not None and not self._held.silent((place,)):
-                    self._timeout.discard(place)
-                self._held.discard(place)
-                self.negative.add_message(place, redelivery_count, now)
-        self._schedule()
+        is_new = record.refuse(bits)
+        if self._timeout is not None and not self._held.silent((place,)):
+            self._timeout.discard(place)
+        if not self._single_entries:
+            if record.open_bits & bits:
+                self.negative.add_after_delay(place, redelivery_count, now)
+        elif is_new:
+            self._held.discard(place)
+            self.negative.add_message(place, redelivery_count, now)
 
     def settled(self, place: Place) -> None:
         """A message of that batch is acknowledged, and others are not."""

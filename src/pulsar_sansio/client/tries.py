@@ -5,9 +5,9 @@ dropped, as after a lost connection, were delivered, and no application has seen
 deliveries, by the broker's count, and leaves them out. It does not know of deliveries that were lost on the
 way, nor of those to other consumers of the subscription: they are tries, as the broker says.
 
-A broker forgets its counts when it restarts, or when the last consumer of the subscription has left. An entry
-that arrives with a lower count than before, or the same, shows that: then its earlier deliveries are forgotten
-here, too.
+A broker forgets its counts when it restarts, or when the last consumer of the subscription has left. An
+entry that arrives with a lower count than before, or the same, shows that: then its earlier deliveries are
+forgotten here, too.
 """
 
 from collections.abc import Sequence

@@ -190,9 +190,7 @@ class Verdicts:
             # One in chunks that is acknowledged already: of its last chunk alone no message could be made.
             elif type(entry) is not ChunkedEntry or known(entry.place):
                 places[entry.place] = entry.redelivery_count
-        self._redelivery.negative_acknowledge(places)
-        if batches:
-            self._redelivery.negative_acknowledge_messages(batches)
+        self._redelivery.negative_acknowledge(places, batches)
 
     def copied(self, message: Message) -> None:
         """That message is safe elsewhere: it is acknowledged, unless the consumer is closing."""
@@ -201,6 +199,8 @@ class Verdicts:
         record = message.entry.acknowledgement
         if isinstance(record, BatchAcknowledgement):
             record, waits = self._tracker.copied(record, message.batch_index)
+            # The broker may have begun to count anew, and delivered it once more meanwhile.
+            self._redelivery.take_back_id(record.place, message.batch_index)
             self._look_after(record)
         else:
             self._acknowledge_chunks(message.entry.place)

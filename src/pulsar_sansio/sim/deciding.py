@@ -94,7 +94,7 @@ class Deciding(ABC):
         everything: list[Taken] = []
         for message in messages:
             of_topic = self._record_of(message)
-            everything.append((of_topic, model.deliver(of_topic, message, wall_time)))
+            everything.append((of_topic, model.deliver(of_topic, message, now, wall_time)))
         if plan.timeout:
             self._note(everything, messages)
         for taken, message in zip(everything, messages, strict=True):
@@ -183,7 +183,7 @@ class Deciding(ABC):
     def _acknowledge(self, taken: Taken) -> None:
         if taken[0].closed:  # its topic has left: what is said of it has no effect
             return
-        self.world.model.acknowledge(*taken)
+        self.world.model.acknowledge(*taken, self.world.clock.now)
         self._acknowledged.append(taken)
         if self.attached:
             self._on_this_connection.append(taken)
@@ -191,7 +191,7 @@ class Deciding(ABC):
     def _acknowledge_cumulative(self, taken: Taken, message: Message) -> None:
         record, place = taken
         if not record.closed:
-            self.world.model.acknowledge_cumulative(record, place)
+            self.world.model.acknowledge_cumulative(record, place, self.world.clock.now)
             self._acknowledged.append(taken)
         self._is_done_with_all_before(taken)
         self.host.node.client.acknowledge_cumulative(self.world.clock.now, self.handle, message)
@@ -251,7 +251,7 @@ class Deciding(ABC):
         client, now, wall_time = self.host.node.client, self.world.clock.now, self.world.wall_time()
         model = self.world.model
         everything = [
-            (record, model.deliver(record, message, wall_time))
+            (record, model.deliver(record, message, now, wall_time))
             for message in messages
             for record in [self._record_of(message)]
         ]

@@ -256,8 +256,9 @@ class ReferenceModel:
         """What a topic is a partition of, if anything."""
         return self.partitioned.get(partition.partition("-partition-")[0])
 
-    def deliver(self, consumer: ConsumerRecord, message: Message, wall_time: int) -> Place:
-        """The application takes a message, at `wall_time` in milliseconds (INV-C2, INV-C3, INV-C14)."""
+    def deliver(self, consumer: ConsumerRecord, message: Message, now: int, wall_time: int) -> Place:
+        """The application takes a message, at `now` in nanoseconds and `wall_time` in milliseconds (INV-C2,
+        INV-C3, INV-C10, INV-C14, INV-C19)."""
         subscription = consumer.subscription
         topic = subscription.topic
         if consumer.closed:
@@ -278,9 +279,12 @@ class ReferenceModel:
             self._compare_fields(consumer, message, sent)
         elif message.header.partition_key is not None or message.header.properties:
             raise ViolationError("INV-C2", f"{consumer.name}: {sent} was given a key or properties")
-        policy = consumer.spec.dead_letter
-        if policy is not None and message.redelivery_count > policy.max_redeliver_count:
+        given, count = consumer.given, message.redelivery_count
+        if given.is_dead(place, count):
             raise ViolationError("INV-C10", f"{consumer.name}: {place} is delivered, and is a dead letter")
+        if given.is_known(place):
+            raise ViolationError("INV-C19", f"{consumer.name}: {place} is delivered, and is acknowledged")
+        given.handed_out(place, count, now)
         if consumer.given_back and place[:2] in consumer.given_back:
             raise ViolationError(
                 "INV-C9", f"{consumer.name}: {place} is delivered although it was given back"
@@ -313,17 +317,17 @@ class ReferenceModel:
         if (message.event_time or 0) != sent.event_time:
             raise ViolationError("INV-C2", f"{consumer.name}: {sent} has another event time")
 
-    def acknowledge(self, consumer: ConsumerRecord, place: Place) -> None:
+    def acknowledge(self, consumer: ConsumerRecord, place: Place, now: int) -> None:
         if consumer.refused:
             self._no_longer_refused(consumer, place[:2])
-        if consumer.spec.acknowledgement_timeout:
-            consumer.unjudged.acknowledged(consumer.subscription.topic.chunks_of(place[:2]), place[2])
+        consumer.unjudged.acknowledged(consumer.subscription.topic.chunks_of(place[:2]), place[2])
+        consumer.given.acknowledged(place, now)
         acknowledged = consumer.subscription.acknowledged
         if place not in acknowledged:
             acknowledged.add(place)
             self.acknowledged += 1
 
-    def acknowledge_cumulative(self, consumer: ConsumerRecord, place: Place) -> None:
+    def acknowledge_cumulative(self, consumer: ConsumerRecord, place: Place, now: int) -> None:
         subscription = consumer.subscription
         if place > subscription.cumulative:
             before, acknowledged = subscription.cumulative, subscription.acknowledged
@@ -340,6 +344,7 @@ class ReferenceModel:
                     consumer.refused.remove(position)
             self._no_longer_refused(consumer, place[:2])
         consumer.unjudged.acknowledged_through(place[:2], place[2])
+        consumer.given.acknowledged_through(place, now)
 
     @staticmethod
     def _no_longer_refused(consumer: ConsumerRecord, position: Position) -> None:
@@ -352,7 +357,8 @@ class ReferenceModel:
     def negative_acknowledge(self, consumer: ConsumerRecord, place: Place, count: int, now: int) -> None:
         """`count`: how often the message was delivered before, as far as that is said."""
         positions = consumer.subscription.topic.chunks_of(place[:2])
-        consumer.unjudged.refused(positions, count, now)
+        consumer.unjudged.refused(positions, place[2], count, now)
+        consumer.given.settled(place, now)
         consumer.nacked.update(positions)
         consumer.refused.update(positions)
         consumer.rewinds += 1

@@ -13,6 +13,7 @@ from typing import NamedTuple, TypeAlias
 
 from ..model.config import ConsumerSpec, ProducerSpec, SubscriptionType
 from .compacted import Compacted
+from .given import Given
 from .key_order import KeyOrder
 from .partitioned import PartitionedTopic
 from .unjudged import Unjudged
@@ -532,9 +533,11 @@ class ConsumerRecord:
     chunks: dict[Position, int] = field(default_factory=dict)
     """Not durable: when each chunk arrived first."""
     unjudged: Unjudged = field(init=False)
+    given: Given = field(init=False)
 
     def __post_init__(self) -> None:
         self.unjudged = Unjudged(self.spec)
+        self.given = Given(self.spec)
 
     @property
     def kind(self) -> SubscriptionType:

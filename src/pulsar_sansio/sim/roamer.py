@@ -181,7 +181,7 @@ class Roamer(TopicGuest, Seeker[ConsumerRecord, RoamerPlan]):
         wall_time = self.world.wall_time()
         self.world.trace.add(self.world.clock.now, self.host.node.name, f"take {self.handle} {len(messages)}")
         for message in messages:
-            model.deliver(record, message, wall_time)
+            model.deliver(record, message, self.world.clock.now, wall_time)
             if len(self._seen) < MEMORY:
                 self._seen.append(message.message_id)
             elif self.stream.chance(100):

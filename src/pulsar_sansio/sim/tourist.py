@@ -175,7 +175,7 @@ class Tourist(Seeker[GroupRecord, TouristPlan]):
         wall_time = self.world.wall_time()
         self.world.trace.add(self.world.clock.now, self.host.node.name, f"take {self.handle} {len(messages)}")
         for message in messages:
-            model.deliver(record.of(message.topic), message, wall_time)
+            model.deliver(record.of(message.topic), message, self.world.clock.now, wall_time)
             if len(self._seen) < MEMORY:
                 self._seen.append((message.topic, message.message_id))
 

@@ -29,19 +29,21 @@ class HandedOut:
     left: set[int]
     """Messages that were not acknowledged since, by index in the batch."""
     given: set[int]
-    """Messages that the application has, likewise."""
-    twice: bool = False
-    """It has some of two deliveries: of different ones, all that are acknowledged may be less than any."""
+    """Messages that the application has and has not refused, by index in the batch."""
+
+    @property
+    def silent(self) -> bool:
+        """The application has something that it has said nothing of."""
+        return not self.given.isdisjoint(self.left)
 
 
 class Unjudged:
     """Of one consumer."""
 
     __slots__ = (
-        "_again",
-        "_arrived",
         "_asked",
         "_backoff",
+        "_in_order",
         "_latest",
         "_negative",
         "_open",
@@ -50,6 +52,7 @@ class Unjudged:
     )
 
     def __init__(self, spec: ConsumerSpec) -> None:
+        self._in_order = spec.subscription_type.cumulative
         self._timeout = round(spec.acknowledgement_timeout * SECOND)
         self._latest = LATEST + round(MOST_TICKS * spec.acknowledgement_timeout_tick * SECOND)
         self._backoff = spec.acknowledgement_timeout_backoff
@@ -57,16 +60,14 @@ class Unjudged:
         delay = spec.negative_acknowledgement_delay
         self._negative = negative or RedeliveryBackoff(delay, delay)
         self._open: dict[Position, HandedOut] = {}
-        self._refused: dict[Position, int] = {}
-        self._arrived: set[Position] = set()
-        """Batches that have come."""
-        self._again: set[Position] = set()
-        """Batches that have come more than once: an id counts for the last delivery, handed out or not."""
+        self._refused: dict[Position, dict[int, int]] = {}
+        """When the delay of each message of an entry is over that was refused."""
 
     def arrived(self, position: Position) -> None:
-        """That batch has come."""
-        if self._timeout:
-            (self._again if position in self._arrived else self._arrived).add(position)
+        """That entry has come: what was refused of it before need not be asked for any more. Where messages
+        come in order everything is asked for, whatever has come."""
+        if not self._in_order:
+            self._refused.pop(position, None)
 
     def handed_out(self, positions: list[Position], size: int, index: int, count: int, now: int) -> None:
         """The application has message `index` of `size` of that entry, or one in these chunks; it was
@@ -80,7 +81,6 @@ class Unjudged:
                 self._open[position] = HandedOut(due, set(range(size)), {index})
             else:
                 known.due = due
-                known.twice |= index in known.given
                 known.given.add(index)
                 known.left.add(index)
 
@@ -90,14 +90,23 @@ class Unjudged:
             known = self._open.get(position)
             if known is not None:
                 known.left.discard(index)
-                known.twice |= index not in known.given
-                if not known.left and not known.twice and position not in self._again:
+                if not known.left:
                     del self._open[position]
+            refused = self._refused.get(position)
+            if refused is not None and not self._in_order:
+                refused.pop(index, None)
+                if not refused:
+                    del self._refused[position]
+
+    def copied(self, positions: list[Position], index: int) -> None:
+        """A copy of that message is safe: it need not be judged any more."""
+        for position in positions:
+            known = self._open.get(position)
+            if known is not None:
+                known.given.discard(index)
 
     def acknowledged_through(self, last: Position, index: int) -> None:
         """Everything before that message of this entry is, and it."""
-        if not self._open:
-            return
         for position in [each for each in self._open if each < last]:
             del self._open[position]
         for each in range(index + 1):
@@ -112,25 +121,28 @@ class Unjudged:
             self._open.pop(position, None)
             self._refused.pop(position, None)
 
-    def refused(self, positions: list[Position], count: int, now: int) -> None:
-        """An entry is; of two moments the earlier one counts."""
+    def refused(self, positions: list[Position], index: int, count: int, now: int) -> None:
+        """That message of an entry is; of two moments of it the earlier one counts."""
         due = now + delay(self._negative, count)
         for position in positions:
-            self._open.pop(position, None)
-            self._refused[position] = min(due, self._refused.get(position, due))
+            known = self._open.get(position)
+            if known is not None:
+                known.given.discard(index)
+            refused = self._refused.setdefault(position, {})
+            refused[index] = min(due, refused.get(index, due))
 
     def refusal_is_due(self, position: Position, now: int) -> bool:
-        """Whether the delay of an entry that was refused is over."""
-        return now >= self._refused.get(position, now)
+        """Whether the delay is over of all messages of an entry that were refused."""
+        return now >= max(self._refused.get(position, {}).values(), default=now)
 
     def is_due(self, position: Position, now: int) -> bool:
         """Whether the time of an entry is over."""
         known = self._open.get(position)
-        return known is not None and now >= known.due
+        return known is not None and known.silent and now >= known.due
 
     def any_due(self, now: int) -> bool:
         """The same, of any; where it is, everything is asked for."""
-        found = any(each.due <= now for each in self._open.values())
+        found = any(each.due <= now for each in self._open.values() if each.silent)
         if found:
             self._open.clear()
         return found
@@ -141,16 +153,17 @@ class Unjudged:
         self._refused.pop(position, None)
 
     def any_refusal_is_due(self, now: int) -> bool:
-        return any(due <= now for due in self._refused.values())
+        return any(due <= now for refused in self._refused.values() for due in refused.values())
 
     def forgotten(self, now: int) -> list[Position]:
         """What should have been asked for by now."""
         if not self._open and not self._refused:
             return []
         found = [
-            position for position, each in self._open.items() if each.left and now > each.due + self._latest
+            position for position, each in self._open.items() if each.silent and now > each.due + self._latest
         ]
-        return found + [position for position, due in self._refused.items() if now > due + LATEST]
+        dues = [(position, max(each.values())) for position, each in self._refused.items()]
+        return found + [position for position, due in dues if now > due + LATEST]
 
     def clear(self) -> None:
         """Everything comes again by itself."""

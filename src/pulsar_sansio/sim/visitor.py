@@ -153,7 +153,7 @@ class Visitor(TopicGuest):
         assert record is not None
         try:
             while (message := client.receive(self.world.clock.now, self.handle)) is not None:
-                self.world.model.deliver(record, message, self.world.wall_time())
+                self.world.model.deliver(record, message, self.world.clock.now, self.world.wall_time())
         except ClosedError:
             return
 

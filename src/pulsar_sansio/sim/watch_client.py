@@ -89,7 +89,7 @@ class ClientWatch:
             T.LOOKUP: self._wrote_lookup,
             T.PARTITIONED_METADATA: self._wrote_partitions,
             T.GET_LAST_MESSAGE_ID: self._wrote_last_message_id,
-            T.SEEK: self._wrote_request,
+            T.SEEK: self._wrote_seek,
             T.GET_TOPICS_OF_NAMESPACE: self._wrote_topics,
             T.WATCH_TOPIC_LIST: self._wrote_watch,
             T.WATCH_TOPIC_LIST_CLOSE: self._wrote_watch_close,
@@ -214,6 +214,10 @@ class ClientWatch:
     def _wrote_request(self, wire: Wire, end: ClientEnd, command: Any) -> None:
         self._request(wire, end, command.request_id, None)
 
+    def _wrote_seek(self, wire: Wire, end: ClientEnd, command: Any) -> None:
+        self._consumer(wire, end, command.consumer_id, "SEEK").record.given.moves()
+        self._request(wire, end, command.request_id, None)
+
     def _wrote_unsubscribe(self, wire: Wire, end: ClientEnd, command: Any) -> None:
         consumer = self._consumer(wire, end, command.consumer_id, "UNSUBSCRIBE")
         consumer.record.removed = True
@@ -321,6 +325,7 @@ class ClientWatch:
             record.subscription.is_called(command.subscription)
         consumer = ConsumerEnd(record, self.handles.get(record.name, 0), _is_far(wire))
         record.farewell = False
+        record.given.subscribes()
         end.consumers[command.consumer_id] = consumer
         self._request(wire, end, command.request_id, consumer)
 
@@ -440,7 +445,7 @@ class ClientWatch:
     def _got_receipt(self, wire: Wire, end: ClientEnd, command: Any) -> None:
         producer = end.producers.get(command.producer_id)
         if type(producer) is LetterEnd:
-            self._letters.got_receipt(producer, command)
+            self._letters.got_receipt(producer, command, wire.network.clock.now)
 
     def _got_send_error(self, wire: Wire, end: ClientEnd, command: Any) -> None:
         end.refused = True

@@ -152,16 +152,20 @@ class LetterWatch:
             return group.members.get(subscription.topic.name)
         return self.model.consumers.get(consumer)
 
-    def got_receipt(self, letters: LetterEnd, command: Any) -> None:
+    def got_receipt(self, letters: LetterEnd, command: Any, now: int) -> None:
         letter = letters.copies.get(command.sequence_id)
         if letter is None:
             return
         for subscription, place, _, put_off in letter.sources:
             subscription.copied.add(place)
+            record = self._consumer_of(letters, subscription) if put_off is None else put_off.record
+            if record is not None:
+                record.given.copied(place, now)
+                record.unjudged.copied(subscription.topic.chunks_of(place[:2]), place[2])
             if put_off is not None:
                 put_off.is_stored(letter.copy)
                 if put_off.cumulative and not put_off.record.closed:
-                    self.model.acknowledge_cumulative(put_off.record, place)
+                    self.model.acknowledge_cumulative(put_off.record, place, now)
 
 
 def _came_too_often(record: ConsumerRecord, place: Place) -> bool:

@@ -195,6 +195,11 @@ def wrote_redeliver(consumer: ConsumerEnd, command: Any, now: int) -> None:
         position = (each.ledgerId, each.entryId)
         refused = position in record.refused
         due = unjudged.is_due(position, now) or (refused and unjudged.refusal_is_due(position, now))
+        blocking = set() if position in record.uncopied else record.given.blocking(position, now)
+        if blocking and not unjudged.is_due(position, now):
+            raise ViolationError(
+                "INV-C9", f"{record.name}: asks for {position} while {sorted(blocking)} of it are not settled"
+            )
         if not due and position not in record.uncopied:
             again = "once more than it was told" if position in record.nacked else "by itself"
             how = "too early" if refused else again
@@ -212,7 +217,7 @@ def check_redelivery(consumer: ConsumerEnd, now: int) -> None:
     if record.closed or record.removed or record.kind is SubscriptionType.FAILOVER:
         return
     for position in record.unjudged.forgotten(now):
-        if record.subscription.open_bits(position):
+        if record.subscription.open_bits(position) and not record.given.may_wait(position, now):
             raise ViolationError("INV-C9", f"{record.name}: does not ask for {position}, which is long due")
 
 
@@ -238,15 +243,13 @@ def got_message(consumer: ConsumerEnd, command: MessageCommand, now: int) -> Non
         size = entry.size
         if entry.chunk is not None:
             consumer.chunks.setdefault(position, now)
-        if size > 1:
-            consumer.record.unjudged.arrived(position)
         masked = command.ack_set
-        policy = consumer.record.spec.dead_letter
-        if policy is not None and command.redelivery_count > policy.max_redeliver_count:
-            everything = (1 << size) - 1
-            too_often = consumer.record.too_often
-            come = everything if masked is None else masked & everything
-            too_often[position] = too_often.get(position, 0) | come
+        if not (consumer.closed or consumer.dismissed):
+            record, count = consumer.record, command.redelivery_count
+            record.unjudged.arrived(position)
+            dead = record.given.came(position, size, masked, count, entry.chunk is None, now)
+            if dead:
+                record.too_often[position] = record.too_often.get(position, 0) | dead
         consumer.arrived += size if masked is None else (masked & ((1 << size) - 1)).bit_count()
     elif not consumer.record.subscription.topic.persistent:
         consumer.arrived += unpack_payload(command.payload).metadata.num_messages_in_batch or 1

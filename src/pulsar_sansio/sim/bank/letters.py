@@ -23,7 +23,7 @@ def dead_letters_are_asked_for_again(patches: Patches) -> None:
 
     def bury(original: Any, self: Any, messages: Any) -> None:
         original(self, messages)
-        self._again([messages[0].entry.place])
+        self._again({messages[0].entry.place: sum(1 << max(each.batch_index, 0) for each in messages)})
 
     patches.around(Letters, "bury", bury)
 
@@ -111,7 +111,8 @@ def acknowledged_before_the_copy_is_safe(patches: Patches) -> None:
 
     def bury(original: Any, self: Any, messages: Any) -> None:
         original(self, messages)
-        self._safe(messages[0].entry.place)
+        for message in messages:
+            self._safe(message)
 
     patches.around(Letters, "bury", bury)
 
@@ -144,11 +145,11 @@ def only_the_last_chunk_of_a_dead_letter_is_acknowledged(patches: Patches) -> No
     """A message in chunks is copied, and what is known of its chunks is lost on the way: of the original its
     last chunk alone is acknowledged."""
 
-    def buried(original: Any, self: Any, place: Any) -> None:
-        self._tracker._chunked.pop(place, None)
-        original(self, place)
+    def copied(original: Any, self: Any, message: Any) -> None:
+        self._tracker._chunked.pop(message.entry.place, None)
+        original(self, message)
 
-    patches.around(Verdicts, "buried", buried)
+    patches.around(Verdicts, "copied", copied)
 
 
 # --- later ---------------------------------------------------------------------------------------------

@@ -16,11 +16,11 @@ def refused_messages_time_out_as_well(patches: Patches) -> None:
     """What is refused stays in the tracker of the acknowledgement timeout: it is asked for by either."""
     refusing = False
 
-    def negative_acknowledge(original: Any, self: Any, places: Any) -> None:
+    def negative_acknowledge(original: Any, self: Any, places: Any, batches: Any) -> None:
         nonlocal refusing
         refusing = True
         try:
-            original(self, places)
+            original(self, places, batches)
         finally:
             refusing = False
 

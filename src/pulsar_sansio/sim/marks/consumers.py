@@ -36,7 +36,7 @@ def permits_overrun(permits: Any, _messages: int) -> object:
 
 
 @mark(AckTracker, "batch")
-def batch_came_again_partly(_tracker: Any, _place: Any, size: int, open_bits: int | None) -> object:
+def batch_came_again_partly(_tracker: Any, _place: Any, size: int, open_bits: Any, _stamp: Any) -> object:
     """A batch was delivered of which some messages were acknowledged before."""
     return open_bits is not None and open_bits & ((1 << size) - 1) != (1 << size) - 1
 
