@@ -102,6 +102,10 @@ class Deciding(ABC):
             if self._is_done_with(taken):
                 self._acknowledge(taken)
                 client.acknowledge(now, self.handle, message)
+            elif rash and plan.bad_every and self._is_bad(taken):
+                model.negative_acknowledge(*taken, message.redelivery_count, now)
+                client.negative_acknowledge(now, self.handle, message)
+                self.host.node.pump()
             elif rash and self._refusals_left and stream.chance(plan.nack_permille):
                 self._refusals_left -= 1
                 by_message = stream.chance(500)
@@ -130,6 +134,12 @@ class Deciding(ABC):
         """Whether it was made again of chunks that were left over."""
         record, place = taken
         return not record.subscription.topic.log[place[:2]].messages
+
+    def _is_bad(self, taken: Taken) -> bool:
+        """Whether its handler fails for the message whenever it comes."""
+        record, place = taken
+        sent = record.subscription.topic.log[place[:2]].messages[place[2]]
+        return sent.number % self.plan.bad_every == 0
 
     def _put_off(self, taken: Taken, message: Message) -> None:
         """Have it come again later, as a copy; where that fails it is refused."""

@@ -142,6 +142,8 @@ class ConsumerPlan:
     ranges: list[list[int]] = field(default_factory=list)
     """Hashes of keys that it takes, and no others: first and last of each range. Nothing lets the broker
     divide the keys."""
+    bad_every: int = 0
+    """Every so-many-th message of a producer is one that it can never process, and refuses."""
     put_off_permille: int = 0
     """How many messages it wants later, in a group with `retry`."""
     greedy_permille: int = 0

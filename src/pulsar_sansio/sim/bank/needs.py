@@ -400,6 +400,12 @@ def dead_letters(profile: Profile) -> bool:
     return any(plan.dead_letters for plan in profile.consumers)
 
 
+def bad_messages(profile: Profile) -> bool:
+    """Consumers that fail for the same messages whenever these come, to whose topic batches are sent."""
+    topics = {plan.topic for plan in profile.producers if plan.partitioned is None}
+    return batches(profile) and any(plan.bad_every and plan.topic in topics for plan in profile.consumers)
+
+
 def dead_letters_of_several(profile: Profile) -> bool:
     """Several of one subscription."""
     subscriptions = [plan.subscription for plan in profile.consumers if plan.dead_letters]

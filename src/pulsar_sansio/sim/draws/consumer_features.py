@@ -61,6 +61,33 @@ def _give_up(draw: Stream, profile: Profile) -> None:
                 plan.nack_permille = draw.choice([200, 500])
 
 
+def draw_bad_messages(draw: Stream, profile: Profile) -> None:
+    """A subscription whose consumers handle one message after the other, some of them for a while, and fail
+    for the same ones whenever they come; mostly in batches."""
+    chunked = any(plan.chunk_size for plan in profile.producers)
+    if chunked or profile.migrations or any(plan.deleted for plan in profile.ends) or not draw.chance(150):
+        return
+    shared = [
+        index
+        for index, each in enumerate(profile.subscriptions)
+        if not each.kind.cumulative
+        and any(plan.subscription == index for plan in profile.consumers)
+    ]
+    if not shared:
+        return
+    subscription = draw.choice(shared)
+    limit, every = draw.choice([1, 2, 3]), draw.choice([4, 7, 11])
+    delay, keep = draw.choice([0.0, 0.1, 0.5]), draw.choice([0, 200, 500])
+    for plan in profile.consumers:
+        if plan.subscription == subscription:
+            plan.dead_letters = limit
+            plan.nack_delay = delay
+            plan.nack_permille = 0
+            plan.keep_permille = keep
+            plan.bad_every = every
+            plan.take = draw.choice([1, 1, 3])
+
+
 def draw_dead_letters_of_chunks(draw: Stream, profile: Profile) -> None:
     """The same where messages come in chunks."""
     if not any(plan.chunk_size for plan in profile.producers) or not draw.chance(200):

@@ -13,6 +13,7 @@ from ..profile import EndPlan, Profile
 from ..streams import Stream, Streams
 from .brokers import broker_config, draw_brokers
 from .consumer_features import (
+    draw_bad_messages,
     draw_dead_letters,
     draw_dead_letters_of_chunks,
     draw_flow,
@@ -90,6 +91,7 @@ def draw(streams: Streams, faults: bool = True, messages: int | None = None) -> 
     may(draw_dead_letters_of_chunks, "dead letters of chunks", profile)
     may(draw_whispers, "whispers", profile)
     may(draw_tables_of_partitions, "tables of partitions", profile)
+    may(draw_bad_messages, "bad messages", profile)
     if faults:
         draw_misfortunes(streams, profile)
     return profile
