@@ -43,6 +43,7 @@ class Unjudged:
     __slots__ = (
         "_asked",
         "_backoff",
+        "_before",
         "_in_order",
         "_latest",
         "_negative",
@@ -62,12 +63,17 @@ class Unjudged:
         self._open: dict[Position, HandedOut] = {}
         self._refused: dict[Position, dict[int, int]] = {}
         """When the delay of each message of an entry is over that was refused."""
+        self._before: dict[Position, int] = {}
+        """When the delay of an entry is over that was refused, and has come again since without being asked
+        for: it need not be asked for, but may."""
 
     def arrived(self, position: Position) -> None:
         """That entry has come: what was refused of it before need not be asked for any more. Where messages
         come in order everything is asked for, whatever has come."""
         if not self._in_order:
-            self._refused.pop(position, None)
+            refused = self._refused.pop(position, None)
+            if refused is not None:
+                self._before[position] = min(refused.values())
 
     def handed_out(self, positions: list[Position], size: int, index: int, count: int, now: int) -> None:
         """The application has message `index` of `size` of that entry, or one in these chunks; it was
@@ -132,8 +138,10 @@ class Unjudged:
             refused[index] = min(due, refused.get(index, due))
 
     def refusal_is_due(self, position: Position, now: int) -> bool:
-        """Whether the delay is over of all messages of an entry that were refused."""
-        return now >= max(self._refused.get(position, {}).values(), default=now)
+        """Whether the delay is over of all messages of an entry that were refused, or may be asked for because
+        of an earlier delivery."""
+        refused = self._refused.get(position, {})
+        return now >= max(refused.values(), default=now) or now >= self._before.get(position, now + 1)
 
     def is_due(self, position: Position, now: int) -> bool:
         """Whether the time of an entry is over."""
@@ -151,6 +159,7 @@ class Unjudged:
         """For whichever reason: it comes again, and is not to be asked for because of the other, too."""
         self._open.pop(position, None)
         self._refused.pop(position, None)
+        self._before.pop(position, None)
 
     def any_refusal_is_due(self, now: int) -> bool:
         return any(due <= now for refused in self._refused.values() for due in refused.values())
@@ -169,6 +178,7 @@ class Unjudged:
         """Everything comes again by itself."""
         self._open.clear()
         self._refused.clear()
+        self._before.clear()
 
 
 def delay(backoff: RedeliveryBackoff, count: int) -> int:
