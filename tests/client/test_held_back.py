@@ -331,6 +331,33 @@ class TestNewConnection:
         s.acknowledge(message)
         assert s.take() == []
 
+    @pytest.mark.parametrize("last", [1, 3])
+    def test_all_up_to_a_message(self, last: int) -> None:
+        s = started(subscription_type=SubscriptionType.EXCLUSIVE)
+        s.message(0)
+        s.batch(1, 4)
+        s.message(2)
+        old = s.take()
+        s.reconnect()
+        s.message(0)
+        s.batch(1, 4)
+        s.message(2)
+        s.acknowledge_cumulative(old[1 + last])
+        left = [message.batch_index for message in s.take()]
+        assert left == [*range(last + 1, 4), -1]
+        assert s.machine.counters.duplicates == 2 + last
+
+    def test_all_up_to_an_entry_of_one_message(self) -> None:
+        s = started(subscription_type=SubscriptionType.EXCLUSIVE)
+        for entry in range(3):
+            s.message(entry)
+        old = s.take()
+        s.reconnect()
+        for entry in range(3):
+            s.message(entry)
+        s.acknowledge_cumulative(old[1])
+        assert [message.message_id.entry_id for message in s.take()] == [2]
+
     def test_what_is_left_in_the_run_at_hand(self) -> None:
         """Taking one by one, in the middle of a batch."""
         s = started()

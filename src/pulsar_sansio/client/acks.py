@@ -153,6 +153,8 @@ class AckTracker:
         record = entry.acknowledgement
         if isinstance(record, EntryAcknowledgement):
             return record.era == self._era and record is not self.single and record is not self.chunked
+        if not isinstance(record, BatchAcknowledgement):
+            return False
         past = record.past_deliveries
         return past is not None and past.count != entry.delivery and self._batches.get(entry.place) is record
 

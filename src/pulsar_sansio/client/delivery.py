@@ -302,6 +302,18 @@ class DeliveryQueue:
         """Messages that `take` would give."""
         return self._waiting + length_hint(self._left)
 
+    def places(self) -> set[Place]:
+        """The entries of which messages wait."""
+        found: set[Place] = set()
+        for item in [*self._rest_of_current(), *self._items]:
+            if isinstance(item, BatchItem):
+                found.add(item.entry.place)
+            elif isinstance(item, SinglesItem):
+                found.update(item.places)
+            else:
+                found.update(message.entry.place for message in item)
+        return found
+
     def waiting_of(self, places: Collection[Place]) -> dict[Place, int]:
         """Messages of these entries that wait, as bits; of entries of which some do."""
         found: dict[Place, int] = {}

@@ -250,6 +250,18 @@ class Redelivery:
         """As `take_back`, where it is not known of which delivery the message is."""
         self._counters.duplicates += self._queue.withdraw(place, index)
 
+    def take_back_through(self, entry: Entry, index: int) -> None:
+        """As `take_back`, for this message and all before it."""
+        if not self._tracker.may_be_back(entry):
+            return
+        place, queue = entry.place, self._queue
+        removed = queue.remove({each for each in queue.places() if each < place})
+        waiting = queue.waiting_of((place,)).get(place, 0)
+        for each in range(max(index, 0) + 1):
+            if waiting >> each & 1:
+                removed += queue.withdraw(place, each if index >= 0 else -1)
+        self._counters.duplicates += removed
+
     def acknowledged(self, place: Place) -> None:
         """The entry is wholly acknowledged; asking for it would be wrong."""
         if self.negative:

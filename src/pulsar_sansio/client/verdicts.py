@@ -143,6 +143,7 @@ class Verdicts:
             if is_left(what.entry):
                 return
             message_id = what.message_id
+            self._redelivery.take_back_through(what.entry, what.batch_index)
             if what.batch_index >= 0 and what.entry.acknowledgement.deliveries is self._owner:
                 record = what.entry.acknowledgement
         elif isinstance(what, MessageId):

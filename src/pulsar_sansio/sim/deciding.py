@@ -201,7 +201,8 @@ class Deciding(ABC):
     def _acknowledge_cumulative(self, taken: Taken, message: Message) -> None:
         record, place = taken
         if not record.closed:
-            self.world.model.acknowledge_cumulative(record, place, self.world.clock.now)
+            self.world.model.acknowledge_cumulative(record, place)
+            record.given.acknowledged_through(place, self.world.clock.now)
             self._acknowledged.append(taken)
         self._is_done_with_all_before(taken)
         self.host.node.client.acknowledge_cumulative(self.world.clock.now, self.handle, message)

@@ -132,6 +132,11 @@ class Given:
         for index in range(place[2] + 1):
             self.acknowledged((*place[:2], index), now)
 
+    def copied_through(self, place: Place) -> None:
+        """A copy of it is safe: its consumer acknowledges it and all before it, a moment later."""
+        for position in [each for each in self._sizes if each <= place[:2]]:
+            self._forget(position)
+
     def copied(self, place: Place, now: int) -> None:
         """A copy of it is safe: its consumer acknowledges it."""
         self.settled(place, now)

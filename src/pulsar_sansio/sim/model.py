@@ -327,7 +327,7 @@ class ReferenceModel:
             acknowledged.add(place)
             self.acknowledged += 1
 
-    def acknowledge_cumulative(self, consumer: ConsumerRecord, place: Place, now: int) -> None:
+    def acknowledge_cumulative(self, consumer: ConsumerRecord, place: Place) -> None:
         subscription = consumer.subscription
         if place > subscription.cumulative:
             before, acknowledged = subscription.cumulative, subscription.acknowledged
@@ -344,7 +344,6 @@ class ReferenceModel:
                     consumer.refused.remove(position)
             self._no_longer_refused(consumer, place[:2])
         consumer.unjudged.acknowledged_through(place[:2], place[2])
-        consumer.given.acknowledged_through(place, now)
 
     @staticmethod
     def _no_longer_refused(consumer: ConsumerRecord, position: Position) -> None:

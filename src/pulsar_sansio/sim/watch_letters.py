@@ -165,7 +165,8 @@ class LetterWatch:
             if put_off is not None:
                 put_off.is_stored(letter.copy)
                 if put_off.cumulative and not put_off.record.closed:
-                    self.model.acknowledge_cumulative(put_off.record, place, now)
+                    self.model.acknowledge_cumulative(put_off.record, place)
+                    put_off.record.given.copied_through(place)
 
 
 def _came_too_often(record: ConsumerRecord, place: Place) -> bool:

@@ -89,7 +89,11 @@ def a_delay_is_cut_short_by_a_neighbour(patches: Patches) -> None:
     patches.around(Redelivery, "negative_acknowledge", negative)
 
 
-@bug("own", caught_by=("INV-C7", "INV-C3", "INV-N5"), needs=[reading_needs.roams_and_acknowledges, needs.batches])
+@bug(
+    "own",
+    caught_by=("INV-C7", "INV-C3", "INV-N5"),
+    needs=[reading_needs.roams_and_acknowledges, needs.batches],
+)
 def knowledge_survives_a_seek(patches: Patches) -> None:
     """What was acknowledged before a seek is not delivered after it."""
     patches.replace(AckTracker, "moved", nothing)

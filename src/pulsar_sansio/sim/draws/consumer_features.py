@@ -70,8 +70,7 @@ def draw_bad_messages(draw: Stream, profile: Profile) -> None:
     shared = [
         index
         for index, each in enumerate(profile.subscriptions)
-        if not each.kind.cumulative
-        and any(plan.subscription == index for plan in profile.consumers)
+        if not each.kind.cumulative and any(plan.subscription == index for plan in profile.consumers)
     ]
     if not shared:
         return
