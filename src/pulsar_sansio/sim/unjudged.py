@@ -138,8 +138,8 @@ class Unjudged:
             refused[index] = min(due, refused.get(index, due))
 
     def refusal_is_due(self, position: Position, now: int) -> bool:
-        """Whether the delay is over of all messages of an entry that were refused, or may be asked for because
-        of an earlier delivery."""
+        """Whether the delay is over of all messages of an entry that were refused, or one of an earlier
+        delivery."""
         refused = self._refused.get(position, {})
         return now >= max(refused.values(), default=now) or now >= self._before.get(position, now + 1)
 

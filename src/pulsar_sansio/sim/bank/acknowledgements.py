@@ -92,14 +92,14 @@ def set_of_what_is_left_upside_down(patches: Patches) -> None:
 
 @bug(
     "BUG-039",
-    caught_by=("INV-C7", "INV-N5", "CHECK-73", "INV-C6"),
+    caught_by=("INV-C7", "INV-N5", "CHECK-73", "INV-C6", "INV-C19"),
     needs=[needs.index_acknowledgement_of_batches],
 )
 def parts_of_a_batch_lost_when_it_comes_again(patches: Patches) -> None:
     """Of a batch that is delivered again, what was left out counts as not acknowledged."""
 
-    def batch(original: Any, self: Any, place: Any, size: int, open_bits: Any) -> Any:
-        record = original(self, place, size, open_bits)
+    def batch(original: Any, self: Any, place: Any, *arguments: Any) -> Any:
+        record = original(self, place, *arguments)
         if record.in_order < 0 and record._open:
             record._open |= 1
         return record
@@ -121,9 +121,9 @@ def unread_messages_taken_for_duplicates(patches: Patches) -> None:
 def unread_parts_taken_for_duplicates(patches: Patches) -> None:
     """Of a batch whose acknowledgements wait, what comes again is taken for acknowledged whole."""
 
-    def batch(original: Any, self: Any, place: Any, size: int, open_bits: Any) -> Any:
+    def batch(original: Any, self: Any, place: Any, *arguments: Any) -> Any:
         waits = place in self._parts
-        record = original(self, place, size, open_bits)
+        record = original(self, place, *arguments)
         if waits:
             record.in_order, record._open = -2, 0
         return record
