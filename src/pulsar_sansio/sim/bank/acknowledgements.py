@@ -27,7 +27,7 @@ def negative_acknowledgement_by_id_acknowledges(patches: Patches) -> None:
     patches.around(Verdicts, "negative_acknowledge", negative_acknowledge)
 
 
-@bug("BUG-035", caught_by=("INV-N5", "INV-C4"), needs=[needs.batches, needs.kept])
+@bug("BUG-035", caught_by=("INV-N5", "INV-C4", "INV-C19"), needs=[needs.batches, needs.kept])
 def acknowledgements_of_a_batch_overwrite_each_other(patches: Patches) -> None:
     """Of two acknowledgements in one batch at about the same time, one is lost."""
 

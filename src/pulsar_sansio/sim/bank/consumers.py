@@ -390,10 +390,11 @@ def cumulatively_acknowledged_messages_asked_for_again(patches: Patches) -> None
     patches.replace(Redelivery, "acknowledged_through", nothing)
 
 
-@bug("BUG-045", caught_by=("INV-C9",), needs=[needs.timeouts_when_shared, needs.forgets, needs.batches])
+@bug("BUG-045", caught_by=("INV-C9", "INV-C19"), needs=[needs.timeouts_when_shared, needs.batches])
 def asked_for_again_and_still_in_the_queue(patches: Patches) -> None:
     """Messages of an entry that is asked for again stay in the queue, and are delivered twice."""
     patches.replace(DeliveryQueue, "remove", lambda self, places: 0)
+    patches.replace(DeliveryQueue, "withdraw", lambda self, place, index: 0)
 
 
 # --- closing -------------------------------------------------------------------------------------------

@@ -1,13 +1,12 @@
 """Bugs of one bad message in a batch: what becomes of its neighbours, and how often each was tried."""
 
-from collections.abc import Mapping
 from typing import Any
 
 from ...client.acks import AckTracker
 from ...client.held_back import HeldBack
 from ...client.items import BatchItem
 from ...client.letters import DeadLetterSorter
-from ...client.redelivery import Redelivery
+from ...client.redelivery import NegativeAcknowledgements, Redelivery
 from ...client.tries import Tries
 from ...client.verdicts import Verdicts
 from . import needs, reading_needs
@@ -62,7 +61,7 @@ def a_batch_is_tried_as_often_as_its_entry(patches: Patches) -> None:
     patches.replace(Tries, "of", lambda self, entry, index: entry.redelivery_count)
 
 
-@bug("own", caught_by=("INV-C4",), needs=[needs.bad_messages])
+@bug("own", caught_by=("INV-C4", "INV-C9", "INV-N5"), needs=[needs.bad_messages])
 def a_copy_acknowledges_the_whole_batch(patches: Patches) -> None:
     """One message of a batch is copied, and all of the batch is acknowledged."""
 
@@ -79,14 +78,14 @@ def acknowledged_in_the_queue_and_delivered(patches: Patches) -> None:
     patches.replace(Redelivery, "take_back", nothing)
 
 
-@bug("own", caught_by=("INV-C9",), needs=[needs.bad_messages])
+@bug("own", caught_by=("INV-C9",), needs=[needs.batches, needs.nacks_when_shared])
 def a_delay_is_cut_short_by_a_neighbour(patches: Patches) -> None:
     """A batch is asked for when the delay of the first message is over, not of the last."""
 
-    def negative(original: Any, self: Any, places: Any, batches: Mapping[Any, Any]) -> None:
-        original(self, {**places, **{each.place: count for each, (_, count) in batches.items()}}, batches)
+    def add_message(self: Any, place: Any, redelivery_count: int, now: int) -> None:
+        self.add_after_delay(place, redelivery_count, now)
 
-    patches.around(Redelivery, "negative_acknowledge", negative)
+    patches.replace(NegativeAcknowledgements, "add_message", add_message)
 
 
 @bug(

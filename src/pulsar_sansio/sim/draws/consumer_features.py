@@ -13,6 +13,9 @@ from ..sticky import HASHES
 from ..streams import Stream
 from .producers import keep_entries, largest_usual_batch, usual_batch
 
+SLOW = 4 * SECOND
+"""Of a consumer that takes one message after the other, at most: longer than its acknowledgement timeout."""
+
 
 def draw_timeouts(draw: Stream, profile: Profile) -> None:
     """Consumers with an acknowledgement timeout, and delays that grow."""
@@ -77,6 +80,7 @@ def draw_bad_messages(draw: Stream, profile: Profile) -> None:
     subscription = draw.choice(shared)
     limit, every = draw.choice([1, 2, 3]), draw.choice([4, 7, 11])
     delay, keep = draw.choice([0.0, 0.1, 0.5]), draw.choice([0, 200, 500])
+    slow = draw.chance(300)
     for plan in profile.consumers:
         if plan.subscription == subscription:
             plan.dead_letters = limit
@@ -85,6 +89,8 @@ def draw_bad_messages(draw: Stream, profile: Profile) -> None:
             plan.keep_permille = keep
             plan.bad_every = every
             plan.take = draw.choice([1, 1, 3])
+            if slow:  # what is taken times out while the rest of its batch waits
+                plan.timeout, plan.tick, plan.pause = 1.0, 0.5, SLOW
 
 
 def draw_dead_letters_of_chunks(draw: Stream, profile: Profile) -> None:
