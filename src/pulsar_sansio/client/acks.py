@@ -221,7 +221,6 @@ class AckTracker:
         record = self._batches.get(record.place, record)
         waits = self.member(record, index)
         if record.complete and not waits:
-            self._complete(record)
             self.entries[record.place] = None
         return record, waits or record.complete
 
