@@ -80,6 +80,17 @@ def test_entries_of_one_message_that_only_waited() -> None:
     assert len(s.sends()) == 1
 
 
+def test_a_delivery_that_still_waits_is_no_try_yet() -> None:
+    """The broker has delivered again what waits in the queue: both are delivered."""
+    s = LettersScript(receiver_queue_size=100)
+    for count in (2, 3):
+        s.message(0, redelivery_count=count)
+        s.batch(1, 2, redelivery_count=count)
+    assert [message.redelivery_count for message in s.take()] == [2, 2, 2, 3, 3, 3]
+    s.message(0, redelivery_count=4)
+    assert s.take() == []
+
+
 def test_deliveries_to_others_are_tries() -> None:
     """What other consumers of the subscription did is not known here: the broker's count stands."""
     s = LettersScript()

@@ -256,8 +256,10 @@ class TestDeadLetters:
             acknowledgement_group_time=group_time,
         )
         s.batch(0, 3, redelivery_count=2)
-        s.batch(0, 3, redelivery_count=3)
         first = s.receive()
+        s.take()
+        s.batch(0, 3, redelivery_count=3)
+        s.batch(0, 3, redelivery_count=0)  # the broker has begun to count anew
         s.accept_producer()
         s.sends(3)
         for sequence_id in range(3):

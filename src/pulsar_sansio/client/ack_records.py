@@ -89,11 +89,6 @@ class BatchAcknowledgement:
         return self.open_bits & ~self.refused
 
     @property
-    def asked(self) -> bool:
-        """The broker was asked for the batch, and has not delivered it since."""
-        return self.past_deliveries is not None and self.past_deliveries.asked
-
-    @property
     def refused(self) -> int:
         """Bit i is set while message i is negatively acknowledged, and not acknowledged since."""
         past = self.past_deliveries

@@ -111,18 +111,21 @@ class AckTracker:
         not open in the record: they are duplicates (ACK-18). `stamp`: the same for each delivery of a batch,
         and another one for another batch that a broker has put in its place.
         """
-        record = self._batches.get(place)
+        batches = self._batches
+        record = batches.get(place)
         if record is not None:
             if record.is_of(size, stamp):
                 record.stamp = stamp
                 record.delivered_again(open_bits)
                 return record
             self._parts.pop(place, None)
+            del batches[place]
         bits = (1 << size) - 1
         if open_bits is not None:
             bits &= open_bits
-        record = BatchAcknowledgement(self.deliveries, place, size, bits, stamp)
-        self._register(record)
+        batches[place] = record = BatchAcknowledgement(self.deliveries, place, size, bits, stamp)
+        if len(batches) > MAX_OPEN_BATCHES:
+            self._forget_oldest()
         return record
 
     def open_batch(self, place: Place) -> BatchAcknowledgement | None:
@@ -386,18 +389,20 @@ class AckTracker:
         return record
 
     def _register(self, record: BatchAcknowledgement) -> None:
-        batches = self._batches
-        batches.pop(record.place, None)
-        batches[record.place] = record
-        if len(batches) > MAX_OPEN_BATCHES:
-            _, oldest = batches.popitem(last=False)
-            self.forgotten += oldest.begun
+        self._batches[record.place] = record
+        if len(self._batches) > MAX_OPEN_BATCHES:
+            self._forget_oldest()
+
+    def _forget_oldest(self) -> None:
+        _, oldest = self._batches.popitem(last=False)
+        self.forgotten += oldest.begun
 
     def _complete(self, record: BatchAcknowledgement) -> None:
         """Forget a batch of which nothing is left, but for one that is on its way here once more."""
         place = record.place
         self.messages_beyond_ids += record.size - 1
-        if self._batches.get(place) is record and not record.asked:
+        past = record.past_deliveries
+        if self._batches.get(place) is record and (past is None or not past.asked):
             del self._batches[place]
         if self._parts.get(place) is record:
             del self._parts[place]

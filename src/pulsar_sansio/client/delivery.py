@@ -331,6 +331,18 @@ class DeliveryQueue:
                 found.update((each.entry.place, 1) for each in item if each.entry.place in wanted)
         return found
 
+    def copies_of(self, place: Place, index: int) -> int:
+        """How often a message of that entry waits: once for each delivery."""
+        count = 0
+        for item in [*self._rest_of_current(), *self._items]:
+            if isinstance(item, BatchItem):
+                count += item.entry.place == place and index in item.indexes
+            elif isinstance(item, SinglesItem):
+                count += item.places.count(place)
+            else:
+                count += sum(message.entry.place == place for message in item)
+        return count
+
     @property
     def last(self) -> tuple[Entry, int] | None:
         """The message handed out last: its entry, and its index in the batch."""

@@ -30,7 +30,7 @@ its messages may take a while, however short the delay is."""
 class HeldBack:
     """One consumer's. `ask` is called with entries whose time has come."""
 
-    __slots__ = ("_ask", "_context", "_looks", "_queue", "_seen", "_slot", "_tracker")
+    __slots__ = ("_ask", "_context", "_looks", "_queue", "_seen", "_slot", "_tracker", "places")
 
     def __init__(
         self,
@@ -48,9 +48,8 @@ class HeldBack:
         self._seen: dict[Place, tuple[int, int, int]] = {}
         """The patience of each entry, and what the last look has found: messages of it in the queue, and
         messages that are not settled, as bits."""
-
-    def __len__(self) -> int:
-        return len(self._seen)
+        self.places = self._seen.keys()
+        """The entries that wait: always the same object."""
 
     def sort(self, places: Sequence[Place], delay: int) -> list[Place]:
         """Those of the entries that are to be asked for now. The others are held back; those that were

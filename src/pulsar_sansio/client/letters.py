@@ -491,8 +491,12 @@ class DeadLetterSorter:
             self.add(message)
 
     def _is_dead(self, message: Message) -> bool:
-        """Whether the application was given it as often as it may be (DLQ-03)."""
-        return self._tries.of(message.entry, message.batch_index) > self._maximum
+        """Whether the application was given it as often as it may be (DLQ-03). Earlier deliveries that still
+        wait in the queue are no tries yet."""
+        tries = self._tries.of(message.entry, message.batch_index)
+        if tries <= self._maximum:
+            return False
+        return tries - self._queue.copies_of(message.entry.place, message.batch_index) > self._maximum
 
 
 def _without(batch: BatchItem, indexes: Container[int]) -> BatchItem:

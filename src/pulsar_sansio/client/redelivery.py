@@ -227,7 +227,7 @@ class Redelivery:
 
     def settled(self, place: Place) -> None:
         """A message of that batch is acknowledged, and others are not."""
-        if self._held:
+        if self._held.places:
             self._held.settled(place)
 
     def not_copied(self, places: Mapping[Place, int]) -> None:
@@ -266,7 +266,7 @@ class Redelivery:
         """The entry is wholly acknowledged; asking for it would be wrong."""
         if self.negative:
             self.negative.discard(place)
-        if self._held:
+        if self._held.places:
             self._held.discard(place)
         if self._timeout is not None:
             self._timeout.discard(place)

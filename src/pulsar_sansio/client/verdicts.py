@@ -235,11 +235,16 @@ class Verdicts:
             self._tracker.entries[entry.place] = None
             self._redelivery.acknowledged(entry.place)
             return True
-        self._redelivery.take_back(entry, message.batch_index)
         if message.batch_index < 0:
+            self._redelivery.take_back(entry, -1)
             return self._acknowledge_chunks(entry.place)
+        if record.past_deliveries is not None:
+            self._redelivery.take_back(entry, message.batch_index)
         waits: bool = self._tracker.member(record, message.batch_index)
-        self._look_after(record)
+        if record.complete:
+            self._redelivery.acknowledged(entry.place)
+        elif record.past_deliveries is not None:
+            self._redelivery.settled(entry.place)
         return waits
 
     def _look_after(self, record: BatchAcknowledgement) -> None:
