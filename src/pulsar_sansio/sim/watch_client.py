@@ -89,6 +89,7 @@ class ClientWatch:
             T.LOOKUP: self._wrote_lookup,
             T.PARTITIONED_METADATA: self._wrote_partitions,
             T.GET_LAST_MESSAGE_ID: self._wrote_last_message_id,
+            T.CONSUMER_STATS: self._wrote_consumer_stats,
             T.SEEK: self._wrote_seek,
             T.GET_TOPICS_OF_NAMESPACE: self._wrote_topics,
             T.WATCH_TOPIC_LIST: self._wrote_watch,
@@ -107,6 +108,7 @@ class ClientWatch:
             T.WATCH_TOPIC_LIST_SUCCESS: self._got_answer,
             T.ACK_RESPONSE: self._got_answer,
             T.GET_LAST_MESSAGE_ID_RESPONSE: self._got_answer,
+            T.CONSUMER_STATS_RESPONSE: self._got_answer,
             T.MESSAGE: self._got_message,
             T.SEND_ERROR: self._got_send_error,
             T.SEND_RECEIPT: self._got_receipt,
@@ -227,6 +229,10 @@ class ClientWatch:
         consumer = self._consumer(wire, end, command.consumer_id, "GET_LAST_MESSAGE_ID")
         self._request(wire, end, command.request_id, None)
         wrote_last_message_id(consumer, wire.network.clock.now)
+
+    def _wrote_consumer_stats(self, wire: Wire, end: ClientEnd, command: Any) -> None:
+        self._consumer(wire, end, command.consumer_id, "CONSUMER_STATS")
+        self._request(wire, end, command.request_id, None)
 
     def _wrote_partitions(self, wire: Wire, end: ClientEnd, command: Any) -> None:
         self._wrote_question(wire, end, command, command.topic)
