@@ -7,7 +7,10 @@ import trio
 import trio.testing
 
 from pulsar_sansio import EARLIEST, LATEST, MessageId, TopicMessageId
-from pulsar_trio import Reader
+from pulsar_trio import Client, Message, Reader
+from tests.patience import PATIENCE
+
+from .test_consumer import filled
 
 TOPIC = "persistent://public/default/t"
 
@@ -74,3 +77,12 @@ async def test_what_comes_after_the_question_is_left_for_the_next(
 ) -> None:
     consumer: Any = MoreComes(last, position)
     assert [message async for message in Reader(consumer).until_latest()] == []
+
+
+async def test_the_end_of_another_channel_is_not_the_end_of_the_topic(client: Client) -> None:
+    async def handle(message: Message) -> None:
+        raise trio.EndOfChannel
+
+    async with filled(client, 2), client.create_reader("t", "earliest") as reader:
+        with trio.fail_after(PATIENCE), pytest.raises(trio.EndOfChannel):
+            await reader.run(handle)

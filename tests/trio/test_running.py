@@ -10,7 +10,7 @@ import trio.lowlevel
 import trio.testing
 
 from pulsar_sansio import InvalidConfiguration, LocalProtocolError, OutgoingMessage
-from pulsar_trio import BatchingPolicy, Client, Consumer, EmbeddedBroker, Message, ResourceClosed
+from pulsar_trio import BatchingPolicy, Client, Consumer, EmbeddedBroker, Message, Raise, ResourceClosed
 from pulsar_trio.options import Kind
 from tests.patience import PATIENCE
 
@@ -382,3 +382,34 @@ async def test_what_is_taken_back_is_not_handled(client: Client) -> None:
             await until(lambda: 50 in handled)
             nursery.cancel_scope.cancel()
         assert handled in ([*range(10), *range(9, 51)], [*range(51)])
+
+
+# --- exceptions that are not the consumer's -----------------------------------------------------------
+
+
+@pytest.mark.parametrize("concurrency", [1, 2])
+@pytest.mark.parametrize("error", [trio.EndOfChannel, ZeroDivisionError, KeyboardInterrupt, SystemExit])
+async def test_what_a_handler_raises_comes_out_as_itself(
+    client: Client, error: type[BaseException], concurrency: int
+) -> None:
+    """`trio.EndOfChannel` of a channel of the application is not the end of the topic."""
+    async with filled(client, 5) as consumer:
+
+        async def handle(message: Message) -> None:
+            raise error
+
+        with trio.fail_after(PATIENCE), pytest.raises(error):
+            await consumer.run(handle, concurrency=concurrency, on_failure=Raise())
+
+
+@pytest.mark.parametrize("concurrency", [1, 2])
+async def test_an_exception_is_not_lost_where_the_run_is_cancelled(client: Client, concurrency: int) -> None:
+    async with filled(client, 5) as consumer:
+        with trio.CancelScope() as scope:
+
+            async def handle(message: Message) -> None:
+                scope.cancel()
+                raise ZeroDivisionError
+
+            with pytest.raises(ZeroDivisionError):
+                await consumer.run(handle, concurrency=concurrency, on_failure=Raise())
