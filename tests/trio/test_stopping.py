@@ -1,5 +1,6 @@
 """Graceful stop: `run(stop=…)`, `drain`, and cancellation that is noticed at the next message."""
 
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -639,3 +640,43 @@ async def test_nobody_else_reads_while_a_handler_does(client: Client) -> None:
         with trio.CancelScope() as scope:
             await reader.run(handle)
         assert (await reader.receive()).data == b"1"
+
+
+# --- topics that join after the drain -----------------------------------------------------------------
+
+
+async def consumer_leaves_all(client: Client, consumer: Consumer, topic: str) -> None:
+    """Another consumer of the subscription gets every message of a topic that `consumer` is subscribed to."""
+    async with client.subscribe(topic, "s", initial_position="earliest") as other:
+        await fill(client, topic, 10)
+        with trio.fail_after(PATIENCE):
+            assert [int((await other.receive()).data) for _ in range(10)] == [*range(10)]
+    assert consumer.statistics().available == 0
+    assert await consumer_gets_nothing(consumer)
+
+
+@pytest.mark.parametrize("receiver_queue_size", [1, 1000])
+async def test_topics_that_join_a_drained_pattern_consumer_deliver_nothing(
+    broker: EmbeddedBroker, client: Client, receiver_queue_size: int
+) -> None:
+    broker.create_topic("log-1")
+    async with client.subscribe(
+        re.compile("log-.*"), "s", initial_position="earliest", receiver_queue_size=receiver_queue_size
+    ) as consumer:
+        await consumer.drain()
+        broker.create_topic("log-2")
+        await until(lambda: len(consumer.topics) == 2)
+        await consumer_leaves_all(client, consumer, "log-2")
+
+
+async def test_partitions_that_join_a_drained_consumer_deliver_nothing(
+    broker: EmbeddedBroker, client: Client
+) -> None:
+    broker.create_partitioned_topic("t", 1)
+    async with client.subscribe(
+        "t", "s", initial_position="earliest", partitions_update_interval=0.01
+    ) as consumer:
+        await consumer.drain()
+        broker.update_partitions("t", 2)
+        await until(lambda: len(consumer.topics) == 2)
+        await consumer_leaves_all(client, consumer, "t-partition-1")
