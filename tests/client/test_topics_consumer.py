@@ -327,6 +327,17 @@ def test_the_application_is_told_again_while_something_is_left(limit: int) -> No
     assert taken == 200
 
 
+def test_a_take_of_nothing_is_not_told_again() -> None:
+    """An application that has no room would be told for ever."""
+    world = ready()
+    world.deliver("a", b"1", b"2")
+    assert world.told() == [Deliverable(world.handle)]
+    assert not world.script.client.take(world.script.now, world.handle, 0)
+    assert world.told() == []
+    assert len(world.script.client.take(world.script.now, world.handle, 1)) == 1
+    assert world.told() == [Deliverable(world.handle)]
+
+
 def test_permits_go_back_to_the_topic_they_are_of() -> None:
     world = ready(receiver_queue_size=4)
     world.granted.clear()

@@ -66,7 +66,8 @@ class ConsumerCommands(ABC):
             raise self._unknown("consumer", consumer)
         self._context.now = now
         message = machine.receive()
-        self._tell_of_the_rest(consumer, machine)
+        if message is not None:
+            self._tell_of_the_rest(consumer, machine)
         return message
 
     def receiver(self, consumer: int) -> "DeliveryQueue | MergedQueue":
@@ -105,13 +106,15 @@ class ConsumerCommands(ABC):
     def take(self, now: int, consumer: int, limit: int) -> "Messages":
         """Up to `limit` messages that are there; each is made when it is looked at.
 
-        `Deliverable` follows when more are left: an application that takes once for each misses none.
+        `Deliverable` follows when some are given and more are left: an application that takes once for each
+        misses none. After a `take` of 0 nothing follows: the application takes when it has room.
         """
         if type(limit) is not int or limit < 0:
             raise LocalProtocolError(f"take: a whole number of messages, not {limit!r}")
         machine = self._consumer(now, consumer)
         messages = machine.take(limit)
-        self._tell_of_the_rest(consumer, machine)
+        if messages:
+            self._tell_of_the_rest(consumer, machine)
         return messages
 
     def _tell_of_the_rest(self, consumer: int, machine: AnyConsumer) -> None:
