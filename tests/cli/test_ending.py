@@ -10,11 +10,13 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
+import trio
+import trio.testing
 
 from pulsar_sansio.sim import Case, Outcome, SeedReport, World
 from pulsar_sansio.sim.shrink import Shrinker
 from pulsar_trio.cli import main
-from pulsar_trio.cli.signals import interruption
+from pulsar_trio.cli.signals import interruption, until_signal
 from tests.patience import PATIENCE
 
 COMMAND = [sys.executable, "-c", "from pulsar_trio_command import main; raise SystemExit(main())"]
@@ -159,6 +161,26 @@ def test_the_handlers_of_before_are_back_after_a_run(monkeypatch: pytest.MonkeyP
     with pytest.raises(KeyboardInterrupt), interruption():
         raise KeyboardInterrupt
     assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == before
+
+
+@pytest.mark.parametrize("ignored", [[signal.SIGINT], [signal.SIGINT, signal.SIGTERM]])
+async def test_a_command_with_an_event_loop_goes_on_ignoring_signals(ignored: list[signal.Signals]) -> None:
+    """A script starts a broker with `&`, and SIGINT is ignored."""
+    done: list[str] = []
+
+    async def work() -> None:
+        for number in ignored:
+            signal.raise_signal(number)
+        await trio.testing.wait_all_tasks_blocked()
+        done.append("work")
+
+    before = [(number, signal.signal(number, signal.SIG_IGN)) for number in ignored]
+    try:
+        await until_signal(work)
+    finally:
+        for number, handler in before:
+            signal.signal(number, handler)
+    assert done == ["work"]
 
 
 def test_recall_prints_the_bugs_that_were_tried(

@@ -15,9 +15,16 @@ INTERRUPTED = SIGNALLED + signal.SIGINT
 
 
 async def until_signal(work: Callable[[], Awaitable[object]]) -> None:
-    """Run `work` until it ends, or until SIGINT or SIGTERM, which cancels it. Its exception comes out."""
+    """Run `work` until it ends, or until SIGINT or SIGTERM, which cancels it. Its exception comes out.
+
+    A signal that the process ignores stays ignored.
+    """
+    heard = _heard()
+    if not heard:
+        await work()
+        return
     failure: Exception | None = None
-    with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+    with trio.open_signal_receiver(*heard) as signals:
         async with trio.open_nursery() as nursery:
 
             async def watch() -> None:
@@ -32,6 +39,13 @@ async def until_signal(work: Callable[[], Awaitable[object]]) -> None:
             nursery.cancel_scope.cancel()
     if failure is not None:
         raise failure
+
+
+def _heard() -> list[signal.Signals]:
+    """Signals that end a command: those that the process does not ignore, as it does under `nohup`."""
+    return [
+        number for number in (signal.SIGINT, signal.SIGTERM) if signal.getsignal(number) is not signal.SIG_IGN
+    ]
 
 
 class Interruption:
@@ -66,15 +80,12 @@ def interruption() -> Iterator[Interruption]:
     A signal that the process ignores stays ignored. For the main thread.
     """
     asked = Interruption()
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    heard = [number for number, handler in before.items() if handler is not signal.SIG_IGN]
-    for number in heard:
-        signal.signal(number, asked.note)
+    before = {number: signal.signal(number, asked.note) for number in _heard()}
     try:
         yield asked
     except KeyboardInterrupt:
         if not asked:  # it was raised by something else
             raise
     finally:
-        for number in heard:
-            signal.signal(number, before[number])
+        for number, handler in before.items():
+            signal.signal(number, handler)
