@@ -341,7 +341,7 @@ async def test_an_option_of_the_broker_is_no_default_policy(policies: dict[str, 
     ("arguments", "told"),
     [
         (["--set", "maxMessageSize"], "--set: NAME=VALUE, not 'maxMessageSize'"),
-        (["--set", "=1"], "--set: NAME=VALUE, not '=1'"),
+        (["--set", "=1"], "--set: NAME=VALUE with a name that is not empty"),
         (["--set", "maxMessageSize=big"], "--set: maxMessageSize: a whole number from 1024 to "),
         (["--set", "maxMesageSize=1"], "did you mean maxMessageSize?"),
         (["--conf", "FILE"], "FILE:2: keepAliveIntervalSeconds: a whole number from 1 to 315360000, not '0'"),
@@ -359,6 +359,28 @@ def test_a_wrong_setting_is_one_line(
         told = told.replace(name, path) if name in arguments else told
     assert told in line
     assert "(hint: " in line
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        "brokerClientAuthenticationParameters token:hidden",
+        "brokerClientAuthenticationParameters:token:hidden",
+        "brokerClientAuthenticationParameters:token:hidden=",
+        "brokerClientAuthenticationParameter=token:hidden",
+        "=hidden",
+    ],
+)
+@pytest.mark.parametrize("in_file", [False, True])
+def test_a_secret_is_not_in_an_error(
+    setting: str, in_file: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A file may have another separator than `=`. Its second setting is always an error."""
+    (file := tmp_path / "broker.conf").write_text(f"{setting}\nbrokerDedup=hidden\n")
+    given = ["--conf", str(file)] if in_file else ["--set", setting]
+    assert main(["broker", *given]) == 2
+    shown = capsys.readouterr()
+    assert "hidden" not in shown.out + shown.err
 
 
 @pytest.mark.slow

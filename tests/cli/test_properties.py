@@ -26,6 +26,7 @@ def read(file: Path, content: str) -> list[tuple[str, str, int]]:
         ("a=1", [("a", "1", 1)]),
         ("\ufeffa=1\n", [("a", "1", 1)]),
         ("a = 1 \r\nb:2\r\n c 3\n", [("a", "1", 1), ("b", "2", 2), ("c", "3", 3)]),
+        ("a=1\rb=2\\\r3\r\rc=4", [("a", "1", 1), ("b", "23", 2), ("c", "4", 5)]),
         ("a=\nb", [("a", "", 1), ("b", "", 2)]),
         ("a=b=c:d", [("a", "b=c:d", 1)]),
         ("a=1\na=2", [("a", "1", 1), ("a", "2", 2)]),
@@ -45,7 +46,7 @@ def test_what_a_file_says(file: Path, content: str, found: list[tuple[str, str, 
 @pytest.mark.parametrize(
     ("content", "told"),
     [
-        (b"a=1\n=2\n", ":2: a line is NAME=VALUE, not '=2'"),
+        (b"a=1\n=2\n", ":2: NAME=VALUE with a name that is not empty"),
         (b"a=\\u12\n", ":1: \\u is followed by four hexadecimal digits"),
         (b"a=1\nb=\xff\n", ":2: not UTF-8 text"),
         (b"#" * (MAX_FILE + 1), f" is longer than {MAX_FILE} bytes"),

@@ -9,7 +9,7 @@ from ..server import open_broker
 from .arguments import port
 from .broker_settings import Chosen, choose
 from .console import Output
-from .properties import Property, read_properties
+from .properties import Property, read_properties, shown
 from .signals import until_signal
 
 DEFAULT_PORT = 6650
@@ -61,8 +61,10 @@ def _chosen(given: argparse.Namespace) -> Chosen:
     settings = [] if given.conf is None else read_properties(given.conf)
     for text in given.set:
         name, equals, value = text.partition("=")
-        if not equals or not name.strip():
-            raise InvalidConfiguration(f"--set: NAME=VALUE, not {text!r:.100}")
+        if not equals:
+            raise InvalidConfiguration(f"--set: NAME=VALUE, not {shown(text)}")
+        if not name.strip():
+            raise InvalidConfiguration("--set: NAME=VALUE with a name that is not empty")
         settings.append(Property(name.strip(), value.strip(), "--set"))
     chosen = choose(settings)
     chosen.options.setdefault("port", DEFAULT_PORT)

@@ -17,7 +17,7 @@ from pulsar_sansio import (
     Policies,
 )
 
-from .properties import Property
+from .properties import Property, shown
 from .pulsar_names import NAMES, is_pulsars
 
 MANY = 2**31 - 1
@@ -247,7 +247,7 @@ def _known(given: Property) -> bool:
         return True
     meant = similar(given.name)
     hint = f"; did you mean {meant}?" if meant else ""
-    raise InvalidConfiguration(f"{given.where}: Pulsar has no setting {given.name!r:.100}{hint}")
+    raise InvalidConfiguration(f"{given.where}: Pulsar has no setting {shown(given.name)}{hint}")
 
 
 def similar(name: str) -> str | None:

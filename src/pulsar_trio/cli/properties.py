@@ -16,6 +16,13 @@ MAX_FILE = 1024 * 1024
 """Bytes. Pulsar's own files have 90,000."""
 
 
+def shown(text: str) -> str:
+    """The word that `text` begins with, for errors: a value may follow it, and a value may be a secret."""
+    word = re.match(r"[\w-]{0,60}", text)
+    assert word is not None, "the pattern matches nothing at all, too"
+    return repr(word.group() + ("" if word.end() == len(text) else "…"))
+
+
 class Property(NamedTuple):
     """One setting, and the place where it was given, for errors."""
 
@@ -24,6 +31,7 @@ class Property(NamedTuple):
     where: str
 
 
+_END_OF_LINE = re.compile(rb"\r\n?|\n")
 _NAME = re.compile(r"(?:\\.|[^\s=:\\])*")
 _BETWEEN = re.compile(r"\s*[=:]?\s*")
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)")
@@ -51,16 +59,16 @@ def _properties(content: bytes, file: str) -> Iterator[Property]:
         where = f"{file}:{number}"
         name = _plain(found.group(), where)
         if not name:
-            raise InvalidConfiguration(f"{where}: a line is NAME=VALUE, not {line!r:.100}")
+            raise InvalidConfiguration(f"{where}: NAME=VALUE with a name that is not empty")
         yield Property(name, _plain(line[between.end() :], where).strip(), where)
 
 
 def _logical_lines(content: bytes, file: str) -> Iterator[tuple[int, str]]:
     """Lines that say something, with their numbers; continued ones put together, under the first's number."""
     begun: tuple[int, str] | None = None
-    for number, raw in enumerate(content.split(b"\n"), 1):
+    for number, raw in enumerate(_END_OF_LINE.split(content), 1):
         try:
-            line = raw.decode("utf-8-sig" if number == 1 else "utf-8").lstrip(" \t\f").rstrip("\r")
+            line = raw.decode("utf-8-sig" if number == 1 else "utf-8").lstrip(" \t\f")
         except UnicodeDecodeError:
             raise InvalidConfiguration(f"{file}:{number}: not UTF-8 text") from None
         if begun is None and (not line.strip() or line[0] in "#!"):
