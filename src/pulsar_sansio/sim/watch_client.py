@@ -46,8 +46,8 @@ Handler: TypeAlias = "Callable[[Wire, ClientEnd, Any], None]"
 
 
 MOST_QUESTIONS = 30
-"""Within a second, of one client for the partitions of a topic or the topics of a namespace: several may open
-something there, and try again."""
+"""Within a second, of one client for the partitions of a topic, the topics of a namespace, or one consumer's
+place on a topic: several may open something there, and try again."""
 
 _SIGNS_OF_LIFE = (T.PING, T.PONG)
 _BEFORE_CONNECTED = (T.CONNECT, T.PING, T.PONG)
@@ -241,7 +241,13 @@ class ClientWatch:
         self._wrote_question(wire, end, command, command.namespace)
 
     def _wrote_question(self, wire: Wire, end: ClientEnd, command: Any, about: str) -> None:
-        """One of those that a broker may reject too often; it is not put again and again (INV-N6)."""
+        """One of those that a broker may reject too often."""
+        self._not_too_often(wire, about)
+        end.lookups += 1
+        self._request(wire, end, command.request_id, None)
+
+    def _not_too_often(self, wire: Wire, about: str) -> None:
+        """The client does not ask for one thing again and again (INV-N6)."""
         now = wire.network.clock.now
         recent = self._questions[wire.client.name, about]
         recent.append(now)
@@ -249,8 +255,6 @@ class ClientWatch:
             recent.popleft()
         if len(recent) > MOST_QUESTIONS:
             raise ViolationError("INV-N6", f"{wire.client.name}: asks about {about} again and again")
-        end.lookups += 1
-        self._request(wire, end, command.request_id, None)
 
     def _wrote_watch(self, wire: Wire, end: ClientEnd, command: Any) -> None:
         if command.watcher_id in end.watchers:
@@ -322,6 +326,7 @@ class ClientWatch:
         if known is not None and known.ready and not known.closed and known not in self._closed:
             raise ViolationError("INV-N4", f"wire {wire.number}: consumer {command.consumer_id} opened twice")
         self._check_cluster(wire, record, record.name)
+        self._not_too_often(wire, f"{record.name} on {command.topic}")
         policy = record.spec.key_shared
         if ranges_of(command) != ((policy.ranges or ()) if policy is not None else ()):
             raise ViolationError("SUBT-08", f"{record.name} asks for the keys {ranges_of(command)}")
