@@ -23,6 +23,7 @@ from pulsar_sansio.sim.summary import SHOWN_FAILURES, brief, details, summary
 
 from .arguments import positive, seconds, whole
 from .console import one_line
+from .mutate import add_mutate
 from .progress import ProgressLine
 from .recall import add_recall
 from .signals import Interruption, interruption
@@ -92,6 +93,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[Any]") -> None:
     add_sweep(actions)
     add_shrink(actions)
     add_recall(actions)
+    add_mutate(actions)
 
 
 def _seeds(first: int, number: int | None, end: Callable[[], bool]) -> Iterator[int]:

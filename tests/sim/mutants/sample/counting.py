@@ -1,0 +1,25 @@
+"""What is mutated: each statement is there for one fate."""
+
+
+class Sum:
+    """Adds numbers up to a limit."""
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.total = 0
+        self.refused = 0
+
+    def add(self, number: int) -> bool:
+        """Whether there was room."""
+        if self.total + number > self.limit:
+            self.refused += 1
+            return False
+        self.total += number
+        return True
+
+    def halve(self) -> None:
+        while self.total > self.limit // 2:
+            self.total -= 1
+
+    def never(self) -> None:
+        self.total = 0

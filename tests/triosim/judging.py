@@ -1,0 +1,34 @@
+"""The adapter's own simulation as the judge of mutants, as `pulsar_sansio.sim.mutants.worlds` is the core's.
+
+`pulsar-trio simulate mutate --of adapter` imports it by name.
+"""
+
+from collections.abc import Iterator
+
+from .sweep import KINDS, run_at
+from .world import run_seed
+
+SEEDS = 200
+
+EVERY = 5
+"""Steps from one disturbed run to the next."""
+
+STEPS = 300
+"""More than the small run has; a step behind its end disturbs nothing."""
+
+
+def worlds(drawn: int = SEEDS, points: int = STEPS // EVERY) -> Iterator[str]:
+    """Names for `broken_by`: the seeds from 0 on, then the small run disturbed at every `EVERY`th step."""
+    for seed in range(drawn):
+        yield f"seed {seed}"
+    for number, kind in enumerate(KINDS):
+        for step in range(points):
+            yield f"{kind}: {1 + number % EVERY + step * EVERY}"
+
+
+def broken_by(world: str) -> str:
+    """The rule that the world breaks, with what was found; "" where it passes."""
+    kind, _, step = world.partition(": ")
+    if step:
+        return run_at(0, kind, int(step))[0].failure
+    return run_seed(int(world.removeprefix("seed "))).failure
