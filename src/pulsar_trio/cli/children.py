@@ -6,7 +6,6 @@ here and hands back lines of text; what it leaves undone is its own affair.
 
 import contextlib
 import os
-import resource
 import selectors
 import signal
 import time
@@ -107,6 +106,8 @@ class Children(Generic[Key]):
 
 def _work(work: Callable[[Say], None], writing: int, processor: int) -> None:
     """Never returns. A child says what it wants to say through the pipe; what it prints is thrown away."""
+    import resource  # for systems that can fork
+
     try:
         nothing = os.open(os.devnull, os.O_RDWR)
         for standard in (0, 1, 2):

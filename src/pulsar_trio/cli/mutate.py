@@ -9,7 +9,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Sequence
 from functools import partial
 from hashlib import blake2b
 from pathlib import Path
@@ -27,18 +27,20 @@ from pulsar_sansio.sim.mutants.drawing import reachable
 from pulsar_sansio.sim.mutants.judged import EQUIVALENT, SIMULATOR, SURVIVED, TESTS
 
 from .arguments import positive, seconds, whole
+from .children import Children, Ended, Say
 from .mutate_judges import (
     HANG,
     TARGETS,
+    Collected,
     failed_test,
+    in_order,
     judge,
     measure,
-    measure_tests,
     noticed,
     reached,
-    run_tests,
     simulate,
     sources,
+    with_tests,
 )
 from .progress import ProgressLine
 
@@ -143,10 +145,6 @@ class _Campaign:
     def __init__(self, arguments: argparse.Namespace) -> None:
         if not hasattr(os, "fork"):
             raise _RefusedError("mutate needs a system that can fork")
-        # A system without `fork` does not have the modules that are imported there.
-        from .children import Children
-
-        self._make_children: type[Children[Any]] = Children
         self._arguments = arguments
         self._target = TARGETS[arguments.of]
         self._line = ProgressLine(not arguments.json)
@@ -161,20 +159,55 @@ class _Campaign:
     def run(self) -> int:
         arguments = self._arguments
         names = list(self._judge.worlds(*([arguments.worlds] if arguments.worlds else [])))
-        worlds = self._measured("worlds", names)
+        worlds = self._measured("worlds", names, self._measure_worlds)
         mutants = self._chosen(worlds)
         if arguments.list:
             print("\n".join(each.name for each in mutants))
             return 0
         known = self._before()
         todo = [each for each in mutants if each.name not in known]
-        tests = Reach() if arguments.no_tests or not todo else self._measured("tests", self._target.tests)
-        for number, each in enumerate(self._results(todo, worlds, tests), 1):
-            known[each.name] = each
-            self._keep(each)
-            self._line.show(partial("{} of {} mutants".format, number, len(todo)))
-        self._line.clear()
+        self._judge_all(todo, known, partial(self._start_worlds, worlds), self._simulated)
+        untested = [
+            each for each in mutants if known[each.name].fate == SURVIVED and not known[each.name].tested
+        ]
+        if untested and not arguments.no_tests:
+            try:
+                with_tests(self._target, ROOT, partial(self._run_tests, untested, known))
+            except RuntimeError as error:
+                raise _RefusedError(str(error)) from error
         return self._finish([known[each.name] for each in mutants])
+
+    def _run_tests(self, mutants: list[Mutant], known: dict[str, Judged], collected: Collected) -> None:
+        names = collected.names
+        tests = self._measured("tests", names, partial(self._measure_tests, collected))
+        self._judge_all(mutants, known, partial(self._start_tests, tests, collected), _tested)
+
+    def _judge_all(
+        self,
+        mutants: list[Mutant],
+        known: dict[str, Judged],
+        start: Callable[[Any, Mutant], None],
+        judged: Callable[[Mutant, Any], Judged],
+    ) -> None:
+        """Each in a process. What becomes of them is added to `known`, and to the file of results."""
+        todo = list(reversed(mutants))
+        done = 0
+        with Children[Any](self._arguments.jobs) as children:
+            while todo or children.busy:
+                while todo and not children.full:
+                    mutant = todo.pop()
+                    if mutant.name in self._equivalents and not self._arguments.judge_equivalents:
+                        known[mutant.name] = self._unnoticed(mutant)
+                        self._keep(known[mutant.name])
+                    else:
+                        start(children, mutant)
+                if children.busy:
+                    ended = children.wait()
+                    known[ended.key.name] = judged(ended.key, ended)
+                    self._keep(known[ended.key.name])
+                done += 1
+                self._line.show(partial("{} of {} mutants".format, done, len(mutants)))
+        self._line.clear()
 
     def _keep(self, judged: Judged) -> None:
         file: Path | None = self._arguments.results
@@ -236,9 +269,10 @@ class _Campaign:
 
     # --- the code as it is ---
 
-    def _measured(self, what: str, names: Iterable[str]) -> Reach:
+    def _measured(
+        self, what: str, names: list[str], measure: Callable[[list[str]], tuple[Reach, list[str]]]
+    ) -> Reach:
         """Which statements each world, or test, runs."""
-        names = list(names)
         folders = {ROOT / each for each in self._target.needed}
         if what == "tests":
             folders |= {SOURCE / "pulsar_trio", ROOT / "tests"}
@@ -249,23 +283,26 @@ class _Campaign:
         kept = KEPT / f"{self._target.name}-{what}-{digest.hexdigest()}.json"
         if kept.exists():
             return Reach.from_json(json.loads(kept.read_text(encoding="utf-8")))
-        reach, failures = self._measure(what, names)
+        reach, failures = measure(names)
         if failures:
             raise _RefusedError(f"the code fails as it is: {failures[0]}")
         kept.parent.mkdir(parents=True, exist_ok=True)
         kept.write_text(json.dumps(reach.as_json()), encoding="utf-8")
         return reach
 
-    def _measure(self, what: str, names: list[str]) -> tuple[Reach, list[str]]:
-        """Worlds in portions; the tests in one process, which asks for folders."""
+    def _measure_worlds(self, names: list[str]) -> tuple[Reach, list[str]]:
+        portions = [names[start : start + PORTION] for start in range(0, len(names), PORTION)]
+        work = [partial(measure, self._target, portion) for portion in portions]
+        return self._measure("worlds", names, work, int(PORTION * HANG))
+
+    def _measure_tests(self, collected: Collected, names: list[str]) -> tuple[Reach, list[str]]:
+        return self._measure("tests", names, [partial(collected.measure, self._target)], 10 * TEST_SECONDS)
+
+    def _measure(
+        self, what: str, names: list[str], work: Sequence[Callable[[Say], None]], limit: int
+    ) -> tuple[Reach, list[str]]:
         found, failures = Reach(), list[str]()
-        work: list[partial[None]] = [partial(measure_tests, self._target, ROOT, names)]
-        limit = 10 * TEST_SECONDS
-        if what == "worlds":
-            portions = [names[start : start + PORTION] for start in range(0, len(names), PORTION)]
-            work = [partial(measure, self._target, portion) for portion in portions]
-            limit = int(PORTION * HANG)
-        with self._make_children(self._arguments.jobs) as children:
+        with Children[Any](self._arguments.jobs) as children:
             for number, each in enumerate(work):
                 if children.full:
                     self._add(children.wait(), found, failures)
@@ -273,11 +310,9 @@ class _Campaign:
                 self._line.show(partial("{} as they are: {} of {}".format, what, number, len(work)))
             while children.busy:
                 self._add(children.wait(), found, failures)
-        order = {name: number for number, name in enumerate(names)}
-        worlds = dict(sorted(found.worlds.items(), key=lambda item: order.get(item[0], 0)))
-        return Reach(worlds), failures
+        return Reach({name: found.worlds.get(name, {}) for name in names}), failures
 
-    def _add(self, ended: Any, found: Reach, failures: list[str]) -> None:
+    def _add(self, ended: Ended[Any], found: Reach, failures: list[str]) -> None:
         if ended.signal:
             failures.append(f"a process was ended by signal {ended.signal}")
         reach, failed = reached(ended.lines)
@@ -286,48 +321,34 @@ class _Campaign:
 
     # --- judging ---
 
-    def _results(self, mutants: list[Mutant], worlds: Reach, tests: Reach) -> Iterator[Judged]:
-        todo = list(reversed(mutants))
-        with self._make_children(self._arguments.jobs) as children:
-            while todo or children.busy:
-                while todo and not children.full:
-                    mutant = todo.pop()
-                    if mutant.name in self._equivalents and not self._arguments.judge_equivalents:
-                        yield self._not_noticed(mutant)
-                        continue
-                    assert mutant.statement is not None
-                    chosen = worlds.of(mutant.module, mutant.statement)
-                    limit = self._arguments.seconds
-                    work = partial(simulate, self._target, mutant, chosen, limit)
-                    children.start((mutant, None), work, int(limit) + 30, CLOCK * (limit + 30))
-                if not children.busy:
-                    continue
-                ended = children.wait()
-                mutant, simulated = ended.key
-                if simulated is not None:
-                    test = failed_test(ended)
-                    yield _with(simulated, TESTS, test) if test else simulated
-                    continue
-                judged = self._simulated(mutant, ended)
-                assert mutant.statement is not None
-                chosen = tests.of(mutant.module, mutant.statement)
-                if judged.fate == SIMULATOR or not chosen:
-                    yield judged
-                    continue
-                work = partial(run_tests, self._target, mutant, ROOT, chosen)
-                children.start((mutant, judged), work, TEST_SECONDS, float(CLOCK * TEST_SECONDS))
+    def _start_worlds(self, worlds: Reach, children: Any, mutant: Mutant) -> None:
+        assert mutant.statement is not None
+        chosen = worlds.of(mutant.module, mutant.statement)
+        limit = self._arguments.seconds
+        work = partial(simulate, self._target, mutant, chosen, limit)
+        children.start(mutant, work, int(limit) + 30, CLOCK * (limit + 30))
 
-    def _not_noticed(self, mutant: Mutant, worlds: int = 0) -> Judged:
+    def _start_tests(self, tests: Reach, collected: Collected, children: Any, mutant: Mutant) -> None:
+        assert mutant.statement is not None
+        chosen = in_order(tests.of(mutant.module, mutant.statement), mutant.module)
+        work = partial(collected.run, mutant, chosen)
+        children.start(mutant, work, TEST_SECONDS, float(CLOCK * TEST_SECONDS))
+
+    def _unnoticed(self, mutant: Mutant, worlds: int = 0) -> Judged:
         reason = self._equivalents.get(mutant.name, "")
         fate = EQUIVALENT if reason else SURVIVED
         return Judged(mutant.name, mutant.module, mutant.line, fate, reason, "", worlds)
 
-    def _simulated(self, mutant: Mutant, ended: Any) -> Judged:
+    def _simulated(self, mutant: Mutant, ended: Ended[Any]) -> Judged:
         rule, where, ran = noticed(ended)
         if not rule:
-            return self._not_noticed(mutant, ran)
+            return self._unnoticed(mutant, ran)
+        if not ran:
+            return Judged(mutant.name, mutant.module, mutant.line, SURVIVED, f"not planted: {rule}")
         return Judged(mutant.name, mutant.module, mutant.line, SIMULATOR, rule, where, ran)
 
 
-def _with(judged: Judged, fate: str, by: str) -> Judged:
-    return Judged(judged.name, judged.module, judged.line, fate, by, judged.where, judged.worlds)
+def _tested(mutant: Mutant, ended: Ended[Any]) -> Judged:
+    test = failed_test(ended)
+    fate = TESTS if test else SURVIVED
+    return Judged(mutant.name, mutant.module, mutant.line, fate, test, tested=True)

@@ -1,21 +1,19 @@
 """The judges of mutants, each in a process of its own: the simulation first, then the unit tests.
 
-Owns what is imported anew for a mutant, the limit of a world that hangs, and the talk with the child. A child
-says `> world` in front of each world and ends with `= what was noticed`. Without that line it did not end.
+Owns the limit of a world that hangs, the session of pytest that processes fork from, and the talk with them.
+A child says `> world` in front of each world and ends with `= what was noticed`.
 """
 
-import os
 import signal
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from pulsar_sansio.sim.mutants import Mutant, Probes, Reach, Source, forget, import_mutant, import_probed
-from pulsar_sansio.sim.mutants.hook import belongs
+from pulsar_sansio.sim.mutants import Mutant, Probes, Reach, Source, plant
 
 from .children import Ended, Say
 
@@ -32,10 +30,6 @@ class Target:
     """Whose modules are mutated."""
     without: tuple[str, ...]
     """Modules that are left out."""
-    forgotten: tuple[str, ...]
-    """Packages that are imported anew with a mutant."""
-    kept: tuple[str, ...]
-    """Of these, what no mutant is in and what imports nothing that is mutated."""
     judge: str
     """The module that has `worlds()` and `broken_by(world)`."""
     needed: tuple[str, ...]
@@ -48,8 +42,6 @@ MACHINES = Target(
     "machines",
     ("pulsar_sansio.client", "pulsar_sansio.broker"),
     (),
-    ("pulsar_sansio", "pulsar_trio", "tests"),
-    ("pulsar_sansio.core", "pulsar_sansio.model", "pulsar_sansio.wire"),
     "pulsar_sansio.sim.mutants.worlds",
     ("src/pulsar_sansio",),
     ("tests/client", "tests/broker", "tests/conversations"),
@@ -59,8 +51,6 @@ ADAPTER = Target(
     "adapter",
     ("pulsar_trio",),
     ("pulsar_trio.cli", "pulsar_trio.admin", "pulsar_trio.__main__"),
-    ("pulsar_trio", "tests"),
-    (),
     "tests.triosim.judging",
     ("src/pulsar_sansio", "src/pulsar_trio", "tests/triosim"),
     ("tests/trio",),
@@ -84,7 +74,7 @@ def sources(target: Target) -> Iterator[Source]:
         for file in sorted(folder.rglob("*.py")):
             name = ".".join([package, *file.relative_to(folder).with_suffix("").parts])
             name = name.removesuffix(".__init__")
-            if not belongs(name, target.without):
+            if not any(name == each or name.startswith(f"{each}.") for each in target.without):
                 yield Source(name, file.read_text(encoding="utf-8"))
 
 
@@ -93,34 +83,31 @@ def sources(target: Target) -> Iterator[Source]:
 
 def simulate(target: Target, mutant: Mutant, worlds: Iterable[str], seconds: float, say: Say) -> None:
     """Run worlds with the mutant inside, until one notices or the processor time is over."""
-    forget(target.forgotten, target.kept)
-    with import_mutant(mutant):
-        broken_by = judge(target).broken_by
-        for world in worlds:
-            if time.process_time() >= seconds:
-                break
-            say(f"> {world}")
-            signal.setitimer(signal.ITIMER_PROF, HANG)
-            found = broken_by(world)
-            signal.setitimer(signal.ITIMER_PROF, 0)
-            if found:
-                say(f"= {found}")
-                return
+    broken_by = judge(target).broken_by
+    plant(mutant)
+    for world in worlds:
+        if time.process_time() >= seconds:
+            break
+        say(f"> {world}")
+        signal.setitimer(signal.ITIMER_PROF, HANG)
+        found = broken_by(world)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        if found:
+            say(f"= {found}")
+            return
     say("=")
 
 
 def measure(target: Target, worlds: Iterable[str], say: Say) -> None:
     """Run worlds of the code as it is, and say which statements each runs, and which fails."""
+    broken_by = judge(target).broken_by
     probes = Probes()
-    forget(target.forgotten, target.kept)
-    with import_probed(target.packages, probes):
-        broken_by = judge(target).broken_by
-        for world in worlds:
-            probes.clear()
-            failure = broken_by(world)
-            _say_reached(world, probes, say)
-            if failure:
-                say(f"! {world}: {failure}")
+    probes.plant(sources(target))
+    for world in worlds:
+        failure = broken_by(world)
+        _say_reached(world, probes, say)
+        if failure:
+            say(f"! {world}: {failure}")
 
 
 def _say_reached(name: str, probes: Probes, say: Say) -> None:
@@ -158,59 +145,83 @@ def noticed(ended: Ended[Any]) -> tuple[str, str, int]:
 # --- unit tests -------------------------------------------------------------------------------------------
 
 
-class _Measuring:
-    """Asks which statements each test runs."""
+class Collected:
+    """A session of pytest that has collected tests. Processes are forked from it, and run some of them."""
 
-    def __init__(self, probes: Probes, say: Say) -> None:
-        self._probes = probes
-        self._say = say
+    def __init__(self, items: Iterable[Any], hook: Any) -> None:
+        self._items = {each.nodeid: each for each in items}
+        self._hook = hook
+        self._failed = ""
 
-    def pytest_runtest_logstart(self, nodeid: str) -> None:
-        self._probes.clear()
-
-    def pytest_runtest_logreport(self, report: Any) -> None:
-        if report.failed:
-            self._say(f"! {report.nodeid}: {report.when} failed")
-
-    def pytest_runtest_logfinish(self, nodeid: str) -> None:
-        _say_reached(nodeid, self._probes, self._say)
-
-
-class _Chosen:
-    """Runs some tests alone, and says which one failed."""
-
-    def __init__(self, tests: frozenset[str], say: Say) -> None:
-        self._tests = tests
-        self._say = say
-
-    def pytest_collection_modifyitems(self, items: list[Any]) -> None:
-        items[:] = [each for each in items if each.nodeid in self._tests]
-
-    def pytest_collectreport(self, report: Any) -> None:
-        if report.failed:
-            self._say(f"= {report.nodeid}")
-
-    def pytest_runtest_logstart(self, nodeid: str) -> None:
-        self._say(f"> {nodeid}")
+    @property
+    def names(self) -> list[str]:
+        return list(self._items)
 
     def pytest_runtest_logreport(self, report: Any) -> None:
-        if report.failed:
-            self._say(f"= {report.nodeid}")
+        if report.failed and not self._failed:
+            self._failed = f"{report.nodeid} ({report.when})"
+
+    def measure(self, target: Target, say: Say) -> None:
+        """Run all tests of the code as it is, and say which statements each runs, and which fails."""
+        probes = Probes()
+        probes.plant(sources(target))
+        for name, item in self._items.items():
+            self._hook.pytest_runtest_protocol(item=item, nextitem=None)
+            _say_reached(name, probes, say)
+            if self._failed:
+                say(f"! {self._failed}")
+                return
+
+    def run(self, mutant: Mutant, names: Iterable[str], say: Say) -> None:
+        """Run tests with the mutant inside, until one fails."""
+        plant(mutant)
+        for name in names:
+            say(f"> {name}")
+            self._hook.pytest_runtest_protocol(item=self._items[name], nextitem=None)
+            if self._failed:
+                say(f"= {self._failed}")
+                return
+        say("=")
 
 
-def _pytest(root: Path, paths: Iterable[str], *options: str, plugin: object) -> int:
+class _Within:
+    """Does something in a session of pytest in place of running the tests."""
+
+    def __init__(self, work: Callable[[Collected], None]) -> None:
+        self._work = work
+
+    def pytest_sessionstart(self, session: Any) -> None:
+        """It tells of tests that this command does not run."""
+        session.config.pluginmanager.unregister(name="terminalreporter")
+
+    def pytest_runtestloop(self, session: Any) -> bool:
+        if session.testsfailed:
+            raise RuntimeError("tests cannot be collected")
+        collected = Collected(session.items, session.config.hook)
+        session.config.pluginmanager.register(collected)
+        self._work(collected)
+        return True
+
+
+def with_tests(target: Target, root: Path, work: Callable[[Collected], None]) -> None:
+    """Collect the unit tests, and do the work with them. Raises `RuntimeError` where that fails."""
     import pytest
 
-    os.chdir(root)
-    return int(pytest.main(["-q", "-p", "no:cacheprovider", *options, *paths], plugins=[plugin]))
+    options = ["-q", "-s", "-p", "no:cacheprovider", "--rootdir", str(root)]
+    failures: list[BaseException] = []
 
+    def guarded(collected: Collected) -> None:
+        try:
+            work(collected)
+        except BaseException as error:
+            failures.append(error)
 
-def measure_tests(target: Target, root: Path, folders: Iterable[str], say: Say) -> None:
-    """Run the unit tests of the code as it is, and say which statements each runs, and which fails."""
-    probes = Probes()
-    forget(target.forgotten, target.kept)
-    with import_probed(target.packages, probes):
-        _pytest(root, folders, plugin=_Measuring(probes, say))
+    folders = [str(root / each) for each in target.tests]
+    code = pytest.main([*options, "-c", str(root / "pyproject.toml"), *folders], plugins=[_Within(guarded)])
+    if failures:
+        raise failures[0]
+    if code not in (0, 5):
+        raise RuntimeError(f"pytest cannot collect {', '.join(target.tests)}: it ends with {int(code)}")
 
 
 def in_order(tests: Iterable[str], module: str) -> list[str]:
@@ -224,19 +235,7 @@ def in_order(tests: Iterable[str], module: str) -> list[str]:
     return sorted(tests, key=distance)
 
 
-def run_tests(target: Target, mutant: Mutant, root: Path, tests: list[str], say: Say) -> None:
-    """Run unit tests with the mutant inside, until one fails."""
-    forget(target.forgotten, target.kept)
-    files = dict.fromkeys(test.partition("::")[0] for test in in_order(tests, mutant.module))
-    with import_mutant(mutant):
-        code = _pytest(root, files, "-x", plugin=_Chosen(frozenset(tests), say))
-    say("=" if code in (0, 5) else f"= pytest ends with {code}")
-
-
 def failed_test(ended: Ended[Any]) -> str:
     """The first test that failed, or that did not come back; "" where all passed."""
-    for line in ended.lines:
-        if line.startswith("= ") and not line.startswith("= pytest ends"):
-            return line[2:]
     rule, where, _ = noticed(ended)
-    return f"{where} ({rule})" if rule else ""
+    return rule if rule.startswith("tests/") else f"{where} ({rule})" if rule else ""

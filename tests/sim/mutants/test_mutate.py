@@ -1,52 +1,26 @@
 """`pulsar-trio simulate mutate`: mutants are imported, judged and kept. Their fates are those of a sample
 package; one mutant of the machines themselves is judged by the simulator."""
 
-import faulthandler
 import json
+import os
 import signal
+import subprocess
 import sys
 from collections.abc import Callable
 from functools import partial
-from importlib import import_module
 from pathlib import Path
 
 import pytest
 
-from pulsar_sansio.sim.mutants import (
-    Mutant,
-    Probes,
-    Source,
-    broken_by,
-    forget,
-    import_mutant,
-    import_probed,
-    parse_equivalents,
-    worlds,
-)
+from pulsar_sansio.sim.mutants import Mutant, Probes, broken_by, parse_equivalents, plant, worlds
 from pulsar_trio.cli import main, mutate, mutate_judges
 from pulsar_trio.cli.children import Children, Ended
-from pulsar_trio.cli.mutate_judges import ADAPTER, MACHINES, Target, noticed, simulate, sources
-
-SAMPLE = "tests.sim.mutants.sample"
-
-TARGET = Target(
-    "sample",
-    (SAMPLE,),
-    (f"{SAMPLE}.judging", f"{SAMPLE}.test_counting"),
-    (SAMPLE,),
-    (),
-    f"{SAMPLE}.judging",
-    ("tests/sim/mutants/sample",),
-    ("tests/sim/mutants/sample",),
-)
-
-EQUIVALENT = (
-    f"{SAMPLE}.counting Sum.halve bound: while self.total > self.limit // 2: => "
-    "while self.total > self.limit // 3:"
-)
+from pulsar_trio.cli.mutate_judges import ADAPTER, MACHINES, noticed, simulate, sources
+from tests.sim.mutants.sample.__main__ import EQUIVALENT, SAMPLE, TARGET
+from tests.sim.mutants.sample.counting import Limitless, Sum
 
 
-def mutant_of(target: Target, text: str) -> Mutant:
+def mutant_of(target: mutate_judges.Target, text: str) -> Mutant:
     (found,) = [
         each
         for source in sources(target)
@@ -57,49 +31,53 @@ def mutant_of(target: Target, text: str) -> Mutant:
     return found
 
 
-# --- the hook ---------------------------------------------------------------------------------------------
+# --- planting ---------------------------------------------------------------------------------------------
 
 
-def test_a_mutant_is_imported_in_place_of_its_module_and_the_file_stays() -> None:
-    name = f"{SAMPLE}.counting"
-    original = import_module(name)
-    mutant = mutant_of(TARGET, f"{name} Sum.add comparison: if self.total + number > self.limit:")
-    try:
-        forget([name])
-        with import_mutant(mutant):
-            changed = import_module(name)
-        assert not changed.Sum(10).add(10)
-        assert original.Sum(10).add(10)
-        forget([name])
-        assert import_module(name).Sum(10).add(10)
-    finally:
-        sys.modules[name] = original
+def test_a_mutant_is_planted_in_a_fork_alone() -> None:
+    """What holds a function calls the mutant, too; the process that forks has the code as it is."""
+    add = Sum(10).add
+    mutant = mutant_of(TARGET, f"{SAMPLE}.counting Sum.add comparison: if self.total + number > self.limit:")
+
+    def work(say: Callable[[str], None]) -> None:
+        plant(mutant)
+        say(f"{add(10)} {Sum(10).add(10)}")
+
+    assert ended(work).lines == ["False False"]
+    assert Sum(10).add(10)
+
+
+def test_a_mutant_that_drops_super_is_planted() -> None:
+    """Its method has one variable less."""
+    mutant = mutant_of(TARGET, f"{SAMPLE}.counting Limitless.__init__ dropped: super().__init__")
+
+    def work(say: Callable[[str], None]) -> None:
+        plant(mutant)
+        say(str(hasattr(Limitless(), "total")))
+
+    assert ended(work).lines == ["False"]
+
+
+def test_what_runs_at_import_cannot_be_planted() -> None:
+    mutant = mutant_of(TARGET, f"{SAMPLE}.counting module bound: LIMIT = 10 => LIMIT = 11")
+    with pytest.raises(ValueError, match="LIMIT = 11 is in no function"):
+        plant(mutant)
 
 
 def test_probes_note_which_statements_were_begun() -> None:
     name = f"{SAMPLE}.counting"
-    original = import_module(name)
-    probes = Probes()
-    try:
-        forget([name])
-        with import_probed([SAMPLE], probes):
-            probed = import_module(name)
-        assert probes.taken() == {}
-        found = probed.Sum(1)
-        assert sum(probes.taken()[name]) == 3
+
+    def work(say: Callable[[str], None]) -> None:
+        probes = Probes()
+        probes.plant(sources(TARGET))
+        found = Sum(1)
+        say(str(sum(probes.taken()[name])))
         found.add(1)
-        assert sum(probes.taken()[name]) == 3, "the condition, the sum, the return"
-        assert probes.taken() == {}
-        assert len(probes.modules[name]) == Source(name, Path(str(original.__file__)).read_text()).statements
-    finally:
-        sys.modules[name] = original
+        say(str(sum(probes.taken()[name])))
+        say(str(probes.taken()))
 
-
-def test_forgetting_leaves_what_is_kept() -> None:
-    name = f"{SAMPLE}.counting"
-    original = import_module(name)
-    forget([SAMPLE], [name])
-    assert sys.modules[name] is original
+    # Three assignments; then the condition, the sum and the return.
+    assert ended(work).lines == ["3", "3", "{}"]
 
 
 # --- processes --------------------------------------------------------------------------------------------
@@ -182,40 +160,31 @@ def test_the_adapter_has_a_judge_of_its_own() -> None:
     assert [judge.broken_by(name) for name in (names[0], names[-1])] == ["", ""]
 
 
-@pytest.fixture
-def simulate_mutate(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Callable[..., tuple[int, str]]:
-    """The command for the sample; its exit code and what it prints."""
-    monkeypatch.setattr(mutate, "TARGETS", {"sample": TARGET, "machines": TARGET})
-    monkeypatch.setattr(mutate, "KEPT", tmp_path / "kept")
-    monkeypatch.setattr(mutate_judges, "HANG", 0.5)
-    # pytest has a thread that watches this test. A fork does not have the thread, and would wait for its end.
-    faulthandler.cancel_dump_traceback_later()
-    equivalents = tmp_path / "equivalents.txt"
-    equivalents.write_text(f"{EQUIVALENT}\n    A wrong reason.\n")
-
-    def call(*arguments: str) -> tuple[int, str]:
-        code = main(
-            ["simulate", "mutate", "--equivalents", str(equivalents), "--mutants", "1000", *arguments]
-        )
-        return code, capsys.readouterr().out
-
-    return call
+def simulate_mutate(folder: Path, *arguments: str) -> tuple[int, str, str]:
+    """The command for the sample, in a process of its own, since it has a session of pytest: its exit code,
+    its output and its complaints."""
+    found = subprocess.run(
+        [sys.executable, "-m", f"{SAMPLE}", str(folder), *arguments],
+        cwd=mutate.ROOT,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return found.returncode, found.stdout, found.stderr
 
 
 @pytest.mark.slow
-def test_every_mutant_has_the_fate_that_it_must_have(
-    simulate_mutate: Callable[..., tuple[int, str]], tmp_path: Path
-) -> None:
+def test_every_mutant_has_the_fate_that_it_must_have(tmp_path: Path) -> None:
     results = tmp_path / "results.jsonl"
-    code, out = simulate_mutate("--json", "--jobs", "2", "--results", str(results))
+    code, out, complaint = simulate_mutate(tmp_path, "--json", "--jobs", "2", "--results", str(results))
+    assert complaint == ""
     found = json.loads(out)
     fates = {each["name"].partition(" ")[2]: each for each in found["results"]}
     assert not any("Sum.never" in name for name in fates), "no world reaches it"
     refused = fates["Sum.add dropped: self.refused += 1 => pass"]
     assert refused["fate"] == "tests"
-    assert refused["by"].endswith("test_counting.py::test_what_was_refused_is_counted")
+    assert refused["by"].endswith("/test_counting.py::test_what_was_refused_is_counted (call)")
     limit = fates[
         "Sum.add comparison: if self.total + number > self.limit: => if self.total + number >= self.limit:"
     ]
@@ -231,35 +200,33 @@ def test_every_mutant_has_the_fate_that_it_must_have(
     assert found["tests"] == sum(each["fate"] == "tests" for each in found["results"])
     assert code == 0
     lines = results.read_text().splitlines()
-    assert len(lines) == found["mutants"]
-    # Judged again is what the simulator has not noticed; the mark of an equivalent that it notices is wrong.
-    code, out = simulate_mutate("--again", "--judge-equivalents", "--no-tests", "--results", str(results))
+    assert len(lines) == found["mutants"] + found["tests"], "with tests: first without, then judged by them"
+    # Nothing is judged again but what the simulator has not noticed. It notices the equivalent one.
+    code, out, _ = simulate_mutate(
+        tmp_path, "--again", "--judge-equivalents", "--no-tests", "--results", str(results)
+    )
     assert code == 5
     assert "survived" in out
-    assert "hang" not in out
     assert len(results.read_text().splitlines()) == len(lines) + found["tests"] + found["equivalent"]
     assert f"| {SAMPLE}.counting | {found['mutants']} | {found['simulator'] + 1} |" in out
 
 
-def test_the_mutants_are_listed(simulate_mutate: Callable[..., tuple[int, str]]) -> None:
-    code, out = simulate_mutate("--list", "--mutants", "3")
+@pytest.mark.slow
+def test_the_mutants_are_listed(tmp_path: Path) -> None:
+    code, out, _ = simulate_mutate(tmp_path, "--list", "--mutants", "3")
     assert code == 0
     assert len(out.splitlines()) == 3
-    _, out = simulate_mutate("--list", "--mutant", "dropped: self.refused")
+    _, out, _ = simulate_mutate(tmp_path, "--list", "--mutant", "dropped: self.refused")
     assert out == f"{SAMPLE}.counting Sum.add dropped: self.refused += 1 => pass\n"
-    _, out = simulate_mutate("--list", "--module", "elsewhere")
-    assert out == "\n"
 
 
-def test_code_that_fails_as_it_is_is_refused(
-    simulate_mutate: Callable[..., tuple[int, str]],
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    monkeypatch.setattr(mutate, "measure", lambda target, names, say: say("! world 1: RULE-2: wrong"))
-    assert main(["simulate", "mutate"]) == 1
+@pytest.mark.slow
+def test_code_that_fails_as_it_is_is_refused(tmp_path: Path) -> None:
+    code, out, complaint = simulate_mutate(tmp_path, "--worlds", "3")
+    assert (code, out) == (1, "")
     assert (
-        capsys.readouterr().err == "pulsar-trio simulate: the code fails as it is: world 1: RULE-2: wrong\n"
+        complaint
+        == "pulsar-trio simulate: the code fails as it is: world 2: RULE-3: there is no such world\n"
     )
 
 

@@ -2,14 +2,14 @@
 
 The bank (`..bank`) holds bugs that people chose. Mutants are bugs that no person chose: each comparison,
 bound, condition, constant and statement of a function can be changed, dropped or turned round. This room
-makes them, draws some of them by a seed, imports a module with one of them inside, and knows in which worlds
+makes them, draws some of them by a seed, puts one into a running module, and knows in which worlds
 each statement runs. It refuses to know processes, time limits and tests: those are the command's.
 """
 
 from .drawing import drawn
 from .equivalents import parse_equivalents
-from .hook import Probes, forget, import_mutant, import_probed
 from .judged import FATES, Judged, Table
+from .planting import Probes, plant
 from .reach import Reach, bits_of
 from .source import Mutant, Source
 from .worlds import broken_by, worlds
@@ -25,9 +25,7 @@ __all__ = [
     "bits_of",
     "broken_by",
     "drawn",
-    "forget",
-    "import_mutant",
-    "import_probed",
     "parse_equivalents",
+    "plant",
     "worlds",
 ]

@@ -28,8 +28,8 @@ class Judged:
     """The world that noticed."""
     worlds: int = 0
     """Worlds that were run, the last one included."""
-    seconds: float = 0.0
-    """Processor time of the simulator."""
+    tested: bool = False
+    """The unit tests have judged it, too."""
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)

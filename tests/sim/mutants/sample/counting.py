@@ -1,5 +1,7 @@
 """What is mutated: each statement is there for one fate."""
 
+LIMIT = 10
+
 
 class Sum:
     """Adds numbers up to a limit."""
@@ -23,3 +25,8 @@ class Sum:
 
     def never(self) -> None:
         self.total = 0
+
+
+class Limitless(Sum):
+    def __init__(self) -> None:
+        super().__init__(1 << 62)

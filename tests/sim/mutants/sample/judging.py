@@ -12,6 +12,8 @@ def worlds(drawn: int = 2) -> Iterator[str]:
 
 def broken_by(world: str) -> str:
     number = int(world.removeprefix("world "))
+    if number > 1:
+        return "RULE-3: there is no such world"
     found = Sum(10)
     told = [found.add(each) for each in (4, 6, 1)]
     if told != [True, True, False]:
