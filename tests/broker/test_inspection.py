@@ -149,3 +149,83 @@ def test_sums_add_numbers_and_match_names() -> None:
         "lastConsumedTime": "2024-11-14T22:13:26Z",
     }
     assert sum_of_stats([]) == {}
+
+
+# --- what is 0 ---------------------------------------------------------------------------------------
+
+
+def not_zero(found: dict[str, Any], path: str = "") -> dict[str, Any]:
+    """The numbers of statistics that are not 0, at whatever depth."""
+    numbers: dict[str, Any] = {}
+    for name, value in found.items():
+        if isinstance(value, dict):
+            numbers |= not_zero(value, f"{path}{name}.")
+        elif isinstance(value, list):
+            for each in value:
+                numbers |= not_zero(each, f"{path}{name}.") if isinstance(each, dict) else {}
+        elif isinstance(value, int | float) and not isinstance(value, bool) and value:
+            numbers[path + name] = value
+    return numbers
+
+
+def test_where_nothing_has_happened_every_number_is_0() -> None:
+    """-1 is no limit, and no age."""
+    world = World()
+    peer = world.connect()
+    peer.producer()
+    peer.subscribe(permits=0)
+    unlimited = {
+        "backlogQuotaLimitSize": -1,
+        "backlogQuotaLimitTime": -1,
+        "oldestBacklogMessageAgeSeconds": -1,
+    }
+    assert not_zero(world.broker.stats(TOPIC)) == unlimited
+    inside = not_zero(world.broker.internal_stats(TOPIC))
+    assert inside == {
+        "cursors.s.cursorLedger": -1,
+        "cursors.s.cursorLedgerLastEntry": -1,
+        "cursors.s.numberOfEntriesSinceFirstNotAckedMessage": 1,
+        "compactedLedger.ledgerId": -1,
+        "compactedLedger.entries": -1,
+        "compactedLedger.size": -1,
+    }
+    peer.close_consumer()
+    assert not_zero(world.broker.stats(TOPIC)) == unlimited
+
+
+def test_of_a_non_persistent_topic_nothing_is_limited_and_every_number_is_0() -> None:
+    world = World()
+    peer = world.connect()
+    topic = TOPIC.replace("persistent", "non-persistent", 1)
+    peer.producer(topic)
+    peer.subscribe(topic=topic, permits=0)
+    assert not_zero(world.broker.stats(topic)) == {}
+    assert not_zero(world.broker.internal_stats(topic)) == {}
+    world.now = 5 * SECOND
+    peer.flow(3)
+    found = world.broker.stats(topic)["subscriptions"]["s"]
+    assert found["lastConsumedFlowTimestamp"] == WALL + 5000
+    assert found["consumers"][0]["lastConsumedFlowTimestamp"] == WALL + 5000
+    peer.publish(b"abc")
+    stats = world.broker.stats(topic)
+    assert stats["msgOutCounter"] == stats["subscriptions"]["s"]["msgOutCounter"] == 1
+    assert stats["bytesOutCounter"] == stats["subscriptions"]["s"]["bytesOutCounter"] > 0
+    assert stats["storageSize"] == 0
+
+
+def test_the_newest_ledger_is_the_current_one() -> None:
+    """A cursor waits where one of its consumers has permits."""
+    world = World(BrokerConfig(ledger_max_entries=2))
+    peer = world.connect()
+    peer.producer()
+    for number in range(3):
+        peer.publish(b"x", number)
+    inside = world.broker.internal_stats(TOPIC)
+    assert [each["entries"] for each in inside["ledgers"]] == [2, 1]
+    assert (inside["numberOfEntries"], inside["currentLedgerEntries"]) == (3, 1)
+    assert inside["currentLedgerSize"] == inside["ledgers"][1]["size"]
+    peer.inbox.clear()
+    peer.subscribe(SubType.Shared, 0, permits=0)
+    peer.subscribe(SubType.Shared, 1, permits=10)
+    cursor = world.broker.internal_stats(TOPIC)["cursors"]["s"]
+    assert (cursor["waitingReadOp"], cursor["subscriptionHavePendingRead"]) == (True, True)

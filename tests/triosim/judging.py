@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from .sweep import KINDS, run_at
 from .world import run_seed
 
-SEEDS = 200
+SEEDS = 100
 
 EVERY = 5
 """Steps from one disturbed run to the next."""

@@ -69,6 +69,8 @@ class ConsumerApp(Deciding):
         """That the topic has ended and everything is acknowledged."""
         self.asks_until = 0
         """When the last letter that failed has been asked for."""
+        self.taken = 0
+        """Messages that it was given, since it was opened."""
         self._paused_until = 0
         self._scheduled = False
         self._stepping = False
@@ -96,6 +98,7 @@ class ConsumerApp(Deciding):
         self.kept.clear()
         self._acknowledged = []
         self.handle = node.client.subscribe(world.clock.now, spec)
+        self.taken = 0
         self.host.routes[self.handle] = self
         world.client_watch.handles[record.name] = self.handle
         world.trace.add(world.clock.now, node.name, f"subscribe {record.name} is {self.handle}")
@@ -233,6 +236,7 @@ class ConsumerApp(Deciding):
             messages = [] if message is None else [message]
         else:
             messages = list(node.client.take(now, self.handle, plan.take))
+        self.taken += len(messages)
         assert self.record is not None
         self.record.wanting = not messages
         if messages:

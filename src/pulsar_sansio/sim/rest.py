@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..broker.inspection import StatsOptions
 from ..model.config import ConsumerSpec, SubscriptionType
+from .client_wire import Farewell
 from .groups import GroupRecord
 from .nodes import ClientNode
 from .records import AUDIT, ConsumerRecord, TopicRecord
@@ -252,6 +253,26 @@ def check_permits(world: "World") -> None:
 def _shares_its_queue(spec: ConsumerSpec) -> bool:
     """Whether partitions may have less of it than what is said for one topic."""
     return spec.max_total_receiver_queue_size < MOST_PARTITIONS * spec.receiver_queue_size
+
+
+UNANSWERED = {"request_unanswered", "closed_while_unsubscribing"}
+"""Kinds of faults in which a broker leaves a request without an answer."""
+
+
+def check_farewells(world: "World") -> None:
+    """INV-N1 at rest: on a sound wire brokers have answered whoever closed a producer or a consumer.
+
+    TOPIC_MIGRATED may come in the place of the answer.
+    """
+    if world.administrator.migrated or UNANSWERED & world.faults.keys():
+        return
+    for wire in world.network.wires.values():
+        end = world.client_watch.ends.get(wire.number)
+        sound = wire.client_open and wire.broker_open and not wire.to_broker.lost and not wire.to_client.lost
+        if end is not None and sound:
+            for request, what in end.requests.items():
+                if isinstance(what, Farewell):
+                    raise ViolationError("INV-N1", f"{wire.client.name}: close {request} has no answer")
 
 
 def check_memory(world: "World") -> None:

@@ -41,6 +41,7 @@ from .rest import (
     all_sent,
     brokers_are_alone,
     check_attachments,
+    check_farewells,
     check_memory,
     check_permits,
     drained,
@@ -50,6 +51,7 @@ from .roamer import Roamer
 from .rule_watch import RuleWatch
 from .streams import Streams
 from .table_app import TableApp
+from .tallies import check_tallies
 from .toured import Toured
 from .tourist import Tourist
 from .trace import Trace
@@ -390,6 +392,8 @@ class World:
         check_permits(self)
         check_attachments(self)
         check_memory(self)
+        check_tallies(self)
+        check_farewells(self)
 
         self._set_phase("close")
         self.closing = True
