@@ -1,6 +1,11 @@
 """The main job, end to end through raw frames: publish, deliver, acknowledge, survive."""
 
-from pulsar_sansio.broker import Broker
+import pytest
+
+from pulsar_sansio import InvalidConfiguration
+from pulsar_sansio.broker import Broker, BrokerConfig
+from pulsar_sansio.broker.lookups import MAX_PROPERTIES, PAIR
+from pulsar_sansio.wire import proto
 from tests.broker.peer import TOPIC, SubType, Type, World, ids
 
 
@@ -80,3 +85,19 @@ def test_stale_links_are_ignored() -> None:
     assert broker.data_to_send(99) == []
     assert not broker.wants_read(99)
     assert broker.next_output() is None
+
+
+def test_a_time_may_be_ten_years_and_no_longer() -> None:
+    longest = 10.0 * 365 * 86_400
+    assert BrokerConfig(keepalive_interval=longest).keepalive_interval == longest
+    with pytest.raises(InvalidConfiguration):
+        BrokerConfig(keepalive_interval=longest + 1)
+
+
+def test_properties_may_be_as_large_as_the_limit() -> None:
+    world = World()
+    peer = world.connect()
+    for size, answer in ((MAX_PROPERTIES, Type.SUCCESS), (MAX_PROPERTIES + 1, Type.ERROR)):
+        properties = [proto.KeyValue(key="k", value="v" * (size - PAIR - 1))]
+        peer.ask_subscribe(subscription=f"s{size}", consumer_id=size, subscription_properties=properties)
+        peer.expect(answer)

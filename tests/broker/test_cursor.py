@@ -69,6 +69,7 @@ def _compare(cursor: Cursor, model: Model) -> None:
     assert cursor.next_unacknowledged(0) == first_open
     assert cursor.backlog(60) == sum(not model.acknowledged(offset) for offset in range(60))
     assert all(offset > cursor.mark_delete for offset in cursor.partly), "nothing is kept below mark-delete"
+    assert not any(cursor.acknowledged(offset) for offset in cursor.partly), "nor of what is acknowledged"
 
 
 @given(st.lists(st.integers(0, 30)), st.integers(-1, 31))

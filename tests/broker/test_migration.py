@@ -216,3 +216,13 @@ def test_what_cannot_migrate() -> None:
     with pytest.raises(InvalidServiceUrl):
         migrate(world, url="http://green")
     world.connect().producer()
+
+
+def test_either_url_is_enough() -> None:
+    for url, tls in ((GREEN, None), (None, GREEN_TLS)):
+        world = World()
+        peer = world.connect()
+        peer.producer()
+        migrate(world, url=url, tls=tls)
+        moved = peer.expect(Type.TOPIC_MIGRATED)
+        assert (moved.brokerServiceUrl, moved.brokerServiceUrlTls) == (url or "", tls or "")

@@ -13,6 +13,7 @@ STEPS = st.lists(
         st.tuples(st.just("move"), PLACES, st.integers(0, 9)),
         st.tuples(st.just("discard"), PLACES, st.just(0)),
         st.tuples(st.just("through"), PLACES, st.just(0)),
+        st.tuples(st.just("clear"), PLACES, st.just(0)),
         st.tuples(st.just("take"), PLACES, st.integers(0, 9)),
     ),
     max_size=30,
@@ -60,6 +61,9 @@ def test_as_a_plain_dict_would(steps: list[tuple[str, tuple[int, int], int]]) ->
             case "through":
                 due.discard_through(place)
                 model = {each: at for each, at in model.items() if each > place}
+            case "clear":
+                due.clear()
+                model.clear()
             case _:
                 taken = due.take(when)
                 assert sorted(taken) == sorted(each for each, at in model.items() if at <= when)

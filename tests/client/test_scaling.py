@@ -69,6 +69,18 @@ def test_it_begins_with_one_and_doubles_while_the_application_is_faster() -> Non
     assert sizes == [1, 2, 4, 8, 8, 8]
 
 
+def test_it_doubles_where_messages_are_taken_together_too() -> None:
+    flow = Flow(started(8))
+    sizes = []
+    for _ in range(5):
+        sizes.append(flow.permits)
+        flow.send(flow.permits)
+        while flow.s.take():
+            pass
+        flow.permits += granted(flow.s)
+    assert sizes == [1, 2, 4, 8, 8]
+
+
 def test_it_does_not_grow_while_the_broker_has_permits_left() -> None:
     flow = Flow(started(8))
     flow.send(1)

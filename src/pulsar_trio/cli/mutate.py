@@ -120,7 +120,9 @@ def add_mutate(actions: "argparse._SubParsersAction[Any]") -> None:
         help="add each result here, a line of JSON, and judge only what is not in it",
     )
     parser.add_argument(
-        "--again", action="store_true", help="judge again what the simulator has not noticed in --results"
+        "--again",
+        action="store_true",
+        help="in place of drawing: what is in --results, judged again where the simulator has not noticed it",
     )
     parser.add_argument("--list", action="store_true", help="name the mutants")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
@@ -155,6 +157,7 @@ class _Campaign:
         except ImportError as error:
             raise _RefusedError(f"mutate --of {self._target.name} needs a checkout: {error}") from error
         self._equivalents = self._read_equivalents()
+        self._before = self._read_results()
 
     def run(self) -> int:
         arguments = self._arguments
@@ -164,8 +167,10 @@ class _Campaign:
         if arguments.list:
             print("\n".join(each.name for each in mutants))
             return 0
-        known = self._before()
+        known = dict(self._before)
         todo = [each for each in mutants if each.name not in known]
+        if arguments.again:
+            todo = [each for each in mutants if known[each.name].fate != SIMULATOR]
         self._judge_all(todo, known, partial(self._start_worlds, worlds), self._simulated)
         untested = [
             each for each in mutants if known[each.name].fate == SURVIVED and not known[each.name].tested
@@ -248,7 +253,7 @@ class _Campaign:
         except ValueError as error:
             raise _RefusedError(f"{file}: {error}") from error
 
-    def _before(self) -> dict[str, Judged]:
+    def _read_results(self) -> dict[str, Judged]:
         """What an earlier call has judged; the last line of a mutant counts."""
         file: Path | None = self._arguments.results
         found: dict[str, Judged] = {}
@@ -256,13 +261,13 @@ class _Campaign:
             for line in file.read_text(encoding="utf-8").splitlines():
                 each = Judged(**json.loads(line))
                 found[each.name] = each
-        if self._arguments.again:
-            found = {name: each for name, each in found.items() if each.fate == SIMULATOR}
         return found
 
     def _chosen(self, worlds: Reach) -> list[Mutant]:
         arguments = self._arguments
         chosen = [each for each in sources(self._target) if arguments.module in each.module]
+        if arguments.again:
+            return [each for each in reachable(chosen, worlds) if each.name in self._before]
         if arguments.mutant is not None:
             return [each for each in reachable(chosen, worlds) if arguments.mutant in each.name]
         return drawn(chosen, worlds, arguments.seed, arguments.mutants)
@@ -341,7 +346,10 @@ class _Campaign:
 
     def _simulated(self, mutant: Mutant, ended: Ended[Any]) -> Judged:
         rule, where, ran = noticed(ended)
+        before = self._before.get(mutant.name)
         if not rule:
+            if before is not None and before.fate == TESTS:
+                return before
             return self._unnoticed(mutant, ran)
         if not ran:
             return Judged(mutant.name, mutant.module, mutant.line, SURVIVED, f"not planted: {rule}")
