@@ -201,8 +201,8 @@ def test_every_mutant_has_the_fate_that_it_must_have(tmp_path: Path) -> None:
     assert code == 0
     lines = results.read_text().splitlines()
     assert len(lines) == found["mutants"] + found["tests"], "with tests: first without, then judged by them"
-    # Nothing is judged again but what the simulator has not noticed. It notices the equivalent one. What tests
-    # have noticed stays noticed.
+    # Nothing is judged again but what the simulator has not noticed. It notices the equivalent one.
+    # What tests have noticed stays noticed.
     code, out, _ = simulate_mutate(
         tmp_path, "--again", "--judge-equivalents", "--no-tests", "--results", str(results)
     )
