@@ -101,3 +101,13 @@ def test_properties_may_be_as_large_as_the_limit() -> None:
         properties = [proto.KeyValue(key="k", value="v" * (size - PAIR - 1))]
         peer.ask_subscribe(subscription=f"s{size}", consumer_id=size, subscription_properties=properties)
         peer.expect(answer)
+
+
+def test_properties_of_a_schema_may_be_as_large_as_the_limit() -> None:
+    world = World()
+    peer = world.connect()
+    for size, answer in ((MAX_PROPERTIES, Type.SUCCESS), (MAX_PROPERTIES + 1, Type.ERROR)):
+        schema = proto.Schema(name="", type=proto.Schema.String, schema_data=b"")
+        schema.properties.add(key="k", value="v" * (size - PAIR - 1))
+        peer.ask_subscribe(subscription=f"s{size}", consumer_id=size, schema=schema)
+        peer.expect(answer)

@@ -223,3 +223,20 @@ def test_publish_times_are_the_clients() -> None:
     peer.subscribe(start_message_rollback_duration_sec=1)
     assert len(ids(peer.messages())) == 2
     assert world.broker.wall_time == WALL
+
+
+def test_a_policy_that_keeps_less_trims_at_once() -> None:
+    world = World(BrokerConfig(ledger_max_entries=1))
+    world.broker.set_policies(world.now, "public/default", {"retention_time": -1, "retention_size": -1})
+    peer = world.connect()
+    peer.producer()
+    peer.subscribe()
+    for number in range(3):
+        peer.publish(b"x", number)
+    peer.ack((0, 0, None), (1, 0, None), (2, 0, None))
+    world.pump()
+    kept = len(world.broker.internal_stats(TOPIC)["ledgers"])
+    assert kept >= 3
+    world.broker.set_policies(world.now, "public/default", {"retention_time": 0, "retention_size": 0})
+    world.pump()
+    assert len(world.broker.internal_stats(TOPIC)["ledgers"]) < kept

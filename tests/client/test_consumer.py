@@ -167,6 +167,13 @@ class TestSubscribe:
         with pytest.raises(ClosedError):
             s.receive()
 
+    def test_a_consumer_that_is_being_closed_has_no_checkpoint(self) -> None:
+        s = ConsumerScript()
+        s.accept()
+        s.client.close(s.now, s.consumer)
+        with pytest.raises(ClosedError):
+            s.client.checkpoint(s.consumer)
+
     def test_refused_for_now(self) -> None:
         s = ConsumerScript()
         refuse(s, subscribe_of(s).request_id, 6)

@@ -255,7 +255,7 @@ def _shares_its_queue(spec: ConsumerSpec) -> bool:
     return spec.max_total_receiver_queue_size < MOST_PARTITIONS * spec.receiver_queue_size
 
 
-UNANSWERED = {"request_unanswered", "closed_while_unsubscribing"}
+UNANSWERED = {"request_unanswered", "closed_while_unsubscribing", "opened_too_late"}
 """Kinds of faults in which a broker leaves a request without an answer."""
 
 
