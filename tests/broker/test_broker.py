@@ -1,5 +1,7 @@
 """The main job, end to end through raw frames: publish, deliver, acknowledge, survive."""
 
+from typing import Any
+
 import pytest
 
 from pulsar_sansio import InvalidConfiguration
@@ -89,9 +91,11 @@ def test_stale_links_are_ignored() -> None:
 
 def test_a_time_may_be_ten_years_and_no_longer() -> None:
     longest = 10.0 * 365 * 86_400
-    assert BrokerConfig(keepalive_interval=longest).keepalive_interval == longest
-    with pytest.raises(InvalidConfiguration):
-        BrokerConfig(keepalive_interval=longest + 1)
+    for name in ("keepalive_interval", "delayed_delivery_tick"):
+        allowed: dict[str, Any] = {name: longest}
+        assert getattr(BrokerConfig(**allowed), name) == longest
+        with pytest.raises(InvalidConfiguration):
+            BrokerConfig(**{**allowed, name: longest + 1})
 
 
 def test_properties_may_be_as_large_as_the_limit() -> None:
