@@ -178,6 +178,8 @@ class _Campaign:
         if untested and not arguments.no_tests:
             try:
                 with_tests(self._target, ROOT, partial(self._run_tests, untested, known))
+            except ImportError as error:
+                raise _RefusedError(f"the unit tests need pytest, see --no-tests: {error}") from error
             except RuntimeError as error:
                 raise _RefusedError(str(error)) from error
         return self._finish([known[each.name] for each in mutants])
