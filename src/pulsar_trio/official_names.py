@@ -113,6 +113,8 @@ CLIENT = {
     "producer": "create_producer",
     "consumer": "subscribe",
     "reader": "create_reader",
+    "transaction": "transactions are not supported yet",
+    "new_transaction": "transactions are not supported yet",
 }
 PRODUCER = {
     "close": "leave the 'async with' block, or await producer.aclose()",

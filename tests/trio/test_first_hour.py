@@ -229,6 +229,7 @@ async def test_attributes_of_the_official_client_name_ours(client: Client, broke
                 "close",
                 "Client has no 'close'; leave the 'async with' block, or await client.aclose()",
             ),
+            (client, "transaction", "Client has no 'transaction'; transactions are not supported yet"),
             (
                 producer,
                 "send_async",
