@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from logging import INFO, WARNING, Handler, LogRecord, getLogger
+from traceback import format_exception
 from types import TracebackType
 
 from rich.console import Console as RichConsole
@@ -42,10 +43,17 @@ class Output:
         if not self.as_json:
             print(text, file=sys.stderr, flush=True)
 
-    def warning(self, text: str) -> None:
-        """One line about something that may pass by itself; the command goes on."""
+    def warning(self, text: str, traceback: str = "") -> None:
+        """One line about something that may pass by itself; the command goes on.
+
+        `traceback`: of the exception behind it, printed below the line.
+        """
         text = one_line(text)
-        line = json.dumps({"warning": text}, ensure_ascii=False) if self.as_json else f"pulsar-trio: {text}"
+        if self.as_json:
+            values = {"warning": text} | ({"traceback": traceback} if traceback else {})
+            line = json.dumps(values, ensure_ascii=False)
+        else:
+            line = "\n".join([f"pulsar-trio: {text}", *map(printable, traceback.splitlines())])
         print(line, file=sys.stderr, flush=True)
 
     @contextmanager
@@ -84,7 +92,8 @@ class _Told(Handler):
 
     def emit(self, record: LogRecord) -> None:
         if record.levelno >= WARNING or record.name == "pulsar_trio.connection":
-            self._output.warning(record.getMessage())
+            traceback = "".join(format_exception(*record.exc_info)) if record.exc_info else ""
+            self._output.warning(record.getMessage(), traceback.rstrip())
 
 
 class Bar:

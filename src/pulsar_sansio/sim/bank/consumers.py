@@ -71,7 +71,7 @@ def permits_for_messages_that_were_not_charged(patches: Patches) -> None:
 
     def batch(original: Any, self: Any, place: Any, metadata: Any, payload: Any, *rest: Any) -> None:
         original(self, place, metadata, payload, *rest)
-        _, size, bits, cost = rest
+        *_, size, bits, cost = rest
         if bits is not None:
             self._permits.give_back(size - cost)
 
