@@ -136,6 +136,23 @@ def test_remove_everything_that_was_announced() -> None:
     assert not q.queue.announced
 
 
+@pytest.mark.parametrize("left", [1, 2])
+def test_a_message_is_withdrawn_and_the_rest_of_an_earlier_delivery_stays(left: int) -> None:
+    """A batch waits twice, as where the broker was asked for everything two times in one epoch."""
+    q = Queue(100)
+    q.add(0, 4)
+    q.add(0, 4)
+    for _ in range(4 - left):
+        q.queue.receive()
+    assert q.queue.withdraw((1, 0), 3 - left) == 1
+    assert q.receive_all() == [
+        *(f"0.{index}" for index in range(4 - left, 4)),
+        *(f"0.{index}" for index in range(4) if index != 3 - left),
+    ]
+    assert q.queue.handed_out == 7
+    assert q.permits.at_broker + q.permits.unreported == 100
+
+
 @pytest.mark.parametrize("size", [0, 6])
 def test_what_is_ready_ends_when_its_messages_are_taken_back(size: int) -> None:
     """Who holds `ready` gets nothing out of it that comes again (rules CONS-09, REDEL-02)."""

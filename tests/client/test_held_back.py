@@ -432,3 +432,21 @@ def test_on_exclusive_nothing_is_held_back() -> None:
     s.expect(REDELIVER)
     s.batch(0, 3, consumer_epoch=1)
     assert [message.batch_index for message in s.take()] == [1, 2]
+
+
+def test_the_last_message_of_a_batch_that_came_twice_keeps_its_turn() -> None:
+    """A Failover consumer that gets its turn asks again in the same epoch, and everything may come twice. The
+    message would be lost where the application acknowledges cumulatively what is behind it."""
+    s = started(subscription_type=SubscriptionType.FAILOVER)
+    for _ in range(2):
+        s.batch(0, 3)
+        s.batch(1, 3)
+    for message in s.take(2):
+        s.acknowledge(message)
+    rest = s.take()
+    assert [(message.entry.place[1], message.batch_index) for message in rest[:4]] == [
+        (0, 2),
+        (1, 0),
+        (1, 1),
+        (1, 2),
+    ]

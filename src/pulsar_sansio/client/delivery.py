@@ -249,13 +249,14 @@ class DeliveryQueue:
             if isinstance(item, BatchItem):
                 if item.entry.place not in places:
                     self.add_batch(item)
-                elif index is None or len(item.indexes) == 1:
+                elif index is None or tuple(item.indexes) == (index,):
                     dropped.append(item)
+                elif index not in item.indexes:  # what is left of an earlier delivery, perhaps
+                    self.add_batch(item)
                 else:
                     kept = [each for each in range(len(item.indexes)) if item.indexes[each] != index]
                     payloads, indexes = item.payloads, item.indexes
-                    if len(kept) < len(indexes):
-                        dropped.append(BatchItem(item.entry, (b"",), (index,)))
+                    dropped.append(BatchItem(item.entry, (b"",), (index,)))
                     parts = [payloads[each] for each in kept], [indexes[each] for each in kept]
                     self.add_batch(BatchItem(item.entry, *parts))
             elif isinstance(item, SinglesItem) and not any(place in places for place in item.places):
