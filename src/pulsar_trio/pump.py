@@ -81,6 +81,7 @@ class Pump(ABC):
 
         What is due at the moment it was told is done at once: two turns of the event loop would cost more.
         Links with something to write are noted; `write_now` or `wake_writers` has to follow.
+        A machine that has failed is not obeyed any more, also when `take` met the failure in this loop.
         """
         if self._pumping:
             return  # the loop that runs goes on until the machine is quiet
@@ -90,8 +91,10 @@ class Pump(ABC):
         machine, actions = self.machine, self.actions
         try:
             while True:
-                while (output := machine.next_output()) is not None:
+                while self.failure is None and (output := machine.next_output()) is not None:
                     actions[type(output)](output)
+                if self.failure is not None:
+                    return
                 deadline = machine.next_deadline()
                 if deadline is None or deadline > self.tick:
                     break
@@ -170,7 +173,10 @@ class Pump(ABC):
 
         The machine may have more to say then, as a peer that reads makes room. A loop that runs already hears
         it; else it is heard now, and the writer tasks write what follows.
+        A machine that has failed gives nothing.
         """
+        if self.failure is not None:
+            return ()
         try:
             chunks = self.machine.data_to_send(number)
             if self.machine.has_output and not self._pumping:

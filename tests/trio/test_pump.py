@@ -1,11 +1,15 @@
-"""The pump by itself: what is due when the machine is listened to needs no turn of the event loop."""
+"""The pump by itself: what is due needs no turn of the event loop, and how failures end."""
 
 from collections import deque
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
-from pulsar_sansio import PulsarError
+from pulsar_sansio import BrokerConfig, MemoryStore, PulsarError, broker_outputs
+from pulsar_trio import InternalError
+from pulsar_trio.link import Link
 from pulsar_trio.pump import Pump
+from pulsar_trio.server import BrokerDriver
 
 
 class Machine:
@@ -60,3 +64,37 @@ async def test_what_is_due_is_done_at_once_and_the_rest_in_its_time() -> None:
     pump.pump()
     assert pump.heard == ["first", f"due at {now - 1}", f"due at {now}"]
     assert machine.next_deadline() == now + 1
+
+
+class Failing(Machine):
+    """Cannot say what is to be written."""
+
+    def data_to_send(self, link: int) -> Sequence[bytes]:
+        raise RuntimeError("planted")
+
+    def handle_deadline(self, now: int) -> None:
+        raise AssertionError("the machine has failed")
+
+
+class Notebook(MemoryStore):
+    def __init__(self) -> None:
+        super().__init__()
+        self.writes: list[Sequence[Any]] = []
+
+    def write(self, records: Sequence[Any]) -> None:
+        self.writes.append(records)
+
+
+async def test_a_machine_that_fails_in_the_loop_is_not_obeyed_any_more() -> None:
+    """A last write that fails ends everything: neither what was said before it nor what is due is done."""
+    store = Notebook()
+    driver = BrokerDriver(BrokerConfig(service_url="pulsar://test"), store, 1)
+    machine = Failing([], [driver.tick])
+    machine.says += [broker_outputs.Disconnect(7, "planted"), broker_outputs.Persist(1, [])]
+    driver.machine = machine  # type: ignore[assignment]
+    driver.links[7] = Link(driver.buffer, partial(driver.take, 7))
+    driver.fact(lambda now: None)
+    assert isinstance(driver.failure, InternalError)
+    assert store.writes == []
+    assert len(machine.says) == 1
+    assert driver.take(8) == ()
