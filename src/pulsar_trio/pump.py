@@ -15,7 +15,9 @@ logged. An exception of the machine is a broken invariant: it is logged, kept as
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
 from logging import getLogger
 from math import inf
 from time import perf_counter, perf_counter_ns, time_ns
@@ -188,7 +190,7 @@ class Pump(ABC):
         return chunks
 
     def _fail_link(self, link: Link, error: Exception) -> None:
-        """End one link for an exception of its socket; its task tells the machine."""
+        """End one link for an exception of its socket or task; its task tells the machine."""
         link.fail(self._link_failures.log(error))
 
     # --- tasks ----------------------------------------------------------------------------------------
@@ -250,11 +252,8 @@ class Pump(ABC):
         """A link to its end. The machine is told of every end that it did not ask for."""
         reason = ""
         try:
-            try:
-                with link.scope:
-                    reason = await task()
-            except Exception as error:
-                reason = self._link_failures.log(error)
+            with _failures_to(partial(self._fail_link, link)), link.scope:
+                reason = await task()
             if self.links.pop(number, None) is not None:
                 self.fact(self.machine.disconnected, number, link.failure or reason or "the link ended")
         finally:
@@ -263,17 +262,13 @@ class Pump(ABC):
 
     @trio.lowlevel.enable_ki_protection
     async def _serve_peer(self, task: Callable[[], Awaitable[None]]) -> None:
-        try:
+        with _failures_to(self._link_failures.log):
             await task()
-        except Exception as error:
-            self._link_failures.log(error)
 
     @trio.lowlevel.enable_ki_protection
     async def _guarded(self, task: Callable[[], Awaitable[None]]) -> None:
-        try:
+        with _failures_to(self.crash):
             await task()
-        except Exception as error:
-            self.crash(error)
 
     async def _run_timer(self) -> None:
         while True:
@@ -285,6 +280,24 @@ class Pump(ABC):
     def _seconds(self, deadline: float) -> float:
         """A deadline as trio has it; a microsecond late, so that rounding never makes it early."""
         return (deadline + 1_000) / 1_000_000_000 + self._clock_offset
+
+
+@contextmanager
+def _failures_to(handle: Callable[[Exception], object]) -> Iterator[None]:
+    """Give a failure of the block to `handle`, and let a cancellation go on.
+
+    A nursery that fails while it is cancelled raises both in one group; each part goes its own way.
+    """
+    try:
+        yield
+    except Exception as error:
+        handle(error)
+    except BaseExceptionGroup as group:
+        failed, rest = group.split(Exception)
+        if failed is not None:
+            handle(failed)
+        if rest is not None:
+            raise rest from None
 
 
 def _internal_error(cause: Exception) -> InternalError:

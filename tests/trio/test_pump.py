@@ -5,6 +5,10 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
+import pytest
+import trio
+import trio.testing
+
 from pulsar_sansio import BrokerConfig, MemoryStore, PulsarError, broker_outputs
 from pulsar_trio import InternalError
 from pulsar_trio.link import Link
@@ -98,3 +102,48 @@ async def test_a_machine_that_fails_in_the_loop_is_not_obeyed_any_more() -> None
     assert store.writes == []
     assert len(machine.says) == 1
     assert driver.take(8) == ()
+
+
+class Keeping(Listening):
+    def _on_crash(self, failure: PulsarError) -> None:
+        self.heard.append("crash")
+
+
+@pytest.mark.parametrize("kind", ["link", "peer", "task"])
+async def test_a_task_that_fails_while_the_pump_stops_is_logged_and_nothing_is_raised(
+    kind: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its nursery raises the failure and the cancellation in one group."""
+    pump = Keeping(Machine([], []))
+    fail = trio.Event()
+
+    async def fails() -> None:
+        await fail.wait()
+        raise RuntimeError("planted")
+
+    async def task() -> str:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(fails)
+            await trio.sleep_forever()
+        return ""
+
+    async def without_result() -> None:
+        await task()
+
+    async with trio.open_nursery() as nursery:
+        await nursery.start(pump.run)
+        match kind:
+            case "link":
+                pump.start_link(1, Link(pump.buffer, tuple), task, "it")
+            case "peer":
+                pump.start_peer(without_result, "it")
+            case _:
+                pump.start_task(without_result, "it")
+        await trio.testing.wait_all_tasks_blocked()
+        fail.set()
+        pump.stop()
+    assert pump.heard == (["crash"] if kind == "task" else [])
+    (logged,) = caplog.records
+    assert logged.exc_info is not None
+    assert isinstance(logged.exc_info[1], ExceptionGroup)
+    assert repr(logged.exc_info[1].exceptions[0]) == "RuntimeError('planted')"
