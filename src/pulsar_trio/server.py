@@ -7,7 +7,7 @@ the broker wants to, and hands records to the store. It holds no topic and makes
 import errno
 import socket
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from datetime import datetime
 from functools import partial
 from logging import INFO, getLogger
@@ -108,10 +108,11 @@ class BrokerDriver(Pump):
         self.write_now()
         admin = AdminListener(self)
         for listener in listeners:
-            self.start_task(partial(_accept, listener, self._serve_pulsar), "pulsar listener")
+            serve_one = partial(self._serve_one, self._serve_pulsar)
+            self.start_task(partial(_accept, listener, serve_one), "pulsar listener")
         for listener in http_listeners:
-            serve_http = partial(self._serve_http, admin)
-            self.start_task(partial(_accept, listener, serve_http), "pulsar HTTP listener")
+            serve_one = partial(self._serve_one, partial(self._serve_http, admin))
+            self.start_task(partial(_accept, listener, serve_one), "pulsar HTTP listener")
 
     def _on_disconnect(self, output: outputs.Disconnect) -> None:
         """The broker ends a connection, mostly because of what came over it: that is worth a line."""
@@ -121,6 +122,22 @@ class BrokerDriver(Pump):
                 more = f" ({left_out} records were left out before this one)" if left_out else ""
                 _log.info("connection %d is closed: %s%s", output.link, output.reason, more)
         self.on_disconnect(output)
+
+    def _serve_one(
+        self,
+        serve: Callable[[trio.socket.SocketType, str], None],
+        accepted: trio.socket.SocketType,
+        address: Any,
+    ) -> None:
+        """Serve one connection that was accepted. Its failure is logged, and ends only it.
+
+        `address` is None on some systems if the connection was reset meanwhile.
+        """
+        try:
+            serve(accepted, str(Address(address[0], address[1])) if address else "unknown")
+        except Exception as error:
+            accepted.close()
+            self._link_failures.log(error)
 
     def _serve_http(self, admin: AdminListener, accepted: trio.socket.SocketType, peer: str) -> None:
         self.start_peer(partial(admin.serve, trio.SocketStream(accepted)), f"pulsar HTTP peer {peer}")
@@ -145,13 +162,16 @@ class BrokerDriver(Pump):
         return result
 
     def _serve_pulsar(self, accepted: trio.socket.SocketType, peer: str) -> None:
-        sock = socket.socket(fileno=accepted.detach())
+        # Without a family Python asks `getsockname`, which may fail for a connection that was reset.
+        family, kind, protocol = accepted.family, accepted.type, accepted.proto
+        sock = socket.socket(family, kind, protocol, fileno=accepted.detach())
         try:
-            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        except OSError:  # some systems say so of a connection that was reset meanwhile
+            with suppress(OSError):  # of such a connection too; its link meets the reset
+                sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            self._open_link(sock, peer)
+        except BaseException:
             sock.close()
-            return
-        self._open_link(sock, peer)
+            raise
 
     def _open_link(self, sock: socket.socket, peer: str) -> None:
         number = self._next_link
@@ -178,18 +198,18 @@ class BrokerDriver(Pump):
         self.failed.set()
 
 
-async def _accept(listener: trio.SocketListener, take: Callable[[trio.socket.SocketType, str], None]) -> None:
+async def _accept(listener: trio.SocketListener, take: Callable[[trio.socket.SocketType, Any], None]) -> None:
     """Accept connections until the listener is closed; `take` gets each, and its peer's address."""
     while True:
         try:
-            accepted, peer = await listener.socket.accept()
+            accepted, address = await listener.socket.accept()
         except OSError as error:
             if error.errno in OUT_OF_SPACE:
                 await trio.sleep(ACCEPT_PAUSE)
             elif error.errno not in OF_ONE_CONNECTION:
                 raise
             continue
-        take(accepted, str(Address(peer[0], peer[1])))
+        take(accepted, address)
 
 
 class EmbeddedBroker:

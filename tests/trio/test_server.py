@@ -1,6 +1,8 @@
 """The broker behind sockets: ports, administration, what survives it, and how it ends."""
 
 import errno
+import logging
+import socket
 from typing import Any
 
 import pytest
@@ -11,6 +13,7 @@ from pulsar_sansio import LocalProtocolError, MemoryStore, MessageId
 from pulsar_sansio.core.buffers import ReceiveBuffer
 from pulsar_sansio.wire import MessageCommand, decode_frame, encode_command, encode_flow, proto
 from pulsar_trio import EmbeddedBroker, open_broker, open_client, serve
+from pulsar_trio.server import BrokerDriver
 from tests.patience import PATIENCE
 
 from .waiting import until
@@ -210,3 +213,60 @@ async def test_a_connection_that_fails_before_it_is_accepted_is_not_the_brokers_
     async with open_broker() as broker, open_client(broker.url) as client:
         assert len(await client.partitions("t")) == 0
     assert not problems
+
+
+class Unnamed(socket.socket):
+    """The socket of a connection that was reset, where the system then has no name for it."""
+
+    def __init__(self, family: int = -1, type: int = -1, proto: int = -1, fileno: int | None = None) -> None:
+        if fileno is not None and family == -1:
+            raise OSError(errno.EINVAL, "getsockname")
+        super().__init__(family, type, proto, fileno)
+
+
+async def test_a_connection_that_has_no_name_any_more_is_not_the_brokers_end(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    with trio.socket.socket() as example:
+        kind = type(example)
+    original = kind.accept
+
+    async def accept(self: Any) -> Any:
+        accepted, _ = await original(self)
+        return accepted, None
+
+    monkeypatch.setattr(kind, "accept", accept)
+    monkeypatch.setattr(socket, "socket", Unnamed)
+    async with open_broker() as broker, open_client(broker.url) as client:
+        assert len(await client.partitions("t")) == 0
+    assert [each for each in caplog.records if each.levelno >= logging.ERROR] == []
+
+
+@pytest.mark.parametrize("method", ["_open_link", "_serve_http"])
+async def test_a_connection_that_cannot_be_served_ends_alone(
+    method: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is closed, the failure is logged, and the next one is served."""
+    original = getattr(BrokerDriver, method)
+    problems = [RuntimeError("planted")]
+
+    def fail(*arguments: Any) -> None:
+        if problems:
+            raise problems.pop()
+        original(*arguments)
+
+    monkeypatch.setattr(BrokerDriver, method, fail)
+    async with open_broker(http_port=0) as broker:
+        port = broker.port if method == "_open_link" else broker.http_port
+        assert port is not None
+        async with await trio.open_tcp_stream("127.0.0.1", port) as stream:
+            assert await stream.receive_some() == b""
+        async with open_client(broker.url) as client:
+            assert len(await client.partitions("t")) == 0
+        async with await trio.open_tcp_stream("127.0.0.1", port) as stream:
+            await stream.send_all(b"junk\r\n\r\n" if method == "_serve_http" else encode_flow(1, 1))
+            await stream.receive_some()
+    assert not problems
+    (logged,) = [each for each in caplog.records if each.levelno >= logging.ERROR]
+    assert logged.exc_info is not None
+    assert repr(logged.exc_info[1]) == "RuntimeError('planted')"
