@@ -1,35 +1,34 @@
 """Failures of single links: each ends its link alone, and the log says so without being flooded.
 
 A link fails by an exception that is not one of its socket. Many links may fail of one cause in one moment, so
-only some of them are logged with their tracebacks, and the others are counted.
+only some of them are logged with their tracebacks, and the others are counted (`RateLimit`). The count is in
+the next record, or in one at the end.
 """
 
-from collections.abc import Callable
 from logging import getLogger
+
+import trio
+
+from .rate_limit import RateLimit
 
 _log = getLogger(__name__)
 
-LOG_INTERVAL = 10 * 1_000_000_000
-"""Nanoseconds from one logged failure to the next: thousands of tracebacks would hide everything else."""
-
 
 class LinkFailures:
-    """The failures of one pump's links. `now` gives its nanoseconds."""
+    """The failures of one pump's links."""
 
-    def __init__(self, now: Callable[[], int]) -> None:
-        self._now = now
-        self._next: int | None = None
-        """The moment from which on a failure is logged again."""
-        self._unlogged = 0
+    def __init__(self) -> None:
+        self._limit = RateLimit()
 
     def log(self, error: Exception) -> str:
         """Log or count a failure; gives the reason of the link's end."""
-        now = self._now()
-        if self._next is not None and now < self._next:
-            self._unlogged += 1
-        else:
-            self._next = now + LOG_INTERVAL
-            more = f" ({self._unlogged} more were not logged)" if self._unlogged else ""
-            self._unlogged = 0
+        left_out = self._limit.admit(type(error).__name__, trio.current_time())
+        if left_out is not None:
+            more = f" ({left_out} records were left out before this one)" if left_out else ""
             _log.error("a connection failed and is closed, the others go on%s", more, exc_info=error)
         return f"a failure of the connection: {error!r}"
+
+    def log_rest(self) -> None:
+        """Log the number of failures that no record has told yet. The pump calls it once, at its end."""
+        if self._limit.left_out:
+            _log.error("%d more connections failed, and were not logged", self._limit.left_out)

@@ -62,7 +62,7 @@ class Pump(ABC):
         self.failure: PulsarError | None = None
         self.stopped = False
         self._pumping = False
-        self._link_failures = LinkFailures(self.now)
+        self._link_failures = LinkFailures()
         self.tick = self.now()
         """The last moment the machine was told. Good enough for calls that only need time not to go back."""
         self.generation = 0
@@ -234,6 +234,7 @@ class Pump(ABC):
                     self.start_task(task, name)
                 task_status.started()
         self.stopped = True
+        self._link_failures.log_rest()
 
     def stop(self) -> None:
         """End all tasks at once and close all sockets."""

@@ -23,6 +23,11 @@ class RateLimit:
         """The moments of the records of the last interval, oldest first, by their keys."""
         self._left_out = 0
 
+    @property
+    def left_out(self) -> int:
+        """The number of records that were left out since the last one was written."""
+        return self._left_out
+
     def admit(self, key: str, now: float) -> int | None:
         """Decide about a record with that key at the moment `now`, in seconds.
 
