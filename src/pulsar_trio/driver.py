@@ -88,7 +88,10 @@ class Driver(Pump):
     # --- commands -------------------------------------------------------------------------------------
 
     def command(self, call: Callable[..., Any], *arguments: object) -> Any:
-        """Give the machine a command and do what follows. Raises the caller's mistakes as they are."""
+        """Give the machine a command and do what follows. Raises the caller's mistakes as they are.
+
+        Raises `ResourceClosed` after the client's end, and `InternalError` if the machine has failed.
+        """
         if self.failure is not None:
             raise self.failure.with_traceback(None)
         if self.closed:
@@ -102,6 +105,8 @@ class Driver(Pump):
             raise trio_error(error) from error.__cause__
         except Exception as error:
             raise self.crash(error) from error
+        if self.failure is not None:  # met by `take`, which raises nothing
+            raise self.failure.with_traceback(None)
         return result
 
     def open(

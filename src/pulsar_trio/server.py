@@ -159,6 +159,8 @@ class BrokerDriver(Pump):
             raise
         except Exception as error:
             raise self.crash(error) from error
+        if self.failure is not None:  # met by `take`, which raises nothing
+            raise self.failure.with_traceback(None)
         return result
 
     def _serve_pulsar(self, accepted: trio.socket.SocketType, peer: str) -> None:

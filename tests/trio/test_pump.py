@@ -10,7 +10,7 @@ import trio
 import trio.testing
 
 from pulsar_sansio import BrokerConfig, MemoryStore, PulsarError, broker_outputs
-from pulsar_trio import InternalError
+from pulsar_trio import InternalError, open_broker, open_client
 from pulsar_trio.link import Link
 from pulsar_trio.pump import Pump
 from pulsar_trio.server import BrokerDriver
@@ -147,3 +147,22 @@ async def test_a_task_that_fails_while_the_pump_stops_is_logged_and_nothing_is_r
     assert logged.exc_info is not None
     assert isinstance(logged.exc_info[1], ExceptionGroup)
     assert repr(logged.exc_info[1].exceptions[0]) == "RuntimeError('planted')"
+
+
+@pytest.mark.parametrize("of", ["broker", "client"])
+async def test_a_command_raises_what_fails_while_it_is_written(
+    of: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The link keeps the failure to itself; the command's caller must not think that all is well."""
+
+    def fail(link: int) -> Sequence[bytes]:
+        raise RuntimeError("planted")
+
+    with pytest.raises(InternalError, match="planted"):
+        async with open_broker() as broker, open_client(broker.url) as client:
+            await client.partitions("t")
+            driver: Any = broker._driver if of == "broker" else client._driver
+            monkeypatch.setattr(driver.machine, "data_to_send", fail)
+            driver.unwritten += driver.links.values()
+            with pytest.raises(InternalError, match="planted"):
+                driver.command(lambda now: None)
