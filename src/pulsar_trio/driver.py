@@ -221,7 +221,7 @@ class Driver(Pump):
         )
 
     def _on_consumer_interceptor_failed(self, output: outputs.ConsumerInterceptorFailed) -> None:
-        """Likewise."""
+        """Logged here: it may be said after the consumer's end."""
         _log.error(
             "an interceptor of consumer %s failed, and was passed over: %r",
             self.endpoints.get(output.consumer, output.consumer),

@@ -104,7 +104,7 @@ async def serves(broker: EmbeddedBroker) -> None:
 
 
 def all_ended(socks: list[socket.socket]) -> bool:
-    """Whether the broker has ended each connection in the orderly way."""
+    """True once the broker has ended each connection in the orderly way."""
     ended = 0
     for sock in socks:
         sock.setblocking(False)
