@@ -122,3 +122,11 @@ def test_without_a_policy_nothing_is_dead() -> None:
     record = Given(ConsumerSpec("t", "s"))
     assert came(record, 9) == 0
     assert not record.is_dead((*BATCH, 0), 9)
+
+
+def test_what_is_copied_need_not_be_settled_when_it_comes_again() -> None:
+    record = given()
+    came(record, 0)
+    record.copied((*BATCH, 0), 0)
+    came(record, 1)
+    assert record.blocking(BATCH, 1) == {1, 2}

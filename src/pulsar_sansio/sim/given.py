@@ -85,7 +85,8 @@ class Given:
             self._done.discard(position)
             if len(meant) < size:
                 self._closed.setdefault(position, set()).update(set(range(size)) - meant)
-            self._unsettled[position] = meant - self._acknowledged.get(position, set())
+            known = self._acknowledged.get(position, set()) | self._closed.get(position, set())
+            self._unsettled[position] = meant - known
             self._changed[position] = now
             self._look(position)
         meant -= self._acknowledged.get(position, set())
