@@ -22,7 +22,7 @@ class LinkFailures:
 
     def log(self, error: Exception) -> str:
         """Log or count a failure; gives the reason of the link's end."""
-        left_out = self._limit.admit(type(error).__name__, trio.current_time())
+        left_out = self._limit.admit(_kind(error), trio.current_time())
         if left_out is not None:
             more = f" ({left_out} records were left out before this one)" if left_out else ""
             _log.error("a connection failed and is closed, the others go on%s", more, exc_info=error)
@@ -32,3 +32,10 @@ class LinkFailures:
         """Log the number of failures that no record has told yet. The pump calls it once, at its end."""
         if self._limit.left_out:
             _log.error("%d more connections failed, and were not logged", self._limit.left_out)
+
+
+def _kind(error: BaseException) -> str:
+    """The type that tells failures apart: a link's nursery gives its one exception in a group."""
+    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
+        error = error.exceptions[0]
+    return type(error).__name__

@@ -372,14 +372,15 @@ async def test_failures_of_many_links_are_logged_once_for_each_kind(
         failures = broker._driver._link_failures
         for _ in range(1000):
             assert "planted" in failures.log(Broken("planted"))
-        failures.log(ValueError("another"))
+        failures.log(ExceptionGroup("of a link's nursery", [Broken("planted")]))
+        failures.log(ExceptionGroup("of a link's nursery", [ValueError("another")]))
         assert len(caplog.records) == 2
         mock_clock.jump(11)
         for _ in range(6):
             failures.log(Broken("planted"))
     assert [record.getMessage() for record in caplog.records] == [
         "a connection failed and is closed, the others go on",
-        "a connection failed and is closed, the others go on (999 records were left out before this one)",
+        "a connection failed and is closed, the others go on (1000 records were left out before this one)",
         "a connection failed and is closed, the others go on",
         "5 more connections failed, and were not logged",
     ]

@@ -256,16 +256,17 @@ async def test_a_connection_that_cannot_be_served_ends_alone(
         original(*arguments)
 
     monkeypatch.setattr(BrokerDriver, method, fail)
-    async with open_broker(http_port=0) as broker:
-        port = broker.port if method == "_open_link" else broker.http_port
-        assert port is not None
-        async with await trio.open_tcp_stream("127.0.0.1", port) as stream:
-            assert await stream.receive_some() == b""
-        async with open_client(broker.url) as client:
-            assert len(await client.partitions("t")) == 0
-        async with await trio.open_tcp_stream("127.0.0.1", port) as stream:
-            await stream.send_all(b"junk\r\n\r\n" if method == "_serve_http" else encode_flow(1, 1))
-            await stream.receive_some()
+    with trio.fail_after(PATIENCE):
+        async with open_broker(http_port=0) as broker:
+            port = broker.port if method == "_open_link" else broker.http_port
+            assert port is not None
+            async with await trio.open_tcp_stream("127.0.0.1", port) as stream:
+                assert await stream.receive_some() == b""
+            async with open_client(broker.url) as client:
+                assert len(await client.partitions("t")) == 0
+            async with await trio.open_tcp_stream("127.0.0.1", port) as stream:
+                await stream.send_all(b"junk\r\n\r\n" if method == "_serve_http" else encode_flow(1, 1))
+                await stream.receive_some()
     assert not problems
     (logged,) = [each for each in caplog.records if each.levelno >= logging.ERROR]
     assert logged.exc_info is not None
