@@ -25,9 +25,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
 
-from .jobs import RECEIVER_QUEUE_SIZES, WARM_QUEUES, Job, Measurement
-from .processes import ClientProcess, Failed, OurBroker
-from .simulator import simulate
+from bench.jobs import RECEIVER_QUEUE_SIZES, WARM_QUEUES, Job, Measurement
+from bench.processes import ClientProcess, Failed, OurBroker
+from bench.simulator import simulate
 
 CALLS = {
     "send": ("enqueue, receipt.wait of each", "send_async, callback of each"),

@@ -12,7 +12,7 @@ from typing import Any
 import pulsar
 import pulsar.asyncio
 
-from .jobs import (
+from bench.jobs import (
     BATCH_BYTES,
     BATCH_DELAY,
     BATCH_MESSAGES,

@@ -4,18 +4,7 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack
 
 import trio
 
-from pulsar_trio import (
-    BatchingPolicy,
-    Client,
-    Consumer,
-    ExclusiveConsumer,
-    Message,
-    OutgoingMessage,
-    Producer,
-    open_client,
-)
-
-from .jobs import (
+from bench.jobs import (
     BATCH_BYTES,
     BATCH_DELAY,
     BATCH_MESSAGES,
@@ -28,6 +17,16 @@ from .jobs import (
     Progress,
     Stopwatch,
     serve,
+)
+from pulsar_trio import (
+    BatchingPolicy,
+    Client,
+    Consumer,
+    ExclusiveConsumer,
+    Message,
+    OutgoingMessage,
+    Producer,
+    open_client,
 )
 
 

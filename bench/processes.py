@@ -12,7 +12,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from .jobs import Job, Measurement
+from bench.jobs import Job, Measurement
 
 STACK = 8_000_000_000
 """Bytes of address space, not of memory, for the stack of each thread of a client that needs it deep."""

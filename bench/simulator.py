@@ -9,8 +9,8 @@ the rate by the clock stands beside it.
 import time
 from dataclasses import dataclass
 
-from pulsar_sansio.sim import World
-from pulsar_sansio.sim.violations import Outcome
+from pulsar_sim import World
+from pulsar_sim.engine.failures import Outcome
 
 MESSAGES_WANTED = 5_000
 """A second."""

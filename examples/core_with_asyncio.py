@@ -12,13 +12,7 @@ import time
 from collections.abc import Callable
 from typing import TypeVar, cast
 
-from pulsar_sansio import (
-    Address,
-    Client,
-    ClientConfig,
-    ConsumerSpec,
-    ProducerSpec,
-)
+from pulsar_sansio import Address, Client, ClientConfig, ConsumerSpec, ProducerSpec
 from pulsar_sansio import client_outputs as outputs
 
 COUNT = 10

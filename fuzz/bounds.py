@@ -8,11 +8,11 @@ clients are given it for, and the policies and limits of topics are its bound.
 from collections.abc import Iterable
 
 from pulsar_sansio import BrokerConfig, ClientConfig, ConsumerSpec
-from pulsar_sansio.broker.connection import UNSENT_LIMIT_FACTOR
-from pulsar_sansio.broker.lookups import MAX_NAME_LENGTH, MAX_PROPERTIES
-from pulsar_sansio.client.acks import MAX_OPEN_BATCHES
-from pulsar_sansio.client.connection import MAX_UNREAD_ANSWERS
-from pulsar_sansio.client.permits import MAX_BYTES_BEYOND_GRANT, MAX_ENTRIES_BEYOND_GRANT
+from pulsar_sansio.broker.serving.connection import UNSENT_LIMIT_FACTOR
+from pulsar_sansio.broker.serving.lookups import MAX_NAME_LENGTH, MAX_PROPERTIES
+from pulsar_sansio.client.acknowledging.ack_tracker import MAX_OPEN_BATCHES
+from pulsar_sansio.client.connecting.connection import MAX_UNREAD_ANSWERS
+from pulsar_sansio.client.delivery.permits import MAX_BYTES_BEYOND_GRANT, MAX_ENTRIES_BEYOND_GRANT
 from pulsar_sansio.wire import max_frame_size
 
 FIXED = 4 * 1024 * 1024

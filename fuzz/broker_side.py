@@ -18,7 +18,7 @@ from fuzz.mischief import CLIENT_SAYS, Mischief
 from fuzz.reports import Report, Violation, cause_of
 from fuzz.rounds import SECOND, WALL, Round, name_of
 from pulsar_sansio import Broker, BrokerConfig, MemoryStore, broker_outputs
-from pulsar_sansio.broker.topic import Topic
+from pulsar_sansio.broker.topics.topic import Topic
 from pulsar_sansio.wire import (
     MessageMetadata,
     decode_frame,

@@ -48,7 +48,7 @@ from pulsar_sansio import (
     Transmit,
     client_outputs,
 )
-from pulsar_sansio.client.letter_box import MAX_IN_FLIGHT
+from pulsar_sansio.client.letter_topics.copy_producer import MAX_IN_FLIGHT
 from pulsar_sansio.wire import decode_frame, max_frame_size, proto
 
 Command = proto.BaseCommand

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.sim.checker import everywhere
+from tests.conformance import everywhere
 
 _not_run = pytest.StashKey[int]()
 _not_imported = pytest.StashKey[int]()

@@ -4,10 +4,9 @@ from collections.abc import Callable
 
 import pytest
 
-from pulsar_sansio.wire.command_frame import build_frame
+from pulsar_sansio.wire.commands.command_frame import build_frame
 from pulsar_sansio.wire.varint import encode_varint
-
-from .work import check_in_proportion, work_of
+from tests.work import check_in_proportion, work_of
 
 
 def once_each(size: int) -> Callable[[], object]:

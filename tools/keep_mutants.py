@@ -12,8 +12,8 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from pulsar_sansio.sim.mutants import Judged, Table
-from pulsar_sansio.sim.mutants.judged import SIMULATOR, SURVIVED, TESTS
+from pulsar_sim.mutants import Judged, Table
+from pulsar_sim.mutants.judged import SIMULATOR, SURVIVED, TESTS
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "mutants.md"
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from pulsar_sansio.sim.bank import BANK
+from pulsar_sim.bug_bank import BANK
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "bank.md"

@@ -7,9 +7,9 @@ Needs the extra "spark" for the columns' types.
 
 from pathlib import Path
 
-from pulsar_spark.columns import ALL_COLUMNS
-from pulsar_spark.option_table import READS, WRITES
-from pulsar_spark.options import options_table
+from pulsar_spark.options.option_table import READS, WRITES
+from pulsar_spark.options.query_options import options_table
+from pulsar_spark.reading.columns import ALL_COLUMNS
 
 DOCS = Path(__file__).parent.parent / "docs" / "spark.md"
 

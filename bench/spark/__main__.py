@@ -19,12 +19,11 @@ from statistics import median
 from typing import Any
 from urllib.parse import urlparse
 
+from bench.jobs import Job
+from bench.processes import ClientProcess, Failed
+from bench.spark import connector
+from bench.spark.rows import MICRO_BATCH, Setting
 from tests.real_pulsar import Admin, RealPulsar, Unavailable
-
-from ..jobs import Job
-from ..processes import ClientProcess, Failed
-from . import connector
-from .rows import MICRO_BATCH, Setting
 
 REPORT = Path("build/bench-spark.json")
 

@@ -17,11 +17,10 @@ from typing import Any
 from pyspark import cloudpickle
 from pyspark.sql import DataFrame, SparkSession
 
+from bench.spark import memory
+from bench.spark.processes import used
 from pulsar_spark.progress import as_dict
 from pulsar_spark.session import open_session
-
-from . import memory
-from .processes import used
 
 TASKS = 2
 """That share a topic: one for each slot where there are two."""

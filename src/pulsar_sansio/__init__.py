@@ -38,9 +38,9 @@ from .broker import (
 from .broker import outputs as broker_outputs
 from .client import outputs as client_outputs
 from .client.client import Client
+from .client.consuming.last_message import LastPosition
 from .client.counters import ArrivalCounters
-from .client.items import BatchItem, Messages, SinglesItem
-from .client.last_message import LastPosition
+from .client.delivery.received_entries import BatchItem, Messages, SinglesItem
 from .client.outputs import (
     ActiveChanged,
     Attached,
@@ -79,8 +79,8 @@ from .client.outputs import (
     Undecryptable,
     Writable,
 )
-from .client.partition import PartitionStatistics
-from .client.routing import hash_key
+from .client.producing.partition_producer import PartitionStatistics
+from .client.producing.routing import hash_key
 from .client.statistics import ConsumerStatistics, ProducerStatistics, SendLatency
 from .model.checkpoint import decode_checkpoint, encode_checkpoint
 from .model.config import (
@@ -165,7 +165,7 @@ from .model.times import datetime_of, milliseconds_of
 from .model.topic_name import TopicName
 from .model.unknown_names import did_you_mean, unknown_names
 from .wire.message_ids import decode_message_id, encode_message_id
-from .wire.undivided import UndividedBatch
+from .wire.messages.raw_batch import UndividedBatch
 
 __all__ = [
     # outputs by side: both have Transmit and Disconnect

@@ -208,8 +208,8 @@ def percents(bar: Bar) -> Show:
 
 
 def _simulate(arguments: argparse.Namespace, session: "SparkSession", output: Output) -> int:
-    from pulsar_sansio.sim.report import files
-    from pulsar_sansio.sim.summary import summary
+    from pulsar_sim.runs.report import files
+    from pulsar_sim.runs.summary import summary
 
     from .jobs.simulate import simulate
 

@@ -9,8 +9,8 @@ import pyspark.daemon
 import pyspark.sql.datasource
 import pyspark.worker
 
-import pulsar_spark.options
-import pulsar_spark.producing  # noqa: F401
+import pulsar_spark.options.query_options
+import pulsar_spark.writing.producing  # noqa: F401
 
 if __name__ == "__main__":
     pyspark.daemon.manager()

@@ -11,11 +11,11 @@ from typing import Any
 import pyspark
 from pyspark.sql.datasource import DataSource
 
-from .columns import ALL_COLUMNS
 from .errors import InvalidOption, PulsarSparkError, UnsupportedSparkVersion
-from .offsets import Offsets
-from .option_table import Use
-from .options import ReadOptions, is_stream_only, parse_read, parse_write
+from .options.option_table import Use
+from .options.query_options import ReadOptions, is_stream_only, parse_read, parse_write
+from .reading.columns import ALL_COLUMNS
+from .reading.offsets import Offsets
 
 USUAL_COLUMNS = tuple(ALL_COLUMNS)[:7]
 """The columns of a DataFrame whose columns nobody chose: those that Pulsar's other connector has."""
@@ -45,7 +45,7 @@ class PulsarDataSource(DataSource):
         streams = is_stream_only(self._given)
         options = parse_read(self._given, Use.STREAM_READ if streams else Use.BATCH_READ)
         if not streams:
-            from .batch_source import take_snapshot
+            from .reading.batch_source import take_snapshot
 
             try:
                 self._snapshot = take_snapshot(options)
@@ -57,27 +57,27 @@ class PulsarDataSource(DataSource):
         options = parse_read(self._given, Use.BATCH_READ)
         if options.pushdown:
             require(FILTERS_SINCE, "the option pushdown")
-            from .filtered_source import FilteredReader
+            from .reading.filtered_source import FilteredReader
 
             return FilteredReader(options, schema, self._snapshot)
-        from .batch_source import PulsarReader
+        from .reading.batch_source import PulsarReader
 
         return PulsarReader(options, schema, self._snapshot)
 
     def streamReader(self, schema: Any) -> Any:
         require(STREAMS_SINCE, "reading a stream")
-        from .stream_source import PulsarStreamReader
+        from .reading.stream_source import PulsarStreamReader
 
         return PulsarStreamReader(parse_read(self._given, Use.STREAM_READ), schema)
 
     def writer(self, schema: Any, overwrite: bool) -> Any:
-        from .sink import batch_writer
+        from .writing.sink import batch_writer
 
         return batch_writer(parse_write(self._given, Use.BATCH_WRITE), schema, overwrite)
 
     def streamWriter(self, schema: Any, overwrite: bool) -> Any:
         require(STREAM_WRITES_SINCE, "writing a stream")
-        from .stream_sink import stream_writer
+        from .writing.stream_sink import stream_writer
 
         return stream_writer(parse_write(self._given, Use.STREAM_WRITE), schema, overwrite)
 

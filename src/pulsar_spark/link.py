@@ -40,7 +40,7 @@ from pulsar_sansio import (
 from pulsar_sansio import client_outputs as outputs
 
 from .errors import LinkTimeout, OptionNotImplemented
-from .offsets import NOTHING, Position
+from .reading.offsets import NOTHING, Position
 
 T = TypeVar("T")
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import uuid4
 
-from .offsets import NOTHING, Position, from_json
+from .reading.offsets import NOTHING, Position, from_json
 
 if TYPE_CHECKING:
     from pyspark import StatusTracker

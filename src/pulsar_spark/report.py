@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 from xml.etree.ElementTree import Element, SubElement, tostring
 
-from pulsar_sansio.sim.report import STYLE
+from pulsar_sim.runs.report import STYLE
 
 from .progress import lag
 

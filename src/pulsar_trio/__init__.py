@@ -105,9 +105,26 @@ from pulsar_sansio import (
 )
 
 from . import official_names
-from .client import Client, ClientStatistics, open_client
-from .consumer import Consumer, ConsumerStatistics
-from .consumer_kinds import ExclusiveConsumer, FailoverConsumer, KeySharedConsumer, SharedConsumer
+from .broker.server import EmbeddedBroker, open_broker, serve
+from .client.client import Client, ClientStatistics, open_client
+from .client.options import Kind
+from .client.table_view import TableView
+from .consuming.consumer import Consumer, ConsumerStatistics
+from .consuming.consumer_kinds import (
+    ExclusiveConsumer,
+    FailoverConsumer,
+    KeySharedConsumer,
+    SharedConsumer,
+)
+from .consuming.failures import (
+    DeadLetter,
+    FailurePolicy,
+    NegativeAcknowledge,
+    OnFailure,
+    Raise,
+    RetryLater,
+)
+from .consuming.reader import Reader
 from .errors import (
     InternalError,
     NotAwaitable,
@@ -117,13 +134,8 @@ from .errors import (
     ResourceClosed,
     StoreFailed,
 )
-from .failures import DeadLetter, FailurePolicy, NegativeAcknowledge, OnFailure, Raise, RetryLater
-from .options import Kind
-from .producer import Producer, ProducerStatistics
-from .reader import Reader
-from .receipts import Receipt
-from .server import EmbeddedBroker, open_broker, serve
-from .table_view import TableView
+from .producing.producer import Producer, ProducerStatistics
+from .producing.receipts import Receipt
 
 __all__ = [
     # the way in

@@ -1,7 +1,7 @@
 """The entry point of the `pulsar-trio` command: so small that it runs within milliseconds.
 
 Owns the state of the process before a command: a Ctrl-C while the packages are imported, and standard streams
-that the caller has closed. Knows nothing of the commands; `pulsar_trio.cli` has them.
+that the caller has closed. Knows nothing of the commands; `pulsar_trio_command.command` has them.
 """
 
 import os
@@ -22,7 +22,7 @@ def main() -> int:
     if interruptible:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     _open_closed_streams()
-    from pulsar_trio.cli import main as run_command
+    from .command import main as run_command
 
     return run_command(interruptible=interruptible)
 

@@ -6,7 +6,7 @@ import pytest
 
 from pulsar_sansio import InvalidConfiguration
 from pulsar_sansio.broker import Broker, BrokerConfig
-from pulsar_sansio.broker.lookups import MAX_PROPERTIES, PAIR
+from pulsar_sansio.broker.serving.lookups import MAX_PROPERTIES, PAIR
 from pulsar_sansio.wire import proto
 from tests.broker.peer import TOPIC, SubType, Type, World, ids
 

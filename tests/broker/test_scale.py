@@ -11,8 +11,8 @@ from functools import partial
 import pytest
 
 from pulsar_sansio.broker import BrokerConfig
-from pulsar_sansio.broker.consumer import Consumer
-from pulsar_sansio.broker.key_ring import ConsistentHash
+from pulsar_sansio.broker.dispatching.consumer import Consumer
+from pulsar_sansio.broker.dispatching.key_ring import ConsistentHash
 from pulsar_sansio.wire import proto
 from tests.broker.peer import TOPIC, Peer, SubType, Type, World
 from tests.operations import each, operations

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from pulsar_sansio.client.client import Client
-from pulsar_sansio.client.consumer import Consumer
-from pulsar_sansio.client.items import Messages
+from pulsar_sansio.client.consuming.consumer import Consumer
+from pulsar_sansio.client.delivery.received_entries import Messages
 from pulsar_sansio.client.outputs import NOTICES, Connect, Disconnect, Output, Transmit
 from pulsar_sansio.model.config import ClientConfig, ConsumerSpec, SubscriptionType
 from pulsar_sansio.wire import (

@@ -10,8 +10,7 @@ from typing import Any
 from pulsar_sansio.client.outputs import Connect, Disconnect, Output, Receipts, SendFailed
 from pulsar_sansio.model.config import ProducerSpec
 from pulsar_sansio.wire import encode_command, proto, split_batch, unpack_payload
-
-from .script import (
+from tests.client.script import (
     URL,
     WALL,
     Command,

@@ -10,9 +10,22 @@ from dataclasses import replace
 from typing import Any, TypeVar, cast
 
 from pulsar_sansio.client.client import Client
-from pulsar_sansio.client.outputs import NOTICES, Connect, Disconnect, Output, ProducerReady, Transmit
+from pulsar_sansio.client.outputs import (
+    NOTICES,
+    Connect,
+    Disconnect,
+    Output,
+    ProducerReady,
+    Transmit,
+)
 from pulsar_sansio.model.config import ClientConfig, ProducerSpec
-from pulsar_sansio.wire import decode_frame, encode_command, encode_send_receipt, max_frame_size, proto
+from pulsar_sansio.wire import (
+    decode_frame,
+    encode_command,
+    encode_send_receipt,
+    max_frame_size,
+    proto,
+)
 
 Command = proto.BaseCommand
 SECOND = 1_000_000_000

@@ -8,8 +8,8 @@ import pytest
 
 import pulsar_sansio
 from pulsar_sansio import Client, ClientConfig, ConsumerSpec
-from pulsar_sansio.client.consumer import Consumer
-from pulsar_sansio.client.ends import REMEMBERED_ENDS
+from pulsar_sansio.client.closed_handles import REMEMBERED_ENDS
+from pulsar_sansio.client.consuming.consumer import Consumer
 from pulsar_sansio.client.outputs import (
     Closed,
     Connect,
@@ -20,7 +20,7 @@ from pulsar_sansio.client.outputs import (
     SendFailed,
     Transmit,
 )
-from pulsar_sansio.client.producer import Producer
+from pulsar_sansio.client.producing.producer import Producer
 from pulsar_sansio.model.config import ProducerSpec
 from pulsar_sansio.model.errors import (
     ClosedError,
@@ -30,8 +30,7 @@ from pulsar_sansio.model.errors import (
     LocalProtocolError,
 )
 from pulsar_sansio.wire import proto
-
-from .script import (
+from tests.client.script import (
     WALL,
     Command,
     Script,

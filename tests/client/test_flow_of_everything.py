@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from pulsar_sansio.model.config import BatchReceivePolicy, SubscriptionType
 from pulsar_sansio.model.interceptors import ConsumerInterceptor
-
-from .broker_script import ConsumerScript, batch_bytes, entry_bytes
+from tests.client.broker_script import ConsumerScript, batch_bytes, entry_bytes
 
 KINDS: dict[str, dict[str, Any]] = {
     "nothing in advance": {"receiver_queue_size": 0},

@@ -44,8 +44,7 @@ from pulsar_sansio.wire import (
     pack_payload,
     proto,
 )
-
-from .script import (
+from tests.client.script import (
     URL,
     WALL,
     Command,

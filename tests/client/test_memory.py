@@ -7,7 +7,7 @@ import pytest
 
 from pulsar_sansio.client.memory import MemoryLimit
 from pulsar_sansio.client.outputs import Receipts, SendFailed, Writable
-from pulsar_sansio.client.producer import Producer
+from pulsar_sansio.client.producing.producer import Producer
 from pulsar_sansio.model.config import BatchingPolicy, ClientConfig, OutgoingMessage, ProducerSpec
 from pulsar_sansio.model.errors import (
     ClosedError,
@@ -18,11 +18,17 @@ from pulsar_sansio.model.errors import (
     ProducerQueueIsFull,
 )
 from pulsar_sansio.wire import encode_send_receipt, proto
-
-from .partitioned_script import PartitionedScript
-from .script import WALL, Command, Script, frame_producer_success, frame_receipt, frame_send_error
-from .test_key_batches import Refusing
-from .test_producer import Sender
+from tests.client.partitioned_script import PartitionedScript
+from tests.client.producing.test_key_batches import Refusing
+from tests.client.producing.test_producer import Sender
+from tests.client.script import (
+    WALL,
+    Command,
+    Script,
+    frame_producer_success,
+    frame_receipt,
+    frame_send_error,
+)
 
 BATCHING = BatchingPolicy(max_messages=1000, max_bytes=10_000, max_delay=0.01)
 

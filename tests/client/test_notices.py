@@ -19,10 +19,10 @@ from pulsar_sansio.client.outputs import (
 )
 from pulsar_sansio.model.config import DeadLetterPolicy, ProducerSpec, TopicsPattern
 from pulsar_sansio.model.errors import ConnectionLost, FrameError, TimedOut, TopicTerminated
-
-from .broker_script import entry_bytes
-from .partitioned_script import PartitionedScript
-from .script import (
+from tests.client.broker_script import entry_bytes
+from tests.client.letter_topics.test_letter_topics import LettersScript
+from tests.client.partitioned_script import PartitionedScript
+from tests.client.script import (
     WALL,
     Command,
     Script,
@@ -31,8 +31,7 @@ from .script import (
     frame_partitions_failed,
     frame_producer_success,
 )
-from .test_letters import LettersScript
-from .topics_script import TopicsScript
+from tests.client.topics_script import TopicsScript
 
 WHAT = "producer 'p-1' on persistent://public/default/demo"
 MILLISECOND = 1_000_000

@@ -11,7 +11,14 @@ from typing import Any
 
 import pytest
 
-from pulsar_sansio.client.outputs import Closed, Connect, ProducerFailed, ProducerReady, Receipts, RequestDone
+from pulsar_sansio.client.outputs import (
+    Closed,
+    Connect,
+    ProducerFailed,
+    ProducerReady,
+    Receipts,
+    RequestDone,
+)
 from pulsar_sansio.model.config import (
     BatchingPolicy,
     CompressionType,
@@ -22,9 +29,8 @@ from pulsar_sansio.model.config import (
 from pulsar_sansio.model.errors import MessageTooLarge, ProducerBusy, TopicNotFound
 from pulsar_sansio.model.message_id import MessageId
 from pulsar_sansio.wire import decode_frame, max_frame_size, unpack_payload
+from tests.client.script import Command, Script
 from tests.wire.recordings import FOLDER
-
-from .script import Command, Script
 
 TOPIC = "persistent://public/default/"
 

@@ -5,10 +5,9 @@ import pytest
 from pulsar_sansio.client.statistics import ProducerStatistics, SendLatency, together
 from pulsar_sansio.model.config import BatchingPolicy, OutgoingMessage, ProducerSpec
 from pulsar_sansio.model.errors import LocalProtocolError
-
-from .partitioned_script import PartitionedScript
-from .script import frame_receipt
-from .test_producer import Sender
+from tests.client.partitioned_script import PartitionedScript
+from tests.client.producing.test_producer import Sender
+from tests.client.script import frame_receipt
 
 
 def statistics(of: Sender) -> ProducerStatistics:

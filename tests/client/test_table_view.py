@@ -22,10 +22,9 @@ from pulsar_sansio.model.errors import (
     TableViewTooLarge,
 )
 from pulsar_sansio.wire import MessageCommand, SingleMessageMetadata, encode_single, proto
-
-from ..work import work_of
-from .broker_script import SECOND, ConsumerScript, Script, entry_bytes
-from .test_positions import answer, asked
+from tests.client.broker_script import SECOND, ConsumerScript, Script, entry_bytes
+from tests.client.consuming.test_positions import answer, asked
+from tests.work import work_of
 
 TOPIC = "persistent://public/default/t"
 NOTHING = (-1, -1, -1)

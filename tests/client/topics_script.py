@@ -7,13 +7,12 @@ says. What the client says once it is subscribed is kept by topic.
 from collections.abc import Sequence
 from typing import Any
 
+from pulsar_sansio.client.multi_topics.multi_topics_consumer import TopicsConsumer
 from pulsar_sansio.client.outputs import Connect, Disconnect, Output
-from pulsar_sansio.client.topics_consumer import TopicsConsumer
 from pulsar_sansio.model.config import ConsumerSpec, SubscriptionType
 from pulsar_sansio.wire import MessageCommand, encode_command, proto, topics_hash
-
-from .broker_script import entry_bytes
-from .script import (
+from tests.client.broker_script import entry_bytes
+from tests.client.script import (
     URL,
     Command,
     Script,

@@ -9,9 +9,8 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.conversations.facts import Frame, Matching, frame_facts
 from tests.wire.recordings import FOLDER
-
-from .facts import Frame, Matching, frame_facts
 
 SIGNS_OF_LIFE = ("PING", "PONG")
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "conversations.md"

@@ -5,9 +5,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from pulsar_sansio.model.config import InitialPosition, SubscriptionType
-
-from .recorded import Comparison
-from .stage import PlayedConsumer, PlayedProducer, Stage
+from tests.conversations.recorded import Comparison
+from tests.conversations.stage import PlayedConsumer, PlayedProducer, Stage
 
 PUBLIC = "persistent://public/default/"
 SHARED = SubscriptionType.SHARED

@@ -8,7 +8,7 @@ from pulsar_sansio.broker import Broker, BrokerConfig, MemoryStore
 from pulsar_sansio.broker import outputs as broker_outputs
 from pulsar_sansio.client import outputs
 from pulsar_sansio.client.client import Client
-from pulsar_sansio.client.seeking import SeekTarget
+from pulsar_sansio.client.consuming.seeking import SeekTarget
 from pulsar_sansio.model.config import (
     ClientConfig,
     ConsumerSpec,
@@ -22,8 +22,7 @@ from pulsar_sansio.model.config import (
 from pulsar_sansio.model.errors import PulsarError
 from pulsar_sansio.model.message import Message
 from pulsar_sansio.model.message_id import MessageId
-
-from .facts import Frame, frame_facts
+from tests.conversations.facts import Frame, frame_facts
 
 SECOND = 1_000_000_000
 WALL = 1_700_000_000_000

@@ -12,9 +12,8 @@ from pulsar_sansio.model.config import (
 )
 from pulsar_sansio.model.errors import ConsumerBusy, TopicTerminated
 from pulsar_sansio.model.message_id import EARLIEST, LATEST
-
-from .scenarios import CONSUMER, SHARED, Scenario, both, collector, play
-from .stage import PlayedConsumer, PlayedProducer, Stage
+from tests.conversations.scenarios import CONSUMER, SHARED, Scenario, both, collector, play
+from tests.conversations.stage import PlayedConsumer, PlayedProducer, Stage
 
 SCENARIOS: dict[str, Scenario] = {}
 scenario = collector(SCENARIOS)

@@ -10,9 +10,8 @@ from pulsar_sansio.model.config import (
     ProducerAccessMode,
 )
 from pulsar_sansio.model.errors import ProducerBusy, ProducerFenced, PulsarError
-
-from .scenarios import CONSUMER, SHARED, Scenario, both, collector, play
-from .stage import Stage
+from tests.conversations.scenarios import CONSUMER, SHARED, Scenario, both, collector, play
+from tests.conversations.stage import Stage
 
 SCENARIOS: dict[str, Scenario] = {}
 scenario = collector(SCENARIOS)

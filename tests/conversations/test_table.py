@@ -1,8 +1,8 @@
 """The table of differences in docs/conversations.md has no row too many."""
 
-from . import test_consumers, test_producers, test_topics
-from .recorded import allowed
-from .scenarios import play
+from tests.conversations import test_consumers, test_producers, test_topics
+from tests.conversations.recorded import allowed
+from tests.conversations.scenarios import play
 
 
 def test_every_row_of_the_table_is_needed() -> None:

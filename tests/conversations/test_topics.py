@@ -5,9 +5,8 @@ from typing import Any
 import pytest
 
 from pulsar_sansio.model.config import OutgoingMessage, TopicsPattern
-
-from .scenarios import CONSUMER, SHARED, Scenario, collector, play
-from .stage import Stage
+from tests.conversations.scenarios import CONSUMER, SHARED, Scenario, collector, play
+from tests.conversations.stage import Stage
 
 SCENARIOS: dict[str, Scenario] = {}
 scenario = collector(SCENARIOS)

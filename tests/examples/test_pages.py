@@ -14,9 +14,8 @@ import trio
 import pulsar_sansio
 import pulsar_trio
 from pulsar_trio import OutgoingMessage, open_broker, open_client
+from tests.examples.pages import DOCS, blocks
 from tests.patience import PATIENCE
-
-from .pages import DOCS, blocks
 
 SENDING = blocks("sending.md", "python")
 

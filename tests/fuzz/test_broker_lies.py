@@ -33,8 +33,9 @@ from pulsar_sansio import (
     TooManyPartitions,
     TooManyRedirects,
 )
-from pulsar_sansio.client import connection, permits
-from pulsar_sansio.client.permits import MAX_ENTRIES_BEYOND_GRANT
+from pulsar_sansio.client.connecting import connection
+from pulsar_sansio.client.delivery import permits
+from pulsar_sansio.client.delivery.permits import MAX_ENTRIES_BEYOND_GRANT
 from pulsar_sansio.wire import (
     Ack,
     MessageCommand,

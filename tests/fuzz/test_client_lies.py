@@ -13,7 +13,7 @@ import pytest
 from fuzz.draws import Draws
 from fuzz.payloads import LIES
 from pulsar_sansio.broker import BrokerConfig
-from pulsar_sansio.broker.lookups import MAX_PROPERTIES
+from pulsar_sansio.broker.serving.lookups import MAX_PROPERTIES
 from pulsar_sansio.wire import Send, encode_ack, encode_command, encode_flow, encode_ping, proto
 from tests.broker.peer import TOPIC, Peer, SubType, Type, World
 from tests.work import check_in_proportion

@@ -15,7 +15,7 @@ from fuzz.payloads import CODECS, LIES, bomb, entry
 from fuzz.reports import Report, cause_of
 from fuzz.trees import NAMES, TYPES, descriptor_of, encode, paths_of
 from pulsar_sansio import BrokerConfig, ClientConfig, ConnectionLost, ConsumerSpec
-from pulsar_sansio.client.connection import Connection
+from pulsar_sansio.client.connecting.connection import Connection
 from pulsar_sansio.client.outputs import EndOfTopic
 from pulsar_sansio.model.errors import FrameError
 from pulsar_sansio.wire import decode_frame, proto, unpack_payload
@@ -157,7 +157,7 @@ CANARIES: dict[str, tuple[str, Callable[[pytest.MonkeyPatch], None], str]] = {
     "an exception comes out of the broker": (
         "broker",
         lambda patch: patch.setattr(
-            "pulsar_sansio.broker.connection.Connection.write_message", raise_key_error
+            "pulsar_sansio.broker.serving.connection.Connection.write_message", raise_key_error
         ),
         "KeyError: 'planted'",
     ),
@@ -182,14 +182,16 @@ CANARIES: dict[str, tuple[str, Callable[[pytest.MonkeyPatch], None], str]] = {
     "a ticket that is settled twice": (
         "client",
         lambda patch: patch.setattr(
-            "pulsar_sansio.client.window.Window.on_receipt",
+            "pulsar_sansio.client.producing.send_window.Window.on_receipt",
             twice_receipted(),
         ),
         "settled twice",
     ),
     "an exception comes out of a seek": (
         "client",
-        lambda patch: patch.setattr("pulsar_sansio.client.seeking.Seeking._succeeded", raise_key_error),
+        lambda patch: patch.setattr(
+            "pulsar_sansio.client.consuming.seeking.Seeking._succeeded", raise_key_error
+        ),
         "KeyError: 'planted'",
     ),
     "an exception comes out of a table view": (
@@ -200,14 +202,14 @@ CANARIES: dict[str, tuple[str, Callable[[pytest.MonkeyPatch], None], str]] = {
     "an exception comes out of a list of topics": (
         "client",
         lambda patch: patch.setattr(
-            "pulsar_sansio.client.pattern_topics.PatternTopics.on_watched_list", raise_key_error
+            "pulsar_sansio.client.multi_topics.pattern.PatternTopics.on_watched_list", raise_key_error
         ),
         "KeyError: 'planted'",
     ),
     "a client that is forgotten": (
         "broker",
         lambda patch: patch.setattr(
-            "pulsar_sansio.broker.connection.Connection.confirm_send", lambda *_, **__: None
+            "pulsar_sansio.broker.serving.connection.Connection.confirm_send", lambda *_, **__: None
         ),
         "the innocent client published and got",
     ),
@@ -215,7 +217,7 @@ CANARIES: dict[str, tuple[str, Callable[[pytest.MonkeyPatch], None], str]] = {
 
 
 def twice_receipted() -> Callable[..., None]:
-    from pulsar_sansio.client.window import Window
+    from pulsar_sansio.client.producing.send_window import Window
 
     honest = Window.on_receipt
 

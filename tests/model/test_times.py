@@ -6,7 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pulsar_sansio import InvalidMessage, LocalProtocolError, OutgoingMessage, datetime_of, milliseconds_of
+from pulsar_sansio import (
+    InvalidMessage,
+    LocalProtocolError,
+    OutgoingMessage,
+    datetime_of,
+    milliseconds_of,
+)
 from pulsar_sansio.model.config.checks import MAX_UINT63
 
 LAST = milliseconds_of("t", datetime.max.replace(tzinfo=UTC))

@@ -7,7 +7,12 @@ import pytest
 from pulsar_sansio.model.config import TopicDomain, TopicsPattern
 from pulsar_sansio.model.errors import InvalidConfiguration
 from pulsar_sansio.model.topic_name import TopicName
-from pulsar_sansio.model.topics_pattern import MAX_PATTERN_LENGTH, BadPattern, matcher, matches_topic
+from pulsar_sansio.model.topics_pattern import (
+    MAX_PATTERN_LENGTH,
+    BadPattern,
+    matcher,
+    matches_topic,
+)
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,8 @@ from typing import Any
 import pulsar
 import pulsar.asyncio
 
+from tests.official.client import in_thread, official_client
 from tests.suite.brokers import OurBroker
-
-from .client import in_thread, official_client
 
 
 async def test_its_asyncio_api(broker: OurBroker, topic: str) -> None:

@@ -10,10 +10,16 @@ import pytest
 import trio
 
 from pulsar_trio import KeySharedPolicy, open_client
+from tests.official.client import (
+    Letter,
+    in_thread,
+    official_client,
+    open_official_client,
+    send_all,
+    take,
+)
 from tests.patience import PATIENCE
 from tests.suite.brokers import OurBroker
-
-from .client import Letter, in_thread, official_client, open_official_client, send_all, take
 
 
 def letters(count: int) -> list[Letter]:

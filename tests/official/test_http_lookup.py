@@ -1,8 +1,7 @@
 """The official client with an http:// service URL: it looks up over the administration's port."""
 
+from tests.official.client import Letter, consume, in_thread, produce
 from tests.suite.brokers import OurBroker
-
-from .client import Letter, consume, in_thread, produce
 
 LETTERS = [Letter(b"%d" % number, key=f"k{number}") for number in range(20)]
 

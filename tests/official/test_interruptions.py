@@ -2,10 +2,9 @@
 
 import pulsar
 
+from tests.official.client import Letter, in_thread, open_official_client, send_all, take
+from tests.official.test_subscriptions import letters, numbers
 from tests.suite.brokers import OurBroker
-
-from .client import Letter, in_thread, open_official_client, send_all, take
-from .test_subscriptions import letters, numbers
 
 
 async def test_it_reconnects_after_the_broker_is_started_again(broker: OurBroker, topic: str) -> None:

@@ -6,9 +6,8 @@ from typing import Any
 import pulsar
 
 from pulsar_trio import DeadLetterPolicy, open_client
+from tests.official.client import Letter, in_thread, official_client, open_official_client, send_all
 from tests.suite.brokers import OurBroker
-
-from .client import Letter, in_thread, official_client, open_official_client, send_all
 
 ORIGIN = {"REAL_TOPIC", "ORIGIN_MESSAGE_ID"}
 

@@ -1,9 +1,8 @@
 """The official client follows our broker's TOPIC_MIGRATED to another cluster."""
 
 from pulsar_trio import open_broker
+from tests.official.client import in_thread, open_official_client
 from tests.suite.brokers import OurBroker
-
-from .client import in_thread, open_official_client
 
 
 async def test_a_producer_follows(broker: OurBroker, topic: str) -> None:

@@ -18,14 +18,14 @@ from pulsar_trio import (
     TableView,
     official_names,
 )
-from pulsar_trio.options import (
+from pulsar_trio.client.options import (
     ClientOptions,
     ConsumerOptions,
     ProducerOptions,
     ReaderOptions,
     TableViewOptions,
 )
-from pulsar_trio.producer import MessageFields
+from pulsar_trio.producing.producer import MessageFields
 
 
 @pytest.mark.parametrize(

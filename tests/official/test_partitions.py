@@ -7,9 +7,8 @@ import pulsar
 import pytest
 
 from pulsar_trio import OutgoingMessage, open_client
+from tests.official.client import RECEIVE_TIMEOUT, in_thread, official_client, open_official_client
 from tests.suite.brokers import OurBroker
-
-from .client import RECEIVE_TIMEOUT, in_thread, official_client, open_official_client
 
 KEYS = [f"key-{number}" for number in range(20)]
 

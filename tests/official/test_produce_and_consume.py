@@ -5,9 +5,7 @@ from typing import Any
 import pulsar
 import pytest
 
-from tests.suite.brokers import OurBroker
-
-from .client import (
+from tests.official.client import (
     CODECS,
     Letter,
     consume,
@@ -17,6 +15,7 @@ from .client import (
     readable_by_the_official_client,
     take,
 )
+from tests.suite.brokers import OurBroker
 
 LETTERS = [
     Letter(b"plain"),

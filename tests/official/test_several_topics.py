@@ -8,9 +8,8 @@ import pulsar
 import trio
 
 from pulsar_trio import TopicsPattern, open_client
+from tests.official.client import RECEIVE_TIMEOUT, in_thread, open_official_client
 from tests.suite.brokers import OurBroker
-
-from .client import RECEIVE_TIMEOUT, in_thread, open_official_client
 
 
 def received(consumer: Any, count: int) -> list[tuple[str, bytes]]:

@@ -8,9 +8,16 @@ from typing import Any
 import pulsar
 import pytest
 
+from tests.official.client import (
+    RECEIVE_TIMEOUT,
+    Letter,
+    in_thread,
+    nothing_comes,
+    official_client,
+    send_all,
+    take,
+)
 from tests.suite.brokers import NO_TOPIC_CREATION, OurBroker
-
-from .client import RECEIVE_TIMEOUT, Letter, in_thread, nothing_comes, official_client, send_all, take
 
 BATCHES_OF_TEN = {
     "batching_enabled": True,

@@ -5,8 +5,8 @@
 time; where one of them is missing, `Unavailable` says so in one line.
 """
 
-from .admin import Admin, AdminError
-from .jars import VERSION, Unavailable
-from .server import RealPulsar
+from tests.real_pulsar.admin import Admin, AdminError
+from tests.real_pulsar.jars import VERSION, Unavailable
+from tests.real_pulsar.server import RealPulsar
 
 __all__ = ["Admin", "AdminError", "RealPulsar", "Unavailable", "VERSION"]

@@ -10,8 +10,8 @@ import signal
 import sys
 from typing import NoReturn
 
-from . import VERSION, RealPulsar, Unavailable
-from .jars import jars, java
+from tests.real_pulsar import VERSION, RealPulsar, Unavailable
+from tests.real_pulsar.jars import jars, java
 
 
 def main() -> int:

@@ -19,8 +19,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from .admin import Admin, AdminError
-from .jars import Unavailable, jars, java
+from tests.real_pulsar.admin import Admin, AdminError
+from tests.real_pulsar.jars import Unavailable, jars, java
 
 HERE = Path(__file__).parent
 

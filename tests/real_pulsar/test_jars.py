@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from . import jars
-from .jars import VERSION, Unavailable
+from tests.real_pulsar import jars
+from tests.real_pulsar.jars import VERSION, Unavailable
 
 
 def tool(folder: Path, name: str, script: str) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from pulsar_trio.cli import main
+from pulsar_trio_command.command import main
 
 
 def found_by_one_or_two(capsys: pytest.CaptureFixture[str], *command: str) -> dict[str, Any]:

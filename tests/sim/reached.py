@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from pulsar_sansio.sim import Campaign, Coverage, Recorder, SeedReport, observe_seed
+from pulsar_sim import Campaign, Coverage, Recorder, SeedReport, observe_seed
 
 FIXED_SEEDS = range(200)
 

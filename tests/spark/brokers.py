@@ -40,7 +40,17 @@ class OurBroker(SparkBroker):
 
     def __init__(self) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "pulsar_trio", "broker", "--port", "0", "--http-port", "0", "--json"],
+            [
+                sys.executable,
+                "-m",
+                "pulsar_trio_command",
+                "broker",
+                "--port",
+                "0",
+                "--http-port",
+                "0",
+                "--json",
+            ],
             stdout=subprocess.PIPE,
             text=True,
         )

@@ -11,8 +11,8 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
-from .conftest import spark_settings
-from .faulty import FaultySource
+from tests.spark.conftest import spark_settings
+from tests.spark.faulty import FaultySource
 
 
 def main(*arguments: str) -> None:

@@ -18,11 +18,11 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSource
 
 from pulsar_spark.link import Link
-from pulsar_spark.option_table import Use
-from pulsar_spark.options import parse_write
-from pulsar_spark.producing import Destination, Numbered, TaskProducer, Written
-from pulsar_spark.sink import BATCH_PROPERTY, PulsarBatchWriter, TaskWritten
-from pulsar_spark.stream_sink import PulsarStreamWriter
+from pulsar_spark.options.option_table import Use
+from pulsar_spark.options.query_options import parse_write
+from pulsar_spark.writing.producing import Destination, Numbered, TaskProducer, Written
+from pulsar_spark.writing.sink import BATCH_PROPERTY, PulsarBatchWriter, TaskWritten
+from pulsar_spark.writing.stream_sink import PulsarStreamWriter
 
 
 class Failure(Exception):

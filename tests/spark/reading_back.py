@@ -4,8 +4,7 @@ import trio
 
 from pulsar_sansio import EARLIEST, Message
 from pulsar_trio import open_client
-
-from .brokers import SparkBroker
+from tests.spark.brokers import SparkBroker
 
 
 def keep(broker: SparkBroker, topic: str) -> None:

@@ -4,16 +4,11 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from pulsar_sansio import (
-    BatchingPolicy,
-    MessageId,
-    OutgoingMessage,
-    ProducerSpec,
-)
+from pulsar_sansio import BatchingPolicy, MessageId, OutgoingMessage, ProducerSpec
 from pulsar_sansio import client_outputs as outputs
 from pulsar_sansio.wire import MessageMetadata, SendReceipt, encode_send, pack_payload, proto
 from pulsar_spark.link import Link, wall_time
-from pulsar_spark.offsets import Position
+from pulsar_spark.reading.offsets import Position
 
 
 class Sender:

@@ -9,10 +9,10 @@ from typing import cast
 
 import pytest
 
-import pulsar_trio.cli
+import pulsar_trio_command.command
 from pulsar_spark import java, session
 from pulsar_spark.session import SparkUnavailable
-from pulsar_trio.cli import main
+from pulsar_trio_command.command import main
 
 PYPROJECT = Path(__file__).parent.parent.parent / "pyproject.toml"
 
@@ -25,7 +25,7 @@ def entry_point(monkeypatch: pytest.MonkeyPatch) -> None:
     def entry_points(group: str) -> list[EntryPoint]:
         return [EntryPoint(name, value, group) for name, value in groups[group].items()]
 
-    monkeypatch.setattr(pulsar_trio.cli, "entry_points", entry_points)
+    monkeypatch.setattr(pulsar_trio_command.command, "entry_points", entry_points)
 
 
 def run(*arguments: str) -> int:

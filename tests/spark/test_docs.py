@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from pulsar_spark.option_table import READS, WRITES, Use
-from pulsar_spark.options import options_table
+from pulsar_spark.options.option_table import READS, WRITES, Use
+from pulsar_spark.options.query_options import options_table
 
 DOCS = (Path(__file__).parent.parent.parent / "docs" / "spark.md").read_text()
 

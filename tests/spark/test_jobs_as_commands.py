@@ -14,12 +14,11 @@ from pyspark.sql import SparkSession
 
 from pulsar_spark.command import _first_line
 from pulsar_spark.jobs.archive import archive
-
-from .brokers import SparkBroker
-from .conftest import ROOT, spark_settings
-from .reading_back import values_of
-from .sending import send
-from .test_message_jobs import keyed, letters
+from tests.spark.brokers import SparkBroker
+from tests.spark.conftest import ROOT, spark_settings
+from tests.spark.reading_back import values_of
+from tests.spark.sending import send
+from tests.spark.test_message_jobs import keyed, letters
 
 pytestmark = pytest.mark.spark
 
@@ -48,7 +47,7 @@ def command(tmp_path: Path, our_broker: SparkBroker) -> Command:
     }
 
     def run(job: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-        line = [sys.executable, "-m", "pulsar_trio", "spark", job, *arguments, "--json", *settings]
+        line = [sys.executable, "-m", "pulsar_trio_command", "spark", job, *arguments, "--json", *settings]
         return subprocess.run(
             line, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=600, check=False
         )

@@ -13,11 +13,10 @@ from pulsar_sansio import LATEST, ConsumerBusy, PulsarError, TopicNotFound
 from pulsar_spark import link as link_module
 from pulsar_spark.errors import LinkTimeout, OptionNotImplemented
 from pulsar_spark.link import Link, last_of, open_link, wall_time
-from pulsar_spark.offsets import NOTHING, Position
-
-from .brokers import SparkBroker
-from .sending import Sender, send
-from .serving import served
+from pulsar_spark.reading.offsets import NOTHING, Position
+from tests.spark.brokers import SparkBroker
+from tests.spark.sending import Sender, send
+from tests.spark.serving import served
 
 pytestmark = pytest.mark.spark
 

@@ -13,9 +13,8 @@ from pulsar_spark.jobs.audit import COLUMNS, Identity, audit
 from pulsar_spark.jobs.redrive import redrive
 from pulsar_spark.jobs.replay import replay
 from pulsar_spark.link import Link
-
-from .brokers import SparkBroker
-from .sending import send
+from tests.spark.brokers import SparkBroker
+from tests.spark.sending import send
 
 pytestmark = pytest.mark.spark
 

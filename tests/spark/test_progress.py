@@ -7,8 +7,8 @@ from xml.etree import ElementTree
 import pytest
 
 from pulsar_spark.errors import OffsetVersionError
-from pulsar_spark.offsets import Position, to_json
 from pulsar_spark.progress import SOURCE_LATE, STARTS, Behind, lag, patiently
+from pulsar_spark.reading.offsets import Position, to_json
 from pulsar_spark.report import behind, plot, rates, render, seconds
 
 A, B = "persistent://public/default/a", "persistent://public/default/b"

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from .brokers import DEDUPLICATION, SparkBroker
+from tests.spark.brokers import DEDUPLICATION, SparkBroker
 
 pytestmark = pytest.mark.spark
 
@@ -32,7 +32,7 @@ def test_brokers_have_a_namespace_with_deduplication(broker: SparkBroker) -> Non
 
 
 def test_every_column_is_in_the_docs() -> None:
-    from pulsar_spark.columns import ALL_COLUMNS
+    from pulsar_spark.reading.columns import ALL_COLUMNS
 
     docs = (Path(__file__).parent.parent.parent / "docs" / "spark.md").read_text()
     rows = [f"| `{name}` | {column.ddl} | {column[-1]} |" for name, column in ALL_COLUMNS.items()]

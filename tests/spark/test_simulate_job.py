@@ -3,7 +3,7 @@
 import pytest
 from pyspark.sql import SparkSession
 
-from pulsar_sansio.sim import Campaign, Recorder, observe_seed
+from pulsar_sim import Campaign, Recorder, observe_seed
 from pulsar_spark.jobs.simulate import simulate
 from pulsar_spark.progress import Seen
 

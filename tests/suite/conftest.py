@@ -9,9 +9,8 @@ import trio
 from pulsar_trio import Client, open_client
 from tests.patience import give_up
 from tests.real_pulsar import RealPulsar
-
-from .brokers import BrokerUnderTest, OurBroker, RealBroker, prepare_real_pulsar
-from .line import Line
+from tests.suite.brokers import BrokerUnderTest, OurBroker, RealBroker, prepare_real_pulsar
+from tests.suite.line import Line
 
 MAX_BACKOFF = 1.0
 """Seconds: a broker that is back is found soon."""

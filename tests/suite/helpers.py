@@ -6,9 +6,8 @@ import trio
 
 from pulsar_trio import Consumer, Message
 from tests.real_pulsar.admin import topic_path
-
-from .brokers import BrokerUnderTest
-from .line import Line
+from tests.suite.brokers import BrokerUnderTest
+from tests.suite.line import Line
 
 QUIET = 0.4
 """Seconds without a message after which we believe that there is none."""

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 import trio
 
-from .brokers import BrokerUnderTest
+from tests.suite.brokers import BrokerUnderTest
 
 
 class Line:

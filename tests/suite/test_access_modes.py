@@ -6,9 +6,8 @@ import trio
 from pulsar_sansio import ProducerBusy, ProducerFenced, TopicTerminated
 from pulsar_trio import Client, Producer, ResourceBroken
 from tests.patience import PATIENCE
-
-from .brokers import BrokerUnderTest
-from .helpers import payloads, receive_and_acknowledge, until
+from tests.suite.brokers import BrokerUnderTest
+from tests.suite.helpers import payloads, receive_and_acknowledge, until
 
 
 async def test_exclusive_access_keeps_others_out_until_it_ends(client: Client, topic: str) -> None:

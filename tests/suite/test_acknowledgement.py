@@ -7,9 +7,8 @@ import pytest
 import trio
 
 from pulsar_trio import BatchingPolicy, Client, ExclusiveConsumer
-
-from .helpers import numbers, payloads, receive, receive_and_acknowledge, rest
-from .line import Line
+from tests.suite.helpers import numbers, payloads, receive, receive_and_acknowledge, rest
+from tests.suite.line import Line
 
 close_cut_unload = pytest.mark.parametrize("how", ["close", "cut", "unload"])
 close_cut = pytest.mark.parametrize("how", ["close", "cut"])

@@ -8,9 +8,8 @@ of the lookup is used on; with another name a second one is opened to the servic
 import pytest
 
 from pulsar_trio import open_client
-
-from .brokers import BrokerUnderTest
-from .helpers import payloads, receive_and_acknowledge, values
+from tests.suite.brokers import BrokerUnderTest
+from tests.suite.helpers import payloads, receive_and_acknowledge, values
 
 
 @pytest.mark.parametrize("name", ["own", "other"])

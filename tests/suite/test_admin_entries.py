@@ -9,8 +9,7 @@ import trio
 from pulsar_sansio import NotAllowed
 from pulsar_trio import BatchingPolicy, Client, OutgoingMessage
 from tests.real_pulsar.admin import topic_path
-
-from .brokers import BrokerUnderTest
+from tests.suite.brokers import BrokerUnderTest
 
 NAMESPACES = "/admin/v2/namespaces"
 

@@ -12,8 +12,7 @@ import trio
 
 from pulsar_trio import Client
 from tests.real_pulsar.admin import topic_path
-
-from .brokers import BrokerUnderTest
+from tests.suite.brokers import BrokerUnderTest
 
 
 class Call(NamedTuple):

@@ -7,8 +7,7 @@ import pytest
 import trio
 
 from tests.real_pulsar.jars import jars, java
-
-from .brokers import BrokerUnderTest
+from tests.suite.brokers import BrokerUnderTest
 
 PROGRAM = Path(__file__).with_name("Administer.java")
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from .brokers import BrokerUnderTest
+from tests.suite.brokers import BrokerUnderTest
 
 TENANT = {"adminRoles": ["a"], "allowedClusters": ["standalone"]}
 

@@ -9,9 +9,8 @@ import pytest
 
 from pulsar_trio import Client
 from tests.real_pulsar.admin import topic_path
-
-from .brokers import BrokerUnderTest
-from .helpers import payloads, receive, until
+from tests.suite.brokers import BrokerUnderTest
+from tests.suite.helpers import payloads, receive, until
 
 TOPIC = {
     *("msgRateIn", "msgThroughputIn", "msgRateOut", "msgThroughputOut", "bytesInCounter", "msgInCounter"),

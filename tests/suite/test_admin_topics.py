@@ -8,9 +8,8 @@ from pulsar_sansio import MessageId, TopicTerminated
 from pulsar_trio import BatchingPolicy, Client
 from tests.patience import PATIENCE
 from tests.real_pulsar.admin import topic_path
-
-from .brokers import BrokerUnderTest
-from .helpers import numbers, payloads, receive, receive_and_acknowledge, rest, until
+from tests.suite.brokers import BrokerUnderTest
+from tests.suite.helpers import numbers, payloads, receive, receive_and_acknowledge, rest, until
 
 IDS = {"ledgerId", "entryId", "partitionIndex", "batchIndex", "batchSize"}
 

@@ -22,10 +22,9 @@ from pulsar_trio import (
     RedeliveryBackoff,
 )
 from tests.official.client import in_thread, official_client
-
-from .brokers import BrokerUnderTest
-from .helpers import payloads, rest
-from .line import Line
+from tests.suite.brokers import BrokerUnderTest
+from tests.suite.helpers import payloads, rest
+from tests.suite.line import Line
 
 ONCE_MORE = 1.0
 BAD = b"3"

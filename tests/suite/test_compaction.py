@@ -6,9 +6,8 @@ import trio
 from pulsar_sansio import InvalidConfiguration
 from pulsar_trio import BatchingPolicy, Client, OutgoingMessage
 from tests.real_pulsar.admin import topic_path
-
-from .brokers import BrokerUnderTest
-from .helpers import receive, rest
+from tests.suite.brokers import BrokerUnderTest
+from tests.suite.helpers import receive, rest
 
 
 def keyed(key: str | None, payload: bytes | None) -> OutgoingMessage:

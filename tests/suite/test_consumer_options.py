@@ -17,8 +17,7 @@ from pulsar_trio import (
     OutgoingMessage,
     PulsarError,
 )
-
-from .helpers import gather, numbers, payloads, receive, receive_and_acknowledge, rest
+from tests.suite.helpers import gather, numbers, payloads, receive, receive_and_acknowledge, rest
 
 KEYS = [f"key-{number}" for number in range(20)]
 

@@ -3,9 +3,8 @@
 import pytest
 
 from pulsar_trio import Client
-
-from .brokers import DEDUPLICATION, BrokerUnderTest
-from .helpers import (
+from tests.suite.brokers import DEDUPLICATION, BrokerUnderTest
+from tests.suite.helpers import (
     Interruption,
     cut,
     kill_and_start,
@@ -16,7 +15,7 @@ from .helpers import (
     rest,
     unload,
 )
-from .line import Line
+from tests.suite.line import Line
 
 
 @pytest.fixture

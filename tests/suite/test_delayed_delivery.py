@@ -11,9 +11,8 @@ from pulsar_sansio import NotAllowed
 from pulsar_trio import Client, OutgoingMessage, Producer
 from tests.official.client import in_thread, open_official_client
 from tests.real_pulsar.admin import topic_path
-
-from .brokers import BrokerUnderTest
-from .helpers import receive, receive_and_acknowledge, values
+from tests.suite.brokers import BrokerUnderTest
+from tests.suite.helpers import receive, receive_and_acknowledge, values
 
 DELAY = 600
 """Milliseconds."""

@@ -6,13 +6,12 @@ import pytest
 import trio
 
 from pulsar_sansio import PulsarError
-from pulsar_sansio.client import blocked
+from pulsar_sansio.client.consuming import blocked_watch as blocked
 from pulsar_trio import Client, ResourceClosed, open_client
 from tests.patience import PATIENCE
-
-from .brokers import BrokerUnderTest
-from .helpers import receive_and_acknowledge, until
-from .line import Line
+from tests.suite.brokers import BrokerUnderTest
+from tests.suite.helpers import receive_and_acknowledge, until
+from tests.suite.line import Line
 
 LIMIT = 120
 """Unacknowledged messages of a consumer that the namespace allows."""

@@ -10,9 +10,8 @@ import trio
 from pulsar_trio import Client, Message, OutgoingMessage, open_client, serve
 from tests.patience import give_up
 from tests.real_pulsar import RealPulsar
-
-from .brokers import BrokerUnderTest
-from .helpers import payloads, receive, values
+from tests.suite.brokers import BrokerUnderTest
+from tests.suite.helpers import payloads, receive, values
 
 STAMPING = {
     "exposingBrokerEntryMetadataToClientEnabled": "true",

@@ -14,9 +14,16 @@ from pulsar_trio import (
 )
 from tests.patience import PATIENCE
 from tests.real_pulsar.admin import topic_path
-
-from .brokers import BrokerUnderTest
-from .helpers import numbers, payloads, receive, receive_and_acknowledge, rest, until, values
+from tests.suite.brokers import BrokerUnderTest
+from tests.suite.helpers import (
+    numbers,
+    payloads,
+    receive,
+    receive_and_acknowledge,
+    rest,
+    until,
+    values,
+)
 
 
 @pytest.mark.parametrize("size", [0, 1, 2, 1000])

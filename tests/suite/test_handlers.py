@@ -15,9 +15,8 @@ from pulsar_trio import (
     Raise,
     RetryLater,
 )
-
-from .brokers import BrokerUnderTest
-from .helpers import numbers, payloads, receive, receive_and_acknowledge, rest
+from tests.suite.brokers import BrokerUnderTest
+from tests.suite.helpers import numbers, payloads, receive, receive_and_acknowledge, rest
 
 
 async def test_what_fails_comes_again_and_nothing_is_left(client: Client, topic: str) -> None:

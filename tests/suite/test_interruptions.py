@@ -4,9 +4,8 @@ import pytest
 import trio
 
 from pulsar_trio import Client, Consumer, Producer
-
-from .brokers import BrokerUnderTest
-from .helpers import (
+from tests.suite.brokers import BrokerUnderTest
+from tests.suite.helpers import (
     Interruption,
     cut,
     first_occurrences,
@@ -19,7 +18,7 @@ from .helpers import (
     unload,
     values,
 )
-from .line import Line
+from tests.suite.line import Line
 
 COUNT = 3000
 

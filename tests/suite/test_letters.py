@@ -11,10 +11,9 @@ from pulsar_trio import (
     FailoverConsumer,
     OutgoingMessage,
 )
-from pulsar_trio.options import Kind
-
-from .brokers import BrokerUnderTest
-from .helpers import payloads, receive, receive_and_acknowledge, rest
+from pulsar_trio.client.options import Kind
+from tests.suite.brokers import BrokerUnderTest
+from tests.suite.helpers import payloads, receive, receive_and_acknowledge, rest
 
 
 async def test_what_comes_too_often_goes_to_the_dead_letters(client: Client, topic: str) -> None:

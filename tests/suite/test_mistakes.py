@@ -6,10 +6,16 @@ from typing import Any
 
 import pytest
 
-from pulsar_trio import Client, KeySharedPolicy, MessageId, PulsarError, SharedConsumer, TopicMessageId
-
-from .brokers import BrokerUnderTest
-from .helpers import numbers, payloads, receive, receive_and_acknowledge, rest
+from pulsar_trio import (
+    Client,
+    KeySharedPolicy,
+    MessageId,
+    PulsarError,
+    SharedConsumer,
+    TopicMessageId,
+)
+from tests.suite.brokers import BrokerUnderTest
+from tests.suite.helpers import numbers, payloads, receive, receive_and_acknowledge, rest
 
 
 async def test_of_one_topic(client: Client, topic: str) -> None:

@@ -10,9 +10,8 @@ import trio
 from pulsar_trio import Client, MessageId, OutgoingMessage, open_client
 from tests.official.client import Letter, in_thread, produce
 from tests.real_pulsar.admin import topic_path
-
-from .brokers import BrokerUnderTest
-from .helpers import first_occurrences, gather, numbers, receive, receive_and_acknowledge
+from tests.suite.brokers import BrokerUnderTest
+from tests.suite.helpers import first_occurrences, gather, numbers, receive, receive_and_acknowledge
 
 KEYS = [f"key-{number}" for number in range(9)] + ["ключ", "a longer key of more than sixteen bytes"]
 

@@ -8,10 +8,9 @@ import trio
 
 from pulsar_sansio import InvalidConfiguration
 from pulsar_trio import Client, Consumer, TopicsPattern
-
-from .brokers import BrokerUnderTest
-from .helpers import cut, receive, receive_and_acknowledge, until
-from .line import Line
+from tests.suite.brokers import BrokerUnderTest
+from tests.suite.helpers import cut, receive, receive_and_acknowledge, until
+from tests.suite.line import Line
 
 NAMESPACE = "public/default"
 

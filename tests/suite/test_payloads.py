@@ -14,9 +14,8 @@ from tests.official.client import (
     produce,
     readable_by_the_official_client,
 )
-
-from .brokers import BrokerUnderTest
-from .helpers import receive_and_acknowledge
+from tests.suite.brokers import BrokerUnderTest
+from tests.suite.helpers import receive_and_acknowledge
 
 EVENT_TIME = 1_700_000_000_123
 

@@ -7,9 +7,8 @@ import trio
 from pulsar_sansio import NO_REPLICATION, MessageId, OutgoingMessage, ProducerInterceptor, TopicName
 from pulsar_trio import BatchingPolicy, Client, open_client
 from tests.official.client import Letter, consume, in_thread, produce
-
-from .brokers import BrokerUnderTest
-from .helpers import gather, numbers, receive_and_acknowledge
+from tests.suite.brokers import BrokerUnderTest
+from tests.suite.helpers import gather, numbers, receive_and_acknowledge
 
 BY_KEY = BatchingPolicy(max_messages=100, max_delay=0.05, by_key=True)
 

@@ -9,9 +9,8 @@ from pulsar_sansio import ProducerBlockedQuotaExceeded, ServerError
 from pulsar_trio import Client, Producer, open_client
 from tests.patience import PATIENCE
 from tests.real_pulsar.admin import topic_path
-
-from .brokers import BrokerUnderTest
-from .helpers import receive_and_acknowledge, until
+from tests.suite.brokers import BrokerUnderTest
+from tests.suite.helpers import receive_and_acknowledge, until
 
 CODES = {
     "producer_request_hold": ServerError.ProducerBlockedQuotaExceededError,

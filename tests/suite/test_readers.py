@@ -9,10 +9,9 @@ import trio
 
 from pulsar_sansio import InvalidConfiguration, LocalProtocolError
 from pulsar_trio import BatchingPolicy, Client, OutgoingMessage
-
-from .brokers import BrokerUnderTest
-from .helpers import Interruption, cut, grow, numbers, payloads, unload, until
-from .line import Line
+from tests.suite.brokers import BrokerUnderTest
+from tests.suite.helpers import Interruption, cut, grow, numbers, payloads, unload, until
+from tests.suite.line import Line
 
 
 @pytest.mark.parametrize("size", [1, 5], ids=["singles", "batches"])

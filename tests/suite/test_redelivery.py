@@ -3,9 +3,8 @@
 import trio
 
 from pulsar_trio import Client, RedeliveryBackoff
-
-from .brokers import BrokerUnderTest
-from .helpers import numbers, payloads, receive, receive_and_acknowledge, rest
+from tests.suite.brokers import BrokerUnderTest
+from tests.suite.helpers import numbers, payloads, receive, receive_and_acknowledge, rest
 
 
 async def test_a_negatively_acknowledged_message_comes_again(client: Client, topic: str) -> None:

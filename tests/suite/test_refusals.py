@@ -3,12 +3,17 @@
 import pytest
 import trio
 
-from pulsar_sansio import BrokerError, ProducerBusy, SubscriptionNotFound, TopicNotFound, TopicTerminated
+from pulsar_sansio import (
+    BrokerError,
+    ProducerBusy,
+    SubscriptionNotFound,
+    TopicNotFound,
+    TopicTerminated,
+)
 from pulsar_trio import Client
 from tests.patience import PATIENCE
-
-from .brokers import NO_SUBSCRIPTION_CREATION, NO_TOPIC_CREATION, BrokerUnderTest
-from .helpers import payloads, receive_and_acknowledge
+from tests.suite.brokers import NO_SUBSCRIPTION_CREATION, NO_TOPIC_CREATION, BrokerUnderTest
+from tests.suite.helpers import payloads, receive_and_acknowledge
 
 
 async def test_a_producer_name_is_taken_once(client: Client, topic: str) -> None:

@@ -7,10 +7,18 @@ import trio
 
 from pulsar_sansio import LocalProtocolError
 from pulsar_trio import BatchingPolicy, Client, MessageId
-from pulsar_trio.options import Kind
-
-from .helpers import Interruption, cut, numbers, payloads, receive, receive_and_acknowledge, rest, unload
-from .line import Line
+from pulsar_trio.client.options import Kind
+from tests.suite.helpers import (
+    Interruption,
+    cut,
+    numbers,
+    payloads,
+    receive,
+    receive_and_acknowledge,
+    rest,
+    unload,
+)
+from tests.suite.line import Line
 
 KINDS = ["exclusive", "shared", "failover", "key_shared"]
 

@@ -6,9 +6,8 @@ import pytest
 import trio
 
 from pulsar_trio import Client, Message, MessageId, TopicMessageId
-
-from .brokers import BrokerUnderTest
-from .helpers import grow, receive, receive_and_acknowledge, rest
+from tests.suite.brokers import BrokerUnderTest
+from tests.suite.helpers import grow, receive, receive_and_acknowledge, rest
 
 
 def by_topic(messages: list[Message]) -> dict[str, list[bytes | None]]:

@@ -5,9 +5,8 @@ import trio
 
 from pulsar_sansio import ConsumerBusy
 from pulsar_trio import Client, FailoverConsumer, SharedConsumer
-
-from .brokers import BrokerUnderTest
-from .helpers import gather, numbers, payloads, receive_and_acknowledge, rest, values
+from tests.suite.brokers import BrokerUnderTest
+from tests.suite.helpers import gather, numbers, payloads, receive_and_acknowledge, rest, values
 
 
 async def test_exclusive_gets_everything_in_order(client: Client, topic: str) -> None:

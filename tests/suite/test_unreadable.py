@@ -19,10 +19,9 @@ from pulsar_sansio.wire import (
     proto,
 )
 from pulsar_trio import Client
-from pulsar_trio.options import Kind
-
-from .brokers import BrokerUnderTest
-from .helpers import receive_and_acknowledge, rest
+from pulsar_trio.client.options import Kind
+from tests.suite.brokers import BrokerUnderTest
+from tests.suite.helpers import receive_and_acknowledge, rest
 
 _Command = proto.BaseCommand
 

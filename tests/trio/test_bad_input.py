@@ -20,11 +20,18 @@ from pulsar_sansio import (
     TopicMessageId,
 )
 from pulsar_sansio.wire import encode_command, encode_ping, proto
-from pulsar_trio import Client, Consumer, EmbeddedBroker, PulsarError, open_broker, open_client, serve
-from pulsar_trio.options import Topics
+from pulsar_trio import (
+    Client,
+    Consumer,
+    EmbeddedBroker,
+    PulsarError,
+    open_broker,
+    open_client,
+    serve,
+)
+from pulsar_trio.client.options import Topics
 from tests.patience import PATIENCE
-
-from .proxy import open_proxy
+from tests.trio.proxy import open_proxy
 
 HASTY = {"operation_timeout": 0.3, "initial_backoff": 0.02, "connect_timeout": 0.2}
 

@@ -6,10 +6,15 @@ from typing import Any
 import pytest
 import trio
 
-from pulsar_sansio import ConsumerInterceptor, InvalidConfiguration, MessageId, ProducerInterceptor, TopicName
+from pulsar_sansio import (
+    ConsumerInterceptor,
+    InvalidConfiguration,
+    MessageId,
+    ProducerInterceptor,
+    TopicName,
+)
 from pulsar_trio import Client, Message
-
-from .test_consumer import fill, numbers_left
+from tests.trio.consuming.test_consumer import fill, numbers_left
 
 
 class Count(ConsumerInterceptor):

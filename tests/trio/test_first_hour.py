@@ -617,9 +617,9 @@ def test_every_error_that_is_raised_can_be_imported() -> None:
 
 INSIDE = (
     "pulsar_sansio.broker.",
-    "pulsar_sansio.client.permits",
+    "pulsar_sansio.client.delivery.permits",
     "pulsar_sansio.model.topics_pattern",
-    "pulsar_sansio.sim",
+    "pulsar_sim",
     "pulsar_spark",
 )
 """The broker's own refusals reach a client as the errors of their codes; the others are caught where they are

@@ -15,8 +15,7 @@ from pulsar_trio import (
     ResourceClosed,
 )
 from tests.patience import PATIENCE
-
-from .test_consumer import fill, numbers_left
+from tests.trio.consuming.test_consumer import fill, numbers_left
 
 
 async def nothing_comes(consumer: Consumer) -> bool:

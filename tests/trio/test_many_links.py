@@ -21,10 +21,9 @@ import trio.testing
 from pulsar_sansio import Address, Broker, PulsarError, broker_outputs, client_outputs
 from pulsar_sansio.wire import encode_command, encode_ping, proto
 from pulsar_trio import Client, EmbeddedBroker, Producer, open_broker, open_client
-from pulsar_trio.link import Link
-from pulsar_trio.pump import Pump
-
-from .waiting import until
+from pulsar_trio.transport.link import Link
+from pulsar_trio.transport.pump import Pump
+from tests.trio.waiting import until
 
 LINKS = 2000
 

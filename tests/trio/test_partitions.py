@@ -24,8 +24,7 @@ from pulsar_trio import (
     open_client,
 )
 from tests.patience import PATIENCE
-
-from .proxy import Proxy, open_proxy
+from tests.trio.proxy import Proxy, open_proxy
 
 SLOW = BatchingPolicy(max_messages=1000, max_delay=30.0)
 """A batch that nothing fills: what is enqueued stays in the window until it is flushed."""

@@ -19,9 +19,8 @@ from pulsar_sansio import (
 )
 from pulsar_trio import BatchingPolicy, Client, EmbeddedBroker, OutgoingMessage, open_client
 from tests.patience import PATIENCE
-
-from .proxy import open_proxy
-from .test_producer import SLOW, everything_on
+from tests.trio.producing.test_producer import SLOW, everything_on
+from tests.trio.proxy import open_proxy
 
 
 class Book(ProducerInterceptor):

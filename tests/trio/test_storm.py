@@ -10,9 +10,8 @@ import pytest
 import trio
 
 from pulsar_trio import BatchingPolicy, Client, Consumer, MessageId, Producer, open_client
-
-from .proxy import Proxy, open_proxy
-from .waiting import until
+from tests.trio.proxy import Proxy, open_proxy
+from tests.trio.waiting import until
 
 PRODUCERS = 3
 MESSAGES = 150

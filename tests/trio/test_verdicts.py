@@ -14,9 +14,8 @@ from pulsar_trio import (
     open_broker,
     open_client,
 )
-from pulsar_trio.options import ConsumerOptions
-
-from .waiting import until
+from pulsar_trio.client.options import ConsumerOptions
+from tests.trio.waiting import until
 
 
 async def test_the_time_of_each_message_runs_from_when_it_was_received(

@@ -10,8 +10,8 @@ import argparse
 import sys
 from time import perf_counter
 
-from .sweep import KINDS, run_at, sweep
-from .world import Report, run_seed
+from tests.triosim.sweep import KINDS, run_at, sweep
+from tests.triosim.world import Report, run_seed
 
 
 def main(given: list[str] | None = None) -> int:

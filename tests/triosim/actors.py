@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import trio
 
 from pulsar_sansio import ClosedError, ProducerQueueIsFull, PulsarError, SubscriptionType
-from pulsar_sansio.sim.streams import Stream
+from pulsar_sim.engine.randomness import Stream
 from pulsar_trio import (
     Client,
     Consumer,
@@ -21,12 +21,11 @@ from pulsar_trio import (
     Message,
     Producer,
 )
-
-from .books import ConsumerBook, ProducerBook, Sent, State, SubscriptionBook
-from .profile import consumer_options, producer_options
+from tests.triosim.books import ConsumerBook, ProducerBook, Sent, State, SubscriptionBook
+from tests.triosim.profile import consumer_options, producer_options
 
 if TYPE_CHECKING:
-    from .world import World
+    from tests.triosim.world import World
 
 PAUSE = 0.03
 """Seconds between two attempts at what was refused or cancelled."""

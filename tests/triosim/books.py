@@ -8,8 +8,7 @@ from enum import Enum
 
 from pulsar_sansio import Message, MessageId, PulsarError, SubscriptionType
 from pulsar_trio import Consumer, Producer, Receipt
-
-from .profile import Subscription
+from tests.triosim.profile import Subscription
 
 Place = tuple[int, int, int]
 Order = tuple[int, int, int]

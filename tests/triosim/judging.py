@@ -1,12 +1,12 @@
-"""The adapter's own simulation as the judge of mutants, as `pulsar_sansio.sim.mutants.worlds` is the core's.
+"""The adapter's own simulation as the judge of mutants, as `pulsar_sim.mutants.worlds` is the core's.
 
 `pulsar-trio simulate mutate --of adapter` imports it by name.
 """
 
 from collections.abc import Iterator
 
-from .sweep import KINDS, run_at
-from .world import run_seed
+from tests.triosim.sweep import KINDS, run_at
+from tests.triosim.world import run_seed
 
 SEEDS = 100
 

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from pulsar_sansio import BatchingPolicy, BrokerConfig, SubscriptionType
-from pulsar_sansio.sim.clock import MICROSECOND, MILLISECOND
-from pulsar_sansio.sim.network import Conditions
-from pulsar_sansio.sim.streams import Stream
+from pulsar_sim.engine.clock import MICROSECOND, MILLISECOND
+from pulsar_sim.engine.network import Conditions
+from pulsar_sim.engine.randomness import Stream
 
 HOST = "broker"
 URL = f"pulsar://{HOST}:6650"

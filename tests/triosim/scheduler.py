@@ -11,7 +11,7 @@ import trio
 import trio.testing
 from trio._core import _run
 
-from pulsar_sansio.sim.streams import Stream
+from pulsar_sim.engine.randomness import Stream
 
 T = TypeVar("T")
 

@@ -14,10 +14,10 @@ from typing import Any
 import trio
 
 from pulsar_sansio import Address
-from pulsar_sansio.sim.clock import Action, Clock
-from pulsar_sansio.sim.network import Conditions, Endpoint, Listener, Network, Pipe, Wire
-from pulsar_sansio.sim.streams import Stream
-from pulsar_sansio.sim.trace import Trace
+from pulsar_sim.engine.clock import Action, Clock
+from pulsar_sim.engine.network import Conditions, Endpoint, Listener, Network, Pipe, Wire
+from pulsar_sim.engine.randomness import Stream
+from pulsar_sim.engine.trace import Trace
 
 TOLERANCE = 1_000
 """Nanoseconds by which a moment may come early: trio's clock is a float."""
@@ -248,7 +248,7 @@ class Net:
         return made
 
     async def connect(self, name: str, address: Address, timeout: float) -> MemorySocket:
-        """As `pulsar_trio.connecting.connect`."""
+        """As `pulsar_trio.transport.connecting.connect`."""
         sock = self.socket(True, name)
         self.clock.sync()
         attempt = self.network.connect(sock, 0, address.host)

@@ -14,11 +14,10 @@ from dataclasses import dataclass
 import trio
 
 from pulsar_sansio import BrokerConfig, ClosedError, SubscriptionType
-from pulsar_sansio.sim.clock import MILLISECOND
-
-from .actors import Consuming, Producing
-from .profile import URL, Profile, Subscription
-from .world import Report, World
+from pulsar_sim.engine.clock import MILLISECOND
+from tests.triosim.actors import Consuming, Producing
+from tests.triosim.profile import URL, Profile, Subscription
+from tests.triosim.world import Report, World
 
 SMALL = Profile(
     clients=1,

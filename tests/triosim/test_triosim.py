@@ -18,8 +18,8 @@ import trio
 
 from pulsar_sansio import Message, client_outputs
 from pulsar_trio import Consumer
-from pulsar_trio.link import Link
-from pulsar_trio.producer import Producer
+from pulsar_trio.producing.producer import Producer
+from pulsar_trio.transport.link import Link
 from tests.triosim.world import run_seed
 
 SEEDS = 25

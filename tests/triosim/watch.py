@@ -9,7 +9,7 @@ from contextvars import ContextVar
 from typing import Any
 
 from pulsar_sansio import Broker, Client
-from pulsar_sansio.sim.checker import Session, Side, TopicMemory
+from pulsar_sansio.conformance import Session, Side, TopicMemory
 
 CLIENT: ContextVar[str] = ContextVar("client")
 """The name of the client that a task belongs to."""

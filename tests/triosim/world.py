@@ -15,19 +15,18 @@ from unittest.mock import patch
 import trio
 
 from pulsar_sansio import Address, ClosedError, MemoryStore, Message
-from pulsar_sansio.sim.clock import MILLISECOND
-from pulsar_sansio.sim.streams import Stream, Streams
-from pulsar_sansio.sim.trace import Trace
+from pulsar_sim.engine.clock import MILLISECOND
+from pulsar_sim.engine.randomness import Stream, Streams
+from pulsar_sim.engine.trace import Trace
 from pulsar_trio import Client, EmbeddedBroker, open_client
-from pulsar_trio.background import background
-from pulsar_trio.server import BrokerDriver
-
-from . import scheduler
-from .actors import Consuming, Producing
-from .books import Books, ProducerBook
-from .profile import HOST, URL, Profile, client_options, draw
-from .sockets import MemoryListener, MemorySocket, Net
-from .watch import CLIENT, Watch, watched_broker, watched_client
+from pulsar_trio.broker.server import BrokerDriver
+from pulsar_trio.transport.background import background
+from tests.triosim import scheduler
+from tests.triosim.actors import Consuming, Producing
+from tests.triosim.books import Books, ProducerBook
+from tests.triosim.profile import HOST, URL, Profile, client_options, draw
+from tests.triosim.sockets import MemoryListener, MemorySocket, Net
+from tests.triosim.watch import CLIENT, Watch, watched_broker, watched_client
 
 WALL_TIME = 1_750_000_000_000_000_000
 """Nanoseconds since 1970 when virtual time begins."""
@@ -198,11 +197,11 @@ class World:
             return WALL_TIME + int(self.now() * 1_000_000_000)
 
         with (
-            patch("pulsar_trio.driver.connect", connect),
-            patch("pulsar_trio.driver.Machine", watched_client(self.watch)),
-            patch("pulsar_trio.server.Broker", watched_broker(self.watch)),
-            patch("pulsar_trio.pump.time_ns", time_ns),
-            patch("pulsar_trio.server.time_ns", time_ns),
+            patch("pulsar_trio.client.driver.connect", connect),
+            patch("pulsar_trio.client.driver.Machine", watched_client(self.watch)),
+            patch("pulsar_trio.broker.server.Broker", watched_broker(self.watch)),
+            patch("pulsar_trio.transport.pump.time_ns", time_ns),
+            patch("pulsar_trio.broker.server.time_ns", time_ns),
             patch("trio.lowlevel.wait_readable", wait_readable),
             patch("trio.lowlevel.wait_writable", wait_writable),
         ):

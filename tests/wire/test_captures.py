@@ -26,8 +26,7 @@ from pulsar_sansio.wire import (
     split_batch,
     unpack_payload,
 )
-
-from .recordings import NAMES, RecordedFrame, frames, streams
+from tests.wire.recordings import NAMES, RecordedFrame, frames, streams
 
 LIMIT = max_frame_size()
 MAX_MESSAGE_SIZE = 5 * 1024 * 1024

@@ -14,7 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pulsar_sansio.model.config import CompressionType
-from pulsar_sansio.model.errors import DecompressionFailed, InvalidMessage, UncompressedSizeCorrupted
+from pulsar_sansio.model.errors import (
+    DecompressionFailed,
+    InvalidMessage,
+    UncompressedSizeCorrupted,
+)
 from pulsar_sansio.wire import Compressed, compress, decompress
 
 CODECS = list(CompressionType)

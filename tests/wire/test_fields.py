@@ -21,8 +21,7 @@ from pulsar_sansio.wire.fields import (
     encode_text,
     message_kind,
 )
-
-from . import oracle
+from tests.wire import oracle
 
 PAIR = Layout("Pair", [Field(1, "name", TEXT, required=True), Field(2, "number", UINT64)])
 

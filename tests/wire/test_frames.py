@@ -23,10 +23,9 @@ from pulsar_sansio.wire import (
     max_frame_size,
     proto,
 )
-
-from ..work import check_in_proportion
-from . import oracle
-from .test_delivery_commands import frame_command_with
+from tests.wire import oracle
+from tests.wire.commands.test_delivery_commands import frame_command_with
+from tests.work import check_in_proportion
 
 LIMIT = max_frame_size()
 PING, PONG, ERROR, SUCCESS, LOOKUP = 18, 19, 14, 13, 23

@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 from pulsar_sansio.model.errors import InvalidMessage
 from pulsar_sansio.model.message_id import EARLIEST, LATEST, MessageId
 from pulsar_sansio.wire import decode_message_id, encode_message_id, encode_varint, proto
-
-from . import oracle
+from tests.wire import oracle
 
 NUMBERS = st.integers(-1, 2**63 - 1) | st.integers(-1, 300)
 SMALL = st.integers(-1, 2**31 - 1)

@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 from pulsar_sansio.model.errors import FrameError
 from pulsar_sansio.wire import encode_varint
 from pulsar_sansio.wire.varint import read_varint
-
-from . import oracle
+from tests.wire import oracle
 
 EDGES = [0, 1, 127, 128, 16383, 16384, 2**21, 2**28 - 1, 2**28, 2**42, 2**56, 2**63 - 1, 2**63, 2**64 - 1]
 NUMBERS = st.sampled_from(EDGES) | st.integers(0, 2**64 - 1)

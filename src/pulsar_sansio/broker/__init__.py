@@ -4,15 +4,15 @@
 """
 
 from . import outputs
-from .admin import ACTIONS, SCHEMA_TYPES
+from .admin_errors import AlreadyThere, LimitReached, NoSuchThing, StillInUse, WrongKind
+from .administration.admin import ACTIONS, SCHEMA_TYPES
+from .administration.inspection import StatsOptions
+from .administration.ownership import Elsewhere, Owner
+from .administration.subscription_admin import BacklogAnalysis, StoredMessage
 from .broker import Broker
 from .config import BrokerConfig
-from .inspection import StatsOptions
-from .mistakes import AlreadyThere, LimitReached, NoSuchThing, StillInUse, WrongKind
-from .ownership import Elsewhere, Owner
 from .policies import BACKLOG_QUOTA_POLICIES, SUBSCRIPTION_TYPES, BacklogQuota, Policies
-from .store import MemoryStore, Store, StoredState
-from .subscription_admin import BacklogAnalysis, StoredMessage
+from .storage.store import MemoryStore, Store, StoredState
 
 __all__ = [
     "ACTIONS",

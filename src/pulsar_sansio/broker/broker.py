@@ -14,22 +14,24 @@ from ..core.context import Context
 from ..model.config import seconds_to_ns
 from ..model.errors import NotAllowed, TopicNotFound
 from ..model.topic_name import TopicName
-from . import lookups, publishing, subscribing, topic_watch
-from .admin import Administration
+from .administration.admin import Administration
+from .administration.inspection import counted
+from .administration.ownership import OwnedTopics, Owner
+from .administration.topic_admin import NO_ROOM_FOR_TOPICS
 from .config import BrokerConfig
-from .connection import Connection, Handler
-from .inspection import counted
-from .journal import Journal
-from .nonpersistent import VolatileTopic
 from .outputs import CLIENT_LEFT, Output
-from .ownership import OwnedTopics, Owner
 from .policies import Policies
 from .rates import Rates
-from .schemas import Schemas
-from .store import BrokerStarted, PoliciesSaved, StoredState, TenantSaved
-from .topic import Topic
-from .topic_admin import NO_ROOM_FOR_TOPICS
-from .topic_watch import TopicNames, Topics, Watchers
+from .records import BrokerStarted, PoliciesSaved, TenantSaved
+from .serving import lookups, publishing, subscribing
+from .serving import topic_list_watch as topic_watch
+from .serving.connection import Connection, Handler
+from .serving.topic_list_watch import TopicNames, Topics, Watchers
+from .storage.journal import Journal
+from .storage.store import StoredState
+from .topics.nonpersistent import VolatileTopic
+from .topics.schemas import Schemas
+from .topics.topic import Topic
 
 AnyTopic = Topic | VolatileTopic
 

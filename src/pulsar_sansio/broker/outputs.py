@@ -7,7 +7,7 @@ are pushed. Nothing here knows what a socket or a database is.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from .store import Record
+from .records import Record
 
 
 @dataclass(slots=True)

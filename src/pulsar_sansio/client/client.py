@@ -20,32 +20,33 @@ from typing import Any
 
 from ..core.context import Context
 from ..model.config import ClientConfig, TopicDomain
-from ..model.errors import (
-    ClosedError,
-    ConnectionLost,
-    LocalProtocolError,
-    PulsarError,
-)
+from ..model.errors import ClosedError, ConnectionLost, LocalProtocolError, PulsarError
 from ..model.interceptors import ConsumerInterceptor, ProducerInterceptor
 from ..model.service_url import ServiceUrl
 from ..model.topic_name import TopicName
-from .consumer_commands import ConsumerCommands
-from .ends import Ends
-from .explaining import under
-from .lookup import Lookup, Query
-from .outputs import ConsumerInterceptorFailed, InterceptorFailed, Output, RequestDone, RequestFailed
-from .partitions import PartitionedProducer
-from .pool import Pool
-from .position_commands import PositionCommands
-from .producer import Producer
-from .producer_commands import ProducerCommands
-from .repeated_query import RepeatedQuery
-from .requests import Requests
-from .services import ClientContext, Services
-from .table_commands import TableCommands
+from .closed_handles import Ends
+from .commands.consumers import ConsumerCommands
+from .commands.positions import PositionCommands
+from .commands.producers import ProducerCommands
+from .commands.table_views import TableCommands
+from .connecting.lookup import Lookup, Query
+from .connecting.pool import Pool
+from .connecting.requests import Requests
+from .connecting.retried_lookup import RepeatedQuery
+from .connecting.services import ClientContext, Services
+from .connecting.topic_list import TopicList, named_topics
+from .explanation import under
+from .multi_topics.open_consumer import AnyConsumer
+from .outputs import (
+    ConsumerInterceptorFailed,
+    InterceptorFailed,
+    Output,
+    RequestDone,
+    RequestFailed,
+)
+from .producing.partitioned_producer import PartitionedProducer
+from .producing.producer import Producer
 from .table_view import TableView
-from .topic_list import TopicList, named_topics
-from .topics_opening import AnyConsumer
 
 
 class Client(ProducerCommands, ConsumerCommands, PositionCommands, TableCommands):

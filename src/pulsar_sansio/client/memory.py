@@ -207,3 +207,48 @@ class MemoryLimit:
     def _call_back(self) -> None:
         for borrower in list(self._borrowers):
             borrower.give_back()
+
+
+SHRINK_AT = 0.95
+"""Part of the memory limit at which the scaled queues of a client become smaller, as in the Java client."""
+
+
+class ShrinkingPermits(Protocol):
+    """Permits of a queue that becomes smaller when the memory of its client is nearly full."""
+
+    def shrink(self) -> None: ...
+
+
+class ScaledQueue(Protocol):
+    """A receiver queue whose size follows the application and the memory of its client."""
+
+    @property
+    def permits(self) -> ShrinkingPermits: ...
+
+
+class ReceivedMemory:
+    """The memory that received messages take in all scaled queues of a client."""
+
+    __slots__ = ("_limit", "_tight", "bytes_waiting", "queues")
+
+    def __init__(self, limit: MemoryLimit) -> None:
+        self._limit = limit
+        self._tight = False
+        """The queues were made smaller, and the memory has not become less full since."""
+        self.bytes_waiting = 0
+        self.queues: dict[ScaledQueue, None] = {}
+
+    @property
+    def usage(self) -> float:
+        """The part of the limit that is used, by producers and by scaled queues."""
+        if self._limit.limit >= UNLIMITED:
+            return 0.0
+        return (self._limit.held + self.bytes_waiting) / self._limit.limit
+
+    def look(self) -> None:
+        """Check the memory after messages have arrived: once it is nearly full, all queues become smaller."""
+        tight = self.usage >= SHRINK_AT
+        if tight and not self._tight:
+            for queue in self.queues:
+                queue.permits.shrink()
+        self._tight = tight

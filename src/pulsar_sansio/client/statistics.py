@@ -8,9 +8,6 @@ from collections.abc import Iterable
 from dataclasses import astuple, dataclass, fields
 from operator import add
 
-from .intake import Intake
-from .window import Window
-
 
 @dataclass(frozen=True, slots=True)
 class SendLatency:
@@ -86,23 +83,6 @@ class ConsumerStatistics:
     def __add__(self, other: "ConsumerStatistics") -> "ConsumerStatistics":
         """Of both together."""
         return ConsumerStatistics(*map(add, astuple(self), astuple(other)))
-
-
-def measured(intake: Intake, window: Window) -> ProducerStatistics:
-    """One producer's."""
-    pending = intake.pending
-    sealing = intake.sealing
-    return ProducerStatistics(
-        sealing.messages_sent,
-        sealing.bytes_sent,
-        sealing.batches,
-        sealing.batched,
-        intake.next_ticket - window.failed - pending,
-        window.failed,
-        pending,
-        intake.open_bytes + sum(entry.size for entry in window.entries),
-        SendLatency.of(window.latencies),
-    )
 
 
 def together(parts: Iterable[ProducerStatistics], latencies: Iterable[int]) -> ProducerStatistics:

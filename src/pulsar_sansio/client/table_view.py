@@ -20,7 +20,9 @@ from ..model.config import TableViewSpec
 from ..model.errors import ClosedError, PulsarError, TableViewTooLarge
 from ..model.message import Message
 from ..model.message_id import EARLIEST, MessageId, TopicMessageId
-from .items import Item, keys_of, message_at, payloads_of, size_of
+from .connecting.services import ClientContext, Services
+from .delivery.received_entries import Item, keys_of, message_at, payloads_of, size_of
+from .multi_topics.open_consumer import AnyConsumer, open_consumer
 from .outputs import (
     Closed,
     ConsumerReady,
@@ -32,8 +34,6 @@ from .outputs import (
     TableViewFailed,
     TableViewReady,
 )
-from .services import ClientContext, Services
-from .topics_opening import AnyConsumer, open_consumer
 
 EVERYTHING = 1 << 62
 """Messages: more than can wait."""

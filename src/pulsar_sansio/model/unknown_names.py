@@ -26,7 +26,7 @@ class UnknownAttribute:
         self._text = text
 
     def __get__(self, instance: object, owner: type) -> "UnknownAttribute":
-        """Of a class, as documentation tools ask for it, the descriptor itself."""
+        """The error; for a class, as documentation tools ask for it, the descriptor itself."""
         if instance is None:
             return self
         raise UnknownName(f"{type(instance).__name__} {self._text}")

@@ -6,28 +6,8 @@ when a command may be sent or what follows from it.
 
 from . import proto
 from .ack_sets import bits_from_words, words_from_bits
-from .alike import MESSAGE_TAG, AlikeEntries, AlikeReader
-from .batch import (
-    Batch,
-    encode_batch_payloads,
-    encode_keyed,
-    encode_single,
-    encode_usual,
-    single_prefix,
-    split_batch,
-)
 from .checksum import crc32c
-from .compression import Compressed, compress, decompress
-from .frames import (
-    DEFAULT_MAX_MESSAGE_SIZE,
-    FRAME_PADDING,
-    decode_frame,
-    encode_command,
-    encode_ping,
-    encode_pong,
-    max_frame_size,
-)
-from .hot_commands import (
+from .commands.hot_commands import (
     CUMULATIVE,
     INDIVIDUAL,
     Ack,
@@ -43,8 +23,34 @@ from .hot_commands import (
     encode_send,
     encode_send_receipt,
 )
+from .commands.short_send import (
+    PLAIN_LIMIT,
+    encode_plain_send,
+    plain_command_prefix,
+    plain_metadata_prefix,
+    plain_time,
+)
+from .compression import Compressed, compress, decompress
+from .frames import (
+    DEFAULT_MAX_MESSAGE_SIZE,
+    FRAME_PADDING,
+    decode_frame,
+    encode_command,
+    encode_ping,
+    encode_pong,
+    max_frame_size,
+)
 from .message_ids import decode_message_id, encode_message_id
-from .metadata import (
+from .messages.batch import (
+    Batch,
+    encode_batch_payloads,
+    encode_keyed,
+    encode_single,
+    encode_usual,
+    single_prefix,
+    split_batch,
+)
+from .messages.metadata import (
     EncryptionKey,
     MessageMetadata,
     Property,
@@ -54,7 +60,7 @@ from .metadata import (
     encode_message_metadata,
     encode_single_metadata,
 )
-from .payload_frame import (
+from .messages.payload_frame import (
     UnpackedPayload,
     has_checksum,
     open_payload,
@@ -63,15 +69,9 @@ from .payload_frame import (
     peek_metadata,
     unpack_payload,
 )
-from .plain_send import (
-    PLAIN_LIMIT,
-    encode_plain_send,
-    plain_command_prefix,
-    plain_metadata_prefix,
-    plain_time,
-)
+from .messages.raw_batch import UndividedBatch
+from .messages.uniform_messages import MESSAGE_TAG, AlikeEntries, AlikeReader
 from .topics_hash import topics_hash
-from .undivided import UndividedBatch
 from .varint import encode_varint
 
 __all__ = [

@@ -12,7 +12,12 @@ import lz4.block
 import zstandard
 
 from ..model.config import CompressionType
-from ..model.errors import DecompressionFailed, FrameError, InvalidMessage, UncompressedSizeCorrupted
+from ..model.errors import (
+    DecompressionFailed,
+    FrameError,
+    InvalidMessage,
+    UncompressedSizeCorrupted,
+)
 from .varint import read_varint
 
 _ZSTD_LEVEL = 3

@@ -12,10 +12,10 @@ from google.protobuf.message import DecodeError, Message
 
 from ..model.errors import FrameError
 from . import proto
-from .cold_commands import COLD_DECODERS
-from .command_frame import command_tag, frame_command
+from .commands.cold_commands import COLD_DECODERS
+from .commands.command_frame import command_tag, frame_command
+from .commands.hot_commands import HOT_DECODERS
 from .fields import ENUM, Field, Layout
-from .hot_commands import HOT_DECODERS
 from .varint import read_varint
 
 DEFAULT_MAX_MESSAGE_SIZE = 5 * 1024 * 1024

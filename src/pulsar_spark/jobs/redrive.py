@@ -12,7 +12,7 @@ from uuid import uuid4
 
 from ..errors import PulsarSparkError
 from ..link import Link
-from ..option_values import topic
+from ..options.option_values import topic
 from ..progress import Show, watched
 
 if TYPE_CHECKING:

@@ -2,7 +2,7 @@
 
 Each seed is a world by itself, so seeds are all that is sent to the executors, which need this package and
 `pulsar_sansio` installed. Reports come back in the order of seeds, whoever was faster, so the trace hash is
-that of one process. Owns the table's columns; what a seed does is `pulsar_sansio.sim`'s.
+that of one process. Owns the table's columns; what a seed does is `pulsar_sim`'s.
 """
 
 import pickle
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from pulsar_sansio.sim import Campaign, Recorder, observe_seed
+from pulsar_sim import Campaign, Recorder, observe_seed
 
 from ..progress import Show, watched
 

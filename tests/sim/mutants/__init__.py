@@ -1,1 +1,1 @@
-"""Tests of `pulsar_sansio.sim.mutants` and of the command that uses it."""
+"""Tests of `pulsar_sim.mutants` and of the command that uses it."""

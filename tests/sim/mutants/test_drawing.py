@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from pulsar_sansio.sim.mutants import Judged, Reach, Source, Table, bits_of, drawn, parse_equivalents
-from pulsar_sansio.sim.mutants.judged import EQUIVALENT, SIMULATOR, SURVIVED, TESTS
+from pulsar_sim.mutants import Judged, Reach, Source, Table, bits_of, drawn, parse_equivalents
+from pulsar_sim.mutants.judged import EQUIVALENT, SIMULATOR, SURVIVED, TESTS
 
 TEXT = """
 LIMIT = 1
@@ -71,8 +71,8 @@ def test_the_same_seed_draws_the_same_in_another_process() -> None:
     code = """if True:
         from pathlib import Path
         from pulsar_sansio.client import window
-        from pulsar_sansio.sim.mutants import Reach, Source, drawn
-        source = Source("pulsar_sansio.client.window", Path(window.__file__).read_text())
+        from pulsar_sim.mutants import Reach, Source, drawn
+        source = Source("pulsar_sansio.client.producing.send_window", Path(window.__file__).read_text())
         reach = Reach({"a": {source.module: (1 << source.statements) - 1}})
         print([each.name for each in drawn([source], reach, 3, 30)])
     """

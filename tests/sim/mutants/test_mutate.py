@@ -12,10 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from pulsar_sansio.sim.mutants import Mutant, Probes, broken_by, parse_equivalents, plant, worlds
-from pulsar_trio.cli import main, mutate, mutate_judges
-from pulsar_trio.cli.children import Children, Ended
-from pulsar_trio.cli.mutate_judges import ADAPTER, MACHINES, noticed, simulate, sources
+from pulsar_sim.command import mutate, mutate_judges
+from pulsar_sim.command.children import Children, Ended
+from pulsar_sim.command.mutate_judges import ADAPTER, MACHINES, noticed, simulate, sources
+from pulsar_sim.mutants import Mutant, Probes, broken_by, parse_equivalents, plant, worlds
+from pulsar_trio_command.command import main
 from tests.sim.mutants.sample.__main__ import EQUIVALENT, SAMPLE, TARGET
 from tests.sim.mutants.sample.counting import Limitless, Sum
 
@@ -137,7 +138,9 @@ def test_leaving_ends_children_that_run() -> None:
 
 
 def test_the_simulator_notices_a_mutant_of_the_machines() -> None:
-    mutant = mutant_of(MACHINES, "pulsar_sansio.client.permits Permits.attach dropped: self.give_back")
+    mutant = mutant_of(
+        MACHINES, "pulsar_sansio.client.delivery.permits Permits.attach dropped: self.give_back"
+    )
     chosen = ["produce-batch-compressed: order of time"]
     rule, where, count = noticed(ended(partial(simulate, MACHINES, mutant, chosen, 20.0)))
     assert rule

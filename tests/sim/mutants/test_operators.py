@@ -4,8 +4,8 @@ import ast
 
 import pytest
 
-from pulsar_sansio.sim.mutants import Source
-from pulsar_sansio.sim.mutants.operators import OPERATORS
+from pulsar_sim.mutants import Source
+from pulsar_sim.mutants.operators import OPERATORS
 
 CASES: dict[str, list[tuple[str, list[str]]]] = {
     "comparison": [

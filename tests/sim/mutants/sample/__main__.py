@@ -3,8 +3,9 @@
 import sys
 from pathlib import Path
 
-from pulsar_trio.cli import main, mutate, mutate_judges
-from pulsar_trio.cli.mutate_judges import Target
+from pulsar_sim.command import mutate, mutate_judges
+from pulsar_sim.command.mutate_judges import Target
+from pulsar_trio_command.command import main
 
 SAMPLE = "tests.sim.mutants.sample"
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from .counting import Sum
+from tests.sim.mutants.sample.counting import Sum
 
 
 def worlds(drawn: int = 2) -> Iterator[str]:

@@ -1,6 +1,6 @@
 """The unit test of the sample: it knows what was refused, and not that `halve` makes it less."""
 
-from .counting import Sum
+from tests.sim.mutants.sample.counting import Sum
 
 
 def test_what_was_refused_is_counted() -> None:

@@ -1,0 +1,1 @@
+"""What an administrator does: tenants, namespaces, policies, topics, subscriptions, stats."""

@@ -1,0 +1,195 @@
+"""Several brokers over one store: which topics this one serves, and how they come and go.
+
+One `Broker` is one node and knows of no other. Who runs several (a simulator, an embedder with a cluster of
+their own) decides which topic is served where, and owes each broker four things: the answer to `owner`, the
+topics that it is to serve (`adopt`), the news when it is to stop, in good order (`release`) or because
+somebody else serves the topic already and the store takes no more of its records (`lose`), and which topics
+there are, whoever serves them (`topic_made`, `topic_gone`), as clients ask any broker for the topics of a
+namespace. A broker that was given no `owner` serves whatever it is asked for.
+
+Policies, partitions and schemas are not owned by anybody; to keep the brokers' copies of them alike is the
+embedder's business, too. Ledger ids are unique within a topic, not over the brokers.
+"""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from ...core.context import Context
+from ...model.errors import LocalProtocolError, ServiceNotReady
+from ...model.topic_name import TopicName
+from ..outputs import Output, Released
+from ..policies import Policies
+from ..serving.topic_list_watch import TopicNames
+from ..storage.journal import Journal
+from ..storage.store import StoredTopic
+from ..topics.producers import Producer
+from ..topics.subscription import Subscription
+from ..topics.topic import Topic
+
+if TYPE_CHECKING:
+    from ..broker import AnyTopic
+    from ..serving.connection import Connection
+    from ..topics.nonpersistent import VolatileSubscription
+
+
+@dataclass(frozen=True, slots=True)
+class Elsewhere:
+    """Another broker: it serves a topic, or knows more about who does.
+
+    `service_url`, `service_url_tls`: its addresses. `redirect`: a client that asks where the topic is asks
+    again there (LOOKUP-06), with the flag `authoritative`; else it is told to connect there.
+    """
+
+    service_url: str
+    service_url_tls: str | None = None
+    redirect: bool = False
+    authoritative: bool = True
+
+
+class Owner(Protocol):
+    """Who serves a topic that this broker does not hold."""
+
+    def __call__(self, topic: str, authoritative: bool) -> Elsewhere | None:
+        """None: this broker does; the topic exists nowhere yet, and it may make it.
+
+        `topic` is a full name, `authoritative` what a lookup said. Raises `ServiceNotReady` when there is
+        nobody to be named.
+        """
+        ...
+
+
+class OwnedTopics:
+    """The half of `Broker` that serves some topics of many."""
+
+    context: Context[Output]
+    journal: Journal
+    all_topics: "dict[str, AnyTopic]"
+    owner: Owner | None
+    names: TopicNames
+    links: "dict[int, Connection]"
+    _next_ledger_id: int
+    _leaving: set[str]
+    """Being released: not served any more, and not all durable yet."""
+    _departed: dict[Topic, None]
+    """Released or deleted; what was taken of them is on its way to the store yet."""
+
+    if TYPE_CHECKING:
+
+        def _settle(self) -> None: ...
+        def effective_policies(self, topic: TopicName) -> Policies: ...
+
+    # --- what an embedder commands --------------------------------------------------------------------
+
+    def adopt(self, now: int, topic: str, stored: StoredTopic) -> None:
+        """Serve a persistent topic that the store holds, and which no other broker can write any more.
+
+        Raises `LocalProtocolError` when it is served here or is still being released.
+        """
+        self.context.now = now
+        name = TopicName.parse(topic)
+        if str(name) in self.all_topics or str(name) in self._leaving:
+            raise LocalProtocolError(f"topic {name} is served here")
+        self._next_ledger_id = max([self._next_ledger_id, *(each + 1 for each in stored.ledgers)])
+        self.all_topics[str(name)] = Topic(self, name, self.effective_policies(name), stored)  # type: ignore[arg-type]
+        self._settle()
+
+    def release(self, now: int, topic: str, moved_to: Elsewhere | None = None) -> None:
+        """Stop serving a topic: everybody is sent away, to `moved_to` if that is known already.
+
+        What was taken is confirmed as ever. `Released` says when all of it is durable. Raises
+        `LocalProtocolError` where it is not served.
+        """
+        self.context.now = now
+        found = self._served(topic)
+        del self.all_topics[found.name]
+        self._leaving.add(found.name)
+        found.closing = True
+        if isinstance(found, Topic):
+            found.compaction.stop()
+        for producer in [*found.producers.by_name.values(), *found.producers.waiting]:
+            producer.connection.close_producer(producer, moved_to)
+        self._send_consumers_away(found, moved_to)
+        self.journal.flush_cursors()
+
+        def gone() -> None:
+            self._leaving.discard(found.name)
+            if not (isinstance(found, Topic) and found.lost):
+                self.context.emit(Released(found.name))
+
+        self._depart(found)
+        self.journal.confirm(gone)
+        self._settle()
+
+    def lose(self, now: int, topic: str, moved_to: Elsewhere | None = None) -> None:
+        """The topic is served elsewhere already: what of it is not durable is forgotten, never confirmed.
+
+        So is what one of that name has left that was released or deleted here. Everybody is sent away. To be
+        called before `persisted` of the write whose records of this topic the store refused.
+        """
+        self.context.now = now
+        name = str(TopicName.parse(topic))
+        self.journal.forget_topic(name)
+        lost = [each for each in self._departed if each.name == name]
+        found = self.all_topics.pop(name, None)
+        if found is not None:
+            found.closing = True
+            if isinstance(found, Topic):
+                found.compaction.stop()
+                lost.append(found)
+        for each in lost:
+            each.lost = True
+        # Who was fenced out, and is not drained yet, is known to its connection alone.
+        for connection in list(self.links.values()):
+            for producer in list(connection.producers.values()):
+                if isinstance(producer, Producer) and (producer.topic is found or producer.topic in lost):
+                    connection.drop_producer(producer, moved_to)
+        if found is not None:
+            self._send_consumers_away(found, moved_to)
+        for each in lost:
+            each.forget_pending()
+        self.journal.forget_topic(name)
+        self._settle()
+
+    def topic_made(self, now: int, topic: str) -> None:
+        """A topic, or a partition, is there now, wherever it is served: it is in lists from now on, and who
+        watches them is told."""
+        self.context.now = now
+        self.names.add(str(TopicName.parse(topic)))
+        self._settle()
+
+    def topic_gone(self, now: int, topic: str) -> None:
+        """It was deleted."""
+        self.context.now = now
+        self.names.remove(str(TopicName.parse(topic)))
+        self._settle()
+
+    def _depart(self, topic: "AnyTopic") -> None:
+        """It is not served here any more; what was taken of it is confirmed when it is durable."""
+        if isinstance(topic, Topic):
+            self._departed[topic] = None
+            self.journal.confirm(lambda: self._departed.pop(topic))
+
+    @staticmethod
+    def _send_consumers_away(topic: "AnyTopic", moved_to: Elsewhere | None) -> None:
+        subscriptions: list[Subscription | VolatileSubscription] = list(topic.subscriptions.values())
+        for subscription in subscriptions:
+            subscription.unload(moved_to)
+
+    def _served(self, topic: str) -> "AnyTopic":
+        found = self.all_topics.get(str(TopicName.parse(topic)))
+        if found is None:
+            raise LocalProtocolError(f"no topic {topic} is served here")
+        return found
+
+    # --- what the machines ask ------------------------------------------------------------------------
+
+    def elsewhere(self, topic: str, authoritative: bool) -> Elsewhere | None:
+        """Where a topic is served; None for here. Raises `ServiceNotReady`."""
+        if self.owner is None or topic in self.all_topics:
+            return None
+        return self.owner(topic, authoritative)
+
+    def check_served(self, topic: str) -> None:
+        """Raises `ServiceNotReady` where a topic that is not held here is not to be made here either."""
+        if topic in self._leaving or self.elsewhere(topic, False) is not None:
+            raise ServiceNotReady(f"{topic} is not served by this broker")

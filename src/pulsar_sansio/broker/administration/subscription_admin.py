@@ -1,0 +1,318 @@
+"""What an administrator does with subscriptions: make, delete, skip, expire, move, describe.
+
+The part of `TopicAdministration` that knows subscriptions. What is done to that of a partitioned topic is
+done to those of its partitions.
+"""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+from ...core.context import Context
+from ...model.errors import InvalidConfiguration, NotAllowed, TopicNotFound
+from ...model.message_id import MessageId, is_message_id
+from ...model.topic_name import TopicName
+from ...wire import MessageMetadata
+from ..admin_errors import AlreadyThere, LimitReached, NoSuchThing, StillInUse, WrongKind
+from ..outputs import Output
+from ..serving.lookups import MAX_NAME_LENGTH, check_text_properties
+from ..serving.subscribing import NO_ROOM_FOR_SUBSCRIPTIONS
+from ..storage.journal import Journal
+from ..storage.ledger import ManagedLedger
+from ..topics.messages import payload_of, read_message
+from ..topics.topic import Topic
+
+if TYPE_CHECKING:
+    from ..broker import AnyTopic
+
+
+class StoredMessage(NamedTuple):
+    """An entry as it lies in a topic; a batch is one. `payload`: uncompressed, unless it is encrypted.
+    `stored_size`: bytes of the payload as it is stored."""
+
+    message_id: MessageId
+    metadata: MessageMetadata
+    payload: bytes
+    stored_size: int
+
+
+class BacklogAnalysis(NamedTuple):
+    """What a subscription has before it; `first` and `last`: entries, None where there is none."""
+
+    entries: int
+    messages: int
+    first: MessageId | None
+    last: MessageId | None
+
+
+class SubscriptionAdministration:
+    """The administrator's commands that name a subscription."""
+
+    context: Context[Output]
+    journal: Journal
+    partitions: dict[str, int]
+    all_topics: "dict[str, AnyTopic]"
+
+    if TYPE_CHECKING:
+
+        def _settle(self) -> None: ...
+        def _check_namespace(self, namespace: str) -> None: ...
+        def _topics_of(self, topic: str) -> list[AnyTopic]: ...
+        def topic_for_use(self, name: TopicName, create: bool) -> AnyTopic: ...
+
+    def subscriptions(self, topic: str) -> list[str]:
+        """Names, of all partitions together. Raises `NoSuchThing`."""
+        return sorted({name for each in self._topics_of(topic) for name in each.subscriptions})
+
+    def create_subscription(
+        self,
+        now: int,
+        topic: str,
+        subscription: str,
+        position: MessageId | None = None,
+        properties: Mapping[str, str] | None = None,
+    ) -> None:
+        """A durable subscription that begins with the first entry at or after `position`; None is the end.
+
+        The topic is created where policies allow that, as by a SUBSCRIBE. Raises `NoSuchThing`,
+        `AlreadyThere`, `LimitReached`, `WrongKind` for non-persistent topics, `InvalidConfiguration`.
+        """
+        self.context.now = now
+        if not subscription.strip() or len(subscription) > MAX_NAME_LENGTH:
+            raise InvalidConfiguration(f"the subscription's name has 1 to {MAX_NAME_LENGTH} characters")
+        pairs = text_pairs(properties)
+        topics = self._topics_for_use(topic)
+        for each in topics:
+            if not isinstance(each, Topic):
+                raise WrongKind(f"{each.name} is not persistent")
+            if subscription in each.subscriptions:
+                raise AlreadyThere(f"subscription {subscription} of {each.name} exists")
+            if not each.policies.allows_subscription(len(each.subscriptions)):
+                raise LimitReached(NO_ROOM_FOR_SUBSCRIPTIONS.format(each.name))
+        for each in topics:
+            assert isinstance(each, Topic)
+            log = each.log
+            begin = log.end if position is None else log.offset(position.ledger_id, position.entry_id)
+            each.subscribe(subscription, begin - 1, True, pairs)
+        self._settle()
+
+    def _topics_for_use(self, topic: str) -> "list[AnyTopic]":
+        name = TopicName.parse(topic)
+        if name.persistent and str(name) not in self.partitions:
+            try:
+                return [self.topic_for_use(name, True)]
+            except TopicNotFound as error:
+                raise NoSuchThing(error.text) from None
+            except NotAllowed as error:
+                raise LimitReached(error.text) from None
+        return self._topics_of(topic)
+
+    def delete_subscription(self, now: int, topic: str, subscription: str, force: bool = False) -> None:
+        """Raises `NoSuchThing`, or `StillInUse` while consumers are connected, unless `force`."""
+        self.context.now = now
+        found = [
+            each.subscriptions[subscription]
+            for each in self._topics_of(topic)
+            if subscription in each.subscriptions
+        ]
+        if not found:
+            raise NoSuchThing(f"no subscription {subscription} of {topic}")
+        if not force and any(each.consumers for each in found):
+            raise StillInUse(f"subscription {subscription} has active connected consumers")
+        for each in found:
+            each.delete()
+        self._settle()
+
+    def skip_messages(self, now: int, topic: str, subscription: str, count: int | None = None) -> None:
+        """Acknowledge the next `count` entries on the consumers' behalf; None is all there are.
+
+        Raises `NoSuchThing`.
+        """
+        self.context.now = now
+        for each in self._subscribed_topics(topic, subscription):
+            found = each.subscriptions[subscription]
+            last = each.log.durable_end - 1
+            if count is not None:
+                offset = found.cursor.mark_delete
+                for _ in range(count):
+                    offset = found.cursor.next_unacknowledged(offset + 1)
+                    if offset >= last:
+                        break
+                last = min(offset, last)
+            if found.skip_up_to(last) and found.dispatcher is not None:
+                found.dispatcher.dispatch()
+        self._settle()
+
+    def expire_messages(self, now: int, topic: str, subscription: str, older_than: float | MessageId) -> bool:
+        """Acknowledge on the consumers' behalf what was published more than so many seconds ago, or what lies
+        before an entry and that entry itself, whichever message of it is meant. False where there was nothing
+        to do: no backlog, or consumers who are connected and nothing that is old enough; and where the topic
+        does not go so far as that entry.
+
+        Raises `NoSuchThing`.
+        """
+        self.context.now = now
+        expired = False
+        for each in self._subscribed_topics(topic, subscription):
+            log = each.log
+            if isinstance(older_than, MessageId):
+                if older_than[:2] > log.position(log.durable_end - 1):
+                    continue
+                expired = True
+                last = log.offset(older_than.ledger_id, older_than.entry_id)
+                if log.exact(older_than.ledger_id, older_than.entry_id) is None:
+                    last -= 1
+            else:
+                last = log.find_publish_time(each.broker.wall_time - round(older_than * 1000)) - 1
+            expired |= each.subscriptions[subscription].expire_up_to(min(last, log.durable_end - 1))
+        self._settle()
+        return expired
+
+    def reset_cursor(
+        self, now: int, topic: str, subscription: str, position: MessageId | int, *, inclusive: bool = True
+    ) -> None:
+        """Move a subscription to a message id, or behind it unless `inclusive`, or to a publish time (ms).
+
+        Its consumers reconnect. Raises `NoSuchThing`, `InvalidConfiguration`.
+        """
+        whole = isinstance(position, int) and not isinstance(position, bool)
+        if not whole and not is_message_id(position):
+            raise InvalidConfiguration(f"position: a message id or milliseconds, not {position!r}")
+        self.context.now = now
+        for each in self._subscribed_topics(topic, subscription):
+            if isinstance(position, MessageId):
+                mark, first = _place(each.log, position, inclusive)
+            else:
+                mark, first = each.log.find_publish_time(position) - 1, None
+            each.subscriptions[subscription].seek(mark, first)
+        self._settle()
+
+    def clear_backlogs(self, now: int, namespace: str, subscription: str | None = None) -> None:
+        """`skip_messages` for every topic of the namespace that has this subscription; None is all of them,
+        but for that of compaction. Raises `NoSuchThing`."""
+        self.context.now = now
+        for each in self._topics_in(namespace):
+            if not isinstance(each, Topic):
+                continue
+            last = each.log.durable_end - 1
+            if subscription is None:
+                each.skip_everywhere(last)
+            elif subscription in each.subscriptions:
+                each.subscriptions[subscription].skip_up_to(last)
+        self._settle()
+
+    def unsubscribe_everywhere(self, now: int, namespace: str, subscription: str) -> None:
+        """Delete the subscription of every topic of the namespace that has it. Raises `NoSuchThing`, or
+        `StillInUse` while consumers are connected."""
+        self.context.now = now
+        topics = self._topics_in(namespace)
+        found = [each.subscriptions[subscription] for each in topics if subscription in each.subscriptions]
+        if any(each.consumers for each in found):
+            raise StillInUse(f"subscription {subscription} has active connected consumers")
+        for each in found:
+            each.delete()
+        self._settle()
+
+    def peek(self, topic: str, subscription: str, number: int) -> StoredMessage:
+        """The `number`th entry, from 1, that the subscription has not acknowledged.
+
+        Raises `NoSuchThing`; `WrongKind` for a topic with partitions.
+        """
+        only = self._subscribed_topic(topic, subscription)
+        cursor, end = only.subscriptions[subscription].cursor, only.log.durable_end
+        offset = cursor.mark_delete
+        for _ in range(number):
+            offset = cursor.next_unacknowledged(max(offset + 1, only.log.first))
+            if offset >= end:
+                raise NoSuchThing(f"no message {number} for subscription {subscription} of {topic}")
+        return stored_message(only, offset)
+
+    def analyze_backlog(
+        self, topic: str, subscription: str, position: MessageId | None = None
+    ) -> BacklogAnalysis:
+        """What a subscription has not acknowledged, from `position` on; None is all of it.
+
+        Raises `NoSuchThing`; `WrongKind` for a topic with partitions.
+        """
+        only = self._subscribed_topic(topic, subscription)
+        log, cursor = only.log, only.subscriptions[subscription].cursor
+        offset = log.first if position is None else log.offset(position.ledger_id, position.entry_id)
+        first = last = None
+        entries = messages = 0
+        while (offset := cursor.next_unacknowledged(max(offset, log.first))) < log.durable_end:
+            entry = log.entry(offset)
+            entries += 1
+            bits = cursor.partly.get(offset)
+            messages += entry.messages if bits is None else bits.bit_count()
+            last = MessageId(entry.ledger_id, entry.entry_id, only.partition)
+            first = first or last
+            offset += 1
+        return BacklogAnalysis(entries, messages, first, last)
+
+    def subscription_properties(self, topic: str, subscription: str) -> dict[str, str]:
+        """What is kept with a subscription, that of all partitions together. Raises `NoSuchThing`."""
+        properties: dict[str, str] = {}
+        for each in self._subscribed_topics(topic, subscription):
+            properties.update(each.subscriptions[subscription].properties)
+        return properties
+
+    def set_subscription_properties(
+        self, now: int, topic: str, subscription: str, properties: Mapping[str, str]
+    ) -> None:
+        """Keep these instead of what was kept. Raises `NoSuchThing`, `InvalidConfiguration`."""
+        self.context.now = now
+        pairs = text_pairs(properties)
+        for each in self._subscribed_topics(topic, subscription):
+            found = each.subscriptions[subscription]
+            found.properties = pairs
+            if found.durable:
+                self.journal.cursor_moved(found)
+        self.journal.flush_cursors()
+        self._settle()
+
+    def _topics_in(self, namespace: str) -> "list[AnyTopic]":
+        self._check_namespace(namespace)
+        return [each for each in self.all_topics.values() if each.topic_name.namespace_name == namespace]
+
+    def _subscribed_topic(self, topic: str, subscription: str) -> Topic:
+        topics = self._subscribed_topics(topic, subscription)
+        if len(topics) != 1 or topics[0].name != str(TopicName.parse(topic)):
+            raise WrongKind(f"{topic} has partitions")
+        return topics[0]
+
+    def _subscribed_topics(self, topic: str, subscription: str) -> list[Topic]:
+        """The topic or its partitions, all of which have this subscription. Raises `NoSuchThing`."""
+        topics = []
+        for each in self._topics_of(topic):
+            known = each.subscriptions if isinstance(each, Topic) and isinstance(subscription, str) else ()
+            if not isinstance(each, Topic) or subscription not in known:
+                raise NoSuchThing(f"no subscription {subscription} of persistent topic {each.name}")
+            topics.append(each)
+        return topics
+
+
+def _place(log: ManagedLedger, position: MessageId, inclusive: bool) -> tuple[int, int | None]:
+    """The offset before the one to begin with, and which messages of that one are left; None is all."""
+    offset = log.offset(position.ledger_id, position.entry_id)
+    if log.exact(position.ledger_id, position.entry_id) is None or offset >= log.durable_end:
+        return offset - 1, None
+    if position.batch_index < 0:
+        return (offset - 1 if inclusive else offset), None
+    messages = log.entry(offset).messages
+    first = position.batch_index + (not inclusive)
+    if first >= messages:
+        return offset, None
+    return offset - 1, (1 << messages) - (1 << first) if first else None
+
+
+def stored_message(topic: Topic, offset: int) -> StoredMessage:
+    """The entry at `offset`, taken apart."""
+    entry = topic.log.entry(offset)
+    message_id = MessageId(entry.ledger_id, entry.entry_id, topic.partition)
+    return StoredMessage(message_id, *read_message(entry.data), len(payload_of(entry.data)))
+
+
+def text_pairs(properties: Mapping[str, str] | None) -> tuple[tuple[str, str], ...]:
+    """Raises `InvalidConfiguration` for what is not text or too much of it."""
+    pairs = tuple((properties or {}).items())
+    check_text_properties(pairs)
+    return pairs

@@ -1,0 +1,173 @@
+"""Which consumer of a Key_Shared subscription a key belongs to (GAP-18).
+
+A key becomes a slot of 1 to 65535, and a selector says whose slot that is: `AutoSplit` halves ranges as
+consumers come, `Sticky` takes the ranges the consumers ask for. Which automatic selector a broker uses is
+invisible to clients; this is the Java broker's of `subscriptionKeySharedUseConsistentHashing=false`, and
+`key_ring` has the other one.
+Nothing here holds a message.
+"""
+
+import base64
+import binascii
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator
+from itertools import chain, pairwise
+from operator import sub
+from typing import TYPE_CHECKING
+
+from ...model.errors import ConsumerAssignError
+from ...wire import MessageMetadata
+
+if TYPE_CHECKING:
+    from .consumer import Consumer
+
+SLOTS = 65536
+
+
+def murmur3_32(data: bytes) -> int:
+    """MurmurHash3 x86_32, seed 0."""
+    return _finish(_begin(data), data)
+
+
+def murmur3_32_all(front: bytes, backs: Iterable[bytes]) -> Iterator[int]:
+    """Of `front` with each of `backs` behind it; `front`, which may be long, is gone through only once."""
+    h = _begin(front)
+    whole = len(front) & ~3
+    for back in backs:
+        rest = front[whole:] + back
+        yield _finish(_begin(rest, h), rest, whole)
+
+
+def _begin(data: bytes, h: int = 0) -> int:
+    """The whole words of `data`."""
+    for place in range(0, len(data) & ~3, 4):
+        k = int.from_bytes(data[place : place + 4], "little") * 0xCC9E2D51 & 0xFFFFFFFF
+        k = (k << 15 | k >> 17) * 0x1B873593 & 0xFFFFFFFF
+        h ^= k
+        h = ((h << 13 | h >> 19) & 0xFFFFFFFF) * 5 + 0xE6546B64 & 0xFFFFFFFF
+    return h
+
+
+def _finish(h: int, data: bytes, before: int = 0) -> int:
+    """What is left of `data`, and the length; `before`: bytes that came before it."""
+    whole = len(data) & ~3
+    if whole != len(data):
+        k = int.from_bytes(data[whole:], "little") * 0xCC9E2D51 & 0xFFFFFFFF
+        k = (k << 15 | k >> 17) * 0x1B873593 & 0xFFFFFFFF
+        h ^= k
+    h ^= before + len(data)
+    h = (h ^ h >> 16) * 0x85EBCA6B & 0xFFFFFFFF
+    h = (h ^ h >> 13) * 0xC2B2AE35 & 0xFFFFFFFF
+    return h ^ h >> 16
+
+
+def sticky_key(metadata: MessageMetadata) -> bytes:
+    """The key that decides: ordering key, else key, else what is the message's own."""
+    if metadata.ordering_key is not None:
+        return metadata.ordering_key
+    if metadata.partition_key is not None and not metadata.null_partition_key:
+        text = metadata.partition_key.encode("utf-8", "surrogateescape")
+        if metadata.partition_key_b64_encoded:
+            try:
+                return base64.b64decode(text)
+            except (binascii.Error, ValueError):
+                return text
+        return text
+    return f"{metadata.producer_name}-{metadata.sequence_id}".encode("utf-8", "surrogateescape")
+
+
+def slot_of(key: bytes) -> int:
+    """1 to 65535; 0 is no slot."""
+    return (murmur3_32(key) & 0x7FFFFFFF) % SLOTS or 1
+
+
+class AutoSplit:
+    """Every newcomer gets the lower half of the widest range; who leaves gives its range to a neighbour."""
+
+    def __init__(self) -> None:
+        self._bounds: list[int] = []
+        self._owners: list[Consumer] = []
+
+    slot_of = staticmethod(slot_of)
+
+    def add(self, consumer: "Consumer") -> None:
+        bounds = self._bounds
+        if not bounds:
+            bounds.append(SLOTS)
+            self._owners.append(consumer)
+            return
+        widths = list(map(sub, bounds, chain((0,), bounds)))
+        place = widths.index(max(widths))
+        bounds.insert(place, bounds[place] - (widths[place] >> 1))
+        self._owners.insert(place, consumer)
+
+    def remove(self, consumer: "Consumer") -> None:
+        if consumer not in self._owners:
+            return
+        place = self._owners.index(consumer)
+        del self._owners[place]
+        # the range goes to the next higher one; the highest bound stays, so there to the next lower one
+        if place < len(self._owners):
+            del self._bounds[place]
+        elif place:
+            del self._bounds[place - 1]
+        else:
+            self._bounds.clear()
+
+    def owner(self, slot: int) -> "Consumer | None":
+        if not self._bounds:
+            return None
+        return self._owners[bisect_left(self._bounds, slot)]
+
+    def ranges(self, consumer: "Consumer") -> list[tuple[int, int]]:
+        return [
+            ((self._bounds[place - 1] + 1 if place else 0), bound if bound < SLOTS else SLOTS - 1)
+            for place, bound in enumerate(self._bounds)
+            if self._owners[place] is consumer
+        ]
+
+
+class Sticky:
+    """Every consumer brings its ranges; a slot nobody asked for has no owner."""
+
+    def __init__(self) -> None:
+        self._ranges: list[tuple[int, int, Consumer]] = []
+        """In order; no two overlap."""
+        self._starts: list[int] = []
+
+    slot_of = staticmethod(slot_of)
+
+    def check(self, ranges: list[tuple[int, int]]) -> None:
+        """Raises `ConsumerAssignError` for ranges that are none, wrong, or taken."""
+        if not ranges:
+            raise ConsumerAssignError("Ranges for KeyShared policy must not be empty.")
+        for start, end in ranges:
+            if not 0 <= start <= end < SLOTS:
+                raise ConsumerAssignError(f"Ranges must be [0, {SLOTS - 1}], not [{start}, {end}].")
+        # In order, a range can only overlap its neighbour: there may be as many as slots.
+        taken = sorted([*ranges, *((start, end) for start, end, _ in self._ranges)])
+        for (start, end), (next_start, next_end) in pairwise(taken):
+            if next_start <= end:
+                raise ConsumerAssignError(
+                    f"Ranges conflict: [{start}, {end}] with [{next_start}, {next_end}]."
+                )
+
+    def add(self, consumer: "Consumer") -> None:
+        self._ranges.extend((start, end, consumer) for start, end in consumer.sticky_ranges)
+        self._ranges.sort(key=lambda each: each[0])
+        self._starts = [each[0] for each in self._ranges]
+
+    def remove(self, consumer: "Consumer") -> None:
+        self._ranges = [each for each in self._ranges if each[2] is not consumer]
+        self._starts = [each[0] for each in self._ranges]
+
+    def owner(self, slot: int) -> "Consumer | None":
+        place = bisect_right(self._starts, slot) - 1
+        if place >= 0:
+            _, end, consumer = self._ranges[place]
+            if slot <= end:
+                return consumer
+        return None
+
+    def ranges(self, consumer: "Consumer") -> list[tuple[int, int]]:
+        return [(start, end) for start, end, owner in self._ranges if owner is consumer]

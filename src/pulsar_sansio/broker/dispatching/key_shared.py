@@ -1,0 +1,243 @@
+"""The dispatcher of Key_Shared: as Shared, and each key to one consumer at a time (rules SUBT-08, GAP-18).
+
+It owns what is held back, and for which slot of the key hashes; whose slot that is, a selector says
+(`key_hash`, `key_ring`).
+"""
+
+from heapq import heapify, heappop, heappush
+from typing import TYPE_CHECKING
+
+from ...model.errors import ConsumerBusy
+from ..storage.entry import entry_metadata
+from .consumer import Consumer
+from .key_hash import Sticky, sticky_key
+from .key_ring import Selector, automatic
+from .shared import Shared
+
+if TYPE_CHECKING:
+    from ..storage.ledger import Ledger
+    from ..topics.subscription import Subscription
+
+
+class KeyShared(Shared):
+    """Each key to one consumer at a time, in order, also while ranges move.
+
+    An entry whose key belongs to a consumer that cannot take it now, or whose key another consumer still
+    holds unacknowledged entries of, is held back, and with it every later entry of that key.
+    """
+
+    def __init__(self, subscription: "Subscription", sticky: bool, allow_out_of_order: bool) -> None:
+        super().__init__(subscription)
+        self.sticky = sticky
+        self.allow_out_of_order = allow_out_of_order
+        self.selector: Selector = Sticky() if sticky else automatic(subscription.topic.broker.config)
+        self._slots: dict[int, int] = {}
+        """offset -> slot, of entries held back or held by a consumer."""
+        self._holders: dict[int, tuple[Consumer, int]] = {}
+        """slot -> the consumer that holds unacknowledged entries of it, and how many."""
+        self._held: dict[int, list[int]] = {}
+        """slot -> heap of offsets held back."""
+        self._held_count = 0
+        self._undecided: dict[int, None] = {}
+        """Slots, of which entries may be held back that could be delivered now."""
+        self._short_of_room: dict[Consumer, dict[int, None]] = {}
+        """Consumer without room -> its slots with entries held back. Every slot with such entries is here,
+        or undecided, or without an owner, or another consumer than its owner holds entries of it."""
+
+    def check(self, newcomer: Consumer) -> None:
+        if self.consumers and newcomer.sticky != self.sticky:
+            raise ConsumerBusy("Subscription is of different type of key shared mode")
+        if self.consumers and newcomer.allow_out_of_order != self.allow_out_of_order:
+            raise ConsumerBusy("Subscription is of different allowOutOfOrderDelivery")
+        if isinstance(self.selector, Sticky):
+            self.selector.check(newcomer.sticky_ranges)
+
+    def add(self, consumer: Consumer) -> None:
+        super().add(consumer)
+        self.selector.add(consumer)
+        self._short_of_room.clear()
+        self._undecided.update(dict.fromkeys(self._held))
+
+    def remove(self, consumer: Consumer) -> None:
+        self.selector.remove(consumer)
+        self._undecided.update(self._short_of_room.pop(consumer, ()))
+        super().remove(consumer)
+
+    def wake(self, consumer: Consumer) -> None:
+        super().wake(consumer)
+        self._undecided.update(self._short_of_room.pop(consumer, ()))
+
+    def _slot(self, ledger: "Ledger", offset: int) -> int:
+        slot = self._slots.get(offset)
+        if slot is None:
+            slot = self.selector.slot_of(
+                sticky_key(entry_metadata(ledger.entries[offset - ledger.first].data))
+            )
+            self._slots[offset] = slot
+        return slot
+
+    def _target(self, slot: int) -> Consumer | None:
+        """Who may get an entry of this slot now."""
+        owner = self.selector.owner(slot)
+        if owner is None or not owner.available:
+            return None
+        holder = self._holders.get(slot)
+        if holder is not None and holder[0] is not owner and not self.allow_out_of_order:
+            return None
+        return owner
+
+    def dispatch(self) -> None:
+        subscription = self.subscription
+        if subscription.fenced:
+            return
+        log = subscription.topic.log
+        end = log.durable_end
+        if not self._held and self.read >= end:
+            subscription.check_end_of_topic()
+            return
+        if self._undecided:
+            self._dispatch_held()
+        cursor, special = subscription.cursor, log.special
+        look_ahead = subscription.topic.broker.config.key_shared_look_ahead
+        checked = False
+        ledger = log.ledger_at(self.read)
+        while not self.blocked and self._held_count < look_ahead:
+            offset = max(cursor.next_unacknowledged(self.read), log.first)
+            if offset >= end:
+                self.read = offset
+                return
+            if not checked:
+                if not self._turns.any_available():
+                    return
+                checked = True
+            if offset >= ledger.end or offset < ledger.first:
+                ledger = log.ledger_at(offset)
+            self.read = offset + 1
+            if special and offset in special and self._is_for_later(offset):
+                continue
+            slot = self._slot(ledger, offset)
+            if slot in self._held or (target := self._target(slot)) is None:
+                self._hold(slot, offset)
+                checked = False
+            else:
+                self._deliver_slot(target, ledger, offset, slot)
+                checked = target.available
+
+    def _is_for_later(self, offset: int) -> bool:
+        """Whether a special entry waits for its time. Chunks need no care: they have one key."""
+        deliver_at = self.subscription.topic.log.special[offset].deliver_at
+        return deliver_at >= 0 and self.delays.postpone(offset, deliver_at)
+
+    def _dispatch_held(self) -> None:
+        """In order of offsets, as far as each key's consumer can take them."""
+        subscription = self.subscription
+        log, cursor = subscription.topic.log, subscription.cursor
+        ready = []
+        undecided, self._undecided = self._undecided, {}
+        for slot in undecided:
+            if (heap := self._held.get(slot)) is None:
+                continue
+            if self._target(slot) is None:
+                self._wait_for_room(slot)
+            else:
+                ready.append((heap[0], slot))
+        heapify(ready)
+        while ready and not self.blocked:
+            _, slot = heappop(ready)
+            target = self._target(slot)
+            if target is None:
+                self._wait_for_room(slot)
+                continue
+            heap = self._held[slot]
+            offset = heappop(heap)
+            self._held_count -= 1
+            self._replaying.discard(offset)
+            if cursor.acknowledged(offset) or offset < log.first:
+                self._slots.pop(offset, None)
+            else:
+                self._deliver_slot(target, log.ledger_at(offset), offset, slot)
+            if heap:
+                heappush(ready, (heap[0], slot))
+            else:
+                del self._held[slot]
+        self._undecided.update((slot, None) for _, slot in ready)
+
+    def _wait_for_room(self, slot: int) -> None:
+        """Nothing of this slot can be delivered; if its owner has no room, look again when it has."""
+        owner = self.selector.owner(slot)
+        if owner is not None and not owner.available:
+            self._short_of_room.setdefault(owner, {})[slot] = None
+
+    def _deliver_slot(self, target: Consumer, ledger: "Ledger", offset: int, slot: int) -> None:
+        holder = self._holders.get(slot)
+        self._holders[slot] = (target, holder[1] + 1 if holder is not None else 1)
+        self._deliver(target, ledger, offset)
+
+    def _hold(self, slot: int, offset: int) -> None:
+        heap = self._held.get(slot)
+        if heap is None:
+            heap = self._held[slot] = []
+            self._undecided[slot] = None
+        heappush(heap, offset)
+        self._held_count += 1
+
+    def _replay_later(self, offset: int) -> None:
+        if offset not in self._replaying:
+            self._replaying.add(offset)
+            self._hold(self._slot(self.subscription.topic.log.ledger_at(offset), offset), offset)
+
+    def _released(self, holder: Consumer, offset: int) -> None:
+        slot = self._slots[offset]
+        consumer, count = self._holders[slot]
+        if count > 1:
+            self._holders[slot] = (consumer, count - 1)
+        else:
+            del self._holders[slot]
+            if slot in self._held:
+                self._undecided[slot] = None
+        if offset not in self._replaying:
+            del self._slots[offset]
+        if slot in self._held:
+            self._unblocked = True
+
+    def settled(self, consumer: Consumer | None, offset: int, messages: int, whole: bool) -> None:
+        super().settled(consumer, offset, messages, whole)
+        slot = self._slots.get(offset) if whole else None
+        held = self._held.get(slot) if slot is not None else None
+        if held is None or slot is None or offset not in held:
+            return
+        # It was held back, and must not fill the look-ahead any longer.
+        held.remove(offset)
+        if held:
+            heapify(held)
+        else:
+            del self._held[slot]
+        self._held_count -= 1
+        self._replaying.discard(offset)
+        del self._slots[offset]
+        self._unblocked = True
+
+    def settled_up_to(self, offset: int) -> None:
+        """What is held back of these must not fill the look-ahead: its keys may be nobody's."""
+        super().settled_up_to(offset)
+        for slot, heap in list(self._held.items()):
+            left = [each for each in heap if each > offset]
+            for each in heap:
+                if each <= offset:
+                    self._replaying.discard(each)
+                    self._slots.pop(each, None)
+            self._held_count -= len(heap) - len(left)
+            if left:
+                heapify(left)
+                self._held[slot] = left
+            else:
+                del self._held[slot]
+
+    def reset(self) -> None:
+        super().reset()
+        self._slots.clear()
+        self._holders.clear()
+        self._held.clear()
+        self._undecided.clear()
+        self._short_of_room.clear()
+        self._held_count = 0

@@ -1,0 +1,327 @@
+"""The dispatcher of Shared: many consumers, each entry to one of them (rules SUBT-06, SUBT-07).
+
+Beside the read position it owns what is out: which consumer holds which entry, what is to be delivered
+again, how often each entry was, and the limits on unacknowledged messages (rules SUBT-13, BROKER-27). Entries
+that are to be delivered later wait in `delays`; chunks of one message go to one consumer, in order. Keys mean
+nothing here: see `dispatch_key_shared`.
+"""
+
+from heapq import heappop, heappush
+from typing import TYPE_CHECKING
+
+from .consumer import Consumer
+from .delayed_delivery import Delays
+from .turns import Turns
+
+if TYPE_CHECKING:
+    from ..storage.ledger import Ledger
+    from ..topics.subscription import Subscription
+
+
+class Shared:
+    """Round robin over consumers with permits, by priority level; replayed entries first.
+
+    A turn is up to `entries_per_turn` entries, fewer where that would leave nothing for the others.
+    """
+
+    def __init__(self, subscription: "Subscription") -> None:
+        self.subscription = subscription
+        self.consumers: list[Consumer] = []
+        self._turns = Turns()
+        self.read = subscription.cursor.mark_delete + 1
+        self._replay: list[int] = []
+        """Heap of offsets to deliver again; those acknowledged meanwhile are skipped when they surface."""
+        self._replaying: set[int] = set()
+        self.redeliveries: dict[int, int] = {}
+        """offset -> how often its redelivery was asked for."""
+        self.outstanding = 0
+        """Messages delivered and not acknowledged, of all consumers."""
+        self.blocked = False
+        """Too many of them (the subscription's limit)."""
+        self.delays = Delays(subscription.topic, self._delayed_due)
+        self._chunk_holders: dict[str, tuple[Consumer, int]] = {}
+        """Message in chunks -> the consumer that holds unacknowledged chunks of it, and how many."""
+        self._chunks_held: dict[Consumer, dict[str, list[int]]] = {}
+        """That consumer, while it has no room -> messages and their chunks that wait for it, in order."""
+
+    # --- who ------------------------------------------------------------------------------------------
+
+    def check(self, newcomer: Consumer) -> None:
+        """Any number of consumers may share."""
+
+    def add(self, consumer: Consumer) -> None:
+        self.consumers.append(consumer)
+        self._turns.add(consumer)
+
+    def joined(self, consumer: Consumer) -> None:
+        """Nothing more to say."""
+
+    def remove(self, consumer: Consumer) -> None:
+        """What it had not acknowledged goes to the others; the redelivery count stays (seen:
+        java-shared-two).
+        """
+        self.consumers.remove(consumer)
+        self._turns.remove(consumer)
+        self._take_back(consumer, list(consumer.pending))
+        self._check_subscription_limit()
+        self.dispatch()
+
+    def wake(self, consumer: Consumer) -> None:
+        self._turns.wake(consumer)
+
+    # --- what -----------------------------------------------------------------------------------------
+
+    def dispatch(self) -> None:
+        subscription = self.subscription
+        if subscription.fenced:
+            return
+        log = subscription.topic.log
+        end, special = log.durable_end, log.special
+        if self._chunks_held:
+            self._release_chunks()
+        if not self._replay and self.read >= end:
+            subscription.check_end_of_topic()
+            return
+        ledger = log.ledger_at(self.read)
+        waiting = len(self._replay) + end - self.read
+        fair_share = waiting // len(self.consumers) if self.consumers else 1
+        per_turn = max(1, min(subscription.topic.broker.config.entries_per_turn, fair_share))
+        while not self.blocked:
+            offset = self._next_offset(end)
+            if offset is None:
+                return
+            consumer = None if self.blocked else self._turns.next()
+            if consumer is None:
+                self._put_back(offset)
+                return
+            for turn in range(per_turn):
+                if turn:
+                    if self.blocked or not consumer.available:
+                        break
+                    if (offset := self._next_offset(end)) is None:
+                        return
+                    if special and (self.blocked or not consumer.available):
+                        self._put_back(offset)  # chunks took the room meanwhile
+                        break
+                if offset >= ledger.end or offset < ledger.first:
+                    ledger = log.ledger_at(offset)
+                self._deliver(consumer, ledger, offset)
+                if special and offset in special:
+                    self._hold_chunk(consumer, offset)
+
+    def _next_offset(self, end: int) -> int | None:
+        """The entry that whoever's turn it is gets next, taken out of replay or read."""
+        log = self.subscription.topic.log
+        cursor, first, special = self.subscription.cursor, log.first, log.special
+        while self._replay:
+            offset = heappop(self._replay)
+            self._replaying.discard(offset)
+            if offset < first or cursor.acknowledged(offset):
+                continue
+            if not (special and offset in special and self._is_for_later_or_another(offset)):
+                return offset
+        while True:
+            offset = self.read
+            if cursor.ranges.count or offset <= cursor.mark_delete:
+                offset = cursor.next_unacknowledged(offset)
+            offset = max(offset, first)
+            if offset >= end:
+                self.read = offset
+                return None
+            self.read = offset + 1
+            if not (special and offset in special and self._is_for_later_or_another(offset)):
+                return offset
+
+    def _is_for_later_or_another(self, offset: int) -> bool:
+        """Whether a special entry is taken care of: it waits for its time, or for the consumer that has the
+        other chunks of its message, or was delivered to that one.
+        """
+        log = self.subscription.topic.log
+        entry = log.special[offset]
+        if entry.deliver_at >= 0 and self.delays.postpone(offset, entry.deliver_at):
+            return True
+        if entry.chunk_of is None:
+            return False
+        holder = self._chunk_holders.get(entry.chunk_of)
+        if holder is None:
+            return False
+        consumer = holder[0]
+        held = self._chunks_held.get(consumer, {})
+        if entry.chunk_of in held or self.blocked or not consumer.available:
+            held.setdefault(entry.chunk_of, []).append(offset)
+            self._chunks_held[consumer] = held
+        else:
+            self._deliver(consumer, log.ledger_at(offset), offset)
+            self._hold_chunk(consumer, offset)
+        return True
+
+    def _hold_chunk(self, consumer: Consumer, offset: int) -> None:
+        """The consumer has the entry; if it is a chunk, the others of its message go there, too."""
+        message = self.subscription.topic.log.special[offset].chunk_of
+        if message is not None:
+            holder = self._chunk_holders.get(message)
+            self._chunk_holders[message] = consumer, 1 if holder is None else holder[1] + 1
+
+    def _release_chunks(self) -> None:
+        """Chunks that were held back may find room now."""
+        for consumer in [each for each in self._chunks_held if each.available]:
+            for offsets in self._chunks_held.pop(consumer).values():
+                for offset in offsets:
+                    self._replay_later(offset)
+
+    def _delayed_due(self) -> None:
+        for offset in self.delays.take_due():
+            self._replay_later(offset)
+        self.dispatch()
+
+    def _put_back(self, offset: int) -> None:
+        """Nobody can take it."""
+        if offset == self.read - 1 and offset not in self._replaying:
+            self.read = offset
+        else:
+            self._replaying.add(offset)
+            heappush(self._replay, offset)
+
+    def _deliver(self, consumer: Consumer, ledger: "Ledger", offset: int) -> None:
+        entry = ledger.entries[offset - ledger.first]
+        messages = entry.messages
+        subscription = self.subscription
+        ack_set = None
+        partly = subscription.cursor.partly
+        if partly and (bits := partly.get(offset)) is not None:
+            ack_set = bits
+            messages = bits.bit_count()
+        consumer.pending[offset] = messages
+        count = self.redeliveries.get(offset, 0) if self.redeliveries else 0
+        consumer.deliver(entry, messages, count, ack_set)
+        self.outstanding += messages
+        limit = subscription.max_unacked_per_consumer
+        if limit and consumer.unacked >= limit:
+            consumer.blocked = True
+        limit = subscription.max_unacked
+        if limit and self.outstanding >= limit:
+            self.blocked = True
+
+    # --- acknowledged ---------------------------------------------------------------------------------
+
+    def settled(self, consumer: Consumer | None, offset: int, messages: int, whole: bool) -> None:
+        """Any consumer may acknowledge what another one holds."""
+        holder = consumer
+        if holder is None or offset not in holder.pending:
+            holder = next((each for each in self.consumers if offset in each.pending), None)
+        if whole and self.redeliveries:
+            self.redeliveries.pop(offset, None)
+        if holder is None:
+            self.delays.forget(offset)
+            return
+        left = holder.pending[offset]
+        if whole:
+            del holder.pending[offset]
+            self._settle(holder, left)
+            self._released(holder, offset)
+        else:
+            holder.pending[offset] = left - messages
+            self._settle(holder, messages)
+
+    def settled_up_to(self, offset: int) -> None:
+        """Not by clients (cumulative acknowledgement is refused here): expiry and skipping."""
+        for consumer in self.consumers:
+            for each in [each for each in consumer.pending if each <= offset]:
+                self.settled(consumer, each, 0, True)
+        self.delays.forget_up_to(offset)
+        for each in [each for each in self.redeliveries if each <= offset]:  # those that nobody holds
+            del self.redeliveries[each]
+
+    def _settle(self, holder: Consumer, messages: int) -> None:
+        holder.unacked -= messages
+        self.outstanding -= messages
+        if holder.blocked:
+            limit = self.subscription.max_unacked_per_consumer
+            if not limit or holder.unacked <= limit // 2:
+                holder.blocked = False
+                holder.permits += holder.saved_permits
+                holder.saved_permits = 0
+                self.wake(holder)
+                self._unblocked = True
+
+    _unblocked = False
+    """Something was blocked and is not any more: dispatch at the end of the command."""
+
+    def _released(self, holder: Consumer, offset: int) -> None:
+        """The consumer does not hold the entry any more."""
+        entry = self.subscription.topic.log.special.get(offset)
+        if entry is None or entry.chunk_of is None:
+            return
+        consumer, count = self._chunk_holders[entry.chunk_of]
+        if count > 1:
+            self._chunk_holders[entry.chunk_of] = consumer, count - 1
+            return
+        del self._chunk_holders[entry.chunk_of]
+        held = self._chunks_held.get(consumer)
+        if held is not None and entry.chunk_of in held:
+            for each in held.pop(entry.chunk_of):
+                self._replay_later(each)
+            if not held:
+                del self._chunks_held[consumer]
+            self._unblocked = True
+
+    def _check_subscription_limit(self) -> None:
+        if self.blocked:
+            limit = self.subscription.max_unacked
+            if not limit or self.outstanding <= limit // 2:
+                self.blocked = False
+                self._unblocked = True
+
+    def acknowledgements_done(self) -> None:
+        self._check_subscription_limit()
+        if self._unblocked:
+            self._unblocked = False
+            self.dispatch()
+
+    # --- delivered again ------------------------------------------------------------------------------
+
+    def redeliver(self, consumer: Consumer, offsets: list[int] | None, epoch: int | None) -> None:
+        """These of the consumer's entries, or all; the epoch is ignored, permits are not given back."""
+        if offsets is None:
+            offsets = list(consumer.pending)
+        else:
+            offsets = [each for each in dict.fromkeys(offsets) if each in consumer.pending]
+        for offset in offsets:
+            self.redeliveries[offset] = self.redeliveries.get(offset, 0) + 1
+        self._take_back(consumer, offsets)
+        self._check_subscription_limit()
+        self._unblocked = False
+        self.dispatch()
+
+    def _take_back(self, consumer: Consumer, offsets: list[int]) -> None:
+        for offset in offsets:
+            messages = consumer.pending.pop(offset)
+            self._settle(consumer, messages)
+            self._replay_later(offset)
+            self._released(consumer, offset)
+
+    def _replay_later(self, offset: int) -> None:
+        if offset not in self._replaying:
+            self._replaying.add(offset)
+            heappush(self._replay, offset)
+
+    # --- the rest -------------------------------------------------------------------------------------
+
+    def reset(self) -> None:
+        self.read = self.subscription.cursor.mark_delete + 1
+        self._replay.clear()
+        self._replaying.clear()
+        self.redeliveries.clear()
+        self.delays.clear()
+        self._chunks_held.clear()
+
+    def unacked(self, consumer: Consumer) -> int:
+        return consumer.unacked
+
+    @property
+    def replaying(self) -> int:
+        """Entries waiting to be delivered again."""
+        return len(self._replaying)
+
+    def close(self) -> None:
+        self.delays.clear()

@@ -1,0 +1,72 @@
+"""Whose turn it is among the consumers of a Shared subscription (rule SUBT-07).
+
+The best priority level that has a consumer with room is served, round robin in the order of arrival. A
+consumer that was found without room is asleep: it is not looked at again before `wake`. So a choice costs no
+look at the thousands that wait for permits, and each FLOW costs one.
+"""
+
+from bisect import bisect_left, insort
+from itertools import count
+
+from .consumer import Consumer
+
+Seat = tuple[int, int]
+"""Priority level, and the number of the arrival."""
+
+
+class Turns:
+    """Consumers by level and arrival. It must be told of each that may have room again."""
+
+    def __init__(self) -> None:
+        self._arrivals = count()
+        self._seats: dict[Consumer, Seat] = {}
+        self._awake: dict[Seat, Consumer] = {}
+        self._order: list[Seat] = []
+        """The seats of those that are awake, in order."""
+        self._next: dict[int, int] = {}
+        """Level -> the number of arrival from which on its next consumer is looked for."""
+
+    def add(self, consumer: Consumer) -> None:
+        """A newcomer; each level begins anew."""
+        self._seats[consumer] = consumer.priority, next(self._arrivals)
+        self._next.clear()
+        self.wake(consumer)
+
+    def remove(self, consumer: Consumer) -> None:
+        """The consumer is gone; each level begins anew."""
+        seat = self._seats.pop(consumer)
+        self._next.clear()
+        if self._awake.pop(seat, None) is not None:
+            del self._order[bisect_left(self._order, seat)]
+
+    def wake(self, consumer: Consumer) -> None:
+        """The consumer may have room again."""
+        seat = self._seats.get(consumer)
+        if seat is not None and seat not in self._awake:
+            self._awake[seat] = consumer
+            insort(self._order, seat)
+
+    def next(self) -> Consumer | None:
+        """The consumer with room whose turn it is; None where none has room."""
+        order = self._order
+        while order:
+            level = order[0][0]
+            place = bisect_left(order, (level, self._next.get(level, 0)))
+            if place == len(order) or order[place][0] != level:
+                place = 0
+            seat = order[place]
+            consumer = self._awake[seat]
+            if consumer.available:
+                self._next[level] = seat[1] + 1
+                return consumer
+            del order[place], self._awake[seat]
+        return None
+
+    def any_available(self) -> bool:
+        """True when a consumer has room; no turn passes."""
+        order = self._order
+        while order:
+            if self._awake[order[-1]].available:
+                return True
+            del self._awake[order.pop()]
+        return False

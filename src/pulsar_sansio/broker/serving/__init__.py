@@ -1,0 +1,1 @@
+"""Connections of clients, and what the broker does with each command that they send."""

@@ -1,0 +1,496 @@
+"""One connection of a client: handshake, keep-alive, framing, and the bytes that wait to be written.
+
+Owns what is tied to the connection: the registries of its producers and consumers, the outbox with its
+high-water mark, the probes. What the commands mean is in `lookups`, `publishing` and `subscribing`.
+
+A connection is in Start (only CONNECT is legal), Connected, or Dead (CONN-03 to CONN-05). Whatever a peer
+sends, only its own connection dies of it.
+"""
+
+from collections.abc import Callable, Sequence
+from enum import Enum
+from itertools import takewhile
+from typing import TYPE_CHECKING, Any
+
+from google.protobuf.message import Message
+
+from ...core.buffers import ReceiveBuffer
+from ...model.errors import (
+    BrokerError,
+    ProducerBusy,
+    ProducerFenced,
+    RemoteProtocolError,
+    ServerError,
+    ServiceNotReady,
+)
+from ...wire import (
+    decode_frame,
+    encode_command,
+    encode_ping,
+    encode_pong,
+    encode_send_receipt,
+    max_frame_size,
+    proto,
+)
+from ..dispatching.consumer import Consumer
+from ..outputs import Disconnect, ResumeReading, Transmit
+from ..topics.producers import Producer
+from ..topics.subscription import NO_REQUEST
+from .lookups import server_error
+
+if TYPE_CHECKING:
+    from ..administration.ownership import Elsewhere
+    from ..broker import Broker
+    from ..records import MigratedTo
+
+BROKER_ENTRY_METADATA_VERSION = 18
+"""Since when clients can read the broker's metadata in front of an entry."""
+
+MIGRATION_VERSION = 20
+"""Since when clients know TOPIC_MIGRATED."""
+
+UNSENT_LIMIT_FACTOR = 16
+"""A peer that lets this many times the high-water mark pile up (by requests alone) is disconnected."""
+
+Handler = Callable[["Connection", Any], None]
+Type = proto.BaseCommand.Type
+
+
+def _assign(
+    close: proto.CommandCloseProducer | proto.CommandCloseConsumer, moved_to: "Elsewhere | None"
+) -> None:
+    """Say where to go on, if that is known."""
+    if moved_to is not None:
+        close.assignedBrokerServiceUrl = moved_to.service_url
+        if moved_to.service_url_tls is not None:
+            close.assignedBrokerServiceUrlTls = moved_to.service_url_tls
+
+
+class State(Enum):
+    START = "start"
+    CONNECTED = "connected"
+    DEAD = "dead"
+
+
+class Reserved:
+    """Stands in a registry for a producer or consumer that is still being made (rule BROKER-04)."""
+
+
+class Connection:
+    """`handlers`: what to do with each command of a connected client."""
+
+    def __init__(self, broker: "Broker", link: int, peer: str, handlers: dict[int, Handler]) -> None:
+        self.broker = broker
+        self.context = broker.context
+        self.link = link
+        self.peer = peer
+        self.state: State = State.START
+        self.protocol_version = 0
+        self.client_version = ""
+        self.takes_broker_entry_metadata = False
+        """Entries for this client carry the broker's own metadata in front (rule CHECK-12)."""
+        self.producers: dict[int, Producer | Reserved] = {}
+        self.consumers: dict[int, Consumer | Reserved] = {}
+        self.pending_publishes = 0
+        self._closed_producers: dict[int, int] = {}
+        """Closed by this broker: until when late SENDs are ignored (ns), in the order of these moments."""
+        self._handlers = handlers
+        self._limit = max_frame_size(broker.config.max_message_size)
+        self._buffer = ReceiveBuffer()
+        self.unread = 0
+        """So many bytes came together with what ended the connection, behind it."""
+        self._outbox: list[bytes] = []
+        self._transmit = Transmit(link)
+        self._unsent = 0
+        self._high_water = broker.config.max_unsent_bytes
+        self.writable = True
+        """The peer reads fast enough for more messages."""
+        self._reading = True
+        self._awaiting_life = False
+        """A PING is unanswered."""
+        self._pinged = False
+        """One that was sent because its time had come, and not because somebody asks for a sign of life."""
+        self._keepalive = self.context.deadlines.slot(self._keepalive_due)
+        self._keepalive.set(self.context.now + broker.keepalive_interval)
+        self._liveness = self.context.deadlines.slot(self._liveness_due)
+        self._liveness_waiters: list[Callable[[bool], None]] = []
+
+    @property
+    def dead(self) -> bool:
+        return self.state is State.DEAD
+
+    # --- bytes in -------------------------------------------------------------------------------------
+
+    def receive_data(self, data: bytes) -> None:
+        if self.state is State.DEAD:
+            return
+        whole = self._buffer.feed(data)
+        if whole is None:
+            return
+        position = 0
+        limit = self._limit
+        handlers = self._handlers
+        try:
+            while (frame := decode_frame(whole, position, limit)) is not None:
+                number, command, position = frame
+                if self._awaiting_life:
+                    self._heard()
+                if self.state is not State.CONNECTED:
+                    self._before_connected(number, command)
+                elif (handler := handlers.get(number)) is not None:
+                    handler(self, command)
+                if self.dead:
+                    self.unread = len(whole) - position
+                    return
+            self._buffer.hold(whole, position)
+        except RemoteProtocolError as error:
+            self.unread = len(whole) - position
+            self.die(str(error))
+
+    def _heard(self) -> None:
+        """A whole frame came: the peer is alive (CONN-01)."""
+        self._awaiting_life = self._pinged = False
+        if self._liveness_waiters:
+            self._liveness.clear()
+            waiters, self._liveness_waiters = self._liveness_waiters, []
+            for waiter in waiters:
+                waiter(True)
+
+    def _before_connected(self, number: int, command: Any) -> None:
+        if number == Type.CONNECT:
+            self._connect(command)
+        elif number == Type.PING:
+            self.write(encode_pong())
+        elif number != Type.PONG:
+            raise RemoteProtocolError(f"command {number} before CONNECT")
+
+    def _connect(self, command: proto.CommandConnect) -> None:
+        """The handshake. There is no authentication: any credentials are ignored (WIRE-01)."""
+        broker = self.broker
+        if broker.link_count > broker.config.max_connections:
+            self.error(NO_REQUEST, ServerError.NotAllowedError, "Reached the maximum number of connections")
+            self.die("too many connections")
+            return
+        self.protocol_version = max(0, min(command.protocol_version, broker.config.protocol_version))
+        self.client_version = command.client_version[:256]
+        self.takes_broker_entry_metadata = (
+            broker.config.broker_entry_metadata
+            and self.protocol_version >= BROKER_ENTRY_METADATA_VERSION
+            and command.feature_flags.supports_broker_entry_metadata
+        )
+        self.state = State.CONNECTED
+        connected = proto.CommandConnected(
+            server_version=broker.config.server_version,
+            protocol_version=self.protocol_version,
+            max_message_size=broker.config.max_message_size,
+        )
+        if broker.config.feature_flags:
+            if broker.config.topic_list_watcher:
+                connected.feature_flags.supports_topic_watchers = True
+            connected.feature_flags.supports_get_partitioned_metadata_without_auto_creation = True
+        self.send(Type.CONNECTED, connected)
+        self._keepalive.set(self.context.now + broker.keepalive_interval)
+
+    @property
+    def takes_end_of_topic(self) -> bool:
+        """Whether REACHED_END_OF_TOPIC may be sent: the C++ client drops its connection on it.
+
+        It announces protocol 20 or less, the Java client and ours 21; its own words are not trusted.
+        """
+        return self.broker.config.reached_end_of_topic != "never" and self.protocol_version >= 21
+
+    @property
+    def takes_migration(self) -> bool:
+        """Whether the client knows TOPIC_MIGRATED."""
+        return self.protocol_version >= MIGRATION_VERSION
+
+    # --- bytes out ------------------------------------------------------------------------------------
+
+    def write(self, frame: bytes) -> None:
+        if self.state is State.DEAD:
+            return
+        if not self._outbox:
+            self.context.emit(self._transmit)
+        self._outbox.append(frame)
+        self._count(len(frame))
+
+    def write_message(self, chunks: Sequence[bytes], size: int) -> None:
+        """A MESSAGE of `size` stored bytes."""
+        if self.state is State.DEAD:
+            return
+        if not self._outbox:
+            self.context.emit(self._transmit)
+        self._outbox.extend(chunks)
+        self._count(size + 48)
+
+    def _count(self, size: int) -> None:
+        self._unsent += size
+        if self._unsent >= self._high_water:
+            self.writable = False
+            self._reading = False
+            if self._unsent >= self._high_water * UNSENT_LIMIT_FACTOR + self._limit:
+                self.die("the peer asks without reading the answers")
+
+    def send(self, number: int, command: Message) -> None:
+        self.write(encode_command(number, command))
+
+    def error(self, request_id: int, code: ServerError, text: str) -> None:
+        self.send(
+            Type.ERROR,
+            proto.CommandError(request_id=request_id, error=server_error(code), message=text),
+        )
+
+    def refuse(self, request_id: int, error: BrokerError) -> None:
+        """ERROR for a request."""
+        self.error(request_id, error.code, error.text)
+
+    def success(self, request_id: int) -> None:
+        self.send(Type.SUCCESS, proto.CommandSuccess(request_id=request_id))
+
+    def take_outbox(self) -> list[bytes]:
+        """What is to be written; dispatch goes on where it had stopped for this peer."""
+        chunks, self._outbox = self._outbox, []
+        self._unsent = 0
+        if not self.writable:
+            self.writable = True
+            self.check_reading()
+            dispatchers: dict[Any, None] = {}
+            for consumer in self.consumers.values():
+                if isinstance(consumer, Consumer) and consumer.ready:
+                    dispatcher = consumer.subscription.dispatcher
+                    if dispatcher is not None:
+                        dispatcher.wake(consumer)
+                        dispatchers[dispatcher] = None
+            for dispatcher in dispatchers:
+                dispatcher.dispatch()
+        return chunks
+
+    # --- back-pressure --------------------------------------------------------------------------------
+
+    @property
+    def wants_read(self) -> bool:
+        """False while too much is unsent, or too many publishes are not yet durable."""
+        if self._reading and self.pending_publishes >= self.broker.config.max_pending_publishes:
+            self._reading = False
+        return self._reading
+
+    def check_reading(self) -> None:
+        """Perhaps reading may go on: say so."""
+        if (
+            not self._reading
+            and self.writable
+            and self.pending_publishes <= self.broker.config.max_pending_publishes // 2
+        ):
+            self._reading = True
+            if self.state is not State.DEAD:
+                self.context.emit(ResumeReading(self.link))
+
+    # --- life -----------------------------------------------------------------------------------------
+
+    def _keepalive_due(self) -> None:
+        if self.state is State.START:
+            self.die("no CONNECT in time")
+        elif self._pinged and self._reading:
+            self.die("no answer to PING")
+        else:
+            if self.protocol_version >= 1:
+                self._awaiting_life = self._pinged = True
+                self.write(encode_ping())
+            self._keepalive.set(self.context.now + self.broker.keepalive_interval)
+
+    def check_liveness(self, then: Callable[[bool], None]) -> None:
+        """Ask for a sign of life; `then(False)` after the connection was closed for want of one."""
+        if self.state is not State.CONNECTED:
+            then(False)
+            return
+        self._liveness_waiters.append(then)
+        if self._liveness.when is None:
+            self._awaiting_life = True
+            self.write(encode_ping())
+            self._liveness.set(self.context.now + self.broker.liveness_timeout)
+
+    def _liveness_due(self) -> None:
+        self.die("no sign of life")
+
+    def die(self, reason: str) -> None:
+        """The broker ends the connection: what is written is still delivered, everything attached goes."""
+        if self.state is not State.DEAD:
+            self._end()
+            self.broker.connection_dead(self, self._outbox)
+            self.context.emit(Disconnect(self.link, reason))
+
+    def lost(self) -> None:
+        """The connection is gone already."""
+        if self.state is not State.DEAD:
+            self._end()
+            self.broker.connection_dead(self, [])
+
+    def _end(self) -> None:
+        self.state = State.DEAD
+        self.writable = False
+        self._keepalive.clear()
+        self._liveness.clear()
+        self._buffer.clear()
+        producers = [each for each in self.producers.values() if isinstance(each, Producer)]
+        consumers = [each for each in self.consumers.values() if isinstance(each, Consumer)]
+        self.producers.clear()
+        self.consumers.clear()
+        self.broker.watchers.forget(self)
+        for consumer in consumers:
+            consumer.subscription.remove(consumer)
+        for producer in producers:
+            producer.closing = True
+            producer.topic.producer_left(producer)
+        waiters, self._liveness_waiters = self._liveness_waiters, []
+        for waiter in waiters:
+            waiter(False)
+
+    # --- producers and consumers leave ----------------------------------------------------------------
+
+    def forget_producer(self, producer: Producer) -> None:
+        """Out of the registries, without a word to the client."""
+        producer.closing = True
+        if self.producers.get(producer.id) is producer:
+            del self.producers[producer.id]
+        producer.topic.producer_left(producer)
+
+    def fence_producer(self, producer: Producer) -> None:
+        """Removed by ExclusiveWithFencing: without a frame, once the receipts of what it sent have left.
+
+        Its next SEND finds no producer and costs the connection. Who was let in and not told so yet would
+        never send, so never learn of it: its request is refused, as if it had come after the other one.
+        """
+        producer.fenced = True
+        if not producer.ready:
+            self.forget_producer(producer)
+            refusal = ProducerBusy if producer.mode == proto.Shared else ProducerFenced
+            self.refuse(producer.request_id, refusal("Fenced out by another producer"))
+            return
+
+        def drained() -> None:
+            if self.producers.get(producer.id) is producer:
+                self.forget_producer(producer)
+
+        producer.close_when_drained(drained)
+
+    def close_producer(self, producer: Producer, moved_to: "Elsewhere | None" = None) -> None:
+        """CLOSE_PRODUCER from the broker, after the receipts; `moved_to`: who serves the topic now.
+
+        SENDs that are on their way are ignored for one keep-alive interval (GAP-37).
+        """
+        if not producer.closing:
+            producer.close_when_drained(lambda: self.drop_producer(producer, moved_to))
+
+    def drop_producer(self, producer: Producer, moved_to: "Elsewhere | None" = None) -> None:
+        """The same at once, whatever is not yet durable."""
+        if self.producers.get(producer.id) is not producer:
+            return
+        self.forget_producer(producer)
+        now = self.context.now
+        closed = self._closed_producers
+        for each in list(takewhile(lambda each: closed[each] <= now, closed)):
+            del closed[each]
+        closed.pop(producer.id, None)  # the latest stands last
+        closed[producer.id] = now + self.broker.keepalive_interval
+        if producer.topic.migrated_to is not None:
+            self.say_migrated(proto.CommandTopicMigrated.Producer, producer.id, producer.topic.migrated_to)
+        self.say_closed(producer.id, moved_to)
+
+    def say_closed(self, producer_id: int, moved_to: "Elsewhere | None" = None) -> None:
+        """CLOSE_PRODUCER as a notice."""
+        if self.protocol_version < 5:
+            self.die("the client is too old for CLOSE_PRODUCER")
+        else:
+            close = proto.CommandCloseProducer(producer_id=producer_id, request_id=NO_REQUEST)
+            _assign(close, moved_to)
+            self.send(Type.CLOSE_PRODUCER, close)
+
+    def say_migrated(
+        self, kind: proto.CommandTopicMigrated.ResourceType, resource_id: int, target: "MigratedTo"
+    ) -> None:
+        """TOPIC_MIGRATED of one producer or consumer, to a client that knows it; its CLOSE follows."""
+        if self.takes_migration:
+            moved = proto.CommandTopicMigrated(
+                resource_id=resource_id,
+                resource_type=kind,
+                brokerServiceUrl=target.service_url,
+                brokerServiceUrlTls=target.service_url_tls,
+            )
+            self.send(Type.TOPIC_MIGRATED, moved)
+
+    def closed_lately(self, producer_id: int) -> bool:
+        """Whether the broker itself closed this producer within the last keep-alive interval."""
+        return self._closed_producers.get(producer_id, -1) > self.context.now
+
+    def reopens(self, producer_id: int) -> None:
+        """The client asks for this producer, so it knows of the close: no SEND is late any more."""
+        self._closed_producers.pop(producer_id, None)
+
+    def forget_consumer(self, consumer: Consumer) -> None:
+        """Out of the registries, without a word to the client."""
+        if self.consumers.get(consumer.id) is consumer:
+            del self.consumers[consumer.id]
+        consumer.subscription.remove(consumer)
+
+    def close_consumer(self, consumer: Consumer, moved_to: "Elsewhere | None" = None) -> None:
+        """CLOSE_CONSUMER from the broker: the client is to subscribe again, at `moved_to` if given."""
+        self.forget_consumer(consumer)
+        target = consumer.subscription.moves_to
+        if target is not None:
+            self.say_migrated(proto.CommandTopicMigrated.Consumer, consumer.id, target)
+        if self.protocol_version < 5:
+            self.die("the client is too old for CLOSE_CONSUMER")
+        else:
+            close = proto.CommandCloseConsumer(consumer_id=consumer.id, request_id=NO_REQUEST)
+            _assign(close, moved_to)
+            self.send(Type.CLOSE_CONSUMER, close)
+
+    def confirm_send(
+        self, producer: Producer, sequence_id: int, highest: int | None, ledger_id: int, entry_id: int
+    ) -> None:
+        """A message is durable: SEND_RECEIPT, if its producer is still there."""
+        if self.producers.get(producer.id) is producer:
+            self.write(encode_send_receipt(producer.id, sequence_id, ledger_id, entry_id, highest))
+        self.publish_settled(producer)
+
+    def publish_settled(self, producer: Producer) -> None:
+        """A message that was taken is pending no more."""
+        self.pending_publishes -= 1
+        if not self._reading:
+            self.check_reading()
+        producer.one_durable()
+
+    # --- waiting producers (BROKER-36) --------------------------------------------------------------
+
+    def refuse_waiting_producer(self, producer: Producer, error: BrokerError) -> None:
+        if self.producers.get(producer.id) is producer:
+            del self.producers[producer.id]
+        producer.closing = True
+        self.refuse(producer.request_id, error)
+
+    def grant_waiting_producer(self, producer: Producer) -> None:
+        """The second PRODUCER_SUCCESS, with the first one's request id."""
+        self.broker.journal.confirm(lambda: self.producer_success(producer, True))
+
+    def producer_success(self, producer: Producer, ready: bool) -> None:
+        """PRODUCER_SUCCESS, unless the producer went away meanwhile."""
+        if self.producers.get(producer.id) is not producer or producer.closing:
+            return
+        producer.ready = ready
+        answer = proto.CommandProducerSuccess(
+            request_id=producer.request_id,
+            producer_name=producer.name,
+            last_sequence_id=producer.topic.last_sequence_id(producer.name),
+            schema_version=producer.schema_version,
+            producer_ready=ready,
+        )
+        if ready and producer.topic_epoch is not None:
+            answer.topic_epoch = producer.topic_epoch
+        self.send(Type.PRODUCER_SUCCESS, answer)
+
+    # --- reservations ---------------------------------------------------------------------------------
+
+    @staticmethod
+    def still_present(what: str) -> ServiceNotReady:
+        """The client's timeout was shorter than the broker's work, and it asked again (rule BROKER-05)."""
+        return ServiceNotReady(f"{what} is already present on the connection")

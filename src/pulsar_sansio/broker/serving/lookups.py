@@ -1,0 +1,220 @@
+"""Requests that need no producer or consumer: LOOKUP, partitions, schemas, transactions.
+
+Pure answers from what the root knows; only auto-creation of a partitioned topic changes anything. What this
+broker does not do (transactions) is refused by an error that says so, never by silence.
+"""
+
+import re
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, cast
+
+from ...model.errors import (
+    BrokerError,
+    InvalidConfiguration,
+    InvalidTopicName,
+    MetadataError,
+    ProducerBusy,
+    RemoteProtocolError,
+    ServerError,
+    TopicNameRefused,
+    TopicNotFound,
+)
+from ...model.topic_name import TopicName
+from ...wire import encode_pong, proto
+from ..topics.schemas import schema_message
+
+if TYPE_CHECKING:
+    from ..administration.ownership import Elsewhere
+    from ..config import BrokerConfig
+    from .connection import Connection
+
+Type = proto.BaseCommand.Type
+
+NO_TRANSACTIONS = "Transactions are not supported by this broker"
+
+
+MAX_NAME_LENGTH = 4096
+"""Characters of a name that a client chooses."""
+
+
+def parse_topic(text: str) -> TopicName:
+    """Raises `TopicNameRefused`."""
+    if isinstance(text, str) and len(text) > MAX_NAME_LENGTH:
+        raise TopicNameRefused(f"topic name of {len(text)} characters, allowed are {MAX_NAME_LENGTH}")
+    try:
+        name = TopicName.parse(text)
+    except InvalidTopicName as error:
+        raise TopicNameRefused(str(error)) from None
+    if _CONTROL.search(name.local):
+        raise TopicNameRefused(f"topic name {text!r}: control characters are not allowed")
+    return name
+
+
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+
+
+def check_name(what: str, name: str) -> None:
+    """Raises `ProducerBusy`, which is what a bad name is called (GAP-19)."""
+    if len(name) > MAX_NAME_LENGTH:
+        raise ProducerBusy(f"{what} of {len(name)} characters, allowed are {MAX_NAME_LENGTH}")
+
+
+MAX_PROPERTIES = 64 * 1024
+"""Characters of all names and values of a producer, a subscription or a schema together, where each pair
+counts for `PAIR` more: an empty one is an object too."""
+
+PAIR = 16
+
+
+def is_unicode(text: str) -> bool:
+    """Say if the text can be written as UTF-8, as protobuf asks. JSON may hold half of a surrogate pair."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def check_text_properties(pairs: Iterable[tuple[str, str]]) -> None:
+    """Raises `InvalidConfiguration` where they are not Unicode text, or more than `MAX_PROPERTIES`."""
+    size = 0
+    for name, value in pairs:
+        if not isinstance(name, str) or not isinstance(value, str):
+            raise InvalidConfiguration(f"properties: text for text, not {name!r}: {value!r}")
+        if not is_unicode(name) or not is_unicode(value):
+            raise InvalidConfiguration(
+                f"properties: a half of a surrogate pair in {name!r:.200}: {value!r:.200}"
+            )
+        size += len(name) + len(value) + PAIR
+    if size > MAX_PROPERTIES:
+        raise InvalidConfiguration(f"properties of {size} characters, allowed are {MAX_PROPERTIES}")
+
+
+def check_properties(what: str, pairs: Iterable[proto.KeyValue], most: int = MAX_PROPERTIES) -> None:
+    """Raises `MetadataError` where they are more than `most`."""
+    size = sum(len(pair.key) + len(pair.value) + PAIR for pair in pairs)
+    if size > most:
+        raise MetadataError(f"{what} of {size} characters, allowed are {most}")
+
+
+def server_error(code: ServerError) -> proto.ServerError:
+    """The same number, as protobuf's own type."""
+    return cast(proto.ServerError, int(code))
+
+
+def code(error: BrokerError) -> proto.ServerError:
+    """As protobuf wants it."""
+    return server_error(error.code)
+
+
+def on_ping(connection: "Connection", command: proto.CommandPing) -> None:
+    connection.write(encode_pong())
+
+
+def on_pong(connection: "Connection", command: proto.CommandPong) -> None:
+    """Any frame is a sign of life; this one is nothing more."""
+
+
+def on_lookup(connection: "Connection", command: proto.CommandLookupTopic) -> None:
+    """Connect, to this broker (WIRE-02), unless another one serves the topic or knows who does."""
+    config = connection.broker.config
+    answer = proto.CommandLookupTopicResponse(request_id=command.request_id)
+    try:
+        topic = parse_topic(command.topic)
+        connection.broker.check_namespace(topic.namespace_name)
+        elsewhere = connection.broker.elsewhere(str(topic), command.authoritative)
+    except BrokerError as error:
+        answer.response = proto.CommandLookupTopicResponse.Failed
+        answer.error = code(error)
+        answer.message = error.text
+    else:
+        where: BrokerConfig | Elsewhere = config if elsewhere is None else elsewhere
+        answer.response = proto.CommandLookupTopicResponse.Connect
+        answer.authoritative = True
+        if elsewhere is not None and elsewhere.redirect:
+            answer.response = proto.CommandLookupTopicResponse.Redirect
+            answer.authoritative = elsewhere.authoritative
+        answer.brokerServiceUrl = where.service_url
+        if where.service_url_tls is not None:
+            answer.brokerServiceUrlTls = where.service_url_tls
+        answer.proxy_through_service_url = config.proxy_through_service_url
+    connection.send(Type.LOOKUP_RESPONSE, answer)
+
+
+def on_partitioned_metadata(connection: "Connection", command: proto.CommandPartitionedTopicMetadata) -> None:
+    """How many partitions; 0 for a topic that is not, or not yet, there (WIRE-03)."""
+    broker = connection.broker
+    answer = proto.CommandPartitionedTopicMetadataResponse(request_id=command.request_id)
+    try:
+        topic = parse_topic(command.topic)
+        broker.check_namespace(topic.namespace_name)
+        answer.partitions = broker.partitions_for(topic, command.metadata_auto_creation_enabled)
+        answer.response = proto.CommandPartitionedTopicMetadataResponse.Success
+    except BrokerError as error:
+        answer.response = proto.CommandPartitionedTopicMetadataResponse.Failed
+        answer.error = code(error)
+        answer.message = error.text
+    broker.journal.confirm(lambda: connection.send(Type.PARTITIONED_METADATA_RESPONSE, answer))
+
+
+def on_late_handshake(connection: "Connection", command: Any) -> None:
+    """CONNECT a second time, or AUTH_RESPONSE that nobody asked for: Close (WIRE-22)."""
+    raise RemoteProtocolError("a command of the handshake after the handshake")
+
+
+# --- schemas ------------------------------------------------------------------------------------------
+
+
+def on_get_schema(connection: "Connection", command: proto.CommandGetSchema) -> None:
+    answer = proto.CommandGetSchemaResponse(request_id=command.request_id)
+    try:
+        topic = parse_topic(command.topic)
+        version = command.schema_version if command.HasField("schema_version") else None
+        stored = connection.broker.schemas.get(topic, version)
+        answer.schema.CopyFrom(schema_message(stored))
+        answer.schema_version = stored.version.to_bytes(8, "big")
+    except BrokerError as error:
+        answer.error_code = code(error)
+        answer.error_message = error.text
+    connection.broker.journal.confirm(lambda: connection.send(Type.GET_SCHEMA_RESPONSE, answer))
+
+
+def on_get_or_create_schema(connection: "Connection", command: proto.CommandGetOrCreateSchema) -> None:
+    broker = connection.broker
+    answer = proto.CommandGetOrCreateSchemaResponse(request_id=command.request_id)
+    try:
+        topic = parse_topic(command.topic)
+        if str(topic) not in broker.all_topics:
+            raise TopicNotFound(f"Topic {topic} does not exist")
+        answer.schema_version = broker.schemas.register(topic, command.schema, broker.wall_time)
+    except BrokerError as error:
+        answer.error_code = code(error)
+        answer.error_message = error.text
+    broker.journal.confirm(lambda: connection.send(Type.GET_OR_CREATE_SCHEMA_RESPONSE, answer))
+
+
+# --- what this broker does not do ---------------------------------------------------------------------
+
+
+def on_transaction_command(connection: "Connection", command: Any) -> None:
+    """As a Java broker whose coordinator is off."""
+    connection.error(command.request_id, ServerError.NotAllowedError, NO_TRANSACTIONS)
+
+
+HANDLERS: dict[int, Any] = {
+    Type.CONNECT: on_late_handshake,
+    Type.AUTH_RESPONSE: on_late_handshake,
+    Type.PING: on_ping,
+    Type.PONG: on_pong,
+    Type.LOOKUP: on_lookup,
+    Type.PARTITIONED_METADATA: on_partitioned_metadata,
+    Type.GET_SCHEMA: on_get_schema,
+    Type.GET_OR_CREATE_SCHEMA: on_get_or_create_schema,
+    Type.TC_CLIENT_CONNECT_REQUEST: on_transaction_command,
+    Type.NEW_TXN: on_transaction_command,
+    Type.ADD_PARTITION_TO_TXN: on_transaction_command,
+    Type.ADD_SUBSCRIPTION_TO_TXN: on_transaction_command,
+    Type.END_TXN: on_transaction_command,
+    Type.END_TXN_ON_PARTITION: on_transaction_command,
+    Type.END_TXN_ON_SUBSCRIPTION: on_transaction_command,
+}

@@ -1,0 +1,206 @@
+"""PRODUCER, SEND and CLOSE_PRODUCER: what a connection does with them (WIRE-06 to WIRE-08)."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from ...model.errors import (
+    BrokerError,
+    FrameError,
+    MetadataError,
+    NotAllowed,
+    ProducerBusy,
+    RemoteProtocolError,
+    ServiceNotReady,
+    TooManyRequests,
+    TopicTerminated,
+)
+from ...wire import Send, encode_send_receipt, proto
+from ..topics import quotas
+from ..topics.producers import MODE_NAMES, NameTaken, Producer
+from ..topics.topic import Topic
+from .connection import Connection, Handler, Reserved, Type
+from .lookups import check_name, check_properties, code, parse_topic
+from .subscribing import check_room
+
+if TYPE_CHECKING:
+    from ..broker import AnyTopic
+
+DROPPED = -1
+"""Ledger and entry of a receipt for what was not stored: a duplicate."""
+
+
+def on_producer(connection: Connection, command: proto.CommandProducer) -> None:
+    """What is checked before anything is registered, in order (BROKER-45)."""
+    connection.reopens(command.producer_id)
+    try:
+        topic_name = parse_topic(command.topic)
+        check_name("Producer name", command.producer_name)
+        check_name("Subscription name", command.initial_subscription_name)
+        check_properties("Producer properties", command.metadata)
+        check_properties("Schema properties", command.schema.properties)
+        present = connection.producers.get(command.producer_id)
+        if present is not None:
+            if isinstance(present, Reserved) or not present.ready or present.closing:
+                raise connection.still_present("Producer")
+            _answer_again(connection, command, present)
+            return
+        if len(connection.producers) >= connection.broker.config.max_producers_per_connection:
+            raise TooManyRequests("Too many producers on one connection")
+        _create(connection, command, connection.broker.topic_for_use(topic_name, create=True), probe=True)
+    except BrokerError as error:
+        connection.refuse(command.request_id, error)
+
+
+def _answer_again(connection: Connection, command: proto.CommandProducer, present: Producer) -> None:
+    answer = proto.CommandProducerSuccess(
+        request_id=command.request_id,
+        producer_name=present.name,
+        last_sequence_id=-1,
+        schema_version=present.schema_version,
+        producer_ready=True,
+    )
+    connection.send(Type.PRODUCER_SUCCESS, answer)
+
+
+def _create(connection: Connection, command: proto.CommandProducer, topic: "AnyTopic", probe: bool) -> None:
+    """Raises the refusal. `probe`: a connection in the way may be asked for a sign of life first."""
+    broker = connection.broker
+    policies = topic.policies
+    if topic.migrated_to is not None:
+        if not connection.takes_migration:
+            raise ServiceNotReady(f"Topic {topic.name} has migrated to another cluster")
+        connection.say_migrated(proto.CommandTopicMigrated.Producer, command.producer_id, topic.migrated_to)
+        connection.say_closed(command.producer_id)
+        return
+    if isinstance(topic, Topic):
+        quotas.check(topic)
+    limit = policies.max_producers
+    if limit and len(topic.producers.by_name) >= limit:
+        raise ProducerBusy("Topic reached max producers limit")
+    if policies.encryption_required and not command.encrypted:
+        raise MetadataError(f"Encryption is required in {topic.name}")
+    schema_version = b""
+    if command.HasField("schema"):
+        schema_version = broker.schemas.register(topic.topic_name, command.schema, broker.wall_time)
+    if topic.terminated_at is not None:
+        raise TopicTerminated("Topic was already terminated")
+    initial = command.initial_subscription_name
+    if initial and isinstance(topic, Topic) and initial not in topic.subscriptions:
+        if not policies.auto_subscription_creation:
+            raise NotAllowed(
+                f"Subscription {initial} does not exist, and subscriptions are not created automatically"
+            )
+        check_room(topic)
+        topic.subscribe(initial, topic.log.first - 1, durable=True)
+    name = command.producer_name or broker.new_producer_name()
+    producer = Producer(connection, command, name, topic, broker.wall_time)
+    producer.schema_version = schema_version
+    assert producer.mode in MODE_NAMES
+    try:
+        admitted = topic.producers.join(producer)
+    except NameTaken as taken:
+        if not probe:
+            raise
+        _probe(connection, command, topic, taken.present)
+        return
+    if topic.deduplication is not None:
+        topic.deduplication.joined(name)
+    connection.producers[producer.id] = producer
+    broker.journal.confirm(lambda: connection.producer_success(producer, admitted))
+
+
+def _probe(
+    connection: Connection, command: proto.CommandProducer, topic: "AnyTopic", present: Producer
+) -> None:
+    """Another connection holds the name: if that one is dead, the newcomer gets it (rule BROKER-42)."""
+    reserved = Reserved()
+    connection.producers[command.producer_id] = reserved
+
+    def answered(alive: bool) -> None:
+        if connection.producers.get(command.producer_id) is not reserved:
+            return  # the client closed it, or is gone
+        del connection.producers[command.producer_id]
+        try:
+            if alive:
+                raise NameTaken(present)
+            _create(
+                connection,
+                command,
+                connection.broker.topic_for_use(topic.topic_name, create=True),
+                probe=False,
+            )
+        except BrokerError as error:
+            connection.refuse(command.request_id, error)
+
+    present.connection.check_liveness(answered)
+
+
+def on_send(connection: Connection, send: Send) -> None:
+    """One message or batch. Receipts of what is stored leave when it is durable."""
+    producer = connection.producers.get(send.producer_id)
+    if not isinstance(producer, Producer) or producer.fenced or not (producer.ready or producer.closing):
+        if connection.closed_lately(send.producer_id):
+            return
+        raise RemoteProtocolError(f"SEND to producer {send.producer_id}, which is not there or not ready")
+    if producer.closing and producer.topic.terminated_at is None:
+        return  # CLOSE_PRODUCER is on its way; the client sends again elsewhere
+    try:
+        stored = producer.topic.publish(producer, send)
+    except BrokerError as error:
+        refusal = proto.CommandSendError(
+            producer_id=send.producer_id,
+            sequence_id=max(send.sequence_id, send.highest_sequence_id or 0),
+            error=code(error),
+            message=error.text,
+        )
+        _answer_in_turn(producer, lambda: connection.send(Type.SEND_ERROR, refusal))
+        return
+    except FrameError as error:
+        raise RemoteProtocolError(f"SEND with headers that cannot be parsed: {error}") from error
+    if not stored:
+        dropped = encode_send_receipt(
+            send.producer_id, send.sequence_id, DROPPED, DROPPED, send.highest_sequence_id
+        )
+        _answer_in_turn(producer, lambda: connection.write(dropped))
+
+
+def _answer_in_turn(producer: Producer, answer: Callable[[], None]) -> None:
+    """Answer a SEND of which nothing is stored: after the receipts of those before it (BROKER-41).
+
+    While it waits it counts as a publish that is pending, so that a client cannot pile these up.
+    """
+    connection = producer.connection
+    if not producer.pending:
+        answer()
+        return
+    connection.pending_publishes += 1
+
+    def say() -> None:
+        connection.pending_publishes -= 1
+        answer()
+        connection.check_reading()
+
+    producer.in_turn(say)
+
+
+def on_close_producer(connection: Connection, command: proto.CommandCloseProducer) -> None:
+    """SUCCESS always, after the receipts of what was sent before (WIRE-08)."""
+    producer = connection.producers.get(command.producer_id)
+    if not isinstance(producer, Producer):
+        connection.producers.pop(command.producer_id, None)
+        connection.success(command.request_id)
+        return
+
+    def done() -> None:
+        if connection.producers.get(command.producer_id) is producer:
+            connection.forget_producer(producer)
+        connection.success(command.request_id)
+
+    producer.close_when_drained(done)
+
+
+HANDLERS: dict[int, Handler] = {
+    Type.PRODUCER: on_producer,
+    Type.SEND: on_send,
+    Type.CLOSE_PRODUCER: on_close_producer,
+}

@@ -1,0 +1,290 @@
+"""Lists of topics, asked for or watched: GET_TOPICS_OF_NAMESPACE and WATCH_TOPIC_LIST (WIRE-04, PATTERN-02).
+
+A watcher is told of topics that come and go, and whose names match its pattern, until it closes or its
+connection does. Only persistent topics are watched. What happens together is told together: topics that come
+into being by one command make one WATCH_TOPIC_UPDATE.
+
+Patterns are matched as RE2 does, in time in proportion to the name, so strangers may choose them.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from ...model.errors import BrokerError, MetadataError, ServerError
+from ...model.topic_name import TopicName
+from ...model.topics_pattern import BadPattern, matcher, matches_topic, without_domain
+from ...wire import proto, topics_hash
+
+if TYPE_CHECKING:
+    from ..broker import Broker
+    from .connection import Connection
+
+Type = proto.BaseCommand.Type
+Matches = Callable[[str], bool]
+TopicT = TypeVar("TopicT")
+
+MAX_PATTERN_LENGTH = 50
+"""Characters of a pattern this broker applies itself, as Apache Pulsar's `subscriptionPatternMaxLength`; a
+list for a longer one is not filtered, and it cannot be watched."""
+
+MAX_WATCHERS_PER_CONNECTION = 100
+"""A client has one for each consumer of a pattern; each costs a look at all names when a topic comes."""
+
+NOT_KNOWN_TO_RE2 = ("(?=", "(?!", "(?<=", "(?<!", "(?>", *(f"\\{digit}" for digit in range(1, 10)))
+"""What other matchers know, so that a pattern with it may be right: the client applies it."""
+
+
+class TopicNames:
+    """The names of all topics that there are, as lists of topics give them; `changed(name, there)` hears
+    which come and go."""
+
+    def __init__(self, changed: Callable[[str, bool], None]) -> None:
+        self._changed = changed
+        self._all: set[str] = set()
+        self._listed: dict[str, dict[str, str]] = {}
+        """Namespace -> the names in lists, each with what of it is matched with patterns."""
+
+    def add(self, name: str) -> None:
+        """One that is there already is there once."""
+        if name in self._all:
+            return
+        self._all.add(name)
+        parts = TopicName.parse(name)
+        if not is_system(parts):
+            names = self._listed.setdefault(parts.namespace_name, {})
+            names[name] = without_domain(str(parts.base))
+        self._changed(name, True)
+
+    def remove(self, name: str) -> None:
+        """One that is not there is not there afterwards either."""
+        if name not in self._all:
+            return
+        self._all.remove(name)
+        namespace = TopicName.parse(name).namespace_name
+        names = self._listed.get(namespace, {})
+        names.pop(name, None)
+        if not names:
+            self._listed.pop(namespace, None)
+        self._changed(name, False)
+
+    def listed(self, namespace: str) -> list[str]:
+        """Full names, sorted, system topics left out (WIRE-04)."""
+        return sorted(self._listed.get(namespace, ()))
+
+    def count(self, namespace: str) -> int:
+        """Count the names that are listed."""
+        return len(self._listed.get(namespace, ()))
+
+    def matching(self, namespace: str, names: Iterable[str], matches: Matches) -> list[str]:
+        """Those of the names, all of them listed, that match as a whole, without scheme and partition
+        suffix."""
+        texts = self._listed.get(namespace, {})
+        return [name for name in names if matches(texts[name])]
+
+
+class Topics(dict[str, TopicT]):
+    """The topics that a broker serves, by their names. `names` follows them; None where somebody else says
+    which topics there are."""
+
+    def __init__(self, names: TopicNames | None) -> None:
+        super().__init__()
+        self._names = names
+
+    def __setitem__(self, name: str, topic: TopicT) -> None:
+        super().__setitem__(name, topic)
+        if self._names is not None:
+            self._names.add(name)
+
+    def __delitem__(self, name: str) -> None:
+        super().__delitem__(name)
+        if self._names is not None:
+            self._names.remove(name)
+
+
+class Watcher:
+    """One WATCH_TOPIC_LIST. `added`, `deleted`: what it was not told yet."""
+
+    __slots__ = ("added", "deleted", "id", "matches", "namespace")
+
+    def __init__(self, watcher_id: int, namespace: str, matches: Matches) -> None:
+        self.id = watcher_id
+        self.namespace = namespace
+        self.matches = matches
+        self.added: dict[str, None] = {}
+        self.deleted: dict[str, None] = {}
+
+    def wants(self, name: TopicName) -> bool:
+        return name.namespace_name == self.namespace and matches_topic(self.matches, name)
+
+    def changed(self, name: str, there: bool) -> None:
+        """It came or went; of both the last is told: whoever has noticed the first has to know."""
+        news, olds = (self.added, self.deleted) if there else (self.deleted, self.added)
+        olds.pop(name, None)
+        news[name] = None
+
+
+class Watchers:
+    """All watchers of a broker, by connection and their ids."""
+
+    def __init__(self, broker: "Broker") -> None:
+        self._broker = broker
+        self._all: dict[Connection, dict[int, Watcher]] = {}
+        self._tell = broker.context.deadlines.slot(self._tell_all)
+
+    def changed(self, name: str, there: bool) -> None:
+        """A topic came or went."""
+        if not self._all:
+            return
+        topic = TopicName.parse(name)
+        if not topic.persistent or is_system(topic):
+            return
+        for watchers in self._all.values():
+            for watcher in watchers.values():
+                if watcher.wants(topic):
+                    watcher.changed(name, there)
+                    self._tell.set(self._broker.context.now)
+
+    def _tell_all(self) -> None:
+        """What all watchers of a namespace look at is made once."""
+        names: dict[str, list[str]] = {}
+        for connection, watchers in self._all.items():
+            for watcher in watchers.values():
+                if watcher.added or watcher.deleted:
+                    if watcher.namespace not in names:
+                        names[watcher.namespace] = self._names_of(watcher.namespace)
+                    self._tell_one(connection, watcher, names[watcher.namespace])
+
+    def _tell_one(self, connection: "Connection", watcher: Watcher, names: list[str]) -> None:
+        update = proto.CommandWatchTopicUpdate(
+            watcher_id=watcher.id,
+            new_topics=sorted(watcher.added),
+            deleted_topics=sorted(watcher.deleted),
+            topics_hash=topics_hash(self._matching(watcher, names)),
+        )
+        watcher.added.clear()
+        watcher.deleted.clear()
+
+        def send() -> None:  # unless it was closed while the store was at work
+            if self._all.get(connection, {}).get(watcher.id) is watcher:
+                connection.send(Type.WATCH_TOPIC_UPDATE, update)
+
+        self._broker.journal.confirm(send)
+
+    def watched(self, watcher: Watcher) -> list[str]:
+        """The topics there are, of those it watches."""
+        names = self._names_of(watcher.namespace)
+        return self._matching(watcher, names)
+
+    def _matching(self, watcher: Watcher, names: list[str]) -> list[str]:
+        return self._broker.names.matching(watcher.namespace, names, watcher.matches)
+
+    def _names_of(self, namespace: str) -> list[str]:
+        return persistent(self._broker.topic_names(namespace))
+
+    def add(self, connection: "Connection", watcher: Watcher) -> None:
+        """Raises `MetadataError` for one too many; one of the same id is replaced."""
+        watchers = self._all.setdefault(connection, {})
+        if len(watchers) >= MAX_WATCHERS_PER_CONNECTION and watcher.id not in watchers:
+            raise MetadataError(f"More than {MAX_WATCHERS_PER_CONNECTION} watchers on one connection")
+        watchers[watcher.id] = watcher
+
+    def remove(self, connection: "Connection", watcher_id: int) -> None:
+        """One that is not there is not there afterwards either."""
+        watchers = self._all.get(connection, {})
+        watchers.pop(watcher_id, None)
+        if not watchers:
+            self._all.pop(connection, None)
+
+    def forget(self, connection: "Connection") -> None:
+        """The connection is gone."""
+        self._all.pop(connection, None)
+
+
+def is_system(name: TopicName) -> bool:
+    """Topics that brokers have for themselves are never listed."""
+    return name.local.startswith("__")
+
+
+def persistent(names: Iterable[str]) -> list[str]:
+    return [name for name in names if name.startswith("persistent://")]
+
+
+def _filter(pattern: str) -> Matches | None:
+    """None for a pattern that is left to the client. Raises `MetadataError` for what is no pattern."""
+    if len(pattern) > MAX_PATTERN_LENGTH:
+        return None
+    try:
+        return matcher(without_domain(pattern))
+    except BadPattern as error:
+        if any(sign in pattern for sign in NOT_KNOWN_TO_RE2):
+            return None
+        raise MetadataError(f"The pattern is not a regular expression: {error}") from None
+
+
+def on_topics_of_namespace(connection: "Connection", command: proto.CommandGetTopicsOfNamespace) -> None:
+    try:
+        names = connection.broker.topic_names(command.namespace)
+        if command.mode == proto.CommandGetTopicsOfNamespace.PERSISTENT:
+            names = persistent(names)
+        elif command.mode == proto.CommandGetTopicsOfNamespace.NON_PERSISTENT:
+            names = [name for name in names if name.startswith("non-persistent://")]
+        answer = proto.CommandGetTopicsOfNamespaceResponse(request_id=command.request_id)
+        if command.topics_pattern and (matches := _filter(command.topics_pattern)) is not None:
+            names = connection.broker.names.matching(command.namespace, names, matches)
+            answer.filtered = True
+        answer.topics_hash = topics_hash(names)
+        answer.changed = not command.HasField("topics_hash") or command.topics_hash != answer.topics_hash
+        if answer.changed:
+            answer.topics.extend(names)
+    except BrokerError as error:
+        connection.refuse(command.request_id, error)
+        return
+    connection.send(Type.GET_TOPICS_OF_NAMESPACE_RESPONSE, answer)
+
+
+def on_watch_topic_list(connection: "Connection", command: proto.CommandWatchTopicList) -> None:
+    """From now on the client is told of topics that come and go. The list is empty where it has it already,
+    by its hash."""
+    broker = connection.broker
+    if not broker.config.topic_list_watcher:
+        refusal = "Unable to create topic list watcher: topic list watching is disabled"
+        connection.error(command.request_id, ServerError.NotAllowedError, refusal)
+        return
+    pattern = command.topics_pattern
+    if len(pattern) > MAX_PATTERN_LENGTH:
+        refusal = f"Unable to create topic list watcher: pattern longer than maximum: {MAX_PATTERN_LENGTH}"
+        connection.error(command.request_id, ServerError.NotAllowedError, refusal)
+        return
+    try:
+        matches = matcher(without_domain(pattern))
+    except BadPattern as error:
+        refusal = f"The pattern is not a regular expression: {error}"
+        connection.error(command.request_id, ServerError.InvalidTopicName, refusal)
+        return
+    try:
+        broker.check_namespace(command.namespace)
+        watcher = Watcher(command.watcher_id, command.namespace, matches)
+        broker.watchers.add(connection, watcher)
+    except BrokerError as error:
+        connection.refuse(command.request_id, error)
+        return
+    names = broker.watchers.watched(watcher)
+    answer = proto.CommandWatchTopicListSuccess(
+        request_id=command.request_id, watcher_id=watcher.id, topics_hash=topics_hash(names)
+    )
+    if not command.HasField("topics_hash") or command.topics_hash != answer.topics_hash:
+        answer.topic.extend(names)
+    broker.journal.confirm(lambda: connection.send(Type.WATCH_TOPIC_LIST_SUCCESS, answer))
+
+
+def on_watch_topic_list_close(connection: "Connection", command: proto.CommandWatchTopicListClose) -> None:
+    """SUCCESS also for unknown watchers."""
+    connection.broker.watchers.remove(connection, command.watcher_id)
+    connection.success(command.request_id)
+
+
+HANDLERS: dict[int, Any] = {
+    Type.GET_TOPICS_OF_NAMESPACE: on_topics_of_namespace,
+    Type.WATCH_TOPIC_LIST: on_watch_topic_list,
+    Type.WATCH_TOPIC_LIST_CLOSE: on_watch_topic_list_close,
+}

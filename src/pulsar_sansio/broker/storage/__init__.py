@@ -1,0 +1,1 @@
+"""Ledgers, cursors and the store that outlives the broker."""

@@ -1,0 +1,232 @@
+"""A topic's entries: ledgers, one after the other, of which the last is open for writing.
+
+Owns the numbering. An entry's *id* is (ledger, entry), as clients see it; its *offset* is the topic's own
+dense number, 0 for the first entry ever, never used twice, so that cursors and dispatchers are arithmetic.
+Each ledger knows its first offset. Entries below `durable_end` are durable and may be read (rules STORE-01,
+STORE-02, STORE-43). Nothing here knows subscriptions; whoever trims says how far.
+"""
+
+from bisect import bisect_right
+
+from ..records import EntryAdded, LedgerOpened
+from .store import StoredLedger
+
+
+class Ledger:
+    """An append-only run of entries."""
+
+    __slots__ = ("end", "entries", "first", "id", "opened_at", "size")
+
+    def __init__(self, ledger_id: int, first: int, opened_at: int) -> None:
+        self.id = ledger_id
+        self.first = first
+        """Offset of its first entry."""
+        self.end = first
+        """Offset after its last entry."""
+        self.opened_at = opened_at
+        """Wall time, ms."""
+        self.size = 0
+        """Bytes of all entries."""
+        self.entries: list[EntryAdded] = []
+        """The very records that go to the store."""
+
+    def append(self, entry: EntryAdded) -> None:
+        self.entries.append(entry)
+        self.size += len(entry.data)
+        self.end += 1
+
+
+class ManagedLedger:
+    """All ledgers of one topic. There is always at least one; appending may need `roll` first."""
+
+    def __init__(self) -> None:
+        self.ledgers: list[Ledger] = []
+        self._firsts: list[int] = []
+        self._ids: list[int] = []
+        self.durable_end = 0
+        """Offset after the last durable entry: what may be read."""
+        self.size = 0
+        self.entries_added = 0
+        self.special: dict[int, EntryAdded] = {}
+        """Offset -> entry: what Shared and Key_Shared treat in a way of its own, delayed ones and chunks."""
+        self._next_index = 0
+        """The number of the next message: all messages of the topic are counted, from 0."""
+
+    @classmethod
+    def restored(cls, stored: dict[int, StoredLedger]) -> "ManagedLedger":
+        """As a store gives it back; everything in it is durable."""
+        managed = cls()
+        for ledger_id in sorted(stored):
+            kept = stored[ledger_id]
+            ledger = Ledger(ledger_id, kept.first_offset, kept.opened_at)
+            for entry in kept.entries:
+                if entry.deliver_at >= 0 or entry.chunk_of is not None:
+                    managed.special[ledger.end] = entry
+                ledger.append(entry)
+            managed.ledgers.append(ledger)
+            managed._firsts.append(ledger.first)
+            managed._ids.append(ledger_id)
+            managed.size += ledger.size
+            managed.durable_end = ledger.end
+            managed._next_index = kept.entries[-1].last_index + 1 if kept.entries else kept.first_index
+        return managed
+
+    # --- numbering ------------------------------------------------------------------------------------
+
+    @property
+    def end(self) -> int:
+        """Offset after the last entry, durable or not."""
+        return self.ledgers[-1].end if self.ledgers else 0
+
+    @property
+    def first(self) -> int:
+        """Offset of the oldest entry there is, or the end."""
+        return self.ledgers[0].first if self.ledgers else 0
+
+    def ledger_at(self, offset: int) -> Ledger:
+        """The ledger that holds `offset`; the nearest one where none does."""
+        last = self.ledgers[-1]
+        if offset >= last.first:
+            return last
+        return self.ledgers[max(0, bisect_right(self._firsts, offset) - 1)]
+
+    def position(self, offset: int) -> tuple[int, int]:
+        """The id of an offset; of the place before a ledger's first entry it is (ledger, -1)."""
+        if not self.ledgers:
+            return -1, -1
+        ledger = self.ledger_at(offset)
+        return ledger.id, max(-1, min(offset, ledger.end) - ledger.first)
+
+    def offset(self, ledger_id: int, entry_id: int) -> int:
+        """The offset of an id, which need not exist.
+
+        Beyond a ledger's entries it is the next ledger's first offset, in a ledger that is gone the next
+        one's, in a ledger that never was the end.
+        """
+        if not self.ledgers:
+            return 0
+        ledger = self.ledgers[-1]
+        if ledger.id != ledger_id:
+            if ledger_id > ledger.id:
+                return ledger.end
+            place = bisect_right(self._ids, ledger_id) - 1
+            if place < 0:
+                return self.ledgers[0].first
+            ledger = self.ledgers[place]
+            if ledger.id != ledger_id:
+                return ledger.end
+        return min(ledger.first + max(entry_id, 0), ledger.end)
+
+    def exact(self, ledger_id: int, entry_id: int) -> int | None:
+        """The offset of an entry that exists, else None."""
+        if entry_id < 0 or not self.ledgers:
+            return None
+        ledger = self.ledgers[-1]
+        if ledger.id != ledger_id:
+            ledger = self.ledgers[bisect_right(self._ids, ledger_id) - 1]
+            if ledger.id != ledger_id:
+                return None
+        offset = ledger.first + entry_id
+        return offset if offset < ledger.end else None
+
+    def entry(self, offset: int) -> EntryAdded:
+        """The entry at an offset that is there."""
+        ledger = self.ledger_at(offset)
+        return ledger.entries[offset - ledger.first]
+
+    # --- writing and removing -------------------------------------------------------------------------
+
+    def roll(self, topic: str, ledger_id: int, wall_time: int) -> LedgerOpened:
+        """Open the next ledger."""
+        first = self.end
+        self.ledgers.append(Ledger(ledger_id, first, wall_time))
+        self._firsts.append(first)
+        self._ids.append(ledger_id)
+        return LedgerOpened(topic, ledger_id, first, wall_time, self._next_index)
+
+    def append(
+        self,
+        topic: str,
+        data: bytes,
+        messages: int,
+        publish_time: int,
+        deliver_at: int | None = None,
+        chunk_of: str | None = None,
+        received_at: int = 0,
+    ) -> EntryAdded:
+        """Add an entry to the open ledger; it may be read once it is durable. `received_at` is the wall time
+        in ms."""
+        ledger = self.ledgers[-1]
+        entry = EntryAdded(topic, ledger.id, ledger.end - ledger.first, messages, publish_time, data)
+        self._next_index += messages
+        entry.last_index = self._next_index - 1
+        entry.received_at = received_at
+        if deliver_at is not None or chunk_of is not None:
+            if deliver_at is not None:
+                entry.deliver_at = max(deliver_at, 0)
+            entry.chunk_of = chunk_of
+            self.special[ledger.end] = entry
+        ledger.append(entry)
+        self.size += len(data)
+        self.entries_added += 1
+        return entry
+
+    def trim(self, upto: int, keep: "Retention | None", enough: int = -1) -> tuple[int, ...]:
+        """Remove closed ledgers of which every entry is below `upto`, as retention allows (rule STORE-33).
+
+        Stops when no more than `enough` bytes are left.
+        """
+        removed = []
+        while len(self.ledgers) > 1 and self.ledgers[0].end <= upto and self.size > enough:
+            if keep is not None and keep.keeps(self):
+                break
+            ledger = self.ledgers.pop(0)
+            del self._firsts[0], self._ids[0]
+            self.size -= ledger.size
+            removed.append(ledger.id)
+        if removed and self.special:
+            self.special = {offset: entry for offset, entry in self.special.items() if offset >= self.first}
+        return tuple(removed)
+
+    def size_from(self, first: int) -> int:
+        """Bytes of all entries from an offset on."""
+        size = sum(ledger.size for ledger in self.ledgers if ledger.first >= first)
+        within = self.ledger_at(first)
+        if within.first < first:
+            size += sum(len(entry.data) for entry in within.entries[first - within.first :])
+        return size
+
+    # --- reading --------------------------------------------------------------------------------------
+
+    def find_publish_time(self, publish_time: int) -> int:
+        """Offset of the first durable entry published at or after `publish_time` (ms), else the end.
+
+        By binary search: entries are taken to be in order of time, as the Java broker does (SEEK-05).
+        """
+        low, high = self.first, self.durable_end
+        while low < high:
+            middle = (low + high) // 2
+            ledger = self.ledger_at(middle)
+            if ledger.entries[middle - ledger.first].publish_time < publish_time:
+                low = middle + 1
+            else:
+                high = middle
+        return low
+
+
+class Retention:
+    """Whether entries that every subscription acknowledged are kept (rule STORE-31)."""
+
+    def __init__(self, time: float, size: int, wall_time: int) -> None:
+        self._time = time
+        self._size = size
+        self._wall_time = wall_time
+
+    def keeps(self, managed: ManagedLedger) -> bool:
+        """Whether the oldest ledger is within both limits; -1 is no limit."""
+        if self._time == 0 or self._size == 0:
+            return False
+        closed_at = managed.ledgers[1].opened_at
+        in_time = self._time < 0 or self._wall_time - closed_at <= self._time * 1000
+        in_size = self._size < 0 or managed.size <= self._size
+        return in_time and in_size

@@ -1,0 +1,199 @@
+"""What survives a broker: records, the state they add up to, and the memory store.
+
+A store is handed batches of records and must make each batch durable as a whole, in order. `load()` gives
+the sum of all batches written. The broker never reads anything back while it runs, so a store needs no
+queries. `MemoryStore` keeps the sum in this process: it survives a `Broker`, not the process.
+
+Entries are named by topic, ledger and entry id; cursors by offsets, the topic's own dense numbering (see
+`ledger`), which the first offset of each ledger ties to ids.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from ..policies import Policies
+from ..records import (
+    BrokerStarted,
+    CursorDeleted,
+    CursorSaved,
+    EntryAdded,
+    GrantsSaved,
+    LedgerOpened,
+    LedgersDeleted,
+    MigratedTo,
+    NamespaceDeleted,
+    PartitionsSaved,
+    PoliciesSaved,
+    PropertiesSaved,
+    Record,
+    SchemaDeleted,
+    SchemaSaved,
+    SequenceSaved,
+    TenantDeleted,
+    TenantSaved,
+    TopicCompacted,
+    TopicDeleted,
+    TopicSaved,
+)
+
+# --- the sum ------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class StoredLedger:
+    first_offset: int
+    opened_at: int
+    entries: list[EntryAdded] = field(default_factory=list)
+    first_index: int = 0
+
+
+@dataclass(slots=True)
+class StoredTopic:
+    topic_epoch: int | None = None
+    terminated_at: int | None = None
+    ledgers: dict[int, StoredLedger] = field(default_factory=dict)
+    cursors: dict[str, CursorSaved] = field(default_factory=dict)
+    sequences: dict[str, int] = field(default_factory=dict)
+    migrated_to: MigratedTo | None = None
+    compacted: TopicCompacted | None = None
+
+
+@dataclass(slots=True)
+class StoredState:
+    """Everything a new broker begins with. `apply` is the one definition of what each record means."""
+
+    incarnation: int = 0
+    next_ledger_id: int = 0
+    tenants: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """Tenant -> the roles of its administrators."""
+    policies: dict[str, Policies] = field(default_factory=dict)
+    partitions: dict[str, int] = field(default_factory=dict)
+    topics: dict[str, StoredTopic] = field(default_factory=dict)
+    schemas: dict[str, SchemaSaved] = field(default_factory=dict)
+    properties: dict[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
+    grants: dict[str, GrantsSaved] = field(default_factory=dict)
+
+    def apply(self, record: Record) -> None:
+        match record:
+            case EntryAdded():
+                self.topics[record.topic].ledgers[record.ledger_id].entries.append(record)
+            case CursorSaved():
+                self.topics[record.topic].cursors[record.subscription] = record
+            case SequenceSaved():
+                sequences = self.topics[record.topic].sequences
+                if record.sequence_id is None:
+                    sequences.pop(record.producer_name, None)
+                else:
+                    sequences[record.producer_name] = record.sequence_id
+            case LedgerOpened():
+                self.topics[record.topic].ledgers[record.ledger_id] = StoredLedger(
+                    record.first_offset, record.opened_at, first_index=record.first_index
+                )
+                self.next_ledger_id = max(self.next_ledger_id, record.ledger_id + 1)
+            case LedgersDeleted():
+                for ledger_id in record.ledger_ids:
+                    self.topics[record.topic].ledgers.pop(ledger_id, None)
+            case TopicSaved():
+                topic = self.topics.setdefault(record.topic, StoredTopic())
+                topic.topic_epoch, topic.terminated_at = record.topic_epoch, record.terminated_at
+                topic.migrated_to = record.migrated_to
+            case TopicDeleted():
+                self.topics.pop(record.topic, None)
+                self._forget(record.topic)
+            case CursorDeleted():
+                self.topics[record.topic].cursors.pop(record.subscription, None)
+            case TopicCompacted():
+                self.topics[record.topic].compacted = record
+                self.next_ledger_id = max(self.next_ledger_id, record.ledger_id + 1)
+            case PartitionsSaved():
+                if record.partitions:
+                    self.partitions[record.topic] = record.partitions
+                else:
+                    self.partitions.pop(record.topic, None)
+                    self._forget(record.topic)
+            case PropertiesSaved():
+                self.properties[record.topic] = record.properties
+                if not record.properties:
+                    del self.properties[record.topic]
+            case TenantSaved():
+                self.tenants[record.tenant] = record.admin_roles
+            case TenantDeleted():
+                self.tenants.pop(record.tenant, None)
+            case PoliciesSaved():
+                self.policies[record.scope] = record.policies
+            case GrantsSaved():
+                self.grants[record.scope] = record
+                if not record.roles and not record.subscriptions:
+                    del self.grants[record.scope]
+            case NamespaceDeleted():
+                self._forget(record.namespace)
+            case SchemaSaved():
+                self.schemas[record.topic] = record
+            case SchemaDeleted():
+                self.schemas.pop(record.topic, None)
+            case BrokerStarted():
+                self.incarnation = record.incarnation
+
+    def _forget(self, scope: str) -> None:
+        """A namespace or topic is deleted."""
+        self.policies.pop(scope, None)
+        self.properties.pop(scope, None)
+        self.grants.pop(scope, None)
+
+    def copy(self) -> "StoredState":
+        """A state that shares records (which nobody changes) but no container."""
+        return StoredState(
+            self.incarnation,
+            self.next_ledger_id,
+            dict(self.tenants),
+            dict(self.policies),
+            dict(self.partitions),
+            {
+                name: StoredTopic(
+                    topic.topic_epoch,
+                    topic.terminated_at,
+                    {
+                        ledger_id: StoredLedger(
+                            ledger.first_offset, ledger.opened_at, list(ledger.entries), ledger.first_index
+                        )
+                        for ledger_id, ledger in topic.ledgers.items()
+                    },
+                    dict(topic.cursors),
+                    dict(topic.sequences),
+                    topic.migrated_to,
+                    topic.compacted,
+                )
+                for name, topic in self.topics.items()
+            },
+            dict(self.schemas),
+            dict(self.properties),
+            dict(self.grants),
+        )
+
+
+class Store(Protocol):
+    """Where records become durable."""
+
+    def load(self) -> StoredState:
+        """The sum of everything written so far; the caller owns it."""
+        ...
+
+    def write(self, records: Sequence[Record]) -> None:
+        """Make one batch durable, as a whole. A store that cannot must not return: the broker has to die."""
+        ...
+
+
+class MemoryStore:
+    """The sum, kept in memory: outlives a `Broker`, not the process."""
+
+    def __init__(self) -> None:
+        self._state = StoredState()
+
+    def load(self) -> StoredState:
+        return self._state.copy()
+
+    def write(self, records: Sequence[Record]) -> None:
+        apply = self._state.apply
+        for record in records:
+            apply(record)

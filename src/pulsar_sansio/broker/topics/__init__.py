@@ -1,0 +1,1 @@
+"""Topics with their producers, consumers and subscriptions."""

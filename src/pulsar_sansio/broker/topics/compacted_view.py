@@ -1,0 +1,91 @@
+"""`CompactedView`: what compaction has left of a topic up to a place, its horizon, and how it is read.
+
+Entries keep their ids and offsets, so a consumer that reads compacted goes from here on to the ledgers
+without noticing. Nothing here knows how it came about.
+"""
+
+from bisect import bisect_left
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from ...model.errors import FrameError
+from ...wire import split_batch
+from ..records import EntryAdded, TopicCompacted
+from ..storage.entry import entry_metadata
+from .messages import batch_payload
+from .publish_checks import is_last_chunk
+
+if TYPE_CHECKING:
+    from ..dispatching.consumer import Consumer
+    from ..dispatching.single_active import SingleActive
+
+
+class CompactedView:
+    """The result of one compaction."""
+
+    def __init__(self, record: TopicCompacted) -> None:
+        self.ledger_id = record.ledger_id
+        self.horizon = record.horizon
+        """Offset of the last entry that was looked at; what comes after it is in the ledgers alone."""
+        self.entries = record.entries
+        self.offsets = record.offsets
+        self._ids = [(entry.ledger_id, entry.entry_id) for entry in self.entries]
+        self.size = sum(len(entry.data) for entry in self.entries)
+
+    @property
+    def first(self) -> int:
+        """Offset of the first entry; after the horizon where nothing was left."""
+        return self.offsets[0] if self.offsets else self.horizon + 1
+
+    def offset(self, ledger_id: int, entry_id: int) -> int | None:
+        """The offset of that entry or the next one that was left; None where there is none."""
+        place = bisect_left(self._ids, (ledger_id, entry_id))
+        return self.offsets[place] if place < len(self.offsets) else None
+
+    def find_publish_time(self, publish_time: int) -> int | None:
+        """The offset of the first entry published then (ms) or later; None where there is none."""
+        for offset, entry in zip(self.offsets, self.entries, strict=True):
+            if entry.publish_time >= publish_time:
+                return offset
+        return None
+
+    @cached_property
+    def last_position(self) -> tuple[int, int, int]:
+        """(ledger, entry, batch index) of the last message that was left; all -1 where none was.
+
+        Of a message that is not finished there is no last chunk."""
+        for entry in reversed(self.entries):
+            if is_last_chunk(entry_metadata(entry.data)):
+                return entry.ledger_id, entry.entry_id, _last_index(entry)
+        return -1, -1, -1
+
+    def dispatch(self, dispatcher: "SingleActive", consumer: "Consumer") -> None:
+        """Deliver what `consumer` may have of it, from the dispatcher's read position on."""
+        cursor = dispatcher.subscription.cursor
+        connection = consumer.connection
+        for place in range(bisect_left(self.offsets, dispatcher.read), len(self.offsets)):
+            offset = self.offsets[place]
+            entry = self.entries[place]
+            if not cursor.acknowledged(offset) and consumer.wants(entry.data):
+                bits = cursor.partly.get(offset)
+                messages = entry.messages if bits is None else bits.bit_count()
+                consumer.deliver(entry, messages, 0, bits)
+            dispatcher.read = offset + 1
+            if consumer.permits <= 0 or not connection.writable:
+                return
+        dispatcher.read = max(dispatcher.read, self.horizon + 1)
+
+
+def _last_index(entry: EntryAdded) -> int:
+    metadata = entry_metadata(entry.data)
+    count = metadata.num_messages_in_batch
+    if count is None:
+        return -1
+    payload = batch_payload(entry.data)
+    if payload is None:
+        return count - 1
+    try:
+        batch = split_batch(payload, count)
+    except FrameError:  # what cannot be read stays as it is
+        return count - 1
+    return max((index for index in range(count) if not batch.single(index).compacted_out), default=count - 1)

@@ -1,0 +1,399 @@
+"""A subscription of a persistent topic: a cursor, a dispatcher, and what consumers may ask of them.
+
+It decides what an acknowledgement, a seek or an unsubscribe means; which entry goes to whom is the
+dispatcher's business, bytes the connection's.
+"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from ...model.errors import ConsumerBusy, MetadataError, NotAllowed, ServiceNotReady
+from ...wire import proto
+from ..dispatching.consumer import Consumer, SubType
+from ..dispatching.key_shared import KeyShared
+from ..dispatching.shared import Shared
+from ..dispatching.single_active import Dispatcher, SingleActive
+from ..records import CursorDeleted, CursorSaved
+from ..storage.cursor import Cursor
+
+if TYPE_CHECKING:
+    from ..administration.ownership import Elsewhere
+    from ..records import MigratedTo
+    from .topic import Topic
+
+NO_REQUEST = 2**64 - 1
+"""request_id of what the broker sends unasked."""
+
+
+class Subscription:
+    """One subscription. `kind` is what its first consumer said; it may change while there is none."""
+
+    persistent = True
+
+    def __init__(
+        self,
+        topic: "Topic",
+        name: str,
+        cursor: Cursor,
+        durable: bool,
+        properties: tuple[tuple[str, str], ...] = (),
+    ) -> None:
+        self.topic = topic
+        self.context = topic.context
+        self.name = name
+        self.cursor = cursor
+        self.durable = durable
+        self.properties = properties
+        self.kind: int | None = None
+        self.dispatcher: Dispatcher | None = None
+        self.fenced = False
+        """A seek, unload or delete is running: nothing is delivered, newcomers get ServiceNotReady."""
+        self.max_unacked_per_consumer = 0
+        self.max_unacked = 0
+        self.expired = 0
+        """Entries that their time to live acknowledged."""
+        self._out_before = (0, 0)
+        """Messages and bytes delivered to consumers that are gone."""
+        self.flowed_at = -1
+        self.advanced_at = -1
+        self.expired_at = -1
+        """When the last FLOW came, when the mark-delete position moved last, and when expiry was looked for
+        last (ns); -1 is never."""
+        self.orphaned_at = self.context.now
+        """When its last consumer left. Non-durable: when a seek sent that away; it is expected back soon."""
+        self._unaware_of_end: dict[Consumer, None] = {}
+        """Consumers that were not told of the end of the topic: each is told once."""
+        self.read_limits()
+
+    def read_limits(self) -> None:
+        """From the policies; a non-durable subscription has none (rule BROKER-18)."""
+        policies = self.topic.policies
+        if self.durable:
+            self.max_unacked_per_consumer = policies.max_unacked_messages_per_consumer or 0
+            self.max_unacked = policies.max_unacked_messages_per_subscription or 0
+
+    @property
+    def consumers(self) -> list[Consumer]:
+        return self.dispatcher.consumers if self.dispatcher is not None else []
+
+    # --- consumers come and go ------------------------------------------------------------------------
+
+    def check(self, newcomer: Consumer, durable: bool) -> None:
+        """Raise the refusal `newcomer` gets, in order (BROKER-24)."""
+        if durable != self.durable:
+            present, wanted = ("durable", "non-durable") if self.durable else ("non-durable", "durable")
+            raise NotAllowed(f"Subscription {self.name} is {present}, a {wanted} consumer cannot use it")
+        if self.fenced:
+            raise ServiceNotReady(f"Subscription {self.name} is fenced")
+        if self.consumers and newcomer.kind != self.kind:
+            raise ConsumerBusy("Subscription is of different type")
+        if self.consumers and self.dispatcher is not None:
+            self.dispatcher.check(newcomer)
+        elif newcomer.kind == SubType.Key_Shared:
+            KeyShared(self, newcomer.sticky, newcomer.allow_out_of_order).check(newcomer)
+        limit = self.topic.policies.max_consumers_per_subscription
+        if limit and len(self.consumers) >= limit:
+            raise ConsumerBusy("Subscription reached max consumers limit")
+
+    def add(self, consumer: Consumer) -> None:
+        """Attach a consumer that passed `check`."""
+        if not self.consumers:
+            self._dispatcher_for(consumer)
+        consumer.subscription = self
+        assert self.dispatcher is not None
+        self.dispatcher.add(consumer)
+        self._unaware_of_end[consumer] = None
+        self.topic.served[self] = None
+
+    def _dispatcher_for(self, first: Consumer) -> None:
+        """A dispatcher of the newcomer's type; one of the same type goes on, with what it knows."""
+        old = self.dispatcher
+        self.kind = first.kind
+        if first.kind == SubType.Shared:
+            if type(old) is not Shared:
+                self._replace(Shared(self))
+        elif first.kind == SubType.Key_Shared:
+            if not (
+                isinstance(old, KeyShared)
+                and old.sticky == first.sticky
+                and old.allow_out_of_order == first.allow_out_of_order
+            ):
+                self._replace(KeyShared(self, first.sticky, first.allow_out_of_order))
+        elif not (isinstance(old, SingleActive) and old.failover == (first.kind == SubType.Failover)):
+            self._replace(SingleActive(self))
+
+    def _replace(self, dispatcher: Dispatcher) -> None:
+        if self.dispatcher is not None:
+            self.dispatcher.close()
+        self.dispatcher = dispatcher
+
+    def remove(self, consumer: Consumer) -> None:
+        """The consumer is gone; what it had not acknowledged goes to others.
+
+        A non-durable subscription ends.
+        """
+        consumer.closed = True
+        if self.dispatcher is None or consumer not in self.dispatcher.consumers:
+            return
+        self._unaware_of_end.pop(consumer, None)
+        self.dispatcher.remove(consumer)
+        messages, size = self._out_before
+        self._out_before = messages + consumer.messages_out, size + consumer.bytes_out
+        if self.dispatcher.consumers:
+            return
+        self.topic.served.pop(self, None)
+        self.orphaned_at = self.context.now
+        if not self.durable and not self.fenced:
+            self.delete()
+
+    def disconnect_all(self, moved_to: "Elsewhere | None" = None) -> None:
+        """Tell every consumer to reconnect: CLOSE_CONSUMER, with an address if one is known."""
+        for consumer in list(self.consumers):
+            consumer.connection.close_consumer(consumer, moved_to)
+
+    def counters(self) -> tuple[int, int, int, int]:
+        """Messages and bytes in (none), messages and bytes out."""
+        messages, size = self._out_before
+        for consumer in self.consumers:
+            messages, size = messages + consumer.messages_out, size + consumer.bytes_out
+        return 0, 0, messages, size
+
+    # --- permits --------------------------------------------------------------------------------------
+
+    def grant(self, consumer: Consumer, permits: int) -> None:
+        """FLOW (rule BROKER-28)."""
+        consumer.flowed = True
+        consumer.flowed_at = self.flowed_at = self.context.now
+        if consumer.blocked:
+            consumer.saved_permits += permits
+        else:
+            consumer.permits += permits
+            assert self.dispatcher is not None
+            self.dispatcher.wake(consumer)
+            self.dispatcher.dispatch()
+
+    # --- acknowledgements -----------------------------------------------------------------------------
+
+    def acknowledge(self, consumer: Consumer, ids: list[tuple[int, int, int | None]]) -> None:
+        """Individually. What does not exist, or is acknowledged already, changes nothing."""
+        cursor = self.cursor
+        log = self.topic.log
+        dispatcher = self.dispatcher
+        assert dispatcher is not None
+        consumer.acknowledged_at = self.context.now
+        before = cursor.mark_delete
+        changed = False
+        for ledger_id, entry_id, ack_set in ids:
+            offset = log.exact(ledger_id, entry_id)
+            if offset is None or offset >= log.durable_end:
+                continue
+            if ack_set is None:
+                if cursor.acknowledge(offset):
+                    changed = True
+                    dispatcher.settled(consumer, offset, 0, True)
+            elif self.topic.broker.config.batch_index_acknowledgement:
+                fresh = cursor.acknowledge_partly(offset, ack_set, log.entry(offset).messages)
+                if fresh:
+                    changed = True
+                    dispatcher.settled(consumer, offset, fresh, cursor.acknowledged(offset))
+        dispatcher.acknowledgements_done()
+        if changed:
+            self._moved(before)
+
+    def acknowledge_cumulative(
+        self, consumer: Consumer, ledger_id: int, entry_id: int, ack_set: int | None
+    ) -> None:
+        """Everything up to the entry; with `ack_set` everything before it and the cleared bits of it.
+
+        The position before a ledger's first entry is legal. On Shared and Key_Shared ignored.
+        """
+        if self.kind in (SubType.Shared, SubType.Key_Shared):
+            return
+        consumer.acknowledged_at = self.context.now
+        log = self.topic.log
+        offset = log.exact(ledger_id, entry_id)
+        if offset is None and entry_id < 0 and 0 <= ledger_id <= log.ledgers[-1].id:
+            offset = log.offset(ledger_id, 0) - 1
+            ack_set = None
+        if offset is None or offset >= log.durable_end:
+            return
+        cursor = self.cursor
+        before = cursor.mark_delete
+        if ack_set is None:
+            changed = cursor.acknowledge_up_to(offset)
+        else:
+            changed = cursor.acknowledge_up_to(offset - 1)
+            if self.topic.broker.config.batch_index_acknowledgement:
+                fresh = cursor.acknowledge_partly(offset, ack_set, log.entry(offset).messages)
+                changed = changed or fresh > 0
+        if changed:
+            self._moved(before)
+
+    def skip_up_to(self, offset: int) -> bool:
+        """Acknowledge on behalf of the consumers: expiry, clearing a backlog. Whether anything changed."""
+        before = self.cursor.mark_delete
+        if self.dispatcher is not None:
+            self.dispatcher.settled_up_to(offset)
+        if not self.cursor.acknowledge_up_to(offset):
+            return False
+        if self.dispatcher is not None:
+            self.dispatcher.acknowledgements_done()
+        self._moved(before)
+        return True
+
+    def expire_up_to(self, offset: int) -> bool:
+        """The time of these entries is over. False where there was nothing to do: no backlog, or consumers
+        who are connected and nothing that is old enough."""
+        backlog = self.backlog
+        if self.skip_up_to(offset) and self.dispatcher is not None:
+            self.dispatcher.dispatch()
+        expired = backlog - self.backlog
+        self.expired += expired
+        self.expired_at = self.context.now
+        return expired > 0 or (backlog > 0 and not self.consumers)
+
+    def _moved(self, before: int) -> None:
+        if self.durable:
+            self.topic.journal.cursor_moved(self)
+        mark = self.cursor.mark_delete
+        if mark != before:
+            self.advanced_at = self.context.now
+            self.topic.mark_delete_moved(before, mark)
+            if mark + 1 >= self.topic.log.durable_end:
+                self.check_end_of_topic()
+
+    def cursor_record(self) -> CursorSaved:
+        cursor = self.cursor
+        return CursorSaved(
+            self.topic.name,
+            self.name,
+            cursor.mark_delete,
+            tuple(cursor.ranges),
+            tuple(cursor.partly.items()),
+            self.properties,
+        )
+
+    def confirm(self, effect: Callable[[], None]) -> None:
+        """Run `effect` once the present position is durable."""
+        if self.durable:
+            self.topic.journal.confirm_cursor(self, effect)
+        else:
+            self.topic.journal.confirm(effect)
+
+    @property
+    def backlog(self) -> int:
+        """Entries that are not acknowledged."""
+        return self.cursor.backlog(self.topic.log.durable_end)
+
+    def redeliver(self, consumer: Consumer, ids: list[tuple[int, int]], epoch: int | None) -> None:
+        """Deliver again: the entries of `ids`, or all that is not acknowledged (BROKER-31)."""
+        offsets = None
+        if ids:
+            exact = self.topic.log.exact
+            found = [exact(ledger_id, entry_id) for ledger_id, entry_id in ids]
+            offsets = [offset for offset in found if offset is not None]
+        assert self.dispatcher is not None
+        self.dispatcher.redeliver(consumer, offsets, epoch)
+
+    # --- end of topic ---------------------------------------------------------------------------------
+
+    def check_end_of_topic(self) -> None:
+        """All acknowledged, and the topic is over or gone elsewhere: tell the consumers (BROKER-43)."""
+        topic = self.topic
+        if topic.migrated_to is not None:
+            if self.moves_to is not None:
+                self._migrate()
+            elif self._is_drained and self.consumers:
+                self.confirm(self.check_end_of_topic)
+            return
+        if topic.terminated_at is None or self.cursor.mark_delete + 1 < topic.terminated_at:
+            return
+        for consumer in [each for each in self._unaware_of_end if each.ready]:
+            del self._unaware_of_end[consumer]
+            connection = consumer.connection
+            if connection.takes_end_of_topic:
+                connection.send(
+                    proto.BaseCommand.REACHED_END_OF_TOPIC,
+                    proto.CommandReachedEndOfTopic(consumer_id=consumer.id),
+                )
+
+    @property
+    def moves_to(self) -> "MigratedTo | None":
+        """The cluster that it goes on in, once it has nothing left to deliver here, and never will: consumers
+        that left would not come back for what a crash brings back."""
+        topic = self.topic
+        if topic.migrated_to is None or topic.lost or not self._is_drained:
+            return None
+        return topic.migrated_to if topic.journal.is_cursor_durable(self) else None
+
+    @property
+    def _is_drained(self) -> bool:
+        return self.cursor.mark_delete + 1 >= self.topic.log.end
+
+    def _migrate(self) -> None:
+        """Consumers of clients that do not know how to follow stay; they hear nothing more."""
+        for consumer in list(self.consumers):
+            if consumer.connection.takes_migration and not consumer.closed:
+                consumer.connection.close_consumer(consumer)
+
+    # --- moving and ending ----------------------------------------------------------------------------
+
+    def seek(self, mark_delete: int, first_remaining: int | None) -> None:
+        """Disconnect whoever is being served (seen with a real broker: of a Failover subscription only the
+        active consumer), and begin after `mark_delete`.
+
+        Of the first entry only the messages of the bits in `first_remaining` are delivered; None is all.
+        """
+        before = self.cursor.mark_delete
+        self.fenced = True
+        if isinstance(self.dispatcher, SingleActive):
+            self.dispatcher.disconnect_active()
+        else:
+            self.disconnect_all()
+        log = self.topic.log
+        self.cursor.reset(mark_delete)
+        offset = mark_delete + 1
+        if first_remaining is not None and log.first <= offset < log.durable_end:
+            self.cursor.acknowledge_partly(offset, first_remaining, log.entry(offset).messages)
+        if self.dispatcher is not None:
+            self.dispatcher.reset()
+        self.fenced = False
+        self.orphaned_at = self.context.now
+        self._unaware_of_end = dict.fromkeys(self.consumers)
+        if self.durable:
+            self.topic.journal.cursor_moved(self)
+        self.topic.mark_delete_moved(before, self.cursor.mark_delete)
+
+    def unsubscribe(self, consumer: Consumer, force: bool) -> None:
+        """Raises `MetadataError` unless `consumer` is the only one or `force`d (WIRE-14)."""
+        if self.consumers != [consumer] and not force:
+            raise MetadataError("Unconnected or shared consumer attempting to unsubscribe")
+        consumer.connection.forget_consumer(consumer)
+        self.delete()
+
+    def delete(self) -> None:
+        """Away with the cursor; consumers still there are told to go."""
+        self.fenced = True
+        self.disconnect_all()
+        if self.dispatcher is not None:
+            self.dispatcher.close()
+        if self.topic.subscriptions.pop(self.name, None) is not None:
+            _, _, messages, size = self.counters()
+            messages_before, size_before = self.topic.out_of_deleted
+            self.topic.out_of_deleted = messages_before + messages, size_before + size
+        self.topic.journal.forget_cursor(self)
+        if self.durable:
+            self.topic.journal.records.append(CursorDeleted(self.topic.name, self.name))
+        self.topic.cursor_gone(self.cursor.mark_delete)
+
+    def unload(self, moved_to: "Elsewhere | None" = None) -> None:
+        """Disconnect everybody; what is only in memory (deliveries, redelivery counts) is forgotten."""
+        self.fenced = True
+        self.disconnect_all(moved_to)
+        if self.dispatcher is not None:
+            self.dispatcher.close()
+            self.dispatcher = None
+            self.kind = None
+        self.fenced = False
+        if not self.durable:
+            self.delete()

@@ -1,0 +1,414 @@
+"""A persistent topic: its entries, producers and subscriptions, and what publishing means.
+
+Owns the way of a message from SEND to durable: checks, deduplication, the entry, the receipt. Who may
+produce is `producers`' business, how entries are numbered `ledger`'s, who gets them `subscription`'s.
+"""
+
+from collections import deque
+from typing import TYPE_CHECKING
+
+from ...model.config import seconds_to_ns
+from ...model.errors import PersistenceError, TopicTerminated
+from ...model.topic_name import TopicName
+from ...wire import MessageMetadata, Send
+from ...wire.fields import signed_64
+from ..dispatching.consumer import Consumer
+from ..dispatching.key_hash import Sticky
+from ..policies import Policies
+from ..records import (
+    CursorSaved,
+    EntryAdded,
+    LedgersDeleted,
+    MigratedTo,
+    SequenceSaved,
+    TopicDeleted,
+    TopicSaved,
+)
+from ..storage.cursor import Cursor
+from ..storage.entry import entry_metadata
+from ..storage.ledger import ManagedLedger, Retention
+from ..storage.store import StoredTopic
+from . import quotas
+from .compaction import SUBSCRIPTION as COMPACTION
+from .compaction import Compaction
+from .producers import Deduplication, Producer, Producers, going_away
+from .publish_checks import check_message, chunked_message, is_last_chunk
+from .subscription import Subscription
+
+if TYPE_CHECKING:
+    from ..broker import Broker
+
+
+ORPHAN_TIME = 60 * 1_000_000_000
+"""Nanoseconds that a non-durable subscription waits for its consumer to come back after a seek."""
+
+
+class Topic:
+    """One persistent topic (or partition)."""
+
+    persistent = True
+
+    def __init__(
+        self, broker: "Broker", name: TopicName, policies: Policies, stored: StoredTopic | None
+    ) -> None:
+        self.broker = broker
+        self.context = broker.context
+        self.journal = broker.journal
+        self.topic_name = name
+        self.name = str(name)
+        self.partition = name.partition
+        self.policies = policies
+        self.subscriptions: dict[str, Subscription] = {}
+        self.served: dict[Subscription, None] = {}
+        """Those that have consumers: only they hear of new entries."""
+        self.closing = False
+        """Being deleted, unloaded or released: nobody is admitted."""
+        self.lost = False
+        """Another broker serves it: nothing is confirmed any more."""
+        self.messages_in = 0
+        self.bytes_in = 0
+        self.chunk_published = False
+        self.out_of_deleted = (0, 0)
+        """Messages and bytes delivered by subscriptions that are gone."""
+        self._pending: deque[tuple[Producer, int, int | None, int | None, int, int]] = deque()
+        """Entries not yet durable: producer, sequence id, highest, id to remember, ledger, entry."""
+        self._sequences_moved: dict[str, int] = {}
+        """Deduplication: highest ids among the entries of the next write."""
+        self.trim_mark = 2**63
+        """Mark-delete positions below this cannot make a ledger removable."""
+        self._behind = 0
+        """Subscriptions whose mark-delete position is below that: while there is one, no ledger can go."""
+        self.terminated_at = stored.terminated_at if stored is not None else None
+        """Offset after the last entry, once terminated."""
+        self.migrated_to = stored.migrated_to if stored is not None else None
+        """Where it goes on; here only what is unacknowledged is still delivered."""
+        self.producers = Producers(self, stored.topic_epoch if stored is not None else None)
+        sequences = stored.sequences if stored is not None else {}
+        self.deduplication = self._new_deduplication(sequences) if policies.deduplication else None
+        if stored is None:
+            self.log = ManagedLedger()
+            self.save()
+        else:
+            self.log = ManagedLedger.restored(stored.ledgers)
+            for saved in stored.cursors.values():
+                self._restore(saved)
+        if not self.log.ledgers:
+            self._roll()
+        self.compaction = Compaction(self, stored.compacted if stored is not None else None)
+        self.compaction.keep_what_it_needs()
+        self._set_trim_mark()
+
+    def _restore(self, saved: CursorSaved) -> None:
+        cursor = Cursor(saved.mark_delete)
+        for first, last in saved.acknowledged:
+            for offset in range(first, last + 1):
+                cursor.ranges.add(offset)
+        cursor.partly = dict(saved.partly)
+        self.subscriptions[saved.subscription] = Subscription(
+            self, saved.subscription, cursor, True, saved.properties
+        )
+
+    def save(self) -> None:
+        """The epoch or the end changed, it moved to another cluster, or the topic is new."""
+        self.journal.records.append(
+            TopicSaved(self.name, self.producers.topic_epoch, self.terminated_at, self.migrated_to)
+        )
+
+    def set_policies(self, policies: Policies) -> None:
+        self.policies = policies
+        if not policies.deduplication:
+            if self.deduplication is not None:
+                for name in self.deduplication.persisted:
+                    self.journal.records.append(SequenceSaved(self.name, name, None))
+            self.deduplication = None
+        elif self.deduplication is None:
+            self.deduplication = self._new_deduplication({})
+        for subscription in self.subscriptions.values():
+            subscription.read_limits()
+        self.compaction.keep_what_it_needs()
+        self.trim()
+
+    # --- publishing -----------------------------------------------------------------------------------
+
+    def publish(self, producer: Producer, send: Send) -> bool:
+        """Take one SEND. Raises the refusal (a `BrokerError`) that SEND_ERROR carries, having stored nothing.
+
+        False: a duplicate, which is confirmed at once with no id. The receipt of anything else leaves when
+        the entry is durable.
+        """
+        if self.terminated_at is not None:
+            raise TopicTerminated("Topic was already terminated")
+        if self.closing or producer.closing:
+            raise PersistenceError("Producer is closed")
+        data, messages, metadata = check_message(self.policies, self.name, send)
+        sequence_id = send.sequence_id
+        highest = send.highest_sequence_id
+        remember: int | None = None
+        if self.deduplication is not None and is_last_chunk(metadata):
+            # Unsigned on the wire, signed in PRODUCER_SUCCESS and in every comparison: 2^64-1 is -1.
+            first = signed_64(sequence_id)
+            remember = first if highest is None else max(first, signed_64(highest))
+            if self.deduplication.is_duplicate(producer.name, first, remember):
+                return False
+            self._sequences_moved[producer.name] = remember
+        entry = self._append(data, messages, metadata)
+        self._pending.append((producer, sequence_id, highest, remember, entry.ledger_id, entry.entry_id))
+        producer.pending += 1
+        producer.messages_in += messages
+        producer.bytes_in += len(data)
+        producer.connection.pending_publishes += 1
+        return True
+
+    def _append(self, data: bytes, messages: int, metadata: MessageMetadata) -> EntryAdded:
+        log = self.log
+        ledger = log.ledgers[-1]
+        config = self.broker.config
+        if len(ledger.entries) >= config.ledger_max_entries or ledger.size >= config.ledger_max_bytes:
+            self._roll()
+        if metadata.deliver_at_time is None and metadata.chunk_id is None:
+            received_at = self.broker.wall_time
+            entry = log.append(self.name, data, messages, metadata.publish_time, received_at=received_at)
+        else:
+            entry = self._append_special(data, messages, metadata)
+        journal = self.journal
+        journal.records.append(entry)
+        journal.published(self)
+        self.messages_in += messages
+        self.bytes_in += len(data)
+        return entry
+
+    def _append_special(self, data: bytes, messages: int, metadata: MessageMetadata) -> EntryAdded:
+        chunk_of = chunked_message(metadata)
+        if chunk_of is not None:
+            self.chunk_published = True
+        return self.log.append(
+            self.name,
+            data,
+            messages,
+            metadata.publish_time,
+            metadata.deliver_at_time,
+            chunk_of,
+            self.broker.wall_time,
+        )
+
+    def entries_durable(self, count: int) -> None:
+        """The journal: `count` more entries are durable. Receipts leave, and consumers are served."""
+        pending = self._pending
+        deduplication = self.deduplication
+        for _ in range(count):
+            producer, sequence_id, highest, remember, ledger_id, entry_id = pending.popleft()
+            if remember is not None and deduplication is not None:
+                deduplication.stored(producer.name, remember)
+            producer.connection.confirm_send(producer, sequence_id, highest, ledger_id, entry_id)
+        self.log.durable_end += count
+        for subscription in list(self.served):
+            dispatcher = subscription.dispatcher
+            if dispatcher is not None:
+                dispatcher.dispatch()
+
+    def forget_pending(self) -> None:
+        """Another broker serves the topic: what is not durable is confirmed to nobody."""
+        pending, self._pending = self._pending, deque()
+        for producer, *_ in pending:
+            producer.connection.publish_settled(producer)
+
+    def last_sequence_id(self, name: str) -> int:
+        """What PRODUCER_SUCCESS says: -1 without deduplication."""
+        return -1 if self.deduplication is None else self.deduplication.last_sequence_id(name)
+
+    def take_sequence_records(self) -> list[SequenceSaved]:
+        """Deduplication: what has to be written together with the entries of this write."""
+        moved, self._sequences_moved = self._sequences_moved, {}
+        return [SequenceSaved(self.name, name, sequence_id) for name, sequence_id in moved.items()]
+
+    def check_first_key_shared(self, newcomer: Consumer) -> None:
+        """Raise what the first consumer of a new subscription gets for its ranges."""
+        if newcomer.sticky:
+            Sticky().check(newcomer.sticky_ranges)
+
+    # --- subscriptions --------------------------------------------------------------------------------
+
+    def subscribe(
+        self, name: str, mark_delete: int, durable: bool, properties: tuple[tuple[str, str], ...] = ()
+    ) -> Subscription:
+        """A new subscription, which begins after `mark_delete`."""
+        subscription = Subscription(self, name, Cursor(mark_delete), durable, properties)
+        self.subscriptions[name] = subscription
+        if durable:
+            self.journal.records.append(subscription.cursor_record())
+        self._behind += mark_delete < self.trim_mark
+        return subscription
+
+    @property
+    def empty(self) -> bool:
+        """Holds no entry."""
+        return self.log.end == self.log.first
+
+    def counters(self) -> tuple[int, int, int, int]:
+        """Messages and bytes in, messages and bytes out."""
+        messages, size = self.out_of_deleted
+        for subscription in self.subscriptions.values():
+            _, _, more, bytes_out = subscription.counters()
+            messages, size = messages + more, size + bytes_out
+        return self.messages_in, self.bytes_in, messages, size
+
+    @property
+    def consumer_count(self) -> int:
+        return sum(len(subscription.consumers) for subscription in self.subscriptions.values())
+
+    # --- ledgers --------------------------------------------------------------------------------------
+
+    def _roll(self) -> None:
+        self.journal.records.append(
+            self.log.roll(self.name, self.broker.next_ledger_id(), self.broker.wall_time)
+        )
+        self.trim()
+
+    def mark_delete_moved(self, before: int, mark_delete: int) -> None:
+        """Some cursor went from `before` to `mark_delete`: perhaps a ledger can go.
+
+        That is looked for once per ledger, when the last subscription is done with it. What retention keeps
+        goes by time, in `keep_house`.
+        """
+        mark = self.trim_mark
+        self._behind += (mark_delete < mark) - (before < mark)
+        if self._behind == 0 and before < mark:
+            self.trim()
+
+    def cursor_gone(self, mark_delete: int) -> None:
+        """A subscription that was at `mark_delete` is no more."""
+        if mark_delete < self.trim_mark:
+            self._behind -= 1
+            if self._behind == 0:
+                self.trim()
+
+    def trim(self) -> None:
+        """Remove ledgers that every subscription is done with, as retention allows (rule STORE-30)."""
+        log = self.log
+        upto = min(
+            (subscription.cursor.mark_delete + 1 for subscription in self.subscriptions.values()),
+            default=log.durable_end,
+        )
+        policies = self.policies
+        keep = None
+        enough = -1 if self.subscriptions else self.broker.config.keep_without_subscription
+        if policies.retention_time or policies.retention_size:
+            keep = Retention(
+                policies.retention_time or -1, policies.retention_size or -1, self.broker.wall_time
+            )
+        removed = log.trim(min(upto, log.durable_end), keep, enough)
+        if removed:
+            self.journal.records.append(LedgersDeleted(self.name, removed))
+        self._set_trim_mark()
+
+    def _set_trim_mark(self) -> None:
+        ledgers = self.log.ledgers
+        mark = self.trim_mark = ledgers[0].end - 1 if len(ledgers) > 1 else 2**63
+        self._behind = sum(each.cursor.mark_delete < mark for each in self.subscriptions.values())
+
+    def expire(self) -> None:
+        """Message TTL: entries older than it count as acknowledged (rule STORE-32)."""
+        ttl = self.policies.message_ttl
+        if ttl:
+            self.expire_before(self.broker.wall_time - round(ttl * 1000))
+
+    def expire_before(self, oldest: int) -> None:
+        """Entries published before that (ms) count as acknowledged by every subscription of consumers."""
+        last = self.log.find_publish_time(oldest) - 1
+        for subscription in self._of_consumers():
+            subscription.expire_up_to(last)
+
+    def skip_everywhere(self, mark_delete: int) -> None:
+        """Entries up to that offset count as acknowledged by every subscription of consumers."""
+        for subscription in self._of_consumers():
+            if subscription.skip_up_to(mark_delete) and subscription.dispatcher is not None:
+                subscription.dispatcher.dispatch()
+
+    def _of_consumers(self) -> list[Subscription]:
+        """All but that of compaction, which has time and loses nothing."""
+        return [each for name, each in self.subscriptions.items() if name != COMPACTION]
+
+    def keep_house(self) -> None:
+        """What happens by time alone."""
+        self.expire()
+        quotas.enforce(self)
+        self.purge_sequences()
+        expiration = seconds_to_ns(self.policies.subscription_expiration or 0)
+        for subscription in list(self.subscriptions.values()):
+            away = self.context.now - subscription.orphaned_at
+            kept = expiration if subscription.durable else ORPHAN_TIME
+            if kept and away > kept and not subscription.consumers and subscription.name != COMPACTION:
+                subscription.delete()
+        self.compaction.start_if_due()
+        self.trim()
+
+    def _new_deduplication(self, stored: dict[str, int]) -> Deduplication:
+        limit = self.broker.config.deduplication_max_producers
+        return Deduplication(stored, self.context.now, limit)
+
+    def purge_sequences(self) -> None:
+        """Deduplication: forget producers that have been away for long, or are too many."""
+        if self.deduplication is not None:
+            before = self.context.now - self.broker.deduplication_inactivity
+            for name in self.deduplication.purge(before):
+                self._sequences_moved.pop(name, None)
+                self.journal.records.append(SequenceSaved(self.name, name, None))
+
+    def last_position(self) -> tuple[int, int, int]:
+        """(ledger, entry, batch index) of the last durable message; all -1 without any."""
+        log = self.log
+        offset = log.durable_end - 1
+        if offset < log.first:
+            return -1, -1, -1
+        entry = log.entry(offset)
+        count = entry_metadata(entry.data).num_messages_in_batch
+        return entry.ledger_id, entry.entry_id, -1 if count is None else count - 1
+
+    # --- the end --------------------------------------------------------------------------------------
+
+    def producer_left(self, producer: Producer) -> None:
+        self.producers.leave(producer)
+        if self.deduplication is not None and producer.name not in self.producers.by_name:
+            self.deduplication.left(producer.name, self.context.now)
+            self.purge_sequences()
+
+    def terminate(self) -> None:
+        """No more messages: producers are told to go, consumers read to the end (BROKER-43)."""
+        if self.terminated_at is None:
+            self.terminated_at = self.log.end
+            self.save()
+            self.producers.send_away(TopicTerminated("Topic was already terminated"))
+            for subscription in list(self.subscriptions.values()):
+                subscription.check_end_of_topic()
+
+    def migrate(self, target: MigratedTo) -> None:
+        """The topic goes on in another cluster.
+
+        Producers are told at once, after their receipts, and consumers when they have acknowledged everything
+        that is here, so that no message is left behind.
+        """
+        self.migrated_to = target
+        self.save()
+        for producer in [*self.producers.waiting, *self.producers.by_name.values()]:
+            producer.connection.close_producer(producer)
+        for subscription in list(self.subscriptions.values()):
+            subscription.check_end_of_topic()
+
+    def unload(self) -> None:
+        """Disconnect everybody; they come back and find what is durable."""
+        self.closing = True
+        self.compaction.stop()
+        self.producers.send_away(going_away())
+        for subscription in list(self.subscriptions.values()):
+            subscription.unload()
+        self.closing = False
+
+    def delete(self) -> None:
+        """Disconnect everybody and forget the topic."""
+        self.closing = True
+        self.compaction.stop()
+        self.producers.send_away(going_away())
+        for subscription in list(self.subscriptions.values()):
+            subscription.delete()
+        self._sequences_moved.clear()
+        self.journal.records.append(TopicDeleted(self.name))

@@ -1,0 +1,1 @@
+"""Acknowledgements, negative acknowledgements and requests for redelivery."""

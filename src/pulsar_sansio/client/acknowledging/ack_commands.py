@@ -1,0 +1,419 @@
+"""The application's verdicts on messages: done, done up to here, again (rules ACK-01 to ACK-09, NACK-01).
+
+A verdict is given on a message, on an id, or on several of either (ACK-22). Here it is checked whether it can
+be meant for this consumer at all, and brought to the tracker of acknowledgements or to redelivery. A call
+that raises has changed nothing. What is sent of it, and when, is decided elsewhere.
+
+`acknowledge` comes once per message: its first lines are all that most calls run.
+"""
+
+from collections.abc import Callable, Iterable
+from operator import attrgetter
+from typing import Any, cast
+
+from ...model.config import SubscriptionType
+from ...model.errors import ClosedError, InvalidTopicName, LocalProtocolError
+from ...model.message import ChunkedEntry, Entry, Message, Source
+from ...model.message_id import MessageId, TopicMessageId, is_message_id
+from ...model.topic_name import TopicName
+from ..delivery.ack_records import BatchAcknowledgement, Deliveries, EntryAcknowledgement, Place
+from ..delivery.received_entries import BatchItem, Item, Messages, SinglesItem, messages_of
+from .ack_grouping import Acknowledger
+from .ack_tracker import AckTracker
+from .redelivery import Redelivery
+
+OneMessage = Message | MessageId | TopicMessageId
+Acknowledgeable = OneMessage | Iterable[OneMessage]
+
+
+class Verdicts:
+    """Verdicts given to one consumer. All methods raise `ClosedError` once it is closing, and
+    `LocalProtocolError` for what is no message or id, or belongs to another topic."""
+
+    __slots__ = (
+        "_acknowledger",
+        "_kind",
+        "_negative",
+        "_owner",
+        "_redelivery",
+        "_single",
+        "_source",
+        "_tracker",
+        "described",
+    )
+
+    def __init__(
+        self,
+        kind: SubscriptionType,
+        source: Source,
+        tracker: AckTracker,
+        acknowledger: Acknowledger,
+        redelivery: Redelivery,
+    ) -> None:
+        self.described = f"consumer on {source.topic}"
+        """The consumer, or reader, in words."""
+        self._kind = kind
+        self._source = source
+        self._tracker = tracker
+        self._acknowledger = acknowledger
+        self._redelivery = redelivery
+        self._negative = redelivery.negative.places
+        """The entries to ask for again: empty or not, and nothing else of it here."""
+        self._owner: Deliveries | None = tracker.deliveries
+        """Those of the present cluster, as long as anything can be acknowledged: None once the consumer is
+        closing."""
+        self._single: EntryAcknowledgement | None = None if redelivery.tracks else tracker.single
+        """Likewise, the record of all entries of one message, where counting is all there is to do."""
+
+    def watch(self, wanted: bool) -> None:
+        """Whether redelivery is to be told of every entry that is acknowledged, of one message too."""
+        if self._owner is not None:
+            self._single = None if wanted or self._redelivery.tracks else self._tracker.single
+
+    def renew(self) -> None:
+        """The tracker has begun anew: with a new connection, where the subscription was moved, or in another
+        cluster. There, acknowledging messages from before means nothing."""
+        if self._owner is not None:
+            self._owner = self._tracker.deliveries
+            if self._single is not None:
+                self._single = self._tracker.single
+
+    def close(self) -> None:
+        """From now on every verdict raises."""
+        self._owner = None
+        self._single = None
+
+    @property
+    def closed(self) -> bool:
+        return self._owner is None
+
+    def check_open(self) -> None:
+        """Raise `ClosedError` once the consumer is closing."""
+        if self._owner is None:
+            raise ClosedError(f"the {self.described} is closed")
+
+    def acknowledge(self, what: Acknowledgeable) -> bool:
+        """These messages are done (rules ACK-01, ACK-22). Acknowledging again changes nothing.
+
+        Whether anything may follow from it, an output or a deadline; mostly nothing does. Raises
+        `LocalProtocolError` for what is no message or id, or belongs to another topic, having changed
+        nothing.
+        """
+        if type(what) is Message:
+            entry = what.entry
+            record = entry.acknowledgement
+            index = what.batch_index
+            # In order, and nothing to send: counting is all.
+            if index == record.in_order and index != record.checkpoint and record.deliveries is self._owner:
+                record.in_order = index + 1
+                return False
+            # An entry by itself, and others wait already: adding it to them is all.
+            if record is self._single:
+                entries = self._tracker.entries
+                entries[entry.place] = None
+                if len(entries) < self._acknowledger.calm and not self._negative:
+                    return False
+            self._check_message(what)
+            waits = self._acknowledge_message(what)
+        elif isinstance(what, MessageId):
+            self._check_id(what)
+            waits = self._acknowledge_id(what)
+        elif isinstance(what, Messages):
+            waits = self._acknowledge_together(what)
+        elif isinstance(what, TopicMessageId):
+            return self.acknowledge(self.own_id(what))
+        else:
+            waits = self._acknowledge_all(cast(Iterable[OneMessage], what))
+        if waits:
+            self._acknowledger.something_waits()
+        return True
+
+    def acknowledge_cumulative(self, what: OneMessage) -> None:
+        """This message and all before it are done (rules ACK-02, ACK-06, ACK-14).
+
+        Raises `LocalProtocolError` on a Shared or Key_Shared subscription, or for what is no message or id
+        of this topic.
+        """
+        self.check_cumulative()
+        record = None
+        if isinstance(what, TopicMessageId):
+            what = self.own_id(what)
+        if isinstance(what, Message):
+            self._check_message(what)
+            if is_left(what.entry):
+                return
+            message_id = what.message_id
+            self._redelivery.take_back_through(what.entry, what.batch_index)
+            if what.batch_index >= 0 and what.entry.acknowledgement.deliveries is self._owner:
+                record = what.entry.acknowledgement
+        elif isinstance(what, MessageId):
+            self._check_id(what)
+            message_id = what
+        else:
+            raise not_a_message(what)
+        if record is None and message_id.batch_index >= 0:
+            record = self._tracker.record(message_id)
+        waits = self._tracker.cumulative(record, message_id)
+        ledger_id, entry_id = message_id[:2]
+        # Complete it may be although nothing waits: that it is was said already, of an earlier delivery.
+        in_part = record is not None and not (record.complete or self._tracker.covers((ledger_id, entry_id)))
+        self._redelivery.acknowledged_through((ledger_id, entry_id - in_part))
+        if waits:
+            self._acknowledger.something_waits()
+
+    def negative_acknowledge(self, what: Acknowledgeable) -> None:
+        """Ask for these messages again after the delay; a batch comes again as a whole (NACK-01, NACK-02).
+
+        Raises like `acknowledge`.
+        """
+        ids, messages = self._several(
+            [what] if isinstance(what, Message | MessageId | TopicMessageId) else what
+        )
+        known = self._tracker.in_chunks
+        places: dict[Place, int] = {}
+        batches: dict[BatchAcknowledgement, tuple[int, int]] = {}
+        for message_id in ids:
+            place, index = message_id[:2], message_id.batch_index
+            record = self._tracker.open_batch(place)
+            if record is not None:
+                bits = 1 << index if index >= 0 else record.open_bits
+                batches[record] = batches.get(record, (0, 0))[0] | bits, 0
+            elif message_id.first_chunk is None or known(place):
+                places[place] = 0
+        for message in messages:
+            entry = message.entry
+            if is_left(entry):
+                continue
+            record = entry.acknowledgement
+            if isinstance(record, BatchAcknowledgement):
+                bits = batches.get(record, (0, 0))[0] | 1 << message.batch_index
+                batches[record] = bits, entry.redelivery_count
+            # One in chunks that is acknowledged already: of its last chunk alone no message could be made.
+            elif type(entry) is not ChunkedEntry or known(entry.place):
+                places[entry.place] = entry.redelivery_count
+        self._redelivery.negative_acknowledge(places, batches)
+
+    def copied(self, message: Message) -> None:
+        """That message is safe elsewhere: it is acknowledged, unless the consumer is closing."""
+        if self._owner is None:
+            return
+        record = message.entry.acknowledgement
+        if isinstance(record, BatchAcknowledgement):
+            record, waits = self._tracker.copied(record, message.batch_index)
+            # The broker may have begun to count anew, and delivered it once more meanwhile.
+            self._redelivery.take_back_id(record.place, message.batch_index)
+            self._look_after(record)
+        else:
+            self._acknowledge_chunks(message.entry.place)
+            waits = True
+        if waits:
+            self._acknowledger.something_waits()
+
+    def check_cumulative(self) -> None:
+        """Raise where messages go to several consumers, and none knows of those before (ACK-02)."""
+        if not self._kind.cumulative:
+            raise LocalProtocolError(
+                f"cumulative acknowledgement is not possible on a {self._kind.value} "
+                f"subscription, whose messages go to several consumers"
+            )
+
+    def check_message(self, message: Message) -> None:
+        """Raise for what is no message, or not this consumer's, and once it is closing."""
+        if not isinstance(message, Message):
+            raise LocalProtocolError(f"a message, not {type(message).__name__}")
+        self._check_message(message)
+
+    # --- inside ----------------------------------------------------------------------------------
+
+    def _acknowledge_message(self, message: Message) -> bool:
+        """Whether something new waits to be sent."""
+        entry = message.entry
+        record: Any = entry.acknowledgement
+        if record.deliveries is not self._owner:
+            return not is_left(entry) and self._acknowledge_id(message.message_id)
+        if record is self._tracker.single:
+            self._tracker.entries[entry.place] = None
+            self._redelivery.acknowledged(entry.place)
+            return True
+        if message.batch_index < 0:
+            self._redelivery.take_back(entry, -1)
+            return self._acknowledge_chunks(entry.place)
+        if record.past_deliveries is not None:
+            self._redelivery.take_back(entry, message.batch_index)
+        waits: bool = self._tracker.member(record, message.batch_index)
+        if record.complete:
+            self._redelivery.acknowledged(entry.place)
+        elif record.past_deliveries is not None:
+            self._redelivery.settled(entry.place)
+        return waits
+
+    def _look_after(self, record: BatchAcknowledgement) -> None:
+        """A message of that batch is acknowledged: it may be its last, or the last to wait for."""
+        if record.complete:
+            self._redelivery.acknowledged(record.place)
+        elif record.past_deliveries is not None:
+            self._redelivery.settled(record.place)
+
+    def _acknowledge_chunks(self, place: Place) -> bool:
+        """A message in several entries, or in one; whether something new waits to be sent."""
+        places = self._tracker.places(place)
+        waits = self._tracker.entry(place)
+        for each in places:
+            self._redelivery.acknowledged(each)
+        return waits
+
+    def _acknowledge_id(self, message_id: MessageId) -> bool:
+        """Whether something new waits to be sent."""
+        if message_id.batch_index < 0:
+            return self._acknowledge_chunks(message_id[:2])
+        place = message_id[:2]
+        record = self._tracker.open_batch(place)
+        waits = self._tracker.individual(message_id)
+        if record is not None and record.past_deliveries is not None:
+            self._redelivery.take_back_id(place, message_id.batch_index)
+            self._look_after(record)
+        if self._tracker.is_duplicate(place):
+            self._redelivery.acknowledged(place)
+        return waits
+
+    def _acknowledge_all(self, what: Iterable[OneMessage]) -> bool:
+        """Several at once: first all of them are checked, then all are acknowledged."""
+        waits = False
+        ids, messages = self._several(what)
+        for message_id in ids:
+            waits |= self._acknowledge_id(message_id)
+        owner = self._owner
+        for message in messages:
+            record = message.entry.acknowledgement
+            index = message.batch_index
+            if index == record.in_order and index != record.checkpoint and record.deliveries is owner:
+                record.in_order = index + 1
+            else:
+                waits |= self._acknowledge_message(message)
+        return waits
+
+    def _acknowledge_together(self, messages: Messages) -> bool:
+        """Messages as they were handed out: what they have in common is looked at once."""
+        self.check_open()
+        for item in messages.items:
+            for entry in _entries_to_check(item):
+                self._check_entry(entry)
+        waits = False
+        single = None if self._negative else self._single
+        for item in messages.items:
+            if isinstance(item, BatchItem):
+                waits |= self._acknowledge_batch(item)
+            elif isinstance(item, SinglesItem) and item.acknowledgement is single:
+                self._tracker.entries.update(dict.fromkeys(item.places))
+                waits = True
+            else:
+                for message in messages_of(item):
+                    waits |= self._acknowledge_message(message)
+        return waits
+
+    def _acknowledge_batch(self, item: BatchItem) -> bool:
+        record = item.entry.acknowledgement
+        first = record.in_order
+        last = first + len(item.indexes) - 1
+        if (
+            record.deliveries is not self._owner
+            or item.indexes != range(first, last + 1)
+            or record.past_deliveries is not None
+        ):
+            waits = False
+            for message in messages_of(item):
+                waits |= self._acknowledge_message(message)
+            return waits
+        if first <= record.checkpoint <= last:
+            record.in_order = last
+            return self._acknowledge_message(Message.of(item.payloads[-1], item.entry, last))
+        record.in_order = last + 1
+        return False
+
+    # --- checks: raise for the caller's mistakes -------------------------------------------------
+
+    def _several(self, what: object) -> tuple[list[MessageId], list[Message]]:
+        """The ids and the messages that `what` consists of, every one of them checked."""
+        self.check_open()
+        if not isinstance(what, Iterable) or isinstance(what, str | bytes):
+            raise not_a_message(what)
+        messages = what if isinstance(what, list) else list(what)
+        ids: list[MessageId] = []
+        kinds = set(map(type, messages)) - {Message}
+        if TopicMessageId in kinds:
+            messages = [self.own_id(item) if type(item) is TopicMessageId else item for item in messages]
+        if kinds:
+            ids = [item for item in messages if type(item) is MessageId]
+            messages = [item for item in messages if type(item) is not MessageId]
+            for item in messages:
+                if type(item) is not Message:
+                    raise not_a_message(item)
+            for message_id in ids:
+                self._check_id(message_id)
+        # Messages come by the entry, and what is to be checked of them is the entry's.
+        for entry in set(map(_entry_of, messages)):
+            self._check_entry(entry)
+        return ids, messages
+
+    def _check_message(self, message: Message) -> None:
+        self.check_open()
+        self._check_entry(message.entry)
+
+    def _check_entry(self, entry: Entry) -> None:
+        if entry.source is not self._source and entry.source != self._source:
+            ledger_id, entry_id = entry.place
+            raise LocalProtocolError(
+                f"message {ledger_id}:{entry_id} is from {entry.source.topic}, not from {self._source.topic}"
+            )
+
+    def own_id(self, what: TopicMessageId) -> MessageId:
+        """The id, without the topic that it says."""
+        topic, message_id = what
+        check_id(message_id)
+        try:
+            name = TopicName.parse(topic)
+        except InvalidTopicName as error:
+            raise LocalProtocolError(f"message id {message_id}: {error}") from None
+        own = TopicName.parse(self._source.topic)
+        if name != own and name != own.base:
+            raise LocalProtocolError(f"message id {message_id} is of {name}, not of {own}")
+        return message_id
+
+    def _check_id(self, message_id: MessageId) -> None:
+        self.check_open()
+        check_id(message_id)
+        partition = self._source.partition
+        if message_id.partition >= 0 and message_id.partition != partition:
+            raise LocalProtocolError(
+                f"message id {message_id} is of partition {message_id.partition}, not of {self._source.topic}"
+            )
+        self._tracker.check(message_id)
+
+
+def is_left(entry: Entry) -> bool:
+    """Whether it was delivered by a cluster that its consumer has left: its place is another message's."""
+    deliveries = entry.acknowledgement.deliveries
+    return deliveries is not None and deliveries.left
+
+
+_entry_of: Callable[[Message], Entry] = attrgetter("entry")
+
+
+def _entries_to_check(item: Item) -> list[Entry]:
+    """Entries of all sources there are in an item."""
+    if isinstance(item, BatchItem):
+        return [item.entry]
+    return [item.entry(0)] if isinstance(item, SinglesItem) else [message.entry for message in item]
+
+
+def check_id(message_id: object) -> None:
+    """Raise `LocalProtocolError` for what is no id, or not of numbers as a broker gives them."""
+    if not isinstance(message_id, MessageId):
+        raise not_a_message(message_id)
+    if not is_message_id(message_id):
+        raise LocalProtocolError(f"a message id of whole numbers, not {tuple(message_id)!r}")
+
+
+def not_a_message(what: object) -> LocalProtocolError:
+    """For what is neither message nor id."""
+    return LocalProtocolError(f"a message, a message id or several of them, not {type(what).__name__}")

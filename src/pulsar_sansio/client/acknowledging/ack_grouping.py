@@ -1,0 +1,347 @@
+"""When acknowledgements are sent, and whether they arrived.
+
+They are grouped by time and by number (rules ACK-10 to ACK-15), kept while there is no connection and sent
+first thing on the next one (ACK-16, ACK-17), before any permit, so that the broker does not deliver again
+what is acknowledged. A subscription that is not durable begins anew with each connection; there, what waits
+is dropped.
+
+With receipts every ACK asks for an answer, and one that is lost with its connection waits again. A confirmed
+flush is for who wants to know: it is answered when the broker has confirmed everything acknowledged so far.
+Without receipts the ACKs of such a flush ask for an answer all the same; the broker handles the commands of a
+connection in order, so that also covers what was sent before on the same connection.
+
+What is in an ACK is decided in `acks`.
+"""
+
+from collections.abc import Callable
+
+from ...model.config import ConsumerSpec, seconds_to_ns
+from ...model.errors import ConnectionLost, PulsarError, broker_error
+from ...wire import CUMULATIVE, INDIVIDUAL, encode_ack, proto
+from ..connecting.connection import Connection
+from ..connecting.requests import Requests
+from ..connecting.services import ClientContext
+from ..delivery.ack_records import Place
+from ..outputs import Output, RequestDone, RequestFailed
+from .ack_tracker import Ack, AckId, AckTracker
+
+SEVERAL_IDS_VERSION = 12
+"""Protocol version from which an ACK may carry several ids (ACK-10)."""
+
+RECEIPT_VERSION = 17
+"""Protocol version from which the broker answers an ACK."""
+
+_ACK_RESPONSE = proto.BaseCommand.ACK_RESPONSE
+
+
+class Sent:
+    """An ACK that asks for an answer and has none yet."""
+
+    __slots__ = ("ack", "after_flush", "connection", "request_id")
+
+    def __init__(self, ack: Ack, connection: Connection, after_flush: bool) -> None:
+        self.ack = ack
+        self.connection = connection
+        self.request_id = -1
+        self.after_flush = after_flush
+        """Whether something in it was acknowledged after the last flush was asked for."""
+
+
+class Flush:
+    """A `flush` that is not answered yet."""
+
+    __slots__ = ("awaited", "request", "waiting")
+
+    def __init__(self, request: int) -> None:
+        self.request = request
+        self.awaited: set[Sent] = set()
+        """Answers it waits for."""
+        self.waiting = False
+        """Whether some of what it stands for has to be sent (again) on the next connection."""
+
+
+class Acknowledger:
+    """Acknowledgements of one consumer on their way to the broker."""
+
+    __slots__ = (
+        "_after_flush",
+        "_connection",
+        "_context",
+        "_durable",
+        "_emit",
+        "_flushes",
+        "_group_size",
+        "_group_time",
+        "_last_sent",
+        "_receipts",
+        "_refusal",
+        "_requests",
+        "_slot",
+        "_tracker",
+        "_unconfirmed",
+        "_wanted",
+        "_wire_id",
+        "calm",
+        "ids_refused",
+        "ids_sent",
+    )
+
+    def __init__(
+        self,
+        context: ClientContext,
+        requests: Requests,
+        wire_id: int,
+        spec: ConsumerSpec,
+        tracker: AckTracker,
+        emit: Callable[[Output], None],
+        *,
+        wanted: bool,
+    ) -> None:
+        """`emit`: who is told the outcome of a flush. `wanted`: whether the broker has any use for
+        acknowledgements of this topic (ACK-13)."""
+        self._context = context
+        self._emit = emit
+        self._requests = requests
+        self._wire_id = wire_id
+        self._tracker = tracker
+        self._wanted = wanted
+        self._durable = spec.durable
+        self._receipts = spec.acknowledgement_receipts
+        self._group_time = seconds_to_ns(spec.acknowledgement_group_time)
+        self._group_size = spec.acknowledgement_group_size
+        self._slot = context.deadlines.slot(self.flush)
+        self.calm = 0
+        """As long as fewer ids than this wait, another one changes nothing: the timer is running."""
+        self.ids_sent = 0
+        self.ids_refused = 0
+        self._connection: Connection | None = None
+        self._unconfirmed: dict[Sent, None] = {}
+        self._last_sent: Ack | None = None
+        """The last ACK on this connection that asked for no answer, until a later one is answered."""
+        self._flushes: list[Flush] = []
+        self._after_flush = False
+        """Whether something waits that was acknowledged after the last flush was asked for."""
+        self._refusal: PulsarError | None = None
+        """Why an ACK was refused that no flush waited for; the next flush says so."""
+
+    # --- what waits ------------------------------------------------------------------------------
+
+    def something_waits(self) -> None:
+        """The tracker holds something new: send it now, or soon."""
+        tracker = self._tracker
+        self._after_flush = True
+        if not self._wanted:
+            tracker.discard_waiting()
+        elif self._connection is None:
+            pass
+        elif self._group_time == 0 or tracker.waiting >= self._group_size:
+            self.flush()
+        elif not self.calm:
+            self.calm = self._group_size
+            self._slot.set(self._context.now + self._group_time)
+
+    def flush(self) -> None:
+        """Send what waits, if there is a connection."""
+        self._stop_timer()
+        connection = self._connection
+        if connection is not None:
+            self._send_waiting(connection, self._receipts)
+
+    def _stop_timer(self) -> None:
+        self._slot.clear()
+        self.calm = 0
+
+    def discard(self, place: Place, validation_error: int) -> None:
+        """Tell the broker, at once, that this entry cannot be used (CONS-29)."""
+        connection = self._connection
+        assert connection is not None  # it has just come over it
+        connection.write(encode_ack(self._wire_id, INDIVIDUAL, [(*place, None)], validation_error))
+
+    # --- attachment ------------------------------------------------------------------------------
+
+    def attach(self, connection: Connection) -> None:
+        """Subscribed again: send what waits, before any message can come."""
+        self._connection = connection
+        if not self._durable:
+            self._tracker.discard_waiting()
+        waiting = [flush for flush in self._flushes if flush.waiting]
+        sent = self._send_waiting(connection, self._receipts or bool(waiting))
+        for flush in waiting:
+            flush.waiting = False
+            flush.awaited.update(sent)
+            self._settle(flush)
+
+    def leave_cluster(self) -> None:
+        """The next connection leads to another cluster. The broker says so when it has everything
+        acknowledged, so what waits is known already; and there it would name other messages."""
+        self._tracker.leave_cluster()
+        for flush in [flush for flush in self._flushes if flush.waiting]:
+            flush.waiting = False
+            self._settle(flush)
+
+    def detach(self, cause: PulsarError) -> None:
+        """The connection is lost, or the broker closed the consumer on it: no answer will come."""
+        for sent in list(self._unconfirmed):
+            self._requests.cancel(sent.connection, sent.request_id)
+            self._not_confirmed(sent, cause)
+        self._connection = None
+        self._tracker.forget_sent()
+        self._last_sent = None
+        self._stop_timer()
+        if not self._durable:
+            self._tracker.discard_waiting()
+            self._fail_flushes(cause)
+
+    def drop(self, error: PulsarError | None = None) -> None:
+        """The subscription was moved: what waits, or has no answer yet, says nothing of where it is now, and
+        who waits for it to be confirmed need not. `error`: perhaps it was moved; what is not confirmed then
+        is delivered again."""
+        self._stop_timer()
+        self._forget_unconfirmed()
+        self._tracker.discard_waiting()
+        self._tracker.forget_sent()
+        self._tracker.moved()
+        self._last_sent = None
+        if error is not None:
+            self._fail_flushes(error)
+        for flush in list(self._flushes):
+            flush.awaited.clear()
+            flush.waiting = False
+            self._settle(flush)
+
+    def end(self, error: PulsarError) -> None:
+        """The consumer is gone: whoever still waits is told."""
+        self._connection = None
+        self._stop_timer()
+        self._forget_unconfirmed()
+        self._tracker.discard_waiting()
+        self._fail_flushes(error)
+
+    def _forget_unconfirmed(self) -> None:
+        """Whatever becomes of them, it is of no interest."""
+        for sent in self._unconfirmed:
+            self._requests.cancel(sent.connection, sent.request_id)
+        self._unconfirmed.clear()
+
+    # --- confirmation ----------------------------------------------------------------------------
+
+    def flush_confirmed(self, request: int) -> None:
+        """Send what waits; `RequestDone(request)` when the broker has confirmed all that was acknowledged."""
+        if self._refusal is not None:
+            self._emit(RequestFailed(request, self._refusal))
+            self._refusal = None
+            return
+        flush = Flush(request)
+        self._after_flush = False
+        connection = self._connection
+        if connection is not None:
+            self._stop_timer()
+            self._send_waiting(connection, True)
+            if self._last_sent is not None:
+                self._send_again(connection, self._last_sent)
+            flush.awaited.update(self._unconfirmed)
+        elif self._tracker.waiting:
+            flush.waiting = True
+        self._flushes.append(flush)
+        self._settle(flush)
+
+    def forget(self, request: int) -> None:
+        """Nobody wants to know any more what becomes of this flush."""
+        self._flushes = [flush for flush in self._flushes if flush.request != request]
+
+    def _settle(self, flush: Flush) -> None:
+        if not flush.awaited and not flush.waiting:
+            self._flushes.remove(flush)
+            self._emit(RequestDone(flush.request, None))
+
+    def _fail_flushes(self, error: PulsarError) -> None:
+        for flush in self._flushes:
+            self._fail(flush, error)
+        self._flushes.clear()
+
+    def _fail(self, flush: Flush, error: PulsarError) -> None:
+        self._emit(RequestFailed(flush.request, error))
+
+    def _send_again(self, connection: Connection, ack: Ack) -> None:
+        """Saying the last of it once more changes nothing, but it is answered. Where no answer comes, what
+        was said first may be lost as well: the last chunk of a message without the others is none."""
+        self._ask(connection, ack, ack.ids[-1:])
+
+    def _confirmed(self, sent: Sent) -> None:
+        del self._unconfirmed[sent]
+        for flush in list(self._flushes):
+            flush.awaited.discard(sent)
+            self._settle(flush)
+
+    def _not_confirmed(self, sent: Sent, error: PulsarError) -> None:
+        del self._unconfirmed[sent]
+        flushes = [flush for flush in self._flushes if sent in flush.awaited]
+        if isinstance(error, ConnectionLost) and self._durable:
+            self._tracker.put_back(sent.ack)
+            self._after_flush = self._after_flush or sent.after_flush
+            for flush in flushes:
+                flush.awaited.discard(sent)
+                flush.waiting = True
+            return
+        self.ids_refused += len(sent.ack.ids)
+        # A position the broker did not take may be acknowledged again: it is not "sent already".
+        self._tracker.forget_sent()
+        for flush in flushes:
+            self._flushes.remove(flush)
+            self._fail(flush, error)
+        if (not flushes or sent.after_flush) and not isinstance(error, ConnectionLost):
+            self._refusal = error
+
+    # --- frames ----------------------------------------------------------------------------------
+
+    def _send_waiting(self, connection: Connection, confirm: bool) -> list[Sent]:
+        """Send everything that waits; those that will be answered."""
+        sent: list[Sent] = []
+        single = connection.protocol_version < SEVERAL_IDS_VERSION
+        for ack in self._tracker.drain():
+            for part in _one_by_one(ack) if single else (ack,):
+                answered = self._send(connection, part, confirm)
+                if answered is not None:
+                    sent.append(answered)
+        self._after_flush = False
+        return sent
+
+    def _send(self, connection: Connection, ack: Ack, confirm: bool) -> Sent | None:
+        if not confirm or connection.protocol_version < RECEIPT_VERSION:
+            kind = INDIVIDUAL if ack.position is None else CUMULATIVE
+            self.ids_sent += len(ack.ids)
+            connection.write(encode_ack(self._wire_id, kind, ack.ids))
+            if connection.protocol_version >= RECEIPT_VERSION:
+                self._last_sent = ack
+            return None
+        return self._ask(connection, ack, ack.ids)
+
+    def _ask(self, connection: Connection, ack: Ack, ids: list[AckId]) -> Sent:
+        """Send these of an ACK, to be answered; where the connection is lost first, all of it waits again."""
+        kind = INDIVIDUAL if ack.position is None else CUMULATIVE
+        self.ids_sent += len(ids)
+        sent = Sent(ack, connection, self._after_flush)
+        self._unconfirmed[sent] = None
+        self._last_sent = None
+        sent.request_id = self._requests.send(
+            connection,
+            lambda request_id: encode_ack(self._wire_id, kind, ids, None, request_id),
+            lambda reply: self._answered(sent, reply),
+            lambda error: self._not_confirmed(sent, error),
+            reply=_ACK_RESPONSE,
+        )
+        return sent
+
+    def _answered(self, sent: Sent, reply: proto.CommandAckResponse) -> None:
+        if reply.HasField("error"):
+            self._not_confirmed(sent, broker_error(reply.error, reply.message))
+        else:
+            self._confirmed(sent)
+
+
+def _one_by_one(ack: Ack) -> list[Ack]:
+    records = {record.place: record for record in ack.records}
+    return [
+        Ack(ack.position, [id_], [records[id_[:2]]] if id_[2] is not None and id_[:2] in records else [])
+        for id_ in ack.ids
+    ]

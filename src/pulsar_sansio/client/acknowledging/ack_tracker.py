@@ -1,0 +1,423 @@
+"""Which messages the application has acknowledged, and which acknowledgements wait to be sent.
+
+The broker is told about entries; the application acknowledges messages. The tracker has one
+`BatchAcknowledgement` for each batch that is not wholly acknowledged (rules ACK-04, ACK-05, ACK-20). An entry
+is acknowledged when none of its messages is left or, with index acknowledgement, along with the set of
+messages that are left.
+
+All deliveries of a batch share its record. A broker delivers a batch again as a whole; the record says which
+of its messages the application has acknowledged, so that these are not delivered a second time. The record
+outlives connections. It is dropped when the batch is wholly acknowledged, when the subscription was moved,
+and when there are more than `MAX_OPEN_BATCHES`.
+
+What waits is kept as a set, so that any repetition is harmless (ACK-01). This module decides *what* goes into
+an ACK; *when* it goes, over which connection and whether it arrived is `acknowledger`'s. No bytes, no time.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import NamedTuple
+
+from ...model.errors import LocalProtocolError
+from ...model.message import Entry
+from ...model.message_id import MessageId
+from ...model.processing import Judge
+from ..delivery.ack_records import BatchAcknowledgement, Deliveries, EntryAcknowledgement, Place
+
+AckId = tuple[int, int, int | None]
+"""Ledger id, entry id, and the bits of the messages still to acknowledge (None: the whole entry)."""
+
+WHOLE_ENTRY = 1 << 62
+"""In a `Position`: all messages of the entry, however many."""
+
+MAX_OPEN_BATCHES = 50_000
+"""Batches of which the tracker knows the acknowledged messages. The oldest is forgotten for one more: when
+it is delivered again, all its messages are."""
+
+MAX_IDS_IN_ACK = 1_000
+MAX_ACK_BYTES = 1024 * 1024
+"""Limits of one ACK (GAP-30); ack sets of very large batches reach the second one first."""
+
+
+class Position(NamedTuple):
+    """How far a cumulative acknowledgement goes: so many messages of the entry, and all before it."""
+
+    ledger_id: int
+    entry_id: int
+    messages: int
+
+
+class Ack(NamedTuple):
+    """The content of one ACK, and the records to go back to should it be lost."""
+
+    position: Position | None
+    """Of a cumulative acknowledgement; None for individual ones."""
+    ids: list[AckId]
+    records: list[BatchAcknowledgement]
+
+
+class AckTracker:
+    """Acknowledgements of one consumer. Methods that acknowledge return whether something new waits."""
+
+    __slots__ = (
+        "_batches",
+        "_chunked",
+        "_era",
+        "_parts",
+        "_position",
+        "_position_record",
+        "_sent",
+        "chunked",
+        "deliveries",
+        "entries",
+        "forgotten",
+        "index_acknowledgement",
+        "judge",
+        "messages_beyond_ids",
+        "single",
+    )
+
+    def __init__(self, index_acknowledgement: bool) -> None:
+        self.index_acknowledgement = index_acknowledgement
+        self._era = 0
+        """How often the subscription was moved."""
+        self._begin()
+        self.messages_beyond_ids = 0
+        """Acknowledged messages without an id of their own in an ACK: all but one of each complete batch."""
+        self.judge: Judge | None = None
+        """Who gives verdicts on its messages for `Message.processing`."""
+        self.entries: dict[Place, None] = {}
+        """Whole entries that wait. The consumer adds to them by itself where that is all there is to do."""
+        self._parts: dict[Place, BatchAcknowledgement] = {}
+        """Batches of which some messages wait; only with index acknowledgement."""
+        self._position: Position | None = None
+        self._position_record: BatchAcknowledgement | None = None
+        self._sent: Position | None = None
+        """The last cumulative one sent over the present connection; only what is beyond it need be sent."""
+        self._batches: OrderedDict[Place, BatchAcknowledgement] = OrderedDict()
+        """The record of each batch that is not complete, oldest first."""
+        self.forgotten = 0
+        """Batches that were acknowledged in part, and forgotten for want of room."""
+        self._chunked: OrderedDict[Place, list[Place]] = OrderedDict()
+        """All places of each message that came in chunks, by its last one, oldest first."""
+
+    # --- deliveries ------------------------------------------------------------------------------
+
+    def batch(self, place: Place, size: int, open_bits: int | None, stamp: int) -> BatchAcknowledgement:
+        """The record for a batch that has just been delivered, perhaps not for the first time.
+
+        `open_bits`: the messages the broker wants delivered, None for all. Messages that are acknowledged are
+        not open in the record: they are duplicates (ACK-18). `stamp`: the same for each delivery of a batch,
+        and another one for another batch that a broker has put in its place.
+        """
+        batches = self._batches
+        record = batches.get(place)
+        if record is not None:
+            if record.is_of(size, stamp):
+                record.stamp = stamp
+                record.delivered_again(open_bits)
+                return record
+            self._parts.pop(place, None)
+            del batches[place]
+        bits = (1 << size) - 1
+        if open_bits is not None:
+            bits &= open_bits
+        batches[place] = record = BatchAcknowledgement(self.deliveries, place, size, bits, stamp)
+        if len(batches) > MAX_OPEN_BATCHES:
+            self._forget_oldest()
+        return record
+
+    def open_batch(self, place: Place) -> BatchAcknowledgement | None:
+        """The record of that batch, None where nothing is known of it or nothing is left of it."""
+        record = self._batches.get(place)
+        return None if record is None or record.complete else record
+
+    def asked_for(self, place: Place) -> None:
+        """The broker was asked to deliver that entry again: its record is needed until it comes."""
+        record = self._batches.get(place)
+        if record is not None:
+            record.past().asked = True
+
+    def new_connection(self) -> None:
+        """Messages delivered from now on are told apart from those delivered before."""
+        self.single = EntryAcknowledgement(self.deliveries, self._era)
+        self.chunked = EntryAcknowledgement(self.deliveries, self._era)
+
+    def moved(self) -> None:
+        """The subscription was moved: everything is to be delivered again."""
+        self._era += 1
+        self._batches.clear()
+        self.new_connection()
+
+    def may_be_back(self, entry: Entry) -> bool:
+        """True when messages of that entry may wait in the receiver queue, of a later delivery than this one,
+        though the subscription was not moved."""
+        record = entry.acknowledgement
+        if isinstance(record, EntryAcknowledgement):
+            return record.era == self._era and record is not self.single and record is not self.chunked
+        if not isinstance(record, BatchAcknowledgement):
+            return False
+        past = record.past_deliveries
+        return past is not None and past.count != entry.delivery and self._batches.get(entry.place) is record
+
+    def message_in_chunks(self, places: list[Place]) -> None:
+        """A message in these entries has just been delivered."""
+        self._chunked.pop(places[-1], None)
+        self._chunked[places[-1]] = places
+        if len(self._chunked) > MAX_OPEN_BATCHES:
+            self._chunked.popitem(last=False)
+
+    def places(self, place: Place) -> list[Place]:
+        """The entries of the message whose last one is there."""
+        return self._chunked.get(place) or [place]
+
+    def in_chunks(self, place: Place) -> bool:
+        """Whether the entries are known of a message in chunks whose last one is there, and which is not
+        acknowledged."""
+        return place in self._chunked
+
+    def is_duplicate(self, place: Place) -> bool:
+        """Whether the whole entry is acknowledged and the broker was not told yet (ACK-18).
+
+        Acknowledgements already sent do not count: should one be lost, its messages must come again.
+        """
+        return place in self.entries or self.covers(place)
+
+    def covers(self, place: Place) -> bool:
+        """Whether the cumulative acknowledgement that waits covers the whole entry."""
+        position = self._position
+        return position is not None and (*place, WHOLE_ENTRY) <= position
+
+    # --- acknowledging ---------------------------------------------------------------------------
+
+    def entry(self, place: Place) -> bool:
+        """The whole entry is acknowledged, with the other chunks of its message."""
+        self._batches.pop(place, None)
+        self._parts.pop(place, None)
+        if place in self.entries:
+            return False
+        for each in self._chunked.pop(place, None) or [place]:
+            self.entries[each] = None
+        return True
+
+    def member(self, record: BatchAcknowledgement, index: int) -> bool:
+        """Message `index` of that batch is acknowledged."""
+        if not record.acknowledge(index):
+            return False
+        waiting = self._parts.get(record.place)
+        if waiting is not None and waiting is not record:
+            record.take_over(waiting)
+        if record.complete:
+            self._complete(record)
+            self.entries[record.place] = None
+            return True
+        if self.index_acknowledgement:
+            self._parts[record.place] = record
+        record.count_alone()
+        return self.index_acknowledgement
+
+    def copied(self, record: BatchAcknowledgement, index: int) -> tuple[BatchAcknowledgement, bool]:
+        """A copy of message `index` of that batch is safe. The acknowledgement of a batch of which nothing is
+        left waits in any case: that of an earlier delivery may be lost. Returns the record that counts, and
+        whether something waits."""
+        record = self._batches.get(record.place, record)
+        waits = self.member(record, index)
+        if record.complete and not waits:
+            self.entries[record.place] = None
+        return record, waits or record.complete
+
+    def check(self, message_id: MessageId) -> None:
+        """Raise `LocalProtocolError` for an id whose index is not inside of its batch, or of a batch whose
+        size is not known; any other can be acknowledged."""
+        index, size = message_id.batch_index, message_id.batch_size
+        if index < 0:
+            return
+        record = self._batches.get(message_id[:2])
+        if record is not None:
+            size = record.size
+        if index >= size:
+            raise LocalProtocolError(
+                f"message id {message_id}: its batch has {size} messages"
+                if size
+                else f"message id {message_id}: it is in a batch, and the id does not say of which size"
+            )
+
+    def individual(self, message_id: MessageId) -> bool:
+        """The message, or the whole entry, with that id is acknowledged."""
+        place = message_id[:2]
+        if place in self.entries and place not in self._batches:  # else it counts for a later delivery
+            return False
+        if message_id.batch_index < 0:
+            return self.entry(place)
+        return self.member(self.record(message_id), message_id.batch_index)
+
+    def cumulative(self, record: BatchAcknowledgement | None, message_id: MessageId) -> bool:
+        """That message and everything before it is acknowledged; `record` is its batch's, if it is at hand.
+
+        Within a batch and without index acknowledgement, the entry before it is as far as the broker can be
+        told (ACK-06); in the first entry of a ledger that is entry -1, which is before all of them.
+        """
+        ledger_id, entry_id, _, index = message_id[:4]
+        position = Position(ledger_id, entry_id, WHOLE_ENTRY)
+        if index >= 0:
+            record = self.record(message_id) if record is None else record
+            record.acknowledge_through(index)
+            if record.complete:
+                self._complete(record)
+                record = None
+            elif self.index_acknowledgement:
+                record.checkpoint = record.in_order
+                position = Position(ledger_id, entry_id, index + 1)
+            else:
+                position = Position(ledger_id, entry_id - 1, WHOLE_ENTRY)
+                record = None
+        return self._advance(position, record)
+
+    # --- sending ---------------------------------------------------------------------------------
+
+    @property
+    def waiting(self) -> int:
+        """How many ids wait to be sent."""
+        return len(self.entries) + len(self._parts) + (self._position is not None)
+
+    def drain(self) -> list[Ack]:
+        """Take all that waits, as ACKs: first the cumulative one, then the others in order (ACK-10)."""
+        drained: list[Ack] = []
+        position, record = self._position, self._position_record
+        if position is not None:
+            self._position = self._position_record = None
+            self._sent = position
+            self._forget_through(position)
+            bits = None if record is None else record.open_bits or None  # an empty set is no whole entry
+            drained.append(Ack(position, [(*position[:2], bits)], [] if record is None else [record]))
+        entries, parts = self.entries.copy(), self._parts
+        self.entries.clear()
+        self._parts = {}
+        if not parts:
+            whole: list[AckId] = [(ledger_id, entry_id, None) for ledger_id, entry_id in sorted(entries)]
+            for start in range(0, len(whole), MAX_IDS_IN_ACK):
+                drained.append(Ack(None, whole[start : start + MAX_IDS_IN_ACK], []))
+            return drained
+        ids: list[AckId] = []
+        records: list[BatchAcknowledgement] = []
+        size = 0
+        for place in sorted({**entries, **parts}):
+            record = None if place in entries else parts.get(place)
+            if record is None:
+                ids.append((*place, None))
+                size += 24
+            else:
+                bits = record.open_bits
+                record.checkpoint = record.in_order
+                ids.append((*place, bits))
+                records.append(record)
+                size += 24 + 11 * (bits.bit_length() // 64 + 1)
+            if len(ids) == MAX_IDS_IN_ACK or size >= MAX_ACK_BYTES:
+                drained.append(Ack(None, ids, records))
+                ids, records, size = [], [], 0
+        if ids:
+            drained.append(Ack(None, ids, records))
+        return drained
+
+    def put_back(self, ack: Ack) -> None:
+        """That ACK was lost: what it said waits again."""
+        if ack.position is not None:
+            self._sent = None
+            self._advance(ack.position, ack.records[0] if ack.records else None)
+            return
+        for ledger_id, entry_id, bits in ack.ids:
+            if bits is None:
+                self.entries[ledger_id, entry_id] = None
+        for record in ack.records:
+            waiting = self._parts.get(record.place)
+            if record.complete or waiting is record:
+                continue
+            if waiting is None:
+                record.count_alone()
+                self._parts[record.place] = record
+                continue
+            waiting.take_over(record)
+            if waiting.complete:
+                self._complete(waiting)
+                self.entries[record.place] = None
+
+    def forget_sent(self) -> None:
+        """What was sent may be lost, or was refused: it may be sent again."""
+        self._sent = None
+
+    def discard_waiting(self) -> None:
+        """What waits is of no use any more: the subscription it was for is gone."""
+        self.entries.clear()
+        self._parts.clear()
+        self._position = self._position_record = None
+
+    def leave_cluster(self) -> None:
+        """From now on the same places name other messages: those of another cluster."""
+        self.deliveries.left = True
+        self._begin()
+        self.discard_waiting()
+        self._sent = None
+        self._batches.clear()
+        self._chunked.clear()
+
+    # --- inside ----------------------------------------------------------------------------------
+
+    def _begin(self) -> None:
+        """With what a cluster delivers."""
+        self.deliveries = Deliveries(self)
+        self.single = EntryAcknowledgement(self.deliveries, self._era)
+        """Of all messages that are an entry each."""
+        self.chunked = EntryAcknowledgement(self.deliveries, self._era)
+        """Of all messages that came in chunks: several entries are to be acknowledged of each."""
+
+    def _advance(self, position: Position, record: BatchAcknowledgement | None) -> bool:
+        """Keep the greatest position only (ACK-14)."""
+        if any(other is not None and position <= other for other in (self._position, self._sent)):
+            return False
+        self._position = position
+        self._position_record = record
+        return True
+
+    def record(self, message_id: MessageId) -> BatchAcknowledgement:
+        """The record that the id of a message in a batch counts for."""
+        record = self._batches.get(message_id[:2])
+        if record is None:
+            size = message_id.batch_size
+            record = BatchAcknowledgement(self.deliveries, message_id[:2], size, (1 << size) - 1, None)
+            self._register(record)
+        return record
+
+    def _register(self, record: BatchAcknowledgement) -> None:
+        self._batches[record.place] = record
+        if len(self._batches) > MAX_OPEN_BATCHES:
+            self._forget_oldest()
+
+    def _forget_oldest(self) -> None:
+        _, oldest = self._batches.popitem(last=False)
+        self.forgotten += oldest.begun
+
+    def _complete(self, record: BatchAcknowledgement) -> None:
+        """Forget a batch of which nothing is left, but for one that is on its way here once more."""
+        place = record.place
+        self.messages_beyond_ids += record.size - 1
+        past = record.past_deliveries
+        if self._batches.get(place) is record and (past is None or not past.asked):
+            del self._batches[place]
+        if self._parts.get(place) is record:
+            del self._parts[place]
+
+    def _forget_through(self, position: Position) -> None:
+        """What the cumulative acknowledgement covers need not be sent, nor counted, by itself."""
+        last = (
+            position[:2] if position.messages == WHOLE_ENTRY else (position.ledger_id, position.entry_id - 1)
+        )
+        for place in [place for place in self.entries if place <= last]:
+            del self.entries[place]
+        self._parts = {place: record for place, record in self._parts.items() if place > last}
+        batches = self._batches
+        while batches and next(iter(batches)) <= last:
+            batches.popitem(last=False)
+        chunked = self._chunked
+        while chunked and next(iter(chunked)) <= last:
+            chunked.popitem(last=False)

@@ -1,0 +1,1 @@
+"""Commands of the application to the client, by what they act on."""

@@ -1,0 +1,491 @@
+"""`Connection`: one link to a broker or proxy, from the wish to connect to its end.
+
+It owns the handshake (CONNECT, CONNECTED), the cutting of bytes into commands, PING and PONG, the handing of
+each command to whom it concerns, and poison: whatever the peer does wrong ends this one link, with the cause
+declared, and nothing else (rules CONN-01 to CONN-18). It refuses to know what producers,
+consumers and lookups do with what they get, and where the bytes travel.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum, auto
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from ...core.buffers import ReceiveBuffer
+from ...core.transitions import Transitions
+from ...model.errors import (
+    AuthenticationError,
+    ConnectionLost,
+    FrameError,
+    LocalProtocolError,
+    PulsarError,
+    RemoteProtocolError,
+    TimedOut,
+    broker_error,
+)
+from ...model.service_url import Address
+from ...wire import (
+    MESSAGE_TAG,
+    AlikeReader,
+    decode_frame,
+    encode_command,
+    encode_ping,
+    encode_pong,
+    max_frame_size,
+    proto,
+)
+from ..outputs import Disconnect, Transmit
+from .services import Services
+
+if TYPE_CHECKING:
+    from ..multi_topics.topic_list_watcher import PatternWatch
+    from .attachment_owner import Attachable
+    from .lookup import LookupQueue
+    from .requests import Pending
+
+PROTOCOL_VERSION = 21
+"""The highest version this client speaks."""
+
+CLIENT_VERSION = "pulsar-trio-v0.1.0"
+
+CONNECTION_REQUEST_ID = 2**64 - 1
+"""The request id of an ERROR that concerns the whole connection."""
+
+REJECTION_PERIOD = 60_000_000_000
+"""Nanoseconds in which rejections are counted, from the first one on (rule CONN-15)."""
+
+MAX_UNREAD_ANSWERS = 16 * 1024 * 1024
+"""Bytes written because of what the peer sent (not because it answered a request) that it may leave unread.
+An honest broker stops sending for want of permits long before."""
+
+MAX_IDLE = 60_000_000_000
+"""Nanoseconds after which a connection that nobody uses is ended (rule POOL-13; Java's default)."""
+
+NOT_ALIKE = 16 * 1024
+"""Bytes that are not looked at for entries that look alike, where one was looked for in vain: small batches
+follow each other, and each look takes a tenth of the time that one of them takes."""
+
+Command = proto.BaseCommand
+
+
+# --- states ---------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class Opening:
+    """The world was asked for a link and has not answered."""
+
+
+@dataclass(slots=True)
+class Handshaking:
+    """CONNECT is sent."""
+
+
+@dataclass(slots=True)
+class Ready:
+    """CONNECTED has come; the connection is handed out (rule CONN-05)."""
+
+
+@dataclass(slots=True)
+class Closed:
+    cause: PulsarError
+
+
+State = Opening | Handshaking | Ready | Closed
+
+
+class Input(Enum):
+    OPENED = auto()
+    CONNECTED = auto()
+    CLOSE = auto()
+
+
+TRANSITIONS = Transitions(
+    "connection",
+    {
+        (Opening, Input.OPENED): Handshaking,
+        (Opening, Input.CLOSE): Closed,
+        (Handshaking, Input.CONNECTED): Ready,
+        (Handshaking, Input.CLOSE): Closed,
+        (Ready, Input.CLOSE): Closed,
+    },
+)
+
+COMMANDS: dict[tuple[type, int], str] = {
+    # Which command is legal in which state, and what takes it. Everything else poisons the link.
+    (Handshaking, Command.CONNECTED): "_on_connected",
+    (Handshaking, Command.ERROR): "_on_handshake_refused",
+    (Handshaking, Command.AUTH_CHALLENGE): "_on_auth_challenge",
+    (Handshaking, Command.PING): "_on_ping",
+    (Handshaking, Command.PONG): "_on_pong",
+    (Ready, Command.PING): "_on_ping",
+    (Ready, Command.PONG): "_on_pong",
+    (Ready, Command.SEND_RECEIPT): "_on_send_receipt",
+    (Ready, Command.SEND_ERROR): "_on_send_error",
+    (Ready, Command.MESSAGE): "_on_message",
+    (Ready, Command.CLOSE_PRODUCER): "_on_close_producer",
+    (Ready, Command.CLOSE_CONSUMER): "_on_close_consumer",
+    (Ready, Command.ACTIVE_CONSUMER_CHANGE): "_on_active_consumer_change",
+    (Ready, Command.REACHED_END_OF_TOPIC): "_on_reached_end_of_topic",
+    (Ready, Command.TOPIC_MIGRATED): "_on_topic_migrated",
+    (Ready, Command.AUTH_CHALLENGE): "_on_auth_challenge",
+    (Ready, Command.ERROR): "_on_error",
+    (Ready, Command.SUCCESS): "_on_reply",
+    (Ready, Command.PRODUCER_SUCCESS): "_on_reply",
+    (Ready, Command.LOOKUP_RESPONSE): "_on_reply",
+    (Ready, Command.PARTITIONED_METADATA_RESPONSE): "_on_reply",
+    (Ready, Command.ACK_RESPONSE): "_on_reply",
+    (Ready, Command.GET_LAST_MESSAGE_ID_RESPONSE): "_on_reply",
+    (Ready, Command.CONSUMER_STATS_RESPONSE): "_on_reply",
+    (Ready, Command.GET_TOPICS_OF_NAMESPACE_RESPONSE): "_on_reply",
+    (Ready, Command.WATCH_TOPIC_LIST_SUCCESS): "_on_reply",
+    (Ready, Command.WATCH_TOPIC_UPDATE): "_on_watch_topic_update",
+    (Ready, Command.GET_SCHEMA_RESPONSE): "_on_reply",
+    (Ready, Command.GET_OR_CREATE_SCHEMA_RESPONSE): "_on_reply",
+}
+
+
+@cache
+def _legal_in(state: type) -> tuple[tuple[int, str], ...]:
+    """The commands that are legal in a state, and what takes them."""
+    return tuple((kind, name) for (legal, kind), name in COMMANDS.items() if legal is state)
+
+
+class Connection:
+    """One link. Made by the pool, which is told when it is ready and when it has ended."""
+
+    def __init__(self, services: Services, link: int, logical: Address, physical: Address) -> None:
+        context = services.context
+        self.link = link
+        self.logical = logical
+        """The broker this connection is for."""
+        self.physical = physical
+        """Where it goes; another address than the logical one only through a proxy (rule POOL-04)."""
+        self.state: State = Opening()
+        self.ready = False
+        self.was_ready = False
+        self.protocol_version = 0
+        self.max_message_size = services.config.max_message_size
+        self.producers: dict[int, Any] = {}
+        self.consumers: dict[int, Any] = {}
+        self.watchers: dict[int, PatternWatch] = {}
+        self.supports_topic_watchers = False
+        self.asks_without_creation = False
+        """Whether the broker can be asked for a topic's partitions without creating it (CHECK-11)."""
+        self.pending: dict[int, Pending] = {}
+        self.lookups: LookupQueue = services.lookup.new_queue()
+        self.unwritten: list[bytes] = []
+        """Chunks for the world to write, in order."""
+        self._services = services
+        self._context = context
+        self._received = ReceiveBuffer()
+        self._alike = AlikeReader()
+        self._frame_limit = max_frame_size(services.config.max_message_size)
+        self._ended = False
+        self.unread = 0
+        """So many bytes came together with what ended the link, behind it."""
+        self._transmit = Transmit(link)
+        self._transmit_pending = False
+        self._unread_answers = 0
+        """Bytes of `unwritten` that are answers to what the peer sent unasked."""
+        self._heard = True
+        self.used = True
+        """Somebody asked for this connection, or left it, since the last look."""
+        self._idle_since: int | None = None
+        self._rejections = 0
+        self._first_rejection = 0
+        self._handlers = self._handlers_of(Handshaking)
+        self._timer = context.deadlines.slot(self._handshake_timed_out)
+        self._timer.set(context.now + services.durations.connect_timeout)
+
+    # --- what producers, consumers and requests use ---
+
+    def write(self, chunks: bytes | Iterable[bytes]) -> None:
+        """Queue whole frames. Says `Transmit` where nothing was waiting to be written before."""
+        if self._ended:
+            return
+        if isinstance(chunks, bytes):
+            self.unwritten.append(chunks)
+        else:
+            self.unwritten.extend(chunks)
+        if not self._transmit_pending:
+            self._transmit_pending = True
+            self._context.emit(self._transmit)
+
+    def register(self, owner: "Attachable") -> None:
+        """From now on the owner gets what names its id."""
+        self._registry(owner)[owner.wire_id] = owner
+
+    def unregister(self, owner: "Attachable") -> None:
+        self._registry(owner).pop(owner.wire_id, None)
+        self.used = True
+
+    def _registry(self, owner: "Attachable") -> dict[int, Any]:
+        return self.producers if owner.kind == "producer" else self.consumers
+
+    def count_rejection(self) -> None:
+        """A lookup was rejected or not answered; too many of them end the connection (rule CONN-15)."""
+        now = self._context.now
+        if self._rejections == 0 or now - self._first_rejection > REJECTION_PERIOD:
+            self._rejections = 0
+            self._first_rejection = now
+        self._rejections += 1
+        limit = self._services.config.max_rejected_requests
+        if self._rejections > limit:
+            self.close(ConnectionLost(f"more than {limit} requests were rejected within 60 s"))
+
+    def close(self, cause: PulsarError, *, told: bool = False) -> None:
+        """End the link and detach everything on it; once. `told`: the world knows that it is gone."""
+        if isinstance(self.state, Closed):
+            return
+        TRANSITIONS.check(self.state, Input.CLOSE, closed := Closed(cause))
+        self.state = closed
+        self.ready = False
+        self._ended = True
+        self._timer.clear()
+        self._received.clear()
+        if not told:
+            self._context.emit(Disconnect(self.link, str(cause)))
+        services = self._services
+        lost = cause
+        if not isinstance(cause, ConnectionLost):
+            lost = ConnectionLost(f"the connection to {self.logical} ended: {cause}")
+            lost.__cause__ = cause
+        services.pool.ended(self, lost if isinstance(cause, RemoteProtocolError) else cause, told=told)
+        self.lookups.fail(lost)
+        services.requests.fail_all(self, lost)
+        for owner in [*self.producers.values(), *self.consumers.values()]:
+            owner.attachment.lost(self, lost)
+        for watcher in list(self.watchers.values()):
+            watcher.lost()
+
+    # --- what the world says ---
+
+    def opened(self) -> None:
+        """The link is there: introduce ourselves (CONN-01)."""
+        if not TRANSITIONS.allows(self.state, Input.OPENED):
+            raise LocalProtocolError(f"link {self.link} was reported connected twice")
+        TRANSITIONS.check(self.state, Input.OPENED, following := Handshaking())
+        self.state = following
+        connect = proto.CommandConnect(
+            client_version=CLIENT_VERSION,
+            auth_data=b"",
+            protocol_version=PROTOCOL_VERSION,
+            auth_method_name="none",
+            feature_flags=proto.FeatureFlags(
+                supports_auth_refresh=True,
+                supports_broker_entry_metadata=True,
+                supports_partial_producer=True,
+                supports_get_partitioned_metadata_without_auto_creation=True,
+                supports_repl_dedup_by_lid_and_eid=True,
+            ),
+        )
+        if self.logical != self.physical:
+            connect.proxy_to_broker_url = str(self.logical)
+        self.write(encode_command(Command.CONNECT, connect))
+
+    def receive(self, data: bytes) -> None:
+        """Bytes came. Whatever they are, nothing is raised; what is wrong with them ends the link."""
+        state = self.state
+        if isinstance(state, Opening):
+            raise LocalProtocolError(f"link {self.link} received data before it was reported connected")
+        whole = self._received.feed(data)
+        if whole is None:
+            return
+        position = one_by_one_until = 0
+        length = len(whole)
+        written = len(self.unwritten)
+        limit = self._frame_limit
+        handlers = self._handlers
+        try:
+            while position < length:
+                if position >= one_by_one_until and whole.startswith(MESSAGE_TAG, position + 8):
+                    alike = self._alike.take(whole, position, limit) if self.ready else None
+                    if alike is not None:
+                        self._heard = True
+                        consumer = self.consumers.get(alike.facts.consumer_id)
+                        if consumer is None or consumer.on_alike(self, alike):  # rule CONN-11
+                            position = alike.end
+                            continue
+                        one_by_one_until = alike.end
+                    else:
+                        one_by_one_until = position + NOT_ALIKE
+                frame = decode_frame(whole, position, limit)
+                if frame is None:
+                    break
+                kind, command, position = frame
+                self._heard = True
+                if command is None:
+                    continue  # of a later version: ignored
+                handler = handlers.get(kind)
+                if handler is None:
+                    raise RemoteProtocolError(_unexpected(kind, state))
+                handler(command)
+                if self.state is not state:
+                    if self._ended:
+                        self.unread = length - position
+                        return
+                    state = self.state
+                    limit = self._frame_limit
+                    handlers = self._handlers
+        except (FrameError, RemoteProtocolError) as error:
+            self.unread = length - position
+            self.close(error)
+            return
+        self._received.hold(whole, position)
+        if len(self.unwritten) > written:
+            self._unread_answers += sum(map(len, self.unwritten[written:]))
+            if self._unread_answers > MAX_UNREAD_ANSWERS:
+                self.close(RemoteProtocolError("the broker goes on sending and does not read the answers"))
+
+    def data_to_send(self) -> list[bytes]:
+        self._transmit_pending = False
+        self._unread_answers = 0
+        chunks = self.unwritten
+        self.unwritten = []
+        return chunks
+
+    # --- handshake ---
+
+    def _handlers_of(self, state: type) -> dict[int, Any]:
+        return {kind: getattr(self, name) for kind, name in _legal_in(state)}
+
+    def _on_connected(self, command: Any) -> None:
+        TRANSITIONS.check(self.state, Input.CONNECTED, following := Ready())
+        self.state = following
+        self.ready = self.was_ready = True
+        self.protocol_version = min(command.protocol_version, PROTOCOL_VERSION)
+        if command.max_message_size > 0:
+            # Up to a limit of our own: what is believed here may be allocated (and decompressed to) later.
+            believed = self._services.config.max_announced_message_size
+            self.max_message_size = min(command.max_message_size, believed)
+            self._frame_limit = max_frame_size(self.max_message_size)
+        flags = command.feature_flags
+        self.supports_topic_watchers = flags.supports_topic_watchers
+        self.asks_without_creation = flags.supports_get_partitioned_metadata_without_auto_creation
+        self._handlers = self._handlers_of(Ready)
+        self._timer.clear()
+        self._timer = self._context.deadlines.slot(self._keepalive)
+        self._timer.set(self._context.now + self._services.durations.keepalive_interval)
+        self._services.pool.became_ready(self)
+
+    def _on_handshake_refused(self, command: Any) -> None:
+        self.close(broker_error(command.error, command.message))
+
+    def _on_auth_challenge(self, command: Any) -> None:
+        method = command.challenge.auth_method_name[:100]
+        self.close(
+            AuthenticationError(f"the broker asks for {method!r} credentials and this client has none")
+        )
+
+    def _handshake_timed_out(self) -> None:
+        seconds = self._services.config.connect_timeout
+        what = "no connection" if isinstance(self.state, Opening) else "no answer to CONNECT"
+        self.close(TimedOut(f"{what} to {self.physical} within {seconds:g} s"))
+
+    # --- keepalive (CONN-01) ---
+
+    def _keepalive(self) -> None:
+        interval = self._services.durations.keepalive_interval
+        if not self._heard:
+            seconds = self._services.config.keepalive_interval
+            self.close(ConnectionLost(f"{self.logical} did not answer a PING within {seconds:g} s"))
+            return
+        if self._is_idle_for_too_long():
+            self.close(ConnectionLost(f"the connection to {self.logical} was not used for a minute"))
+            return
+        self._heard = False
+        self.write(encode_ping())
+        self._timer.set(self._context.now + interval)
+
+    def _is_idle_for_too_long(self) -> bool:
+        """Looked at once per keepalive interval, so it takes up to that much longer."""
+        now = self._context.now
+        if self.used or self.producers or self.consumers or self.watchers or self.pending:
+            self.used = False
+            self._idle_since = now
+            return False
+        return self._idle_since is not None and now - self._idle_since >= MAX_IDLE
+
+    def _on_ping(self, _command: Any) -> None:
+        self.write(encode_pong())
+
+    def _on_pong(self, _command: Any) -> None:
+        """Any frame is a sign of life; this one is nothing more."""
+
+    # --- handing out ---
+
+    def _on_send_receipt(self, command: Any) -> None:
+        producer = self.producers.get(command.producer_id)
+        if producer is not None:  # a receipt for nobody is ignored (rule CONN-10)
+            producer.on_receipt(self, command)
+
+    def _on_send_error(self, command: Any) -> None:
+        producer = self.producers.get(command.producer_id)
+        if producer is not None:
+            producer.on_send_error(self, command)
+
+    def _on_message(self, command: Any) -> None:
+        consumer = self.consumers.get(command.consumer_id)
+        if consumer is not None:  # rule CONN-11
+            consumer.on_message(self, command)
+
+    def _on_close_producer(self, command: Any) -> None:
+        self._closed_by_broker(self.producers.get(command.producer_id), command)
+
+    def _on_close_consumer(self, command: Any) -> None:
+        self._closed_by_broker(self.consumers.get(command.consumer_id), command)
+
+    def _closed_by_broker(self, owner: Any, command: Any) -> None:
+        if owner is None:
+            return
+        assigned = (
+            command.assignedBrokerServiceUrlTls
+            if self._services.lookup.service_url.tls
+            else command.assignedBrokerServiceUrl
+        )
+        cause = ConnectionLost(f"the broker closed the {owner.kind}")
+        owner.attachment.closed_by_broker(self, assigned or None, cause)
+
+    def _on_active_consumer_change(self, command: Any) -> None:
+        consumer = self.consumers.get(command.consumer_id)
+        if consumer is not None:
+            consumer.on_active_changed(command.is_active)
+
+    def _on_reached_end_of_topic(self, command: Any) -> None:
+        consumer = self.consumers.get(command.consumer_id)
+        if consumer is not None:
+            consumer.on_end_of_topic()
+
+    def _on_watch_topic_update(self, command: Any) -> None:
+        watcher = self.watchers.get(command.watcher_id)
+        if watcher is not None:  # else it was closed meanwhile
+            watcher.on_update(command)
+
+    def _on_topic_migrated(self, command: Any) -> None:
+        """The close that comes next makes the owner look for its topic where it is now."""
+        producers = command.resource_type == proto.CommandTopicMigrated.Producer
+        owner = (self.producers if producers else self.consumers).get(command.resource_id)
+        if owner is None:
+            return
+        tls = self._services.lookup.service_url.tls
+        owner.attachment.migrated(command.brokerServiceUrlTls if tls else command.brokerServiceUrl)
+
+    def _on_reply(self, command: Any) -> None:
+        written = len(self.unwritten)
+        self._services.requests.reply(self, command)
+        if len(self.unwritten) > written:
+            # What an answered request leads to (all of a window may be sent again) was wanted.
+            self._unread_answers -= sum(map(len, self.unwritten[written:]))
+
+    def _on_error(self, command: Any) -> None:
+        if command.request_id == CONNECTION_REQUEST_ID:
+            return  # concerns the connection; whether it ends is the broker's to say, by ending it
+        error = broker_error(command.error, command.message)
+        self._services.requests.refuse(self, command.request_id, error)
+
+
+def _unexpected(kind: int, state: State) -> str:
+    name = Command.Type.Name(Command.Type.ValueType(kind))
+    return f"the broker sent {name} while the connection was {type(state).__name__}"

@@ -1,0 +1,216 @@
+"""`Requests`: which question is waiting for which answer (rules CONN-06, CONN-07, CONN-12, CONN-13).
+
+One counter of request ids per client; what is pending is kept per connection, because an answer only counts
+on the connection that was asked. Exactly one of the two callbacks is called, once, unless the request is
+cancelled. It refuses to know what was asked: a request is a frame, the kind of its answer and a limit of
+time.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+from ...core.deadlines import Slot
+from ...model.errors import BrokerError, PulsarError, RemoteProtocolError, TimedOut
+from ...wire import proto
+from ..outputs import RequestAnswered, RequestSent
+from .services import Services
+
+if TYPE_CHECKING:
+    from .connection import Connection
+
+Command = proto.BaseCommand
+
+REPLIES: dict[type, int] = {
+    # The class of an answer: its command type.
+    proto.CommandSuccess: Command.SUCCESS,
+    proto.CommandProducerSuccess: Command.PRODUCER_SUCCESS,
+    proto.CommandLookupTopicResponse: Command.LOOKUP_RESPONSE,
+    proto.CommandPartitionedTopicMetadataResponse: Command.PARTITIONED_METADATA_RESPONSE,
+    proto.CommandAckResponse: Command.ACK_RESPONSE,
+    proto.CommandGetLastMessageIdResponse: Command.GET_LAST_MESSAGE_ID_RESPONSE,
+    proto.CommandConsumerStatsResponse: Command.CONSUMER_STATS_RESPONSE,
+    proto.CommandGetTopicsOfNamespaceResponse: Command.GET_TOPICS_OF_NAMESPACE_RESPONSE,
+    proto.CommandWatchTopicListSuccess: Command.WATCH_TOPIC_LIST_SUCCESS,
+    proto.CommandGetSchemaResponse: Command.GET_SCHEMA_RESPONSE,
+    proto.CommandGetOrCreateSchemaResponse: Command.GET_OR_CREATE_SCHEMA_RESPONSE,
+}
+
+
+MAX_DONE = 1000
+"""Requests that are done and kept in the queue of timeouts; from here on at most as many as are not done."""
+
+
+_NEVER = 1 << 63
+"""The deadline of a request that may take any time; it is not in the queue of timeouts."""
+
+
+def _command_of(frame: bytes) -> str:
+    """The name of the command in a frame: behind both sizes, the tag of `type` and its value."""
+    return Command.Type.Name(Command.Type.ValueType(frame[9]))
+
+
+class Pending:
+    """One request that has no answer yet."""
+
+    __slots__ = ("connection", "deadline", "done", "on_done", "on_failed", "reply", "request_id")
+
+    def __init__(
+        self,
+        connection: "Connection",
+        request_id: int,
+        reply: int,
+        deadline: int,
+        on_done: Callable[[Any], None],
+        on_failed: Callable[[PulsarError], None],
+    ) -> None:
+        self.connection = connection
+        self.request_id = request_id
+        self.reply = reply
+        self.deadline = deadline
+        self.on_done = on_done
+        self.on_failed = on_failed
+        self.done = False
+
+
+class _Timeouts:
+    """Requests in the order in which they run out, as the limit is the same for all: a queue, not a heap."""
+
+    __slots__ = ("_done", "queue", "slot")
+
+    def __init__(self, slot: Slot) -> None:
+        self.slot = slot
+        self.queue: deque[Pending] = deque()
+        self._done = 0
+        """How many in the queue are done: they wait there behind older ones that are not."""
+
+    def add(self, pending: Pending) -> None:
+        self.queue.append(pending)
+        if self.slot.when is None:
+            self.slot.set(pending.deadline)
+
+    def tidy(self) -> None:
+        """One more is done: forget what was answered; no timer where nothing is left."""
+        queue = self.queue
+        self._done += 1
+        while queue and queue[0].done:
+            queue.popleft()
+            self._done -= 1
+        if not queue:
+            self.slot.clear()
+        elif self._done > MAX_DONE and 2 * self._done > len(queue):
+            self.queue = deque(pending for pending in queue if not pending.done)
+            self._done = 0
+
+
+class Requests:
+    """All requests of one client."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        self._context = services.context
+        self._next_request_id = count().__next__
+        self._timeouts = _Timeouts(self._context.deadlines.slot(self._expire))
+        self.reported = False
+        """Tell of each request and its answer, as `RequestSent` and `RequestAnswered`."""
+
+    def send(
+        self,
+        connection: "Connection",
+        encode: Callable[[int], bytes],
+        on_done: Callable[[Any], None],
+        on_failed: Callable[[PulsarError], None],
+        *,
+        reply: int = Command.SUCCESS,
+    ) -> int:
+        """Write the frame that `encode(request_id)` makes and wait for the answer.
+
+        `reply`: the command type that answers it. `on_done` gets the answer; `on_failed` gets a `BrokerError`
+        (ERROR came), `TimedOut` (after the operation timeout) or `ConnectionLost`. Returns the request id.
+        """
+        request_id = self._next_request_id()
+        deadline = self._context.now + self._services.durations.operation_timeout
+        pending = Pending(connection, request_id, reply, deadline, on_done, on_failed)
+        connection.pending[request_id] = pending
+        self._timeouts.add(pending)
+        frame = encode(request_id)
+        connection.write(frame)
+        if self.reported:
+            self._context.emit(RequestSent(connection.link, request_id, _command_of(frame)))
+        return request_id
+
+    def wait_on(
+        self,
+        connection: "Connection",
+        request_id: int,
+        on_done: Callable[[Any], None],
+        on_failed: Callable[[PulsarError], None],
+        *,
+        reply: int,
+    ) -> None:
+        """The request was answered, and is to be answered once more, whenever that may be: there is no limit
+        of time."""
+        connection.pending[request_id] = Pending(connection, request_id, reply, _NEVER, on_done, on_failed)
+
+    def cancel(self, connection: "Connection", request_id: int) -> None:
+        """Nobody wants the answer any more; a late one is ignored. An id that is not pending is too."""
+        pending = connection.pending.get(request_id)
+        if pending is not None:
+            self._settle(pending)
+
+    def reply(self, connection: "Connection", command: Any) -> None:
+        """An answer came. One to nothing that was asked is ignored (rule CONN-07).
+
+        Raises `RemoteProtocolError` for an answer of the wrong kind.
+        """
+        pending = connection.pending.get(command.request_id)
+        if pending is None:
+            return
+        if REPLIES[type(command)] != pending.reply:
+            raise RemoteProtocolError(
+                f"the broker answered request {pending.request_id} with {type(command).__name__} instead of "
+                f"{Command.Type.Name(pending.reply)}"
+            )
+        if self.reported:
+            name = Command.Type.Name(Command.Type.ValueType(pending.reply))
+            self._context.emit(RequestAnswered(connection.link, pending.request_id, name, None))
+        self._settle(pending).on_done(command)
+
+    def refuse(self, connection: "Connection", request_id: int, error: PulsarError) -> None:
+        """ERROR came for a request; for none that is pending it is ignored."""
+        pending = connection.pending.get(request_id)
+        if pending is not None:
+            self._fail(pending, error)
+
+    def fail_all(self, connection: "Connection", error: PulsarError) -> None:
+        """The connection died: everything asked on it fails, in the order of asking."""
+        while connection.pending:
+            for pending in list(connection.pending.values()):
+                if connection.pending.get(pending.request_id) is pending:  # else one before it cancelled it
+                    self._fail(pending, error)
+
+    def _fail(self, pending: Pending, error: PulsarError) -> None:
+        if self.reported:
+            link, command = pending.connection.link, "ERROR" if isinstance(error, BrokerError) else "nothing"
+            self._context.emit(RequestAnswered(link, pending.request_id, command, error))
+        self._settle(pending).on_failed(error)
+
+    def _settle(self, pending: Pending) -> Pending:
+        del pending.connection.pending[pending.request_id]
+        if pending.deadline != _NEVER:
+            pending.done = True
+            self._timeouts.tidy()
+        return pending
+
+    def _expire(self) -> None:
+        timeouts = self._timeouts
+        now = self._context.now
+        seconds = self._services.config.operation_timeout
+        while (queue := timeouts.queue) and queue[0].deadline <= now:
+            pending = queue[0]
+            self._fail(
+                pending, TimedOut(f"request {pending.request_id} was not answered within {seconds:g} s")
+            )
+        if queue:
+            timeouts.slot.set(queue[0].deadline)

@@ -1,0 +1,97 @@
+"""`RepeatedQuery`: a question to the lookup, from being asked to its one outcome.
+
+It asks again after failures that may pass, until the operation timeout, and tells `done` or `failed`. What a
+producer or consumer finds out about its own topic is the business of `attachment`.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from ...core.backoff import Backoff
+from ...model.errors import PulsarError, TimedOut
+from ..outputs import Retrying
+from .lookup import Query
+from .services import ClientContext, Services
+
+
+class RepeatedQuery:
+    """Asks until the operation timeout (CONN-13). `handle`: the request or consumer that it is for. `what`:
+    the thing asked for, in words. `ask(on_done, on_failed)` asks once."""
+
+    __slots__ = (
+        "_ask",
+        "_backoff",
+        "_context",
+        "_deadline",
+        "_done",
+        "_failed",
+        "_handle",
+        "_last_failure",
+        "_query",
+        "_retry",
+        "_services",
+        "_what",
+    )
+
+    def __init__(
+        self,
+        context: ClientContext,
+        services: Services,
+        handle: int,
+        what: str,
+        ask: Callable[[Callable[..., None], Callable[[PulsarError], None]], Query],
+        done: Callable[[Any], None],
+        failed: Callable[[PulsarError], None],
+    ) -> None:
+        durations = services.durations
+        self._handle = handle
+        self._what = what
+        self._ask = ask
+        self._done = done
+        self._failed = failed
+        self._services = services
+        self._context = context
+        self._backoff = Backoff(durations.initial_backoff, durations.max_backoff, context.rng)
+        self._query: Query | None = None
+        self._last_failure: PulsarError | None = None
+        self._retry = context.deadlines.slot(self.ask)
+        self._deadline = context.deadlines.slot(self._timed_out)
+        self._deadline.set(context.now + durations.operation_timeout)
+
+    def ask(self) -> None:
+        """Begin, or begin again."""
+        self._query = self._ask(self._known, self._not_known)
+
+    def cancel(self) -> None:
+        """Nobody wants to know any more."""
+        if self._query is not None:
+            self._query.cancel()
+        self._retry.clear()
+        self._deadline.clear()
+
+    def fail(self, error: PulsarError) -> None:
+        """That is the outcome."""
+        self.cancel()
+        self._failed(error)
+
+    def _known(self, result: Any) -> None:
+        self.cancel()
+        self._done(result)
+
+    def _not_known(self, error: PulsarError) -> None:
+        if error.retryable:
+            self._last_failure = error
+            now = self._context.now
+            wait = self._backoff.next(now)
+            self._retry.set(now + wait)
+            self._context.emit(Retrying(self._handle, self._what, error, wait, False))
+        else:
+            self.fail(error)
+
+    def _timed_out(self) -> None:
+        seconds = self._services.config.operation_timeout
+        last = self._last_failure
+        why = f"; the last attempt: {last}" if last is not None else ""
+        error = TimedOut(f"{self._what} were not known within {seconds:g} s{why}")
+        error.__cause__ = last
+        self.fail(error)

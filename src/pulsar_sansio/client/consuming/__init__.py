@@ -1,0 +1,1 @@
+"""One consumer of one topic: from SUBSCRIBE and arriving messages to seeks and readers."""

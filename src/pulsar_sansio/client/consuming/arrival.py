@@ -1,0 +1,500 @@
+"""What happens to a MESSAGE frame before its messages wait in the queue (CONS-24 to CONS-36).
+
+Every frame ends in exactly one of these ways: its messages are queued; they are dropped for a counted reason,
+with their permits given back; or the broker is told that the entry cannot be used. What a frame cannot do is
+stop the connection or disturb another consumer – except by ignoring permits.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import repeat
+from typing import Any, Protocol, TypeAlias
+
+from ...model.errors import (
+    ChecksumMismatch,
+    DecompressionFailed,
+    FrameError,
+    UncompressedSizeCorrupted,
+)
+from ...model.message import (
+    BrokerStampedEntry,
+    ChunkedEntry,
+    Entry,
+    Message,
+    RedeliveredEntry,
+    Source,
+)
+from ...model.message_id import EARLIEST, LATEST, MessageId
+from ...wire import (
+    AlikeEntries,
+    Batch,
+    Compressed,
+    MessageCommand,
+    MessageMetadata,
+    UndividedBatch,
+    decompress,
+    open_payload,
+    peek_metadata,
+    proto,
+    split_batch,
+)
+from ..acknowledging.ack_grouping import Acknowledger
+from ..acknowledging.ack_tracker import AckTracker
+from ..counters import ArrivalCounters
+from ..delivery.ack_records import Place
+from ..delivery.permits import Permits
+from ..delivery.received_entries import BatchItem, CompressedSingle, SinglesItem
+from .chunk_assembly import Chunks
+
+MAX_GUESS = 100_000
+"""Messages that an entry with a wrong checksum may be believed to hold: as many as a batch has at most
+(`BatchingPolicy`). Damage that makes a larger number of them would grant the broker too much."""
+
+INFLATION = 32
+"""Times its size on the wire that a payload may have while it waits for a reader of undivided batches; what
+would have more stays compressed. What is not compressed is handed out faster: mostly it should not be."""
+
+_Validation = proto.CommandAck.ValidationError
+
+BrokerStamp: TypeAlias = proto.BrokerEntryMetadata | None
+"""What a broker may put in front of an entry: its own time, and the index of the entry's last message."""
+
+
+class Entrance(Protocol):
+    """The way into the queue: that of `DeliveryQueue`, or one that stands before it."""
+
+    def add(self, message: Message) -> None: ...
+    def add_batch(self, batch: BatchItem) -> None: ...
+    def add_singles(self, singles: SinglesItem) -> None: ...
+
+
+class Arrival:
+    """Entries of one consumer between connection and queue."""
+
+    __slots__ = (
+        "_acknowledger",
+        "_chunks",
+        "_durable",
+        "_filtering",
+        "_on_undecryptable",
+        "_permits",
+        "_queue",
+        "_source",
+        "_tracker",
+        "_undivided",
+        "bytes_arrived",
+        "counters",
+        "inclusive",
+        "passed",
+        "resumed",
+        "since",
+        "start",
+    )
+
+    def __init__(
+        self,
+        source: Source,
+        permits: Permits,
+        queue: Entrance,
+        tracker: AckTracker,
+        acknowledger: Acknowledger,
+        on_undecryptable: Callable[[MessageId, Sequence[str]], None],
+        chunks: Chunks,
+        counters: ArrivalCounters,
+        *,
+        durable: bool,
+        undivided: bool = False,
+    ) -> None:
+        """`on_undecryptable(message_id, names of the keys)`: called for the first encrypted entry.
+        `undivided`: batches stay in one piece, and what inflates a lot stays compressed (`ReaderSpec`)."""
+        self._undivided = undivided
+        self.counters = counters
+        self.bytes_arrived = 0
+        """Of entries that could be read: payloads as stored: compressed, with the headers of batches."""
+        self.start: MessageId | None = None
+        """Where it begins: a subscription that is not durable, or any after a seek. The broker begins with
+        that whole entry."""
+        self.inclusive = False
+        """Whether the message at `start` is wanted itself."""
+        self.resumed = False
+        """Whether `start` is how far the application has got: an id without index is its whole entry then."""
+        self.since: int | None = None
+        """Milliseconds since 1970: at the beginning what was published before is not wanted."""
+        self.passed: Place | None = None
+        """The furthest entry of which nothing, or nothing more, is for the application, though it was not
+        handed out."""
+        self._filtering = False
+        """Whether something of what comes next may be before `start`, or `since`; nothing is after the first
+        entry that lies behind it."""
+        self._durable = durable
+        self._source = source
+        self._permits = permits
+        self._queue = queue
+        self._tracker = tracker
+        self._acknowledger = acknowledger
+        self._on_undecryptable = on_undecryptable
+        self._chunks = chunks
+
+    def start_at(self, start: MessageId | None, inclusive: bool) -> None:
+        """The application's choice: drop what is before `start` in its entry, and itself unless `inclusive`.
+
+        An id without an index is before all messages of a batch (MSG-02).
+        """
+        self.start = start
+        self.inclusive = inclusive
+        self.resumed = False
+        self.since = None
+        self.begin_again()
+
+    def is_returning_past(self, last: MessageId) -> bool:
+        """Whether what comes is still before `start`, where messages were lost that had come, and `last`, the
+        last one that was handed out, does not lie behind that."""
+        start = self.start
+        if start is None or not (self.resumed and self._filtering):
+            return False
+        whole = start.batch_index < 0 and start[:2] == last[:2]
+        return whole or (*last[:2], last.batch_index) <= (*start[:2], start.batch_index)
+
+    def begin_again(self) -> None:
+        """The broker begins at `start`, once more where what came did not make a message."""
+        start = self.start
+        self._filtering = start is not None and start not in (EARLIEST, LATEST)
+        if start is not None:
+            self._chunks.clear_behind(start.first_chunk or start[:2])
+
+    def resume_after(self, last: MessageId, since: int | None = None) -> None:
+        """Everything up to `last` was handed out (CONS-16); without an index that is its entire entry. What
+        follows is wanted from the first one on that was published at `since` or later."""
+        self.start = last
+        self.inclusive = False
+        self.resumed = True
+        self.since = since
+        self._filtering = True
+        self._chunks.clear_behind(last.first_chunk or last[:2])
+
+    def forget(self) -> None:
+        """The subscription was moved: nothing is known of where it is any more."""
+        self.start_at(None, False)
+        self.passed = self.counters.last_chunk = None
+
+    @property
+    def reached(self) -> Place | None:
+        """`passed`, and chunks are done with where no message waits for more of them."""
+        passed, chunk = self.passed, self.counters.last_chunk
+        if chunk is None or self._chunks.waiting:
+            return passed
+        return chunk if passed is None else max(passed, chunk)
+
+    def receive(self, command: MessageCommand, epoch: int, max_message_size: int) -> None:
+        """Take one MESSAGE. `epoch`: deliveries of an older one are outdated; `max_message_size`: in bytes.
+
+        Raises `PermitsExceeded` where the broker has sent far too much.
+        """
+        _, ledger_id, entry_id, _, _, redelivery_count, bits, sent_in_epoch, stored, _, _ = command
+        place = (ledger_id, entry_id)
+        try:
+            stamp, _, metadata, start = open_payload(stored)
+        except (ChecksumMismatch, FrameError):
+            cost = _probable_cost(stored, bits)
+            self._permits.charge(cost, len(stored))
+            self._discard(place, cost, _Validation.ChecksumMismatch, counted=1)
+            return
+        self.bytes_arrived += len(stored) - start
+        size = metadata.num_messages_in_batch
+        cost = 1 if size is None else size if bits is None and size > 0 else _cost(size, bits)
+        if self._permits.at_broker > 0:
+            self._permits.at_broker -= cost
+        else:
+            # A producer may write any size; what cannot be is not believed, or it could end this link.
+            promised = min(metadata.uncompressed_size, max_message_size) if metadata.compression else 0
+            self._permits.charge(cost, max(promised, len(stored)))
+        outdated = sent_in_epoch is not None and sent_in_epoch < epoch
+        if not self._is_for_the_application(place, metadata, cost, outdated):
+            self._permits.give_back(cost)
+            return
+        if size is None and (metadata.num_chunks_from_msg or 0) > 1:
+            self._chunk(place, metadata, stamp, stored[start:], redelivery_count)
+            return
+        payload: bytes | Compressed = stored
+        # What of it is wanted may be a part only: then it has to be divided.
+        undivided = self._undivided and bits is None and not self._filtering
+        if metadata.compression:
+            inflates = metadata.uncompressed_size > INFLATION * len(stored)
+            opened = Compressed if undivided and inflates else decompress
+            try:
+                payload = opened(
+                    metadata.compression, stored[start:], metadata.uncompressed_size, max_message_size
+                )
+            except UncompressedSizeCorrupted:
+                self._discard(place, cost, _Validation.UncompressedSizeCorruption)
+                return
+            except DecompressionFailed:
+                self._discard(place, cost, _Validation.DecompressionError)
+                return
+            start = 0
+        if size is None:
+            whole = payload[start:] if isinstance(payload, bytes) else payload
+            self._single(place, metadata, stamp, whole, redelivery_count)
+            return
+        try:
+            split: Callable[..., Batch | UndividedBatch] = UndividedBatch if undivided else split_batch
+            batch = split(payload, size, start)
+        except FrameError:
+            self._discard(place, cost, _Validation.BatchDeSerializeError)
+            return
+        self._batch(place, metadata, stamp, batch, redelivery_count, size, bits, cost)
+
+    def _is_for_the_application(
+        self, place: Place, metadata: MessageMetadata, cost: int, outdated: bool
+    ) -> bool:
+        """Whether the entry is to be opened; if not, it is counted, and its permits are the caller's to give
+        back."""
+        counters = self.counters
+        if outdated:
+            counters.outdated += cost
+            return False
+        if place in self._tracker.entries or self._tracker.covers(place):
+            counters.duplicates += cost
+        elif metadata.marker_type is not None:
+            counters.markers += cost
+            self._finished(place)
+        elif self._filtering and self.since is not None and metadata.publish_time < self.since:
+            counters.before_start += cost
+        elif metadata.encryption_keys:
+            # Failure action FAIL. The permits come back all the same: to lose them is a trap (CRYPTO-07).
+            if counters.undecryptable == 0:
+                message_id = MessageId(*place, self._source.partition)
+                self._on_undecryptable(message_id, [key.key for key in metadata.encryption_keys])
+            counters.undecryptable += max(cost, 1)
+            counters.note_unreadable(place)
+        else:
+            return True
+        self._pass(place)
+        return False
+
+    def _pass(self, place: Place) -> None:
+        """The entry is done with, and nobody is handed it out."""
+        if self.passed is None or place > self.passed:
+            self.passed = place
+
+    def _skip(self, place: Place) -> None:
+        """A message that lies before the start, by itself or in chunks. A durable subscription delivers it
+        again and again until somebody says that it is done."""
+        self.counters.before_start += 1
+        self._pass(place)
+        if self._durable:
+            self._finished(place)
+        self._permits.give_back(1)
+
+    def _single(
+        self,
+        place: Place,
+        metadata: MessageMetadata,
+        stamp: BrokerStamp,
+        payload: bytes | Compressed,
+        redelivery_count: int,
+    ) -> None:
+        if self._filtering and self._is_before_start(place):
+            self._skip(place)
+            return
+        make = Entry if stamp is None else partial(_stamped_entry, stamp)
+        entry = make(self._source, place, metadata, redelivery_count, self._tracker.single)
+        self._add_single(entry, payload)
+
+    def _add_single(self, entry: Entry, payload: bytes | Compressed) -> None:
+        if isinstance(payload, Compressed):
+            self._queue.add_batch(BatchItem(entry, CompressedSingle(payload), (-1,)))
+        else:
+            self._queue.add(Message.of(payload, entry, -1))
+
+    def _chunk(
+        self,
+        place: Place,
+        metadata: MessageMetadata,
+        stamp: BrokerStamp,
+        payload: bytes,
+        redelivery_count: int,
+    ) -> None:
+        """A message in chunks costs one permit: those of all chunks but the last go back at once."""
+        start = self.start
+        if start is not None and start.first_chunk is None and self._is_before_start(place):
+            # The last chunk of what was handed out; those before it do not come.
+            self._skip(place)
+            return
+        complete = self._chunks.take(place, metadata, payload)
+        if complete is None:
+            self._permits.give_back(1)
+            return
+        data: bytes | Compressed = complete.payload
+        if metadata.compression:
+            size, limit = metadata.uncompressed_size, self._chunks.max_message_size
+            inflates = size > INFLATION * len(complete.payload)
+            opened = Compressed if self._undivided and inflates else decompress
+            try:
+                data = opened(metadata.compression, complete.payload, size, limit)
+            except (UncompressedSizeCorrupted, DecompressionFailed):
+                self._permits.give_back(1)
+                self.counters.discarded += 1
+                self.counters.note_unreadable(place)
+                for each in complete.places:
+                    self._acknowledger.discard(each, _Validation.DecompressionError)
+                return
+        tracker = self._tracker
+        tracker.message_in_chunks(complete.places)
+        if self._is_before_start(place):
+            self._skip(place)
+            return
+        entry = ChunkedEntry(self._source, place, metadata, redelivery_count, tracker.chunked)
+        entry.stamp(*_values(stamp))
+        entry.first_chunk = complete.places[0]
+        self._add_single(entry, data)
+
+    def receive_alike(self, entries: AlikeEntries, epoch: int) -> bool:
+        """Take plain entries for which there is nothing to decide: all in time, none acknowledged before, and
+        permits for all. False, having changed nothing, where one of them is not so: `receive` them."""
+        (_, ledger_id, _, redelivery_count, sent_in_epoch), entry_ids, headers, payloads, _ = entries
+        tracker = self._tracker
+        permits = self._permits
+        count = len(entry_ids)
+        places = list(zip(repeat(ledger_id), entry_ids))
+        if (
+            permits.at_broker < count
+            or self._filtering
+            or (sent_in_epoch is not None and sent_in_epoch < epoch)
+            or not tracker.entries.keys().isdisjoint(places)
+            or tracker.covers((ledger_id, min(entry_ids)))
+        ):
+            return False
+        permits.at_broker -= count
+        self.bytes_arrived += sum(map(len, payloads))
+        self._queue.add_singles(
+            SinglesItem(self._source, places, headers, redelivery_count, tracker.single, payloads)
+        )
+        return True
+
+    def _is_before_start(self, place: Place) -> bool:
+        """Whether delivery is to begin after an entry of one message, or the last of a message in chunks.
+
+        For the sake of a message in chunks the broker may begin further back (`MessageId.first_chunk`). What
+        lies before that shows that the subscription was moved to somewhere else since, by a seek that was
+        never answered or by somebody else: then everything is wanted."""
+        start = self.start
+        if start is None or not self._filtering:
+            return False
+        if start[:2] == place:
+            return start.batch_index < 0 and not self.inclusive
+        if start[:2] > place and start.first_chunk is not None and start.first_chunk <= place:
+            return True
+        self._filtering = False
+        return False
+
+    def _batch(
+        self,
+        place: Place,
+        metadata: MessageMetadata,
+        stamp: BrokerStamp,
+        batch: Batch | UndividedBatch,
+        redelivery_count: int,
+        size: int,
+        bits: int | None,
+        cost: int,
+    ) -> None:
+        wanted = self._without_skipped(batch, place, size, (1 << size) - 1 if bits is None else bits)
+        identity = metadata.publish_time << 24 ^ metadata.sequence_id
+        record = self._tracker.batch(place, size, wanted, identity)
+        past = record.past_deliveries
+        if past is not None:
+            entry: Entry = _redelivered_entry(
+                past.count, stamp, self._source, place, metadata, redelivery_count, record, batch, size
+            )
+        else:
+            make = Entry if stamp is None else partial(_stamped_entry, stamp)
+            entry = make(self._source, place, metadata, redelivery_count, record, batch, size)
+        if record.in_order == 0:
+            self._queue.add_batch(BatchItem(entry, batch.payloads, range(size)))
+            return
+        deliver = record.open_bits
+        self.counters.duplicates += wanted.bit_count() - deliver.bit_count()
+        indexes = [index for index in range(size) if deliver >> index & 1]
+        if indexes:
+            payloads = batch.payloads
+            self._queue.add_batch(BatchItem(entry, [payloads[index] for index in indexes], indexes))
+        else:
+            self._finished(place)
+        self._permits.give_back(cost - len(indexes))
+
+    def _without_skipped(self, batch: Batch | UndividedBatch, place: Place, size: int, bits: int) -> int:
+        """`bits` without the messages that are not for the application (CONS-33)."""
+        start = self.start
+        if start is None or not self._filtering:
+            skipped = 0
+        elif start[:2] != place:
+            skipped = size if self._is_before_start(place) else 0
+        elif start.batch_index < 0:
+            skipped = size if self.resumed else 0
+        else:
+            skipped = start.batch_index + (not self.inclusive)
+        if skipped:
+            kept = bits >> skipped << skipped
+            self.counters.before_start += (bits ^ kept).bit_count()
+            bits = kept
+        if batch.compacted:
+            # A placeholder has no payload, so only the headers of empty messages need be looked at.
+            for index, payload in enumerate(batch.payloads):
+                if not payload and bits >> index & 1 and batch.single(index).compacted_out:
+                    self.counters.compacted_out += 1
+                    bits ^= 1 << index
+        return bits
+
+    def _finished(self, place: Place) -> None:
+        """Nothing of the entry is for the application: acknowledge it with the others."""
+        self._pass(place)
+        if self._tracker.entry(place):
+            self._acknowledger.something_waits()
+
+    def _discard(self, place: Place, cost: int, validation_error: int, *, counted: int | None = None) -> None:
+        self.counters.discarded += max(cost, 1) if counted is None else counted
+        self.counters.note_unreadable(place)
+        self._pass(place)
+        self._acknowledger.discard(place, validation_error)
+        self._permits.give_back(cost)
+
+
+def _stamped_entry(stamp: BrokerStamp, *entry: Any) -> Entry:
+    stamped = BrokerStampedEntry(*entry)
+    stamped.stamp(*_values(stamp))
+    return stamped
+
+
+def _redelivered_entry(count: int, stamp: BrokerStamp, *entry: Any) -> Entry:
+    """One of which there were `count` deliveries before."""
+    redelivered = RedeliveredEntry(*entry)
+    redelivered.delivery = count
+    redelivered.stamp(*_values(stamp))
+    return redelivered
+
+
+def _values(stamp: BrokerStamp) -> tuple[int | None, int | None]:
+    """The broker's time and the index of the last message; None for each that the broker left out."""
+    if stamp is None:
+        return None, None
+    return (
+        stamp.broker_timestamp if stamp.HasField("broker_timestamp") else None,
+        stamp.index if stamp.HasField("index") else None,
+    )
+
+
+def _probable_cost(stored: bytes, bits: int | None) -> int:
+    """The permits that an unreadable entry cost. Other clients say one (CONS-26), and stall after as many
+    messages in damaged batches as their queue has room for: mostly it is the payload that is damaged, and
+    what the metadata says of the batch is right."""
+    metadata = peek_metadata(stored)
+    size = metadata.num_messages_in_batch if metadata is not None else None
+    return _cost(size, bits) if size is not None and 1 <= size <= MAX_GUESS else 1
+
+
+def _cost(size: int, bits: int | None) -> int:
+    """The permits that a batch of `size` cost, counted as the broker does: those of its messages whose bit in
+    the ack set is still open."""
+    size = max(size, 0)
+    return size if bits is None else (bits & ((1 << min(size, bits.bit_length())) - 1)).bit_count()

@@ -1,0 +1,277 @@
+"""`ConsumerRequests`: what an application asks of a consumer of one topic, and which of its parts does it.
+
+Requests are answered under their ids, once, unless nobody wants the answer any more (`forget_request`). What
+they mean for the life of the consumer is its own business.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from ...model.config import ConsumerSpec
+from ...model.errors import ConnectionLost, LocalProtocolError, PulsarError
+from ...model.message import Source
+from ...model.message_id import MessageId, TopicMessageId
+from ...model.processing import Judge
+from ...wire import encode_command, proto
+from ..acknowledging.ack_commands import Acknowledgeable, OneMessage, Verdicts, is_left
+from ..acknowledging.ack_grouping import Acknowledger
+from ..acknowledging.ack_tracker import AckTracker
+from ..acknowledging.redelivery import Redelivery
+from ..connecting.attachment import Attachment
+from ..connecting.connection import Connection
+from ..connecting.explaining import way
+from ..connecting.services import ClientContext, Services
+from ..delivery import explaining
+from ..delivery.batch_receive import Collecting, CollectingQueue
+from ..delivery.permits import Permits
+from ..delivery.receiver_queue import DeliveryQueue
+from ..letter_topics.letter_topics import Later, Letters
+from ..outputs import Output, RequestDone, RequestFailed
+from .blocked_watch import BlockedWatch
+from .positions import Positions
+from .seeking import SeekTarget, Target
+
+_Command = proto.BaseCommand
+
+
+class ConsumerRequests(ABC):
+    """The parts are `Consumer`'s, which sets all of this."""
+
+    wire_id: int
+    spec: ConsumerSpec
+    permits: Permits
+    acknowledge: Callable[[Acknowledgeable], bool]
+    acknowledge_cumulative: Callable[[OneMessage], None]
+    negative_acknowledge: Callable[[Acknowledgeable], None]
+    _emit: Callable[[Output], None]
+    _services: Services
+    _source: Source
+    _tracker: AckTracker
+    _collecting: Collecting | None
+    _queue: DeliveryQueue
+    _acknowledger: Acknowledger
+    _letters: Letters | None
+    _positions: Positions
+    _redelivery: Redelivery
+    _verdicts: Verdicts
+    _connection: Connection | None
+    """The connection that messages are taken from: while attached, until the close begins."""
+    _context: ClientContext
+    _blocked: BlockedWatch | None
+    _in_place: bool
+    _active: bool | None
+    _end_of_topic: bool
+    _unsubscribing: set[int]
+    """Requests that wait for the answer to an UNSUBSCRIBE."""
+
+    attachment: Attachment
+
+    @abstractmethod
+    def _unsubscribed(self, attached: object) -> None:
+        """The subscription is gone, and with it the consumer, as it was attached when that was asked for;
+        nothing is left to acknowledge (CONS-46)."""
+
+    def explain(self) -> list[str]:
+        """Say why nothing moves, if nothing does."""
+        now = self._context.now
+        lines = [way(self.attachment, now)]
+        if self._connection is not None and not self._in_place:
+            lines.append("it is being moved to its position; no message comes before that")
+        blocked = self._blocked
+        if blocked is not None and blocked.found is not None:
+            count, moment = blocked.found
+            lines.append(explaining.blocked(count, now - moment))
+        if self._active is False:
+            lines.append("not the active consumer of this Failover subscription: another one is")
+        lines += explaining.permits(self.permits, self._queue.available)
+        if blocked is not None and self._in_place:
+            lines.append(explaining.unacknowledged(blocked.unacknowledged))
+        else:
+            line = f"the application has received {self._queue.handed_out} messages"
+            if self.spec.durable:
+                line += f"; {self._acknowledger.ids_sent} acknowledgements were sent, one for a whole batch"
+            lines.append(line)
+        if self._letters is not None and (copies := self._letters.waiting):
+            lines.append(f"{copies} entries wait until their copies are safe in the dead-letter topic")
+        if again := len(self._redelivery.negative.places):
+            lines.append(f"{again} entries are negatively acknowledged, and asked for after their delay")
+        if waiting := self._tracker.waiting:
+            lines.append(f"{waiting} acknowledgements wait to be sent")
+        if self._end_of_topic:
+            lines.append("the topic is terminated and everything in it is acknowledged: no message will come")
+        return lines
+
+    @property
+    def described(self) -> str:
+        """The machine in words: for texts."""
+        return self._verdicts.described + explaining.subscription(self.spec)
+
+    def check_collecting(self) -> None:
+        """Raise where nothing says what is enough."""
+        self._verdicts.check_open()
+        if self._collecting is None:
+            raise LocalProtocolError(f"the consumer on {self._source.topic} has no batch_receive policy")
+
+    def collect(self, request: int) -> None:
+        """`RequestDone(request)` when `take` would give as much as the policy asks for (CONS-41)."""
+        assert self._collecting is not None
+        self._collecting.ask(request)
+
+    def count_for(self, whole: Collecting) -> None:
+        """What arrives here is part of what is collected of several topics."""
+        assert isinstance(self._queue, CollectingQueue)
+        self._queue.count_for(whole)
+
+    def give_way(self) -> list[int]:
+        """A consumer of the topic's partitions takes its place: the requests of those who collect. What was
+        asked of the position fails: it is to be asked of the partitions."""
+        self._queue.leave()
+        self._positions.end(ConnectionLost(f"{self._source.topic} was found to have partitions: ask again"))
+        return [] if self._collecting is None else self._collecting.waiting()
+
+    def let_judge(self, judge: Judge) -> None:
+        """`Message.processing` of what is received here gives its verdicts there."""
+        self._tracker.judge = judge
+
+    def pause(self) -> None:
+        """Ask the broker for nothing more until `resume`; what it was asked for may still come (FLOW-06)."""
+        self._verdicts.check_open()
+        self.permits.pause()
+
+    def resume(self) -> None:
+        """Ask again, for what has left the queue meanwhile, too (FLOW-07)."""
+        self._verdicts.check_open()
+        self.permits.resume()
+
+    def redeliver_unacknowledged(self) -> None:
+        """Ask for everything again that is not acknowledged (REDEL-01). Raises only when closed."""
+        self._verdicts.check_open()
+        self._redelivery.redeliver_all()
+
+    def flush_acknowledgements(self, request: int) -> None:
+        """`RequestDone(request)` when the broker has confirmed all acknowledgements so far."""
+        self._verdicts.check_open()
+        self._acknowledger.flush_confirmed(request)
+
+    def reconsume_later(self, request: int, what: Later) -> None:
+        """See `Client.reconsume_later`, and `Client.dead_letter` for a message without a delay."""
+        self._verdicts.check_open()
+        letters = self._letters
+        if letters is None and what.delay is None:
+            raise LocalProtocolError(
+                "dead_letter: only a consumer subscribed with a DeadLetterPolicy or with retry=True can"
+            )
+        if letters is None or not (self.spec.retry or what.delay is None):
+            raise LocalProtocolError("reconsume_later: only a consumer subscribed with retry=True can")
+        message = what.message
+        if what.cumulative:
+            self._verdicts.check_cumulative()
+        self._verdicts.check_message(message)
+        ledger_id, entry_id = message.entry.place
+        in_part = message.batch_index >= 0
+        if is_left(message.entry):
+            pass
+        elif what.cumulative:  # they are judged
+            self._redelivery.acknowledged_through((ledger_id, entry_id - in_part))
+        elif not in_part:
+            self._redelivery.acknowledged(message.entry.place)
+        letters.reconsume_later(request, what, partial(self._put_off, what))
+
+    def _put_off(self, what: Later, error: PulsarError | None) -> None:
+        """The copy is safe, or has failed."""
+        if error is not None:
+            self.negative_acknowledge(what.message)
+        elif what.cumulative:
+            self.acknowledge_cumulative(what.message)
+        else:
+            self.acknowledge(what.message)
+
+    def unsubscribe(self, request: int, force: bool) -> None:
+        """Remove the subscription (rules CONS-45 to CONS-47); `force`: also from under other consumers.
+
+        `RequestFailed` where the broker refuses (the consumer goes on), or there is no connection.
+        """
+        self._verdicts.check_open()
+        connection = self._connection
+        if connection is None:
+            lost = ConnectionLost("unsubscribe needs a connection, and there is none at the moment")
+            lost.__cause__ = self.attachment.last_error
+            self._emit(RequestFailed(request, lost))
+            return
+
+        self._unsubscribing.add(request)
+        attached = self.attachment.state
+
+        def done(_reply: Any) -> None:
+            wanted = request in self._unsubscribing
+            self._unsubscribing.discard(request)
+            self._unsubscribed(attached)
+            if wanted:
+                self._emit(RequestDone(request, None))
+
+        self._services.requests.send(
+            connection,
+            lambda request_id: encode_command(
+                _Command.UNSUBSCRIBE,
+                proto.CommandUnsubscribe(consumer_id=self.wire_id, request_id=request_id, force=force),
+            ),
+            done,
+            lambda error: self._not_unsubscribed(request, error),
+        )
+
+    def check_seek(self, target: SeekTarget | TopicMessageId) -> Target:
+        """What an application may say as a place in this topic. Raises `LocalProtocolError` for anything
+        else."""
+        self._verdicts.check_open()
+        if isinstance(target, TopicMessageId):
+            target = self._verdicts.own_id(target)
+        return self._positions.check(target)
+
+    def prepare_seek(self, target: SeekTarget | TopicMessageId, inclusive: bool) -> Callable[[int], None]:
+        """See `check_seek`; gives what begins it, to be called with the request's id."""
+        return partial(self.seek, target=self.check_seek(target), inclusive=inclusive)
+
+    def seek(self, request: int, target: Target, inclusive: bool) -> None:
+        """Go there: `RequestDone(request)` when nothing from before is handed out any more (SEEK-01)."""
+        self._positions.seek(request, target, inclusive)
+
+    def check_last_message(self) -> None:
+        """Raise where there is no such thing as a last message."""
+        self._verdicts.check_open()
+        self._positions.check_memory()
+
+    def last_message_id(self, request: int) -> None:
+        """`RequestDone(request, id)`; entry -1 where the topic holds none."""
+        self._positions.last_message_id(request)
+
+    def last_position(self, request: int, deadline: int | None = None) -> None:
+        """`RequestDone(request, LastPosition)`: where the topic ends, and how far this subscription is.
+        `deadline`: see `LastMessage.ask`."""
+        self._positions.last_position(request, deadline)
+
+    def has_message_available(self, request: int, deadline: int | None = None) -> None:
+        """`RequestDone(request, bool)`: whether there is a message after those handed out. `deadline`: see
+        `LastMessage.ask`."""
+        self._positions.has_message_available(request, deadline)
+
+    def checkpoint(self) -> dict[str, MessageId]:
+        """By the name of the topic, the message behind which the next one to be handed out comes."""
+        self._verdicts.check_open()
+        return {self._source.topic: self._positions.checkpoint()}
+
+    def forget_request(self, request: int) -> None:
+        """Nobody wants the outcome of this request any more; it happens all the same."""
+        self._acknowledger.forget(request)
+        self._positions.forget_request(request)
+        if self._letters is not None:
+            self._letters.forget(request)
+        if self._collecting is not None:
+            self._collecting.forget(request)
+        self._unsubscribing.discard(request)
+
+    def _not_unsubscribed(self, request: int, error: PulsarError) -> None:
+        if request in self._unsubscribing:
+            self._unsubscribing.discard(request)
+            self._emit(RequestFailed(request, error))

@@ -1,0 +1,175 @@
+"""Interceptors of a consumer (rules INTC-02 to INTC-04).
+
+`InterceptedQueue` shows them every message as it is handed out; `InterceptedVerdicts` tells them what the
+application says of it, and what is asked for again. None of it exists where a consumer has no interceptors.
+
+All are called in the order in which they were given. What one of them raises is told by
+`ConsumerInterceptorFailed`, and changes nothing else.
+"""
+
+from collections.abc import Callable, Collection, Sequence
+from typing import Any
+
+from ...model.errors import LocalProtocolError, PulsarError
+from ...model.interceptors import ConsumerInterceptor
+from ...model.message import Message, Source
+from ...model.message_id import MessageId, TopicMessageId
+from ...model.topic_name import TopicName
+from ..acknowledging.ack_commands import Acknowledgeable, OneMessage, Verdicts
+from ..delivery.ack_records import Place
+from ..delivery.permits import Permits
+from ..delivery.received_entries import Messages
+from ..delivery.receiver_queue import DeliveryQueue
+from ..outputs import ConsumerInterceptorFailed, Output
+
+
+class Interception:
+    """One consumer's interceptors, called."""
+
+    __slots__ = ("_emit", "_handle", "_interceptors", "_source", "_topic")
+
+    def __init__(
+        self,
+        handle: int,
+        topic: TopicName,
+        source: Source,
+        interceptors: Sequence[ConsumerInterceptor],
+        emit: Callable[[Output], None],
+    ) -> None:
+        self._handle = handle
+        self._topic = topic
+        self._source = source
+        self._interceptors = interceptors
+        self._emit = emit
+
+    def before_consume(self, message: Message) -> Message:
+        """What they make of a message."""
+        for interceptor in self._interceptors:
+            try:
+                message = _checked(interceptor, interceptor.before_consume(self._topic, message))
+            except Exception as error:
+                self._failed(interceptor, error)
+        return message
+
+    def acknowledged(self, message_ids: Sequence[MessageId], error: PulsarError | None) -> None:
+        for message_id in message_ids:
+            for interceptor in self._interceptors:
+                try:
+                    interceptor.on_acknowledge(self._topic, message_id, error)
+                except Exception as failure:
+                    self._failed(interceptor, failure)
+
+    def acknowledged_cumulatively(self, message_id: MessageId, error: PulsarError | None) -> None:
+        for interceptor in self._interceptors:
+            try:
+                interceptor.on_acknowledge_cumulative(self._topic, message_id, error)
+            except Exception as failure:
+                self._failed(interceptor, failure)
+
+    def negatively_acknowledged(self, places: Collection[Place]) -> None:
+        """These entries are asked for again now, because somebody wanted that."""
+        message_ids = self._ids(places)
+        for interceptor in self._interceptors:
+            try:
+                interceptor.on_negative_acknowledgements_send(self._topic, message_ids)
+            except Exception as failure:
+                self._failed(interceptor, failure)
+
+    def timed_out(self, places: Collection[Place]) -> None:
+        """These entries are asked for again now, because nobody has said anything of them."""
+        message_ids = self._ids(places)
+        for interceptor in self._interceptors:
+            try:
+                interceptor.on_acknowledgement_timeout_send(self._topic, message_ids)
+            except Exception as failure:
+                self._failed(interceptor, failure)
+
+    def _ids(self, places: Collection[Place]) -> tuple[MessageId, ...]:
+        return tuple(MessageId(*place, self._source.partition) for place in places)
+
+    def _failed(self, interceptor: ConsumerInterceptor, error: Exception) -> None:
+        self._emit(ConsumerInterceptorFailed(self._handle, interceptor, error))
+
+
+def _checked(interceptor: ConsumerInterceptor, message: object) -> Message:
+    if not isinstance(message, Message):
+        raise TypeError(
+            f"{type(interceptor).__name__}.before_consume gives a Message, not {type(message).__name__}"
+        )
+    if not (hasattr(message, "data") and hasattr(message, "entry") and hasattr(message, "batch_index")):
+        raise TypeError(
+            f"{type(interceptor).__name__}.before_consume gives a Message without data, entry or batch_index"
+        )
+    return message
+
+
+class InterceptedQueue(DeliveryQueue):
+    """A queue whose messages go through interceptors, one by one, when they are handed out."""
+
+    def __init__(self, permits: Permits, *, interception: Interception, **others: Any) -> None:
+        super().__init__(permits, **others)
+        self._interception = interception
+
+    def _begin(self) -> None:
+        super()._begin()
+        self._messages = map(self._interception.before_consume, self._messages)
+        self._begin_run()
+
+    def take(self, limit: int) -> Messages:
+        """No short way for what came together."""
+        self._check_open()
+        messages: list[Message] = []
+        for _ in range(min(limit, self.available)):
+            message = self.receive()
+            assert message is not None
+            messages.append(message)
+        return Messages([messages] if messages else [])
+
+
+class InterceptedVerdicts:
+    """The verdicts that an application gives, which the interceptors hear of: with the error where one was
+    refused (INTC-03). They hear of it before anything can be sent."""
+
+    __slots__ = ("_interception", "_verdicts")
+
+    def __init__(self, verdicts: Verdicts, interception: Interception) -> None:
+        self._verdicts = verdicts
+        self._interception = interception
+
+    def acknowledge(self, what: Acknowledgeable) -> bool:
+        given = what if isinstance(what, OneMessage | Messages) else _listed(what)
+        try:
+            self._verdicts.acknowledge(given)
+        except LocalProtocolError as error:
+            self._interception.acknowledged(_ids_of(given), error)
+            raise
+        self._interception.acknowledged(_ids_of(given), None)
+        return True  # what interceptors raise is an output
+
+    def acknowledge_cumulative(self, what: OneMessage) -> None:
+        error: LocalProtocolError | None = None
+        try:
+            self._verdicts.acknowledge_cumulative(what)
+        except LocalProtocolError as refused:
+            error = refused
+        for message_id in _ids_of(what):
+            self._interception.acknowledged_cumulatively(message_id, error)
+        if error is not None:
+            raise error
+
+
+def _listed(what: Any) -> Any:
+    """What can be looked at twice; what is nothing of the kind is for the verdicts to refuse."""
+    try:
+        return list(what)
+    except TypeError:
+        return what
+
+
+def _ids_of(given: object) -> list[MessageId]:
+    several = [given] if isinstance(given, OneMessage) else given
+    if not isinstance(several, list | Messages):
+        return []
+    named = (Message, TopicMessageId)
+    ids = (each.message_id if isinstance(each, named) else each for each in several)
+    return [each for each in ids if isinstance(each, MessageId)]

@@ -1,0 +1,64 @@
+"""Which ledger of permits and which queue a consumer has: what its spec asks for decides, once.
+
+Whatever is not asked for costs nothing: the plain queue has no idea of it. Each kind of queue adds one thing
+to `DeliveryQueue` and calls the next one, so that they can be put together.
+"""
+
+from functools import cache
+from typing import Any
+
+from ...model.config import ConsumerSpec
+from ..acknowledging.ack_timeout import AcknowledgementTimeout, TrackedQueue
+from ..delivery.batch_receive import Collecting, CollectingQueue
+from ..delivery.permits import Permits
+from ..delivery.receiver_queue import DeliveryQueue
+from ..delivery.scaled_queue import ScaledPermits, ScaledQueue
+from ..delivery.zero_queue import DemandPermits, DemandQueue
+from ..memory import ReceivedMemory
+from .interceptors import InterceptedQueue, Interception
+
+
+def receiving(
+    spec: ConsumerSpec,
+    memory: ReceivedMemory,
+    timeout: AcknowledgementTimeout | None,
+    collecting: Collecting | None,
+    interception: Interception | None,
+) -> tuple[Permits, DeliveryQueue]:
+    """The permits and the queue of a new consumer."""
+    kinds: list[type[DeliveryQueue]] = []
+    options: dict[str, Any] = {}
+    if timeout is not None:
+        kinds.append(TrackedQueue)
+        options["timeout"] = timeout
+    permits = _permits(spec)
+    if isinstance(permits, DemandPermits):
+        kinds.append(DemandQueue)
+    elif isinstance(permits, ScaledPermits):
+        kinds.append(ScaledQueue)
+        options["memory"] = memory
+    if collecting is not None:
+        kinds.append(CollectingQueue)
+        options["collecting"] = collecting
+    if interception is not None:
+        kinds.append(InterceptedQueue)
+        options["interception"] = interception
+    permits.paused = spec.start_paused
+    return permits, _queue(tuple(kinds))(permits, **options)
+
+
+def _permits(spec: ConsumerSpec) -> Permits:
+    if spec.receiver_queue_size == 0:
+        return DemandPermits()
+    if spec.auto_scaled_receiver_queue_size:
+        # Half a queue of permits less one may wait here: what is collected has to fit into the rest.
+        policy = spec.batch_receive
+        together = 0 if policy is None or policy.max_messages is None else policy.max_messages
+        return ScaledPermits(spec.receiver_queue_size, 2 * together - 2)
+    return Permits(spec.receiver_queue_size)
+
+
+@cache
+def _queue(kinds: tuple[type[DeliveryQueue], ...]) -> type[DeliveryQueue]:
+    """A queue that is of all these kinds."""
+    return type("Queue", kinds, {}) if kinds else DeliveryQueue

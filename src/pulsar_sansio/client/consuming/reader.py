@@ -1,0 +1,90 @@
+"""`Reader`: a consumer that manages its position itself and acknowledges by itself (rules READER-01 to -05).
+
+Its subscription is of a made-up name and not durable. What it has handed out it acknowledges, cumulatively
+and now and then, only so that the broker knows how far it is: what was read may be removed, and shows in its
+statistics. A timer runs for that while there is something to hand out, so that handing out costs nothing.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from ...model.config import ConsumerSpec, ReadingSpec
+from ...model.errors import PulsarError
+from ...model.message import Message
+from ...model.message_id import EARLIEST, LATEST
+from ...model.topic_name import TopicName
+from ..connecting.services import ClientContext, Services
+from ..outputs import Deliverable, Output
+from .consumer import Consumer, Listener
+
+ACKNOWLEDGEMENT_INTERVAL = 100_000_000
+"""Nanoseconds; as the Java client groups acknowledgements."""
+
+
+class Reader(Consumer):
+    """One reader of one topic."""
+
+    def __init__(
+        self,
+        context: ClientContext,
+        services: Services,
+        handle: int,
+        wire_id: int,
+        spec: ReadingSpec,
+        listener: Listener | None = None,
+        **group: Any,
+    ) -> None:
+        """`group`: what `Consumer` takes of a group that it is in."""
+        assert isinstance(spec.topic, str)
+        start = spec.positions.get(str(TopicName.parse(spec.topic)), EARLIEST)
+        if start == LATEST:
+            spec = replace(spec, start_message_id=LATEST)
+        super().__init__(context, services, handle, wire_id, spec, listener, **group)
+        if start not in (EARLIEST, LATEST) and self.topic.persistent:
+            self._arrival.resume_after(start)
+        self._say = self._emit
+        self._emit = self._hear
+        self._read = context.deadlines.slot(self._acknowledge_what_was_read)
+        self._acknowledged: tuple[tuple[int, int], int] | None = None
+        """The last message that was acknowledged: its place, and its index in a batch."""
+        if spec.start_time is not None and self.topic.persistent:
+            self._positions.require(spec.start_time, False)
+
+    def _hear(self, output: Output) -> None:
+        if type(output) is Deliverable and self._read.when is None:
+            self._read.set(self._context.now + ACKNOWLEDGEMENT_INTERVAL)
+        self._say(output)
+
+    def _acknowledge_what_was_read(self) -> None:
+        self._acknowledge_read()
+        if self._queue.available:
+            self._read.set(self._context.now + ACKNOWLEDGEMENT_INTERVAL)
+
+    def _acknowledge_read(self) -> None:
+        last = self._queue.last
+        if last is None:
+            return
+        entry, index = last
+        if (entry.place, index) != self._acknowledged:
+            self._acknowledged = entry.place, index
+            self.acknowledge_cumulative(Message.of(b"", entry, index))
+
+    def _forget(self) -> None:
+        super()._forget()
+        self._acknowledged = None
+        self._read.clear()
+
+    def close(self, once_answered: bool = False) -> None:
+        if not self._verdicts.closed:
+            self._acknowledge_read()
+        super().close(once_answered)
+
+    def _stop(self, error: PulsarError) -> None:
+        self._read.clear()
+        super()._stop(error)
+
+
+def machine_for(spec: ConsumerSpec) -> Callable[..., Consumer]:
+    """The class of the machine for a consumer of one topic."""
+    return Reader if isinstance(spec, ReadingSpec) else Consumer

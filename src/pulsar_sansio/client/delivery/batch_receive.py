@@ -1,0 +1,218 @@
+"""Receiving several messages at once, when enough of them have come together (rule CONS-41).
+
+Who asks is told by `RequestDone` that it is worth taking, and takes then; the messages stay in the queue
+until that moment, so giving up loses nothing. Several who ask are told one after the other, in their order:
+the next one when the first has taken, or given up.
+
+What is enough is the policy's. It is enough, too, when the broker has used all its permits, because nothing
+more can come before something is taken.
+
+Of several topics or partitions what counts is what waits in all their queues together; `MergedCollection` is
+what they are taken from.
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any
+
+from ...model.config import BatchReceivePolicy, seconds_to_ns
+from ...model.errors import PulsarError
+from ...model.message import Message
+from ..connecting.services import ClientContext
+from ..outputs import Output, RequestDone, RequestFailed
+from .merged_queue import MergedQueue
+from .metered_queue import MeteredQueue
+from .permits import Permits
+from .received_entries import BatchItem, Item, Messages, SinglesItem
+from .receiver_queue import LONGEST_RUN
+
+UNLIMITED = 2**62
+
+
+class Collecting:
+    """Those who ask at one consumer."""
+
+    __slots__ = (
+        "_context",
+        "_emit",
+        "_queues",
+        "_slot",
+        "_timeout",
+        "_told",
+        "_waiting",
+        "max_bytes",
+        "max_messages",
+        "over",
+    )
+
+    def __init__(
+        self, context: ClientContext, policy: BatchReceivePolicy, emit: Callable[[Output], None]
+    ) -> None:
+        self.max_messages = policy.max_messages or UNLIMITED
+        self.max_bytes = policy.max_bytes or UNLIMITED
+        self._timeout = seconds_to_ns(policy.timeout)
+        self._context = context
+        self._emit = emit
+        self._queues: dict[CollectingQueue, None] = {}
+        """Those whose messages count."""
+        self._waiting: OrderedDict[int, int | None] = OrderedDict()
+        """Requests of those who wait -> when their time is up; None is never."""
+        self._told: int | None = None
+        """Who was told, and has not taken yet."""
+        self._slot = context.deadlines.slot(self.look)
+        self.over = False
+        """The topic has ended: whatever there is, is enough."""
+
+    def include(self, queue: "CollectingQueue") -> None:
+        """What is in this queue counts, too; more may come of it, though all others have ended."""
+        self._queues[queue] = None
+        self.over = False
+        self.look()
+
+    def leave_out(self, queue: "CollectingQueue") -> None:
+        """That queue is closed."""
+        self._queues.pop(queue, None)
+
+    def waiting(self) -> list[int]:
+        """The requests of those who wait."""
+        return list(self._waiting)
+
+    def ask(self, request: int) -> None:
+        """`RequestDone(request)` when there is enough; `RequestFailed` at the consumer's end."""
+        until = self._context.now + self._timeout if self._timeout else None
+        self._waiting[request] = until
+        for queue in self._queues:
+            queue.want()
+        self.look()
+
+    def forget(self, request: int) -> None:
+        """Who asked does not wait any more."""
+        self._waiting.pop(request, None)
+        if request == self._told:
+            self._told = None
+        self.look()
+
+    def taken(self) -> None:
+        """Somebody has taken messages."""
+        self._told = None
+        self.look()
+
+    def look(self) -> None:
+        """Something has changed: tell the first who waits, if that is enough for it."""
+        self._slot.clear()
+        if self._waiting and (self.over or self._told is None):
+            self._look_for_the_first()
+
+    def end_of_topic(self) -> None:
+        """Nothing comes any more, and everything was handed out."""
+        self.over = True
+        while self._waiting:
+            self._look_for_the_first()
+
+    def _look_for_the_first(self) -> None:
+        request, until = next(iter(self._waiting.items()))
+        if self._is_enough(until):
+            del self._waiting[request]
+            self._told = request
+            self._emit(RequestDone(request, None))
+        elif until is not None and until > self._context.now:
+            self._slot.set(until)
+
+    def end(self, error: PulsarError) -> None:
+        """Nothing comes any more."""
+        self._slot.clear()
+        while self._waiting:
+            request, _ = self._waiting.popitem(last=False)
+            self._emit(RequestFailed(request, error))
+
+    def _is_enough(self, until: int | None) -> bool:
+        if self.over:
+            return True
+        queues = [queue for queue in self._queues if queue.available]
+        return bool(queues) and (
+            (until is not None and until <= self._context.now)
+            or any(queue.has_all_there_can_be for queue in queues)
+            or sum(queue.available for queue in queues) >= self.max_messages
+            or sum(queue.bytes_waiting for queue in queues) >= self.max_bytes
+        )
+
+
+class CollectingQueue(MeteredQueue):
+    """A queue that tells who collects what arrives, and gives no more at once than the policy allows."""
+
+    def __init__(self, permits: Permits, *, collecting: Collecting, **others: Any) -> None:
+        super().__init__(permits, **others)
+        self._collecting = collecting
+        self._is_all = True
+        collecting.include(self)
+
+    def count_for(self, whole: Collecting) -> None:
+        """It is one of several queues from now on, of which the messages are taken together."""
+        self._collecting.leave_out(self)
+        self._collecting = whole
+        self._is_all = False
+        whole.include(self)
+
+    @property
+    def has_all_there_can_be(self) -> bool:
+        """The broker may send nothing more before something leaves the queue."""
+        return self._permits.at_broker <= 0
+
+    def add(self, message: Message) -> None:
+        super().add(message)
+        self._collecting.look()
+
+    def add_batch(self, batch: BatchItem) -> None:
+        super().add_batch(batch)
+        self._collecting.look()
+
+    def add_singles(self, singles: SinglesItem) -> None:
+        super().add_singles(singles)
+        self._collecting.look()
+
+    def take(self, limit: int) -> Messages:
+        collecting = self._collecting
+        if collecting.max_bytes < self.bytes_waiting:
+            limit = min(limit, self.fitting(limit, collecting.max_bytes))
+        messages = super().take(min(limit, collecting.max_messages))
+        if self._is_all:
+            collecting.taken()
+        return messages
+
+    def leave(self) -> None:
+        super().leave()
+        self._collecting.leave_out(self)
+
+
+class MergedCollection(MergedQueue):
+    """The queues of several topics or partitions, from which no more is taken at once than the policy
+    allows."""
+
+    __slots__ = ("_collecting",)
+
+    def __init__(self, collecting: Collecting) -> None:
+        super().__init__()
+        self._collecting = collecting
+
+    def take(self, limit: int) -> Messages:
+        self._check_open()
+        collecting = self._collecting
+        limit = min(limit, collecting.max_messages)
+        room = collecting.max_bytes
+        taken: list[Item] = []
+        turns = self._turns
+        share = max(LONGEST_RUN, -(-limit // max(1, len(turns))))
+        while limit > 0 and turns:
+            queue = turns[0]
+            assert isinstance(queue, CollectingQueue)
+            count = queue.fitting(min(limit, share), room)
+            size = queue.size_of_next(count)
+            if taken and size > room:
+                break
+            messages = queue.take(count)
+            taken += messages.items
+            limit -= len(messages)
+            room -= size
+            self._end_turn(queue)
+        collecting.taken()
+        return Messages(taken)

@@ -1,0 +1,215 @@
+"""Items: what arrived together and waits to be handed out; `Messages`: several messages handed out at once.
+
+An item is a batch, or plain entries of one message that came together, or a list of other entries of one
+message. Its `Message` objects are made one by one when somebody looks at them: a list of a thousand waiting
+objects costs more than the rest of the way, most of it in Python's garbage collector.
+
+Knows nothing of permits, commands and the order of items.
+"""
+
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from typing import Any, NamedTuple, overload
+
+from ...model.message import Entry, Message, Source
+from ...wire import Batch, Compressed, MessageMetadata, decode_message_metadata
+from .ack_records import EntryAcknowledgement, Place
+
+
+class BatchItem(NamedTuple):
+    """A batch, or what is to be delivered of it; or one message whose payload stays compressed."""
+
+    entry: Entry
+    payloads: Sequence[bytes]
+    """Never empty."""
+    indexes: Sequence[int]
+    """The index in the batch of each payload."""
+
+
+class CompressedSingle(Sequence[bytes]):
+    """The one payload of an entry of one message, decompressed anew each time it is looked at. Then it raises
+    `DecompressionFailed` where it cannot be."""
+
+    __slots__ = ("_payload",)
+
+    def __init__(self, payload: Compressed) -> None:
+        self._payload = payload
+
+    def __len__(self) -> int:
+        return 1
+
+    def __iter__(self) -> Iterator[bytes]:
+        return iter([self._payload.decompress()])
+
+    @overload
+    def __getitem__(self, index: int) -> bytes: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[bytes]: ...
+    def __getitem__(self, index: int | slice) -> bytes | list[bytes]:
+        return [self._payload.decompress()][index]
+
+
+class PlainEntry(Entry):
+    """An entry of one message, whose header is parsed when it is looked at: few applications do."""
+
+    __slots__ = ("_undecoded",)
+
+    batch = None
+    size = 0
+
+    _undecoded: bytes | MessageMetadata
+
+    @staticmethod
+    def of(item: "SinglesItem", place: Place, header: bytes | MessageMetadata) -> "PlainEntry":
+        # Past `Entry.__init__`, which sets more: this happens once per message.
+        entry = PlainEntry.__new__(PlainEntry)
+        entry.source = item.source
+        entry.place = place
+        entry._undecoded = header
+        entry.redelivery_count = item.redelivery_count
+        entry.acknowledgement = item.acknowledgement
+        return entry
+
+    def __getattr__(self, name: str) -> Any:
+        if name != "header":
+            raise AttributeError(name)
+        header = self._undecoded
+        self.header = decode_message_metadata(header) if isinstance(header, bytes) else header
+        return self.header
+
+
+class SinglesItem(NamedTuple):
+    """Plain entries of one message: what they have in common, and of each its place, header and payload."""
+
+    source: Source
+    places: Sequence[Place]
+    headers: Sequence[bytes | MessageMetadata]
+    redelivery_count: int
+    acknowledgement: EntryAcknowledgement
+    payloads: Sequence[bytes]
+    """Never empty."""
+
+    def entry(self, index: int) -> PlainEntry:
+        return PlainEntry.of(self, self.places[index], self.headers[index])
+
+    def without_first(self, count: int) -> "SinglesItem":
+        return self._replace(
+            places=self.places[count:], headers=self.headers[count:], payloads=self.payloads[count:]
+        )
+
+
+Item = BatchItem | SinglesItem | list[Message]
+
+
+def size_of(item: Item) -> int:
+    """How many messages."""
+    return len(item) if isinstance(item, list) else len(item.payloads)
+
+
+def messages_of(item: Item) -> Iterator[Message]:
+    """Made one by one."""
+    return unpack(item)[1]
+
+
+def unpack(item: Item) -> tuple[Iterator[object], Iterator[Message]]:
+    """What is left of the item, only good for counting, and its messages, made one by one: who drains the
+    first has ended the second."""
+    if isinstance(item, list):
+        messages = iter(item)
+        return messages, messages
+    payloads = iter(item.payloads)
+    if isinstance(item, BatchItem):
+        return payloads, _batch_messages(item, payloads)
+    return payloads, _single_messages(item, payloads)
+
+
+def _batch_messages(item: BatchItem, payloads: Iterator[bytes]) -> Iterator[Message]:
+    entry = item.entry
+    for payload, index in zip(payloads, item.indexes, strict=False):
+        message = Message()
+        message.data = payload
+        message.entry = entry
+        message.batch_index = index
+        yield message
+
+
+def _single_messages(item: SinglesItem, payloads: Iterator[bytes]) -> Iterator[Message]:
+    entry_of = PlainEntry.of
+    for payload, place, header in zip(payloads, item.places, item.headers, strict=False):
+        message = Message()
+        message.data = payload
+        message.entry = entry_of(item, place, header)
+        message.batch_index = -1
+        yield message
+
+
+def keys_of(item: Item) -> Sequence[str | None]:
+    """The messages' keys, without making the messages."""
+    if isinstance(item, BatchItem):
+        batch = item.entry.batch
+        assert isinstance(batch, Batch)
+        keys = batch.keys()
+        return keys if len(item.indexes) == len(keys) else [keys[index] for index in item.indexes]
+    if isinstance(item, SinglesItem):
+        headers = item.headers
+        return [
+            (decode_message_metadata(header) if isinstance(header, bytes) else header).partition_key
+            for header in headers
+        ]
+    return [message.key for message in item]
+
+
+def payloads_of(item: Item) -> Sequence[bytes]:
+    """The messages' payloads, without making the messages."""
+    return [message.data for message in item] if isinstance(item, list) else item.payloads
+
+
+def message_at(item: Item, position: int) -> tuple[Entry, int]:
+    """Which message stands there: its entry, and its index in the batch."""
+    if isinstance(item, BatchItem):
+        return item.entry, item.indexes[position]
+    return item[position].entry if isinstance(item, list) else item.entry(position), -1
+
+
+class Messages(Sequence[Message]):
+    """Several messages handed out together, in order.
+
+    They are made when they are looked at, anew each time: iterating is cheap, and so is acknowledging
+    them all at once. To keep single ones, keep the `Message`.
+    """
+
+    __slots__ = ("_length", "items")
+
+    def __init__(self, items: Sequence[Item]) -> None:
+        self.items = items
+        self._length = sum(map(size_of, items))
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __iter__(self) -> Iterator[Message]:
+        items = self.items
+        return messages_of(items[0]) if len(items) == 1 else chain.from_iterable(map(messages_of, items))
+
+    @overload
+    def __getitem__(self, index: int) -> Message: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Message]: ...
+    def __getitem__(self, index: int | slice) -> Message | list[Message]:
+        if isinstance(index, slice):
+            return list(self)[index]
+        position = index + self._length if index < 0 else index
+        for item in self.items:
+            size = size_of(item)
+            if 0 <= position < size:
+                if isinstance(item, list):
+                    return item[position]
+                return Message.of(item.payloads[position], *message_at(item, position))
+            position -= size
+        raise IndexError(f"message {index} of {self._length}")
+
+    def __repr__(self) -> str:
+        return f"<{self._length} messages>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return list, (list(self),)

@@ -1,0 +1,451 @@
+"""The delivery queue: messages that have arrived and were not handed out yet.
+
+The queue always accepts an item, whatever its size (rules CONS-37, FLOW-14); how much arrives is limited by
+permits, which go back to `Permits` as messages leave.
+
+Handing out one message after the other is the hottest path of the consumer. It goes in *runs*: a run ends
+where the item ends, where enough has been handed out for a FLOW, or after `LONGEST_RUN`. Inside a run there
+is nothing to decide, so all of it but its last message is an iterator, `ready`.
+
+Knows nothing of commands, acknowledgements and connections.
+"""
+
+from collections import deque
+from collections.abc import Callable, Collection, Container, Iterator, Sequence
+from itertools import islice
+from operator import length_hint
+
+from ...model.errors import ClosedError
+from ...model.message import Entry, Message
+from ...model.message_id import MessageId
+from .ack_records import Place
+from .permits import Permits
+from .received_entries import (
+    BatchItem,
+    Item,
+    Messages,
+    SinglesItem,
+    message_at,
+    messages_of,
+    size_of,
+    unpack,
+)
+
+LONGEST_RUN = 64
+"""Messages. Who takes turns with others does so between runs."""
+
+
+class DeliveryQueue:
+    """Messages of one consumer between arrival and application."""
+
+    __slots__ = (
+        "_closed",
+        "_current",
+        "_handed_out",
+        "_items",
+        "_last_entry",
+        "_last_index",
+        "_messages",
+        "_left",
+        "_partly",
+        "_permits",
+        "_left_after",
+        "_singles",
+        "_waiting",
+        "announced",
+        "on_taken_back",
+        "ready",
+        "run_length",
+    )
+
+    def __init__(self, permits: Permits) -> None:
+        self.announced = False
+        """Whether the application was told that there is something; it is told once (`Deliverable`)."""
+        self.on_taken_back: Callable[[Sequence[Item]], None] | None = None
+        """Called with messages that are dropped, and will be delivered again."""
+        self._permits = permits
+        self._closed: str | None = None
+        self._items: deque[Item] = deque()
+        self._singles: list[Message] | None = None
+        """The last of `_items`, where that is a list."""
+        self._waiting = 0
+        """Messages in `_items`."""
+        self._handed_out = 0
+        """Messages handed out before the present run."""
+        self._current: Item | None = None
+        """The item being handed out; it is not in `_items` any more."""
+        self._left: Iterator[object] = iter(())
+        """What is left of it: only good for counting."""
+        self._messages: Iterator[Message] = iter(())
+        self.run_length = 0
+        """Messages of the present run; 0 where there is no current item."""
+        self._left_after = 0
+        """What will be left of the current item after the present run."""
+        self.ready: Iterator[Message] = iter(())
+        """The messages of the present run but for its last one. Taking one is handing it out, and all there
+        is to do. It ends with the run, or when something takes its messages back: then `receive`."""
+        self._last_entry: Entry | None = None
+        self._last_index = -1
+        self._partly = False
+        """Messages of that entry were taken back before they were handed out."""
+
+    def add(self, message: Message) -> None:
+        """An entry of one message has arrived."""
+        singles = self._singles
+        if singles is None:
+            singles = self._singles = []
+            self._items.append(singles)
+        singles.append(message)
+        self._waiting += 1
+
+    def add_batch(self, batch: BatchItem) -> None:
+        """A batch has arrived."""
+        self._singles = None
+        self._items.append(batch)
+        self._waiting += len(batch.payloads)
+
+    def add_singles(self, singles: SinglesItem) -> None:
+        """Several plain entries of one message have arrived."""
+        self._singles = None
+        self._items.append(singles)
+        self._waiting += len(singles.payloads)
+
+    # --- handing out -----------------------------------------------------------------------------
+
+    def want(self) -> None:
+        """Somebody waits for a message. That matters only to queues that ask the broker when it is so."""
+
+    def receive(self) -> Message | None:
+        """The next message, None where there is none. Raises `ClosedError` after `close`."""
+        message = next(self.ready, None)
+        return self._receive_at_edge() if message is None else message
+
+    def _receive_at_edge(self) -> Message | None:
+        """The next message where it is the last of a run, or the first of an item."""
+        if self._current is None:
+            if not self._items:
+                self._check_open()
+                return None
+            self._begin()
+            return self.receive()
+        message = next(self._messages)
+        self._end_run()
+        return message
+
+    def take(self, limit: int) -> Messages:
+        """The next messages, at most `limit`; the faster way for many. Raises `ClosedError` after `close`."""
+        self._check_open()
+        taken: list[Item] = []
+        while limit > 0:
+            if self._current is None:
+                if not self._items:
+                    break
+                item = self._items[0]
+                size = size_of(item)
+                if size <= limit:
+                    taken.append(item)
+                    limit -= size
+                    self._pass_over(size)
+                    continue
+                self._begin()
+            in_run = length_hint(self._left) - self._left_after
+            count = min(in_run, limit)
+            taken.append(list(islice(self.ready, count)))
+            if count == in_run:
+                taken.append([next(self._messages)])
+                self._end_run()
+            limit -= count
+        return Messages(taken)
+
+    def _pass_over(self, size: int) -> None:
+        """The first item, of that size, is handed out as it is."""
+        item = self._items.popleft()
+        if item is self._singles:
+            self._singles = None
+        self._waiting -= size
+        self._handed_out += size
+        self._last_entry, self._last_index = message_at(item, size - 1)
+        self._partly = False
+        if not self._items:
+            self.announced = False
+        self._permits.give_back(size)
+
+    def _begin(self) -> None:
+        """The first item is handed out from now on."""
+        item = self._items.popleft()
+        self._current = item
+        if item is self._singles:
+            self._singles = None
+        self._left, self._messages = unpack(item)
+        self._waiting -= size_of(item)
+        self._begin_run()
+
+    def _begin_run(self) -> None:
+        left = length_hint(self._left)
+        self.run_length = min(left, self._permits.until_report, LONGEST_RUN)
+        self._left_after = left - self.run_length
+        self.ready = islice(self._messages, self.run_length - 1)
+
+    def _end_run(self) -> None:
+        """The run was handed out: its permits go back, and the next one begins."""
+        self._handed_out += self.run_length
+        self._permits.give_back(self.run_length)
+        if self._left_after:
+            self._begin_run()
+        else:
+            self._end_item(0)
+            if not self._items:
+                self.announced = False
+
+    def _end_item(self, left: int) -> None:
+        """The current item is over; `left` of its messages were not handed out, and will not be."""
+        item = self._current
+        assert item is not None
+        if left < size_of(item):
+            self._last_entry, self._last_index = message_at(item, size_of(item) - left - 1)
+            self._partly = left > 0 and isinstance(item, BatchItem)
+        deque(self._left, maxlen=0)
+        self._current = None
+        self._messages = self.ready = iter(())
+        self.run_length = self._left_after = 0
+
+    def _check_open(self) -> None:
+        if self._closed is not None:
+            raise ClosedError(self._closed)
+
+    # --- taking back -----------------------------------------------------------------------------
+
+    def clear(self) -> None:
+        """Drop everything: it comes again (rules CONS-09, REDEL-02). The permits go back."""
+        if self.on_taken_back is not None:
+            self.on_taken_back([*self._rest_of_current(), *self._items])
+        permits = self._waiting + self._drop_current()
+        self._items.clear()
+        self._singles = None
+        self._waiting = 0
+        self.announced = False
+        self._permits.give_back(permits)
+
+    def close(self, why: str) -> None:
+        """Drop everything; from now on nothing is handed out."""
+        self.clear()
+        self._closed = why
+        self.leave()
+
+    def leave(self) -> None:
+        """Nobody uses it any more. That matters only to queues that others know of."""
+
+    def remove(self, places: Collection[Place]) -> int:
+        """Drop what is left of these entries, and nothing else (rules REDEL-04, REDEL-06); how many messages
+        that is."""
+        return self._drop(places, None) if self.waiting_of(places) else 0
+
+    def withdraw(self, place: Place, index: int) -> int:
+        """Drop one message of that entry, as `remove`."""
+        waits = self.waiting_of((place,)).get(place, 0) >> max(index, 0) & 1
+        return self._drop((place,), index) if waits else 0
+
+    def _drop(self, places: Container[Place], index: int | None) -> int:
+        """Drop what is left of these entries, or messages of that index of them."""
+        rest = self._rest_of_current()
+        permits = self._drop_current() - sum(map(size_of, rest))
+        items = [*rest, *self._items]
+        self._items.clear()
+        self._singles = None
+        self._waiting = 0
+        dropped: list[Item] = []
+        for item in items:
+            if isinstance(item, BatchItem):
+                if item.entry.place not in places:
+                    self.add_batch(item)
+                elif index is None or tuple(item.indexes) == (index,):
+                    dropped.append(item)
+                elif index not in item.indexes:  # what is left of an earlier delivery, perhaps
+                    self.add_batch(item)
+                else:
+                    kept = [each for each in range(len(item.indexes)) if item.indexes[each] != index]
+                    payloads, indexes = item.payloads, item.indexes
+                    dropped.append(BatchItem(item.entry, (b"",), (index,)))
+                    parts = [payloads[each] for each in kept], [indexes[each] for each in kept]
+                    self.add_batch(BatchItem(item.entry, *parts))
+            elif isinstance(item, SinglesItem) and not any(place in places for place in item.places):
+                self.add_singles(item)
+            else:
+                for message in messages_of(item):
+                    if message.entry.place in places:
+                        dropped.append([message])
+                    else:
+                        self.add(message)
+        if not self._items:
+            self.announced = False
+        count = sum(map(size_of, dropped))
+        if index is None and self.on_taken_back is not None:
+            self.on_taken_back(dropped)
+        self._permits.give_back(permits + count)
+        return count
+
+    def _rest_of_current(self) -> list[Item]:
+        """The rest of the current item, as an item by itself."""
+        current, left = self._current, length_hint(self._left)
+        if current is None or not left:
+            return []
+        if isinstance(current, BatchItem):
+            return [BatchItem(current.entry, current.payloads[-left:], current.indexes[-left:])]
+        if isinstance(current, SinglesItem):
+            return [current.without_first(len(current.payloads) - left)]
+        return [current[-left:]]
+
+    def _drop_current(self) -> int:
+        """Drop what is left of the current item; how many permits that and the present run make."""
+        if self._current is None:
+            return 0
+        left = length_hint(self._left)
+        permits = self.run_length + self._left_after
+        self._handed_out += permits - left
+        self._end_item(left)
+        return permits
+
+    # --- looking ---------------------------------------------------------------------------------
+
+    @property
+    def available(self) -> int:
+        """Messages that `take` would give."""
+        return self._waiting + length_hint(self._left)
+
+    def places(self) -> set[Place]:
+        """The entries of which messages wait."""
+        found: set[Place] = set()
+        for item in [*self._rest_of_current(), *self._items]:
+            if isinstance(item, BatchItem):
+                found.add(item.entry.place)
+            elif isinstance(item, SinglesItem):
+                found.update(item.places)
+            else:
+                found.update(message.entry.place for message in item)
+        return found
+
+    def waiting_of(self, places: Collection[Place]) -> dict[Place, int]:
+        """Messages of these entries that wait, as bits; of entries of which some do."""
+        found: dict[Place, int] = {}
+        if not places or not self.available:
+            return found
+        wanted = set(places)
+        for item in [*self._rest_of_current(), *self._items]:
+            if isinstance(item, BatchItem):
+                place = item.entry.place
+                if place in wanted:
+                    found[place] = found.get(place, 0) | bits_of(item.indexes)
+            elif isinstance(item, SinglesItem):
+                found.update(dict.fromkeys(wanted.intersection(item.places), 1))
+            else:
+                found.update((each.entry.place, 1) for each in item if each.entry.place in wanted)
+        return found
+
+    def copies_of(self, place: Place, index: int) -> int:
+        """How often a message of that entry waits: once for each delivery."""
+        count = 0
+        for item in [*self._rest_of_current(), *self._items]:
+            if isinstance(item, BatchItem):
+                count += item.entry.place == place and index in item.indexes
+            elif isinstance(item, SinglesItem):
+                count += item.places.count(place)
+            else:
+                count += sum(message.entry.place == place for message in item)
+        return count
+
+    @property
+    def last(self) -> tuple[Entry, int] | None:
+        """The message handed out last: its entry, and its index in the batch."""
+        current = self._current
+        if current is not None:
+            handed_out = size_of(current) - length_hint(self._left)
+            if handed_out:
+                return message_at(current, handed_out - 1)
+        return None if self._last_entry is None else (self._last_entry, self._last_index)
+
+    @property
+    def last_handed_out(self) -> Place | None:
+        """The last entry of which, while nothing waits, everything was handed out: that of the message handed
+        out last, or the one before it. None where nothing was, or where that does not count any more."""
+        if self._last_entry is None:
+            return None
+        ledger_id, entry_id = self._last_entry.place
+        return ledger_id, entry_id - self._partly
+
+    def forget(self) -> None:
+        """The subscription was moved: drop everything, and where it has been."""
+        on_taken_back, self.on_taken_back = self.on_taken_back, None  # other deliveries count from now on
+        self.clear()
+        self.on_taken_back = on_taken_back
+        self._last_entry = None
+
+    @property
+    def handed_out(self) -> int:
+        """Messages that have left it for the application."""
+        return self._handed_out + self.run_length + self._left_after - length_hint(self._left)
+
+    def resume_after(self) -> MessageId | None:
+        """The id after which everything is still to be handed out, None where nothing ever arrived.
+
+        That is the one just before the first message waiting here or, where none waits, the last one handed
+        out (rule CONS-16). Where messages that wait here have chunks before that, its `first_chunk` is the
+        entry before the first of them.
+        """
+        first = self._current
+        skipped = 0
+        if first is not None:
+            skipped = size_of(first) - length_hint(self._left)
+        elif self._items:
+            first = self._items[0]
+        elif self._last_entry is not None:
+            return message_id_of(self._last_entry, self._last_index)
+        else:
+            return None
+        after = _predecessor(*message_at(first, skipped))
+        first_chunk = min(self._first_chunks(), default=None)
+        if first_chunk is None or first_chunk > after[:2]:
+            return after
+        return after._replace(first_chunk=(first_chunk[0], first_chunk[1] - 1))
+
+    def _first_chunks(self) -> Iterator[Place]:
+        """Where the messages begin that wait here and came in chunks."""
+        current = self._current
+        left = [] if not isinstance(current, list) else current[len(current) - length_hint(self._left) :]
+        for item in [left, *self._items]:
+            if isinstance(item, list):
+                yield from (message.entry.first_chunk for message in item if message.entry.first_chunk)
+            elif isinstance(item, BatchItem) and item.entry.first_chunk:
+                yield item.entry.first_chunk
+
+
+def bits_of(indexes: Sequence[int]) -> int:
+    """Bit i is set for each index i; bit 0 for a message that is in no batch."""
+    if isinstance(indexes, range):
+        return (1 << indexes.stop) - (1 << indexes.start)
+    bits = 0
+    for index in indexes:
+        bits |= 1 << max(index, 0)
+    return bits
+
+
+def message_id_of(entry: Entry, index: int) -> MessageId:
+    """The id of the message of that index, without the chunks before its last one."""
+    size = entry.size if index >= 0 else 0
+    return MessageId(*entry.place, entry.source.partition, index, size)
+
+
+def before(message_id: MessageId) -> MessageId:
+    """The place just before that message: the one before it in the batch, else the entry before it or its
+    first chunk."""
+    if message_id.batch_index > 0:
+        return message_id._replace(batch_index=message_id.batch_index - 1)
+    ledger_id, entry_id = message_id.first_chunk or message_id[:2]
+    return MessageId(ledger_id, entry_id - 1, message_id.partition)
+
+
+def _predecessor(entry: Entry, index: int) -> MessageId:
+    """The id just before that message: the one before it in the batch, else the entry before."""
+    if index > 0:
+        return message_id_of(entry, index - 1)
+    ledger_id, entry_id = entry.place
+    return MessageId(ledger_id, entry_id - 1, entry.source.partition)

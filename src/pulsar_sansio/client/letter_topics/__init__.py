@@ -1,0 +1,1 @@
+"""Dead-letter and retry-letter topics: the producers that write copies of messages to them."""

@@ -1,0 +1,135 @@
+"""`LetterBox`: a producer that a consumer has for copies of its messages.
+
+It is opened for the first letter, whatever its topic is (one with partitions, too), and opened anew for the
+next letter after it has failed or ended. Letters that find no room in its window wait here for their turn,
+and are written only then. Nobody outside hears of it: whoever posts a letter is told once what became of it.
+What is in a letter, and what follows from its fate, is `letters`'.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from functools import partial
+from typing import TypeAlias
+
+from ...core.context import InnerContext
+from ...model.config import OutgoingMessage, ProducerSpec
+from ...model.errors import ClosedError, ProducerQueueIsFull, PulsarError
+from ..connecting.services import ClientContext, Services
+from ..outputs import Closed, Output, ProducerFailed, Receipts, Retrying, SendFailed, Writable
+from ..producing.partitioned_producer import PartitionedProducer
+from ..producing.producer import Producer
+
+Settled: TypeAlias = Callable[[PulsarError | None], None]
+"""Called once: the letter is safe (None), or was not taken."""
+
+Letter: TypeAlias = tuple[Callable[[], OutgoingMessage], int, Settled]
+"""What writes it, its publish time, and who is told."""
+
+MAX_IN_FLIGHT = 100
+"""Letters in the window of their producer: enough to keep it busy, and a small part of a large batch."""
+
+
+class LetterBox:
+    """One topic's. `spec` is called for each producer that is opened."""
+
+    __slots__ = ("_context", "_posted", "_producer", "_services", "_spec", "_tell", "_waiting")
+
+    def __init__(
+        self,
+        context: ClientContext,
+        services: Services,
+        spec: Callable[[], ProducerSpec],
+    ) -> None:
+        self._tell = context.emit
+        self._context: InnerContext[Output] = InnerContext(context, self._hear)
+        self._services = services.within(self._context, self._ended)
+        self._spec = spec
+        self._producer: Producer | PartitionedProducer | None = None
+        self._posted: dict[tuple[int, int], Settled] = {}
+        """By the producer's handle and the ticket."""
+        self._waiting: deque[Letter] = deque()
+        """Those that the producer had no room for."""
+
+    def post(self, write: Callable[[], OutgoingMessage], publish_time: int, settled: Settled) -> None:
+        """Send the letter that `write` gives. `settled` may be called before this returns: for one that
+        cannot be sent."""
+        letter = write, publish_time, settled
+        if self._waiting or not self._send(letter):
+            self._waiting.append(letter)
+
+    def _send(self, letter: Letter) -> bool:
+        """Whether there was room."""
+        write, publish_time, settled = letter
+        producer = self._producer or self._open()
+        try:
+            ticket = producer.send(write(), publish_time)
+        except ProducerQueueIsFull:
+            return False
+        except PulsarError as error:
+            settled(error)
+        else:
+            self._posted[producer.handle, ticket] = settled
+        return True
+
+    def _send_waiting(self) -> None:
+        while self._waiting and self._send(self._waiting[0]):
+            self._waiting.popleft()
+
+    def _fail_waiting(self, error: PulsarError) -> None:
+        """Those that waited for room in a producer that is gone."""
+        waiting, self._waiting = self._waiting, deque()
+        for _, _, settled in waiting:
+            settled(error)
+
+    def close(self) -> None:
+        """No more letters. Nobody is told what becomes of those on their way."""
+        self._context.close()
+        self._posted.clear()
+        self._waiting.clear()
+        if self._producer is not None:
+            self._producer.close()
+            self._producer = None
+
+    def _open(self) -> Producer:
+        context, services = self._context, self._services
+        handle = context.new_id()
+        producer = Producer(context, services, handle, services.next_producer_id(), self._spec())
+        producer.attachment.on_partitioned = partial(self._partitioned, producer)
+        self._producer = producer
+        producer.attachment.start()
+        return producer
+
+    def _partitioned(self, producer: Producer, partitions: int) -> None:
+        taken = producer.hand_over()
+        whole = PartitionedProducer(
+            self._context, self._services, producer.handle, producer.spec, partitions, taken
+        )
+        if self._producer is producer:
+            self._producer = whole
+        else:  # it was closed meanwhile
+            whole.close()
+
+    def _hear(self, output: Output) -> None:
+        match output:
+            case Receipts(handle, first, message_ids):
+                for ticket in range(first, first + len(message_ids)):
+                    self._settle(handle, ticket, None)
+            case SendFailed(handle, first, count, error):
+                for ticket in range(first, first + count):
+                    self._settle(handle, ticket, error)
+            case Writable():
+                self._send_waiting()
+            case Retrying():
+                self._tell(output)
+            case ProducerFailed(handle, error) | Closed(handle, error):
+                if self._producer is not None and self._producer.handle == handle:
+                    self._producer = None
+                    self._fail_waiting(error or ClosedError("the producer of copies was closed"))
+
+    def _settle(self, handle: int, ticket: int, error: PulsarError | None) -> None:
+        settled = self._posted.pop((handle, ticket), None)
+        if settled is not None:
+            settled(error)
+
+    def _ended(self, handle: int, error: PulsarError | None) -> None:
+        """All that matters is said by outputs."""

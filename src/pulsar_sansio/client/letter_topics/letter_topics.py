@@ -1,0 +1,527 @@
+"""Dead letters and messages to be consumed later (rules DLQ-01 to DLQ-09, RETRY-01 to RETRY-03).
+
+Both are copies in another topic, with properties that say where the original is from, and both are safe
+before the original is acknowledged. A message whose redelivery count exceeds the policy's maximum never
+reaches the application: `DeadLetterSorter` takes it out on its way to the queue, and it keeps its permits
+until its copy is safe. What could not be copied is asked for again after the delay of a negative
+acknowledgement, and keeps its permits until then: whatever the broker delivers, no more is held than fits
+into the queue.
+
+The broker counts deliveries of entries. Each message of a batch is judged by its own tries (`tries`): a batch
+may be delivered in part and copied in part. Each message is acknowledged when its own copy is safe.
+
+An entry on its way to the dead-letter topic may be delivered again meanwhile, over a new connection for
+example; it is copied once all the same. A copy may nevertheless be there twice: when its consumer was closed
+before the copy was confirmed (DLQ-07).
+
+All of this is a convention among clients: the properties are those of the Java client, and the broker knows
+nothing of it.
+"""
+
+from collections.abc import Callable, Container, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import NamedTuple
+
+from ...model.config import (
+    ConsumerSpec,
+    DeadLetterPolicy,
+    OutgoingMessage,
+    ProducerSpec,
+    seconds_to_ns,
+)
+from ...model.config.checks import duration, properties_of_message
+from ...model.config.topics import names_of
+from ...model.errors import ClosedError, InvalidConfiguration, PulsarError
+from ...model.message import Message
+from ...model.message_id import MessageId
+from ...model.topic_name import TopicName
+from ..acknowledging.redelivery import NegativeAcknowledgements
+from ..connecting.services import ClientContext, Services
+from ..counters import ArrivalCounters
+from ..delivery.ack_records import Place
+from ..delivery.permits import Permits
+from ..delivery.received_entries import BatchItem, SinglesItem, messages_of
+from ..delivery.receiver_queue import DeliveryQueue
+from ..outputs import LetterFailed, LetterSent, Output, RequestDone, RequestFailed
+from .copy_producer import MAX_IN_FLIGHT, LetterBox
+from .delivery_counts import Tries
+
+_DELAY_TIME = "DELAY_TIME"
+_ORIGIN_MESSAGE_ID = "ORIGIN_MESSAGE_ID"
+_ORIGIN_MESSAGE_ID_MISSPELT = "ORIGIN_MESSAGE_IDY_TIME"
+"""What old clients call it, and still read."""
+_REAL_SUBSCRIPTION = "REAL_SUBSCRIPTION"
+_REAL_TOPIC = "REAL_TOPIC"
+_RECONSUMED = "RECONSUMETIMES"
+
+LEAST_WAIT = 1_000_000_000
+"""Nanoseconds until a copy that has failed is tried anew, however short the delay of negative
+acknowledgements is: nobody is in between who could slow it down."""
+
+_RANDOM_LETTERS = 5
+"""At the end of a dead-letter producer's name: one that is opened anew does not meet its former self."""
+
+
+def with_retry_topic(spec: ConsumerSpec) -> ConsumerSpec:
+    """What a consumer with `retry` is subscribed to: its topics, and the one where messages wait (RETRY-02).
+    The names of both topics of letters are those of the first, and settled here.
+
+    Raises `InvalidConfiguration` where that cannot be: a queue of size 0, a topic that is its own, or a
+    pattern, which says what is subscribed to and nothing else is.
+    """
+    policy = spec.letters
+    if not spec.retry or policy is None:
+        return spec
+    names = names_of(spec.topic)
+    if not names:
+        raise InvalidConfiguration(
+            "retry: only with topics that are named; with a pattern nobody would be subscribed to where "
+            "messages wait"
+        )
+    policy = policy.named(names[0], spec.subscription)
+    assert policy.retry_topic is not None
+    return replace(spec, topic=(*map(str, names), policy.retry_topic), dead_letter=policy)
+
+
+def origin(message: Message, topic: str, subscription: str) -> dict[str, str]:
+    """The properties of a copy: the message's own, and where it is from. A copy of a copy keeps what is said
+    of the first original."""
+    message_id = str(message.message_id)
+    return {
+        _ORIGIN_MESSAGE_ID: message_id,
+        _ORIGIN_MESSAGE_ID_MISSPELT: message_id,
+        _REAL_SUBSCRIPTION: subscription,
+        _REAL_TOPIC: topic,
+        **message.properties,
+    }
+
+
+def copy_of(
+    message: Message, properties: Mapping[str, str], deliver_at: int | None = None
+) -> OutgoingMessage:
+    """Value, keys and event time as they are, the properties in the order of their names as Java has them."""
+    copy = OutgoingMessage(
+        message.value,
+        properties=dict(sorted(properties.items())),
+        ordering_key=message.ordering_key,
+        deliver_at=deliver_at,
+    )
+    copy.event_time = message.event_time
+    copy.key = message.key
+    copy.has_base64_key = message.has_base64_key
+    return copy
+
+
+def times_reconsumed(properties: Mapping[str, str]) -> int:
+    """What a copy says; 0 where it says nothing that is a number."""
+    text = properties.get(_RECONSUMED, "")
+    return int(text) if len(text) < 10 and text.isascii() and text.isdecimal() else 0
+
+
+class Later(NamedTuple):
+    """A message that is to be consumed later, or never: a dead letter at once."""
+
+    message: Message
+    delay: int | None
+    """Milliseconds; None makes it a dead letter, whatever its counts are."""
+    publish_time: int
+    properties: Mapping[str, str]
+    """More of them for the copy."""
+    cumulative: bool
+    """All before it are done with when its copy is safe."""
+
+
+def later(
+    message: Message, delay: float, publish_time: int, properties: Mapping[str, str] | None, cumulative: bool
+) -> Later:
+    """As an application says it. Raises `InvalidConfiguration` for a delay that is no number of seconds from
+    0, and for properties that are no text."""
+    duration("delay", delay)
+    properties_of_message("properties", properties or {})
+    return Later(message, seconds_to_ns(delay) // 1_000_000, publish_time, properties or {}, cumulative)
+
+
+def never(message: Message, publish_time: int, properties: Mapping[str, str] | None) -> Later:
+    """A dead letter, as an application says it. Raises `InvalidConfiguration` for properties that are no
+    text."""
+    properties_of_message("properties", properties or {})
+    return Later(message, None, publish_time, properties or {}, cumulative=False)
+
+
+class Burial:
+    """Messages of an entry on their way to the dead-letter topic."""
+
+    __slots__ = ("acknowledged", "failed", "left", "permits", "redelivery_count", "why")
+
+    def __init__(self, redelivery_count: int) -> None:
+        self.redelivery_count = redelivery_count
+        self.left: set[int] = set()
+        """Messages of whose copies nothing is known yet, by index. Where there are none, one has failed, and
+        the entry waits to be asked for."""
+        self.failed = 0
+        """Messages whose copies have failed, as bits."""
+        self.permits = 0
+        """To be given back when it is over: what it has cost on the present connection."""
+        self.why: tuple[MessageId, PulsarError] | None = None
+        """The first message whose copy has failed, and the reason."""
+        self.acknowledged = False
+        """The application has acknowledged the entry meanwhile: it had it before, with a lower count."""
+
+
+class Letters:
+    """One consumer's."""
+
+    __slots__ = (
+        "_burials",
+        "_closed",
+        "_context",
+        "_counters",
+        "_dead",
+        "_emit",
+        "_failed",
+        "_handle",
+        "_later",
+        "_moves",
+        "_permits",
+        "_requests",
+        "_safe",
+        "_services",
+        "_slot",
+        "_subscription",
+        "_topic",
+        "_again",
+        "_watch",
+        "policy",
+        "tries",
+    )
+
+    def __init__(
+        self,
+        context: ClientContext,
+        services: Services,
+        emit: Callable[[Output], None],
+        handle: int,
+        spec: ConsumerSpec,
+        policy: DeadLetterPolicy,
+        consumer_name: str,
+        permits: Permits,
+        counters: ArrivalCounters,
+        safe: Callable[[Message], None],
+        again: Callable[[Mapping[Place, int]], None],
+        watch: Callable[[bool], None],
+    ) -> None:
+        """`safe(message)`: acknowledge it; `again(places)`: ask for these entries; with the messages, as
+        bits, that could not be copied; `watch(wanted)`: whether to call `acknowledged` for every entry."""
+        assert isinstance(spec.topic, str)
+        self._topic = TopicName.parse(spec.topic)
+        self._subscription = spec.subscription
+        self.policy = policy.named(self._topic, spec.subscription)
+        self._services = services
+        self._emit = emit
+        self._handle = handle
+        self._permits = permits
+        self._counters = counters
+        self._safe = safe
+        self._again = again
+        self._watch = watch
+        self._context = context
+        self._failed = NegativeAcknowledgements(spec)
+        """Entries to ask for again."""
+        self._slot = context.deadlines.slot(self._ask_again)
+        assert self.policy.topic is not None
+        assert self.policy.retry_topic is not None
+        dead, later = TopicName.parse(self.policy.topic), TopicName.parse(self.policy.retry_topic)
+
+        def dead_producer() -> ProducerSpec:
+            letters = context.rng.letters(_RANDOM_LETTERS)
+            return _producer(
+                dead,
+                f"{self._topic}-{spec.subscription}-{consumer_name}-{letters}-DLQ",
+                self.policy.initial_subscription,
+            )
+
+        self._dead = LetterBox(context, services, dead_producer)
+        self._later = LetterBox(context, services, lambda: _producer(later, None, None))
+        self.tries = Tries()
+        self._burials: dict[Place, Burial] = {}
+        self._requests: set[int] = set()
+        """Those that wait for a copy."""
+        self._moves = 0
+        """How often the subscription was moved: what was asked for before that judges nothing."""
+        self._closed = False
+
+    # --- dead letters ----------------------------------------------------------------------------
+
+    def bury(self, messages: Sequence[Message]) -> None:
+        """These messages of one entry have just arrived, once too often (DLQ-03, DLQ-04)."""
+        entry = messages[0].entry
+        self._counters.dead_letters += len(messages)
+        burial = self._burials.get(entry.place)
+        if burial is None:
+            self._burials[entry.place] = burial = Burial(entry.redelivery_count)
+            self._watch(True)
+        elif not burial.left:  # its copies have failed, and it is about to be asked for
+            burial.permits += len(messages)
+            return
+        burial.permits += len(messages)
+        publish_time = self._services.wall_time()
+        new = [message for message in messages if message.batch_index not in burial.left]
+        burial.left.update(message.batch_index for message in new)
+        for message in new:
+            settled = partial(self._copied, burial, message)
+            self._dead.post(partial(self._dead_letter, message), publish_time, settled)
+
+    @property
+    def waiting(self) -> int:
+        """Entries whose copies are not safe yet; they hold permits until then."""
+        return len(self._burials)
+
+    def _dead_letter(self, message: Message) -> OutgoingMessage:
+        return copy_of(message, origin(message, message.topic, self._subscription))
+
+    def _copied(self, burial: Burial, message: Message, error: PulsarError | None) -> None:
+        """One copy is safe, or has failed; the last one settles the entry (DLQ-05)."""
+        place = message.entry.place
+        if self._burials.get(place) is not burial:
+            return
+        burial.left.discard(message.batch_index)
+        if error is not None:
+            burial.failed |= 1 << max(message.batch_index, 0)
+            if burial.why is None:
+                burial.why = message.message_id, error
+        else:
+            assert self.policy.topic is not None
+            self._emit(LetterSent(self._handle, message.message_id, self.policy.topic))
+        if error is None and (burial.left or burial.failed):
+            self._safe(message)
+            if self._burials.get(place) is not burial:  # nothing else of the entry was left
+                return
+        if burial.left:
+            return
+        if not burial.failed or burial.acknowledged:
+            self._finish(burial, message)
+            return
+        assert self.policy.topic is not None
+        assert burial.why is not None
+        message_id, why = burial.why
+        self._emit(LetterFailed(self._handle, message_id, self.policy.topic, why))
+        if burial.permits:
+            now = self._context.now
+            self._failed.add_after_delay(place, burial.redelivery_count, now, LEAST_WAIT)
+            self._schedule()
+        else:  # it was delivered over an earlier connection, and is delivered again without being asked for
+            self._forget(place)
+
+    def _finish(self, burial: Burial, last: Message) -> None:
+        """All copies are safe, or the application has acknowledged the entry meanwhile."""
+        self._forget(last.entry.place)
+        if not burial.acknowledged:
+            self._safe(last)
+        self._permits.give_back(burial.permits)
+
+    def _forget(self, place: Place) -> Burial:
+        """The entry is none of its business any more."""
+        burial = self._burials.pop(place)
+        self._watch(bool(self._burials))
+        return burial
+
+    def acknowledged(self, place: Place) -> None:
+        """By the application: there is no need to ask for it."""
+        self.tries.discard(place)
+        burial = self._burials.get(place)
+        if burial is None:
+            return
+        if burial.left:
+            burial.acknowledged = True
+            return
+        self._failed.discard(place)
+        self._schedule()
+        self._permits.give_back(self._forget(place).permits)
+
+    def acknowledged_through(self, last: Place) -> None:
+        """So are this entry and all before it."""
+        for place in [place for place in self._burials if place <= last]:
+            self.acknowledged(place)
+
+    def _schedule(self) -> None:
+        when = self._failed.next()
+        if when is None:
+            self._slot.clear()
+        else:
+            self._slot.set(max(when, self._context.now))
+
+    def _ask_again(self) -> None:
+        burials = {place: self._forget(place) for place in self._failed.take(self._context.now)}
+        self._again({place: burial.failed for place, burial in burials.items()})
+        self._permits.give_back(sum(burial.permits for burial in burials.values()))
+        self._schedule()
+
+    # --- later -----------------------------------------------------------------------------------
+
+    def reconsume_later(
+        self,
+        request: int,
+        what: Later,
+        judge: Callable[[PulsarError | None], None],
+    ) -> None:
+        """Copy the message to where it is delivered from after its delay, or to the dead letters if it has no
+        delay, or was put off as often as the policy allows. `judge(None)` and `RequestDone` follow when the
+        copy is safe, else `judge(error)` and `RequestFailed` (RETRY-01, RETRY-03)."""
+        box, write = self._dead_letter_of(what) if what.delay is None else self._retry_of(what, what.delay)
+        self._requests.add(request)
+        dead = what.message.message_id if box is self._dead else None
+        box.post(write, what.publish_time, partial(self._put_off, request, judge, self._moves, dead))
+
+    def _dead_letter_of(self, what: Later) -> tuple[LetterBox, Callable[[], OutgoingMessage]]:
+        """The properties are those of a message that came too often."""
+        message = what.message
+        told = {**origin(message, message.topic, self._subscription), **what.properties}
+        return self._dead, partial(copy_of, message, told)
+
+    def _retry_of(self, what: Later, delay: int) -> tuple[LetterBox, Callable[[], OutgoingMessage]]:
+        message = what.message
+        told = {**origin(message, str(self._topic.base), self._subscription), **what.properties}
+        times = times_reconsumed(told) + 1
+        told[_RECONSUMED] = str(times)
+        told[_DELAY_TIME] = str(delay)
+        if times > self.policy.max_redeliver_count:
+            return self._dead, partial(copy_of, message, told)
+        deliver_at = what.publish_time + delay if delay else None
+        return self._later, partial(copy_of, message, told, deliver_at)
+
+    def _put_off(
+        self,
+        request: int,
+        judge: Callable[[PulsarError | None], None],
+        moves: int,
+        dead: MessageId | None,
+        error: PulsarError | None,
+    ) -> None:
+        """A copy is safe, or has failed. `dead`: the message's id, where it went to the dead letters."""
+        if dead is not None and error is None:
+            assert self.policy.topic is not None
+            self._emit(LetterSent(self._handle, dead, self.policy.topic))
+        if moves == self._moves:
+            judge(error)
+        outcome = RequestDone(request, None) if error is None else RequestFailed(request, error)
+        if request in self._requests:
+            self._requests.discard(request)
+            self._emit(outcome)
+
+    def forget(self, request: int) -> None:
+        """Nobody wants to know any more what becomes of this one; it happens all the same."""
+        self._requests.discard(request)
+
+    # --- ends ------------------------------------------------------------------------------------
+
+    def detach(self) -> None:
+        """The connection is lost: what its permits were is of no interest, and an acknowledgement may be lost
+        with it. Copies go on (DLQ-08)."""
+        self._forget_failed()
+        for burial in self._burials.values():
+            burial.permits = 0
+            burial.acknowledged = False
+
+    def _forget_failed(self) -> None:
+        """Everything comes again by itself."""
+        self._slot.clear()
+        for place in self._failed.places:
+            self._forget(place)
+        self._failed.clear()
+
+    def drop(self) -> None:
+        """The subscription was moved: what is on its way is copied, and no original is judged by it."""
+        self._forget_failed()
+        self.tries.clear()
+        self._burials.clear()
+        self._moves += 1
+        self._watch(False)
+
+    def close(self) -> None:
+        """The originals of copies on their way stay unacknowledged."""
+        if self._closed:
+            return
+        self._closed = True
+        self.drop()
+        self._dead.close()
+        self._later.close()
+        error = ClosedError(f"the consumer on {self._topic} was closed before the copy was safe")
+        for request in sorted(self._requests):
+            self._emit(RequestFailed(request, error))
+        self._requests.clear()
+
+
+class DeadLetterSorter:
+    """The way into a consumer's queue, past which only messages get that may be delivered."""
+
+    __slots__ = ("_bury", "_maximum", "_queue", "_tries")
+
+    def __init__(self, queue: DeliveryQueue, letters: Letters) -> None:
+        self._queue = queue
+        self._bury = letters.bury
+        self._maximum = letters.policy.max_redeliver_count
+        self._tries = letters.tries
+
+    def add(self, message: Message) -> None:
+        """See `DeliveryQueue`."""
+        if self._tries:
+            self._tries.arrived(message.entry.place, message.entry.redelivery_count)
+        if message.entry.redelivery_count > self._maximum and self._is_dead(message):
+            self._bury([message])
+        else:
+            self._queue.add(message)
+
+    def add_batch(self, batch: BatchItem) -> None:
+        """See `DeliveryQueue`."""
+        if self._tries:
+            self._tries.arrived(batch.entry.place, batch.entry.redelivery_count)
+        if batch.entry.redelivery_count <= self._maximum:
+            self._queue.add_batch(batch)
+            return
+        dead = [message for message in messages_of(batch) if self._is_dead(message)]
+        if len(dead) < len(batch.indexes):
+            self._queue.add_batch(_without(batch, {message.batch_index for message in dead}))
+        if dead:
+            self._bury(dead)
+
+    def add_singles(self, singles: SinglesItem) -> None:
+        """See `DeliveryQueue`."""
+        if singles.redelivery_count <= self._maximum:
+            if self._tries:
+                for place in singles.places:
+                    self._tries.arrived(place, singles.redelivery_count)
+            self._queue.add_singles(singles)
+            return
+        for message in messages_of(singles):
+            self.add(message)
+
+    def _is_dead(self, message: Message) -> bool:
+        """True when the application was given the message as often as it may be (DLQ-03).
+
+        Earlier deliveries that still wait in the queue are no tries yet.
+        """
+        tries = self._tries.of(message.entry, message.batch_index)
+        if tries <= self._maximum:
+            return False
+        return tries - self._queue.copies_of(message.entry.place, message.batch_index) > self._maximum
+
+
+def _without(batch: BatchItem, indexes: Container[int]) -> BatchItem:
+    """The batch without the messages of these indexes."""
+    kept = [position for position, index in enumerate(batch.indexes) if index not in indexes]
+    if len(kept) == len(batch.indexes):
+        return batch
+    payloads = [batch.payloads[position] for position in kept]
+    return BatchItem(batch.entry, payloads, [batch.indexes[position] for position in kept])
+
+
+def _producer(topic: TopicName, name: str | None, initial_subscription: str | None) -> ProducerSpec:
+    return ProducerSpec(
+        str(topic),
+        name=name,
+        batching=None,
+        max_pending_messages=MAX_IN_FLIGHT,
+        chunking=topic.persistent,
+        initial_subscription=initial_subscription,
+    )

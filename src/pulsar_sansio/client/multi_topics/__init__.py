@@ -1,0 +1,1 @@
+"""Consumers of several topics: lists, partitions and patterns, as one consumer to the application."""

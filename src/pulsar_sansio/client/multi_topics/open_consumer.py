@@ -1,0 +1,48 @@
+"""Which machine a consumer is: of one topic, or of several.
+
+One topic by its name is opened as such. Where it turns out to have partitions, a consumer of all of them
+takes its place under the same handle; nobody has heard anything of it by then.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TypeAlias
+
+from ...model.config import ConsumerSpec
+from ..connecting.services import ClientContext, Services
+from ..consuming.consumer import Consumer
+from ..consuming.reader import machine_for
+from .multi_topics_consumer import TopicsConsumer
+from .partition_growth import Known
+
+AnyConsumer: TypeAlias = Consumer | TopicsConsumer
+
+
+def open_consumer(
+    context: ClientContext,
+    services: Services,
+    handle: int,
+    spec: ConsumerSpec,
+    register: Callable[[AnyConsumer], None],
+) -> None:
+    """`register` is told the machine that the handle stands for; twice, where it changes."""
+    if not isinstance(spec.topic, str):
+        several = TopicsConsumer(context, services, handle, spec)
+        register(several)
+        several.start()
+        return
+    consumer = machine_for(spec)(context, services, handle, services.next_consumer_id(), spec)
+
+    def partitioned(partitions: int) -> None:
+        known = Known(partitions, consumer.wire_id, consumer.name, consumer.attachment.gives_up_at)
+        several = TopicsConsumer(
+            context, services, handle, replace(spec, start_paused=consumer.permits.paused), known
+        )
+        register(several)
+        several.start()
+        for request in consumer.give_way():
+            several.collect(request)
+
+    register(consumer)
+    consumer.attachment.on_partitioned = partitioned
+    consumer.attachment.start()

@@ -1,0 +1,225 @@
+"""`PatternTopics`: which topics a pattern means, as they come and go (rules PATTERN-01 to PATTERN-10).
+
+It asks for the topics of the namespace, at first and then at an interval, and lets a broker that can tell
+changes at once. Whatever it hears makes one list of names, filtered here too; partitions are folded to their
+topic, and the whole set is told each time (`on_topics`): who hears it takes the difference to what it has, so
+that a topic that could not be subscribed is tried again the next time. Who could not subscribe one says so
+(`look_again`), and the next time comes sooner: a broker tells of the first partition before it has the last.
+So it does where the question had no answer.
+
+An answer to a question that was asked before the broker told of a change may be older than that, and is asked
+for anew.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+
+from ...core.backoff import Backoff
+from ...model.config import TopicDomain, TopicsPattern, seconds_to_ns
+from ...model.errors import PulsarError, RemoteProtocolError, TooManyPartitions
+from ...model.topic_name import TopicName
+from ...model.topics_pattern import matcher, matches_topic
+from ...wire import topics_hash
+from ..connecting.lookup import Query
+from ..connecting.retried_lookup import RepeatedQuery
+from ..connecting.services import ClientContext, Services
+from ..connecting.topic_list import TopicList, TopicListing, parsed
+from .topic_list_watcher import PatternWatch
+
+_LISTENS_AFTER = 10**9
+"""Nanoseconds after its answer: by then a broker that answered surely listens."""
+
+
+class PatternTopics:
+    """`on_topics(names)`: all there are now, said for the first time and whenever it was asked.
+    `on_failed(error)`: the first question has no answer; nothing else is said then."""
+
+    def __init__(
+        self,
+        context: ClientContext,
+        services: Services,
+        handle: int,
+        pattern: TopicsPattern,
+        on_topics: Callable[[set[TopicName]], None],
+        on_failed: Callable[[PulsarError], None],
+    ) -> None:
+        self._context = context
+        self._services = services
+        self._handle = handle
+        self._pattern = pattern
+        self._on_topics = on_topics
+        self._on_failed = on_failed
+        self._matches = matcher(pattern.expression)
+        self._most = services.config.max_partitions
+        self._names: dict[str, TopicName] = {}
+        """As brokers list them: partitions one by one."""
+        self._hash: str | None = None
+        """Of the list that was asked for last, while it is what `_names` says."""
+        self._changes = 0
+        interval = pattern.discovery_interval
+        self._interval = 0 if interval is None else seconds_to_ns(interval)
+        self._poll = context.deadlines.slot(self._ask_again)
+        durations = services.durations
+        self._backoff = Backoff(durations.initial_backoff, durations.max_backoff, context.rng)
+        self._sooner = context.deadlines.slot(self._ask_sooner)
+        self._first: RepeatedQuery | None = None
+        self._query: Query | None = None
+        watched = pattern.topics_of is not TopicDomain.NON_PERSISTENT
+        self._watch = (
+            PatternWatch(context, services, services.next_watcher_id(), pattern, self) if watched else None
+        )
+
+    def is_one(self, name: TopicName) -> bool:
+        """Whether the pattern means that topic, or the one it is a partition of."""
+        pattern = self._pattern
+        return (
+            name.namespace_name == pattern.namespace
+            and pattern.topics_of.has(name)
+            and not name.local.startswith("__")
+            and matches_topic(self._matches, name)
+        )
+
+    def start(self) -> None:
+        """Begin; once."""
+        self._first = RepeatedQuery(
+            self._context,
+            self._services,
+            self._handle,
+            str(self._list),
+            partial(self._services.lookup.topics, self._list),
+            self._first_listed,
+            self._first_failed,
+        )
+        self._first.ask()
+
+    def watch(self) -> None:
+        """Whoever hears this is ready: let it be told of changes from now on."""
+        if self._watch is not None:
+            self._watch.ensure()
+
+    def look_again(self) -> None:
+        """A topic could not be subscribed, or the topics could not be had: they are told once more, after a
+        wait that grows until others come or go."""
+        if self._sooner.when is None:
+            now = self._context.now
+            self._sooner.set(now + self._backoff.next(now))
+
+    def close(self) -> None:
+        """Nobody wants to know any more."""
+        self._poll.clear()
+        self._sooner.clear()
+        if self._first is not None:
+            self._first.cancel()
+        if self._query is not None:
+            self._query.cancel()
+        if self._watch is not None:
+            self._watch.close()
+
+    # --- asking ------------------------------------------------------------------------------------
+
+    @property
+    def _list(self) -> TopicList:
+        pattern = self._pattern
+        return TopicList(pattern.namespace, pattern.topics_of, pattern.text, self._hash)
+
+    def _first_listed(self, listed: TopicListing) -> None:
+        self._first = None
+        try:
+            self._take(listed)
+        except TooManyPartitions as error:
+            self._on_failed(error)
+            return
+        if self._interval:
+            self._poll.set(self._context.now + self._interval)
+        self._tell()
+
+    def _first_failed(self, error: PulsarError) -> None:
+        self._first = None
+        self._on_failed(error)
+
+    def _ask_again(self) -> None:
+        """PATTERN-03 to PATTERN-06: not while the last question is under way."""
+        self._poll.set(self._context.now + self._interval)
+        if self._watch is not None:
+            self._watch.ensure()
+        self._ask_sooner()
+
+    def _ask_sooner(self) -> None:
+        if self._query is None:
+            self._ask()
+
+    def _ask(self) -> None:
+        self._query = self._services.lookup.topics(
+            self._list, partial(self._listed, self._changes), self._not_listed
+        )
+
+    def _not_listed(self, _error: PulsarError) -> None:
+        """As it was, until the next time, which comes soon: who waits for it may have no interval."""
+        self._query = None
+        self.look_again()
+
+    def _listed(self, changes: int, listed: TopicListing) -> None:
+        self._query = None
+        if changes != self._changes:
+            self._ask()
+            return
+        try:
+            self._take(listed)
+        except TooManyPartitions:
+            return  # as it was, until the next time
+        self._tell()
+
+    def _take(self, listed: TopicListing) -> None:
+        """Raises `TooManyPartitions`."""
+        if not listed.changed:
+            return
+        names = self._wanted(listed.names)
+        if len(names) > self._most:
+            raise TooManyPartitions(
+                f"pattern {self._pattern} matches {len(names)} topics and partitions, allowed are "
+                f"{self._most} (max_partitions)"
+            )
+        self._names = names
+        self._hash = listed.hash
+        self._backoff.reset()
+
+    def _wanted(self, names: Iterable[str]) -> dict[str, TopicName]:
+        found = ((name, parsed(name)) for name in names)
+        return {name: topic for name, topic in found if topic is not None and self.is_one(topic)}
+
+    def _tell(self) -> None:
+        self._on_topics({name.base for name in self._names.values()})
+
+    # --- being told --------------------------------------------------------------------------------
+
+    def watched_hash(self) -> str:
+        """See `pattern_watch.Owner`: only persistent topics are watched."""
+        return topics_hash([text for text, name in self._names.items() if name.persistent])
+
+    def on_watched(self) -> None:
+        """See `pattern_watch.Owner`. A real broker lists the topics first and listens for changes
+        then: one that came in between is in neither, so it is asked once more."""
+        self._sooner.set(self._context.now + _LISTENS_AFTER)
+
+    def on_watched_list(self, names: Sequence[str]) -> None:
+        """See `pattern_watch.Owner`."""
+        persistent = {text: name for text, name in self._wanted(names).items() if name.persistent}
+        others = {text: name for text, name in self._names.items() if not name.persistent}
+        self._change(persistent | others)
+
+    def on_watch_update(self, added: Sequence[str], deleted: Sequence[str]) -> None:
+        """See `pattern_watch.Owner`."""
+        gone = set(deleted)
+        names = {text: name for text, name in self._names.items() if text not in gone}
+        self._change(names | self._wanted(added))
+
+    def _change(self, names: dict[str, TopicName]) -> None:
+        if len(names) > self._most:
+            raise RemoteProtocolError(
+                f"the broker names {len(names)} topics for {self._pattern}, allowed are {self._most}"
+            )
+        self._names = names
+        self._hash = None
+        self._backoff.reset()
+        self._changes += 1
+        self._tell()

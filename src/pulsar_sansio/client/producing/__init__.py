@@ -1,0 +1,1 @@
+"""Producers: from the message that the application sends to the receipt of its entry."""

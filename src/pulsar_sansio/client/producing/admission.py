@@ -1,0 +1,392 @@
+"""`Intake`: which messages a producer takes, and how many (rules PROD-32 to PROD-37).
+
+It owns the tickets, the checks that a message passes, the limits of unconfirmed messages and their bytes, and
+the messages that are *early*: the producer was never attached, so there is no name to seal them with. What is
+taken goes to the *sealing*. It knows nothing of sequence ids, of frames and connections, of receipts, or of
+errors of the broker.
+
+`send` has a short path, `append`: what fits into the open batch without filling it is appended, and nothing
+else is done. What needs no batch has one too, within `send`.
+"""
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from itertools import accumulate
+from typing import TypeAlias
+
+from ...model.config import CompressionType, OutgoingMessage, ProducerSpec
+from ...model.errors import (
+    ClosedError,
+    InvalidMessage,
+    MemoryBufferIsFull,
+    MessageTooLarge,
+    ProducerQueueIsFull,
+    PulsarError,
+)
+from ..connecting.connection import Connection
+from ..connecting.services import ClientContext
+from ..memory import MemoryLimit, payload_size
+from ..outputs import Output, Writable
+from .entry_builder import Sealing
+from .send_encoder import Sealer, encode_member
+from .send_window import Window
+
+MAX_PUBLISH_TIME = 2**63 - 1
+
+
+Early: TypeAlias = tuple[int, bytes | OutgoingMessage, int]
+"""Ticket, message and publish time of a message that cannot be sealed yet."""
+
+
+class Intake:
+    """One producer's. `max_message_size` counts until a broker has said its own; `emit` is where it says that
+    there is room again."""
+
+    def __init__(
+        self,
+        context: ClientContext,
+        handle: int,
+        spec: ProducerSpec,
+        window: Window,
+        max_message_size: int,
+        memory: MemoryLimit,
+        emit: Callable[[Output], None],
+    ) -> None:
+        self.sealing = Sealing(context, spec, window, max_message_size, memory)
+        """Where the messages go that are taken."""
+        self.ended: PulsarError | None = None
+        """Why nothing can be taken any more."""
+        self.was_full = False
+        """Somebody was told that there is no room, and waits for `Writable`."""
+        self.waits_for_memory = False
+        """It `was_full` because of the client's memory."""
+        self._plain_sealer: Sealer | None = None
+        """There while bare payloads go out by themselves: nothing to join, nothing to wait for."""
+        self._emit = emit
+        self._handle = handle
+        self._spec = spec
+        self._window = window
+        self._memory = memory
+        self._max_message_size = max_message_size
+        self._limit = spec.max_pending_messages
+        self._next_ticket = 0
+        self._early: deque[Early] = deque()
+        self._batch = self.sealing.batch
+        self._append_member = self.sealing.append_member
+        window.on_settled = self.settled
+
+    # --- taking messages ---
+
+    def send(self, message: bytes | OutgoingMessage, publish_time: int) -> int:
+        """Take a message; returns its ticket. Raises, having changed nothing: `ClosedError`,
+        `ProducerQueueIsFull`, `MessageTooLarge`, `InvalidMessage`."""
+        if self._plain_sealer is None:
+            ticket = self.append(message)
+            if ticket >= 0:
+                return ticket
+        return self._send(message, publish_time)
+
+    def append(self, message: bytes | OutgoingMessage) -> int:
+        """Take a message into the open batch, if it does not begin or fill it; returns its ticket. Gives -1,
+        having changed nothing, for every other message, for which `send` is."""
+        batch = self._batch
+        if type(message) is bytes and batch.room > 0 and (space := batch.space - len(message)) > 0:
+            batch.space = space
+            batch.room -= 1
+            batch.run.append(message)
+            ticket = self._next_ticket
+            self._next_ticket = ticket + 1
+            return ticket
+        if (
+            type(message) is OutgoingMessage
+            and batch.room > 0
+            and not batch.run
+            and self._append_member(message)
+        ):
+            ticket = self._next_ticket
+            self._next_ticket = ticket + 1
+            return ticket
+        return -1
+
+    def send_many(self, messages: Sequence[bytes | OutgoingMessage], publish_time: int) -> range:
+        """Take messages, in order, as many as the window has room for; returns their tickets.
+
+        Raises as `send`, having taken none, except that a full window makes the range short and not an error.
+        """
+        self.check_open()
+        first = self._next_ticket
+        room = self._room()
+        if len(messages) > room:
+            self.wait_for_room()
+            messages = messages[: max(room, 0)]  # what came early may be more than one partition has room for
+        bare = set(map(type, messages)) <= {bytes}
+        if not bare:
+            for message in messages:
+                self.check(message, publish_time)
+        elif messages:
+            self._check_size(max(map(len, messages)))  # type: ignore[arg-type]
+        fitting = self._memory.fitting(self._handle, messages)
+        taken = messages[:fitting] if fitting < len(messages) else messages
+        self._memory.turn = self._handle
+        try:
+            if bare:
+                self._send_payloads(taken, publish_time)  # type: ignore[arg-type]
+            else:
+                for message in taken:
+                    self._send_or_fail(message, publish_time, first)
+        finally:
+            self._memory.turn = 0
+        if fitting < len(messages):
+            self._wait_for_memory(messages[fitting])
+        return range(first, self._next_ticket)
+
+    def _send(self, message: bytes | OutgoingMessage, publish_time: int) -> int:
+        sealer = self._plain_sealer
+        memory = self._memory
+        if (
+            sealer is not None
+            and type(message) is bytes
+            and (size := len(message)) <= self._max_message_size
+            and self._window.messages < self._limit
+            and size <= memory.free
+            and not memory.blocked
+            and type(publish_time) is int
+            and 0 <= publish_time <= MAX_PUBLISH_TIME
+        ):
+            sealing = self.sealing
+            sequence_id = sealing.next_sequence_id
+            frame = sealer.single(message, sequence_id, publish_time)
+            memory.free -= size
+            sealing.next_sequence_id = sequence_id + 1
+            ticket = self._next_ticket
+            self._next_ticket = ticket + 1
+            sealing.pend(ticket, 1, sequence_id, None, frame, size)
+            return ticket
+        self.check_open()
+        if self._room() <= 0:
+            self.wait_for_room()
+            raise ProducerQueueIsFull(
+                f"producer {self._handle}: {self._limit} messages are unconfirmed (max_pending_messages)"
+            )
+        self.check(message, publish_time)
+        ticket = self._next_ticket
+        size = payload_size(message)
+        if not memory.take(self._handle, size, self._memory_free):
+            self._wait_for_memory(message)
+            raise MemoryBufferIsFull(
+                f"producer {self._handle}: payloads of {memory.held} bytes are unconfirmed, there is no room "
+                f"for {size} more (memory_limit of the client: {memory.limit})"
+            )
+        try:
+            if self.sealing.sealer is None:
+                if not isinstance(message, bytes):
+                    encode_member(message, 0)  # raises for text that cannot be sent, while somebody hears it
+                self.take_early(message, publish_time)
+            else:
+                self.sealing.take(message, ticket, publish_time)
+                self._next_ticket = ticket + 1
+        except InvalidMessage:
+            memory.release(size)
+            raise
+        return ticket
+
+    def _send_payloads(self, payloads: Sequence[bytes], publish_time: int) -> None:
+        """Payloads that are known to be right and to fit the window."""
+        position = 0
+        batch = self._batch
+        while position < len(payloads):
+            taken = min(batch.room, len(payloads) - position)
+            if taken > 0:
+                chunk = payloads[position : position + taken]
+                space = batch.space
+                size = sum(map(len, chunk))
+                if size >= space:
+                    sizes = accumulate(map(len, chunk))
+                    taken = next(index for index, together in enumerate(sizes) if together >= space)
+                    chunk = chunk[:taken]
+                    size = sum(map(len, chunk))
+                batch.run.extend(chunk)
+                batch.room -= taken
+                batch.space = space - size
+                self._next_ticket += taken
+                position += taken
+            if position < len(payloads):
+                self._send(payloads[position], publish_time)
+                position += 1
+
+    def _send_or_fail(self, message: bytes | OutgoingMessage, publish_time: int, first: int) -> None:
+        """One of several. What only shows when it is sealed fails that message, if others were taken
+        before."""
+        try:
+            self._send(message, publish_time)
+        except InvalidMessage as error:
+            if self._next_ticket == first:
+                raise
+            self._fail_untaken(error)
+
+    def _fail_untaken(self, error: PulsarError) -> None:
+        """Settle a message that has a ticket coming and cannot be sealed."""
+        ticket = self._next_ticket
+        self._next_ticket = ticket + 1
+        self._window.fail(ticket, 1, error)
+        self.settled()
+
+    def check_open(self) -> None:
+        """Raises `ClosedError` where nothing can be taken any more."""
+        if self.ended is not None:
+            error = ClosedError(str(self.ended))
+            error.__cause__ = self.ended
+            raise error
+
+    def _room(self) -> int:
+        """Messages that may still be taken (rules PROD-02, PROD-33)."""
+        return self._limit - self.pending
+
+    @property
+    def pending(self) -> int:
+        """Messages taken and not settled."""
+        return self.sealing.pending + len(self._early)
+
+    @property
+    def limit(self) -> int:
+        """Messages that may be pending."""
+        return self._limit
+
+    @property
+    def open_bytes(self) -> int:
+        """The payloads of messages that are not sealed."""
+        return self.sealing.size + sum(payload_size(message) for _, message, _ in self._early)
+
+    def wait_for_room(self) -> None:
+        """Somebody was told that there is no room: `Writable` follows when there is."""
+        self.was_full = self._window.watched = True
+        self.waits_for_memory = False
+
+    def _wait_for_memory(self, message: bytes | OutgoingMessage) -> None:
+        """Somebody was told that the client's memory has no room for it: likewise."""
+        self._memory.wait(self._handle, payload_size(message), self._memory_free)
+        self.was_full = self.waits_for_memory = True
+
+    def _memory_free(self) -> None:
+        """There is memory; the window may be full all the same."""
+        self.waits_for_memory = False
+        self._window.watched = True
+        self._tell_of_room()
+
+    def _tell_of_room(self) -> None:
+        if self.was_full and not self.waits_for_memory and self.ended is None and self._room() > 0:
+            self.was_full = False
+            self._emit(Writable(self._handle))
+
+    def check(self, message: object, publish_time: int) -> None:
+        """Raises `InvalidMessage` where it cannot be sent, as far as can be said without sealing it (rules
+        PROD-35, BATCH-13)."""
+        if type(publish_time) is not int or not 0 <= publish_time <= MAX_PUBLISH_TIME:
+            raise InvalidMessage(f"publish_time: milliseconds since 1970, not {publish_time!r}")
+        if isinstance(message, bytes):
+            self._check_size(len(message))
+        elif not isinstance(message, OutgoingMessage):
+            raise InvalidMessage(f"a message is bytes or an OutgoingMessage, not {type(message).__name__}")
+        else:
+            self._check_size(len(message.payload or b""))
+
+    def check_given(self, message: object, publish_time: int) -> None:
+        """`check`, as far as it is known here what will be sent."""
+        self.check(message, publish_time)
+
+    def refuse(self, message: bytes | OutgoingMessage, publish_time: int, error: PulsarError) -> None:
+        """A message that was meant for it, and fails with `error` without being taken. Raises
+        `InvalidMessage` where it is wrong by itself."""
+        self.check(message, publish_time)
+
+    def _check_size(self, size: int) -> None:
+        if size <= self._max_message_size:
+            return
+        if self._spec.batching is None and (
+            self._spec.chunking or self._spec.compression is not CompressionType.NONE
+        ):
+            return  # it is the compressed size, or the number of chunks, that counts: sealing finds out
+        raise MessageTooLarge(f"the payload has {size} bytes, the broker accepts {self._max_message_size}")
+
+    # --- before it was attached ---
+
+    def take_early(self, message: bytes | OutgoingMessage, publish_time: int) -> None:
+        """Keep a message, which is known to be right, until there is a name to seal it with."""
+        ticket = self._next_ticket
+        self._early.append((ticket, message, publish_time))
+        self._next_ticket = ticket + 1
+
+    def hand_over(self) -> deque[Early]:
+        """Give away what is early: it is for somebody else to send."""
+        early, self._early = self._early, deque()
+        return early
+
+    # --- what the producer tells it ---
+
+    def attached(self, connection: Connection, name: str, producer_id: int, last_sequence_id: int) -> None:
+        """See `Sealing.attached`. The first time, what was early is taken."""
+        first = self.sealing.sealer is None
+        self.sealing.attached(connection, name, producer_id, last_sequence_id)
+        self._max_message_size = connection.max_message_size
+        if not first:
+            return
+        self._take_early()
+        if self._spec.batching is None and not self._spec.chunking and self.ended is None:
+            self._plain_sealer = self.sealing.sealer
+
+    def _take_early(self) -> None:
+        """What was sent before there was a name: now, in order, with the tickets it has."""
+        early, self._early = self._early, deque()
+        next_ticket = self._next_ticket
+        for ticket, message, publish_time in early:
+            self._next_ticket = ticket
+            try:
+                self.check(message, publish_time)
+                self.sealing.take(message, ticket, publish_time)
+                self._next_ticket = ticket + 1
+            except InvalidMessage as error:  # too large for this broker
+                self._memory.free += payload_size(message)
+                self._fail_untaken(error)
+        self._next_ticket = next_ticket
+
+    def end(self, error: PulsarError) -> None:
+        """Nothing is taken from now on; the first reason given stays."""
+        self.ended = self.ended or error
+        self._plain_sealer = None
+        self._memory.leave(self._handle, self._memory_free)
+
+    def fail(self, error: PulsarError) -> None:
+        """Everything that is not sealed fails (rule PROD-27)."""
+        self.sealing.fail(error)
+        early, self._early = self._early, deque()
+        self._memory.free += sum(payload_size(message) for _, message, _ in early)
+        while early:
+            ticket = early.popleft()[0]
+            count = 1
+            while early and early[0][0] == ticket + count:
+                early.popleft()
+                count += 1
+            self._window.fail(ticket, count, error)
+
+    # --- when tickets are settled ---
+
+    @property
+    def next_ticket(self) -> int:
+        """Every ticket below this one was given."""
+        return self._next_ticket
+
+    def settled(self) -> None:
+        """Some tickets are settled: there may be room again, and flushes may be done."""
+        self._tell_of_room()
+        waiting = self._window.settle_flushes(self.oldest_unsettled())
+        self._window.watched = waiting or self.was_full
+        if self._memory.blocked:
+            self._memory.tell()
+
+    def oldest_unsettled(self) -> int:
+        """Every ticket below this one is settled."""
+        if self._window.entries:
+            return self._window.entries[0].oldest
+        if self.sealing.count:
+            return self.sealing.first_ticket
+        return self._early[0][0] if self._early else self._next_ticket

@@ -1,0 +1,324 @@
+"""`Sealing`: how the messages that a producer has taken become entries (rules PROD-38 to PROD-40, BATCH).
+
+It owns the sequence ids, the open batch or batches with their timer and the memory lent to them, what makes
+the frames, and the counters of what was written. Sealed entries go to the window and, while there is a
+connection, onto it. It knows nothing of who may send how much, of how tickets are given (each message comes
+with its own), or of receipts.
+"""
+
+from ...model.config import BatchingPolicy, OutgoingMessage, ProducerSpec, seconds_to_ns
+from ...model.errors import InvalidMessage, MessageTooLarge, PulsarError
+from ..connecting.connection import Connection
+from ..connecting.services import ClientContext
+from ..memory import MemoryLimit, payload_size
+from .key_batches import KeyBatches
+from .open_batch import MEMBER_ALLOWANCE, OpenBatch
+from .send_encoder import Frame, Sealer, encode_member
+from .send_window import Window
+
+
+class Sealing:
+    """One producer's. `max_message_size` counts until a broker has said its own."""
+
+    def __init__(
+        self,
+        context: ClientContext,
+        spec: ProducerSpec,
+        window: Window,
+        max_message_size: int,
+        memory: MemoryLimit,
+    ) -> None:
+        self.connection: Connection | None = None
+        """Where sealed messages go at once; None while detached."""
+        self.sealer: Sealer | None = None
+        """None until there is a name: nothing can be sealed before."""
+        initial = spec.initial_sequence_id
+        self.next_sequence_id = 0 if initial is None else initial + 1
+        """For the next message that has none of its own; messages in the batch's run come before it."""
+        policy = spec.batching or BatchingPolicy()
+        self.batch = OpenBatch(policy, max_message_size)
+        """Stays empty where the producer does not batch, or batches by key."""
+        self._key_batches: KeyBatches | None = None
+        if policy.by_key:
+            self._key_batches = KeyBatches()
+            self._key_batches.limit(*self.batch.limits)
+        self.messages_sent = 0
+        """Written to a connection, again each time."""
+        self.bytes_sent = 0
+        """Of their payloads."""
+        self.batches = 0
+        """Batches sealed."""
+        self.batched = 0
+        """The messages in them."""
+        self._context = context
+        self._spec = spec
+        self._window = window
+        self._memory = memory
+        self._max_message_size = max_message_size
+        self._batch_delay = seconds_to_ns(policy.max_delay)
+        self._batch_timer = context.deadlines.slot(self.close_batch)
+
+    # --- what is there ---
+
+    @property
+    def count(self) -> int:
+        """Messages in open batches."""
+        return self.batch.count if self._key_batches is None else self._key_batches.count
+
+    @property
+    def size(self) -> int:
+        """Bytes of their payloads."""
+        return self.batch.size if self._key_batches is None else self._key_batches.size
+
+    @property
+    def first_ticket(self) -> int:
+        """The lowest in an open batch, where there is one."""
+        return self.batch.first_ticket if self._key_batches is None else self._key_batches.first_ticket
+
+    @property
+    def pending(self) -> int:
+        """Messages that came here and are not settled."""
+        return self._window.messages + (
+            self.batch.count if self._key_batches is None else self._key_batches.count
+        )
+
+    @property
+    def unused(self) -> int:
+        """Bytes of the memory lent to it that the open batch has not used."""
+        return self.batch.unused
+
+    # --- one more message ---
+
+    def append_member(self, message: OutgoingMessage) -> bool:
+        """A message with a key or properties, among others of its kind in the open batch; False, and nothing
+        has changed, where it needs `take`."""
+        if message.sequence_id is not None or message.deliver_at is not None or message.replicate_to:
+            return False
+        sequence_id = self.next_sequence_id
+        try:
+            member = encode_member(message, sequence_id)
+        except InvalidMessage:
+            return False  # `take` says why
+        payload = message.payload
+        size = len(payload) if payload else 0
+        extra = len(member) - size - MEMBER_ALLOWANCE
+        if not self.batch.append_member(member, size, extra if extra > 0 else 0, sequence_id):
+            return False
+        self.next_sequence_id = sequence_id + 1
+        return True
+
+    def take(self, message: bytes | OutgoingMessage, ticket: int, publish_time: int) -> None:
+        """Into the open batch, or by itself, once there is a sealer. Raises `InvalidMessage`, having taken
+        nothing, where it cannot be sealed."""
+        explicit = deliver_at = None
+        if not isinstance(message, bytes):
+            explicit, deliver_at = message.sequence_id, message.deliver_at
+        sequence_id = self._counter if explicit is None else explicit
+        if self._spec.batching is not None and deliver_at is None:
+            if self._key_batches is None:
+                self._join_batch(message, ticket, sequence_id, publish_time)
+            else:
+                self._join_key_batch(self._key_batches, message, ticket, sequence_id, publish_time)
+            return
+        sealer = self.sealer
+        assert sealer is not None
+        if self._spec.chunking:
+            frames = sealer.chunks(message, sequence_id, publish_time, self._spec.chunk_max_message_size)
+        else:
+            frames = [sealer.single(message, sequence_id, publish_time)]
+        self.close_batch()  # keeps the order (BATCH-09)
+        if explicit is None:
+            self.next_sequence_id = sequence_id + 1
+        last = frames.pop()
+        for frame in frames:
+            self.pend(ticket, 0, sequence_id, None, frame, 0)
+        self.pend(ticket, 1, sequence_id, None, last, payload_size(message))
+
+    @property
+    def _counter(self) -> int:
+        """The id of the next message that has none of its own (rule PROD-38)."""
+        return self.next_sequence_id + len(self.batch.run)
+
+    def _encode_member(self, message: OutgoingMessage, sequence_id: int) -> tuple[bytes, int]:
+        """A member of a batch, and its bytes beyond payload and allowance."""
+        member = encode_member(message, sequence_id)
+        if len(member) > self._max_message_size:
+            raise MessageTooLarge(
+                f"payload, key and properties have {len(member)} bytes together, the broker accepts "
+                f"{self._max_message_size}"
+            )
+        return member, max(0, len(member) - payload_size(message) - MEMBER_ALLOWANCE)
+
+    def _join_batch(
+        self, message: bytes | OutgoingMessage, ticket: int, sequence_id: int, publish_time: int
+    ) -> None:
+        batch = self.batch
+        self.give_back()
+        size, extra, member = payload_size(message), 0, b""
+        clusters: tuple[str, ...] = ()
+        if not isinstance(message, bytes):
+            member, extra = self._encode_member(message, sequence_id)
+            clusters = message.replicate_to
+        if batch.count and not (
+            batch.has_room_for(size, extra, sequence_id) and clusters == batch.replicate_to
+        ):
+            self.close_batch()
+        if not batch.count:
+            batch.begin(message, ticket, sequence_id, publish_time)
+            self._batch_timer.set(self._context.now + self._batch_delay)
+        if isinstance(message, bytes):
+            batch.add_payload(message, sequence_id)
+        else:
+            self.next_sequence_id += len(batch.run) + (message.sequence_id is None)
+            batch.add_encoded(member, size, extra, sequence_id)
+        room = self._spec.max_pending_messages - self.pending
+        if batch.full or room <= 0:
+            self.close_batch()
+        elif (space := batch.offer(self._counter, room)) > 0:
+            batch.lend(self._memory.lend(self, space))
+
+    def give_back(self) -> None:
+        """Close the batch's short path, and return what it did not use of the memory lent to it."""
+        batch = self.batch
+        if batch.count:
+            self._memory.returned(self, batch.withdraw())
+
+    def _join_key_batch(
+        self,
+        batches: KeyBatches,
+        message: bytes | OutgoingMessage,
+        ticket: int,
+        sequence_id: int,
+        publish_time: int,
+    ) -> None:
+        bare = isinstance(message, bytes)
+        whole = OutgoingMessage(message) if isinstance(message, bytes) else message
+        member, extra = self._encode_member(whole, sequence_id)
+        size = payload_size(message)
+        if batches.count and not (
+            batches.has_room_for(size, extra, sequence_id) and whole.replicate_to == batches.replicate_to
+        ):
+            self.close_batch()
+        self.next_sequence_id += bare or whole.sequence_id is None
+        if not batches.count:
+            self._batch_timer.set(self._context.now + self._batch_delay)
+        batches.add(message, member, size, extra, ticket, sequence_id, publish_time)
+        if batches.full or self.pending >= self._spec.max_pending_messages:
+            self.close_batch()
+
+    # --- entries ---
+
+    def close_batch(self) -> None:
+        """Seal the open batch, or all that are open, and send it, if there is one (rule BATCH-09)."""
+        if self._key_batches is not None:
+            self._close_key_batches(self._key_batches)
+            return
+        batch = self.batch
+        count = batch.count
+        if not count:
+            return
+        sealer = self.sealer
+        assert sealer is not None
+        self._batch_timer.clear()
+        self.give_back()
+        self.next_sequence_id += len(batch.run)
+        ticket, lowest, highest, size = batch.first_ticket, batch.lowest, batch.highest, batch.size
+        try:
+            if count == 1:
+                frame = sealer.single(batch.first, lowest, batch.publish_time)
+            else:
+                frame = sealer.batch(batch.first, batch.publish_time, lowest, highest, count, batch.members())
+                self.batches += 1
+                self.batched += count
+        except PulsarError as error:  # rule BATCH-07: nobody is left waiting
+            batch.clear()
+            self._window.fail(ticket, count, error)
+            self._memory.free += size
+            self._window.on_settled()
+            return
+        batch.clear()
+        self.pend(ticket, count, lowest, None if count == 1 else highest, frame, size)
+
+    def _close_key_batches(self, batches: KeyBatches) -> None:
+        if not batches.count:
+            return
+        sealer = self.sealer
+        assert sealer is not None
+        self._batch_timer.clear()
+        oldest, complete = batches.first_ticket, True
+        for batch in batches.take():
+            try:
+                frame = batch.seal(sealer)
+            except PulsarError as error:  # that batch alone
+                self._window.fail_tickets(batch.tickets, error)
+                self._memory.free += batch.size
+                complete = False
+                continue
+            if len(batch.tickets) > 1:
+                self.batches += 1
+                self.batched += len(batch.tickets)
+            self._window.add_key_batch(batch.tickets, oldest, batch.highest, frame, batch.size)
+            if self.connection is not None:
+                self.messages_sent += len(batch.tickets)
+                self.bytes_sent += batch.size
+                self.connection.write(frame)
+        if not complete:
+            self._window.on_settled()
+
+    def pend(
+        self, ticket: int, count: int, sequence_id: int, highest: int | None, frame: Frame, size: int
+    ) -> None:
+        """It is sealed: it waits for its receipt, and goes out now if there is a connection (rule
+        PROD-40)."""
+        self._window.add(ticket, count, sequence_id, highest, frame, size)
+        connection = self.connection
+        if connection is not None:
+            self.messages_sent += count
+            self.bytes_sent += size
+            connection.write(frame)
+
+    # --- what the producer tells it ---
+
+    def attached(self, connection: Connection, name: str, producer_id: int, last_sequence_id: int) -> None:
+        """There is a connection, and the first time a name; the broker's last id counts then alone, and only
+        without an initial one (rules PROD-18, PROD-46)."""
+        self.close_batch()  # under the limit it was filled for
+        self._max_message_size = limit = connection.max_message_size
+        self.batch.limit(limit)
+        if self._key_batches is not None:
+            self._key_batches.limit(*self.batch.limits)
+        self.connection = connection
+        if self.sealer is not None:
+            self.sealer.limit(limit)
+            return
+        self.sealer = Sealer(name, producer_id, self._spec.compression, limit)
+        if self._spec.initial_sequence_id is None:
+            self.next_sequence_id = last_sequence_id + 1
+
+    def send_again(self, connection: Connection) -> None:
+        """Everything in the window, in order, the same bytes."""
+        for entry in self._window.entries:
+            self.messages_sent += entry.count
+            self.bytes_sent += entry.size
+            connection.write(entry.frame)
+
+    def fail(self, error: PulsarError) -> None:
+        """What is in open batches fails (rule PROD-27)."""
+        batch = self.batch
+        count = batch.count
+        if count:
+            # The ids are spent: a later message must not get one that an application saw fail.
+            self.next_sequence_id += len(batch.run)
+            self._batch_timer.clear()
+            self.give_back()
+            self._memory.free += batch.size
+            ticket = batch.first_ticket
+            batch.clear()
+            self._window.fail(ticket, count, error)
+        if self._key_batches is not None and self._key_batches.count:
+            self._batch_timer.clear()
+            tickets: list[int] = []
+            for each in self._key_batches.take():
+                tickets += each.tickets
+                self._memory.free += each.size
+            self._window.fail_tickets(sorted(tickets), error)

@@ -1,0 +1,31 @@
+"""Lines of an explanation about what a producer has taken and not settled."""
+
+from ..explanation import seconds
+from ..memory import MemoryLimit
+from .admission import Intake
+from .send_window import Window
+
+
+def window(intake: Intake, sent: Window, memory: MemoryLimit, send_timeout: float, now: int) -> list[str]:
+    """Say what a producer has taken and not settled."""
+    pending = intake.pending
+    lines = []
+    if intake.waits_for_memory:
+        lines.append(
+            f"the client's memory is full: producers hold {memory.held} of {memory.limit} bytes "
+            "(memory_limit)"
+        )
+    if not pending:
+        return [*lines, "no message is pending"]
+    full = "the window is full, " if pending >= intake.limit else ""
+    size = intake.open_bytes + sum(entry.size for entry in sent.entries)
+    lines.append(
+        f"{full}{pending} of at most {intake.limit} messages are pending (max_pending_messages), with {size} "
+        "bytes of payload"
+    )
+    if sent.entries:
+        fails = f"; messages fail after the send timeout of {send_timeout:g} s" if send_timeout else ""
+        lines.append(
+            f"the oldest pending message was sent {seconds(now - sent.entries[0].sealed)} ago{fails}"
+        )
+    return lines

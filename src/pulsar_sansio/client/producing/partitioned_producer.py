@@ -1,0 +1,493 @@
+"""`PartitionedProducer`: one producer over the partitions of a topic (rules PART-01 to PART-15).
+
+It holds a `Producer` for each partition and is to the application what one of them is alone: one handle,
+one beginning and one end. It owns the order in which partitions are opened, what the failure of one of them
+means, and how many partitions there are as time goes on. Where a message goes is the `Spread`'s; what becomes
+of it there, that `Producer`'s.
+
+    opening ──► ready ──► closing ──► over
+       │          └─────────────────────▲
+       └──────► failing ────────────────┘
+
+Opening is what the Java client does: one partition first, and, when it is open, all others under the name
+that the first was given; with `lazy_start` only those that were sent something. When one cannot be opened,
+the others are closed, each when the broker has answered for it or the operation timeout is over, and then
+the whole has failed: who tries again finds the names free. Once it is ready, a partition that ends for good
+(terminated, fenced) takes its messages with it and nothing else: messages that are routed to it fail with
+the reason. When all have ended, the whole has.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from enum import Enum, auto
+
+from ...core.transitions import Transitions
+from ...model.config import OutgoingMessage, ProducerSpec, seconds_to_ns
+from ...model.errors import ClosedError, PulsarError
+from ...model.topic_name import TopicName
+from ..connecting.lookup import Query
+from ..connecting.services import ClientContext, Services
+from ..explanation import Part, several
+from ..outputs import (
+    Attached,
+    Closed,
+    Detached,
+    PartitionEnded,
+    PartitionsAdded,
+    ProducerFailed,
+    ProducerReady,
+    RequestDone,
+    RequestFailed,
+    Writable,
+)
+from ..statistics import ProducerStatistics, together
+from .partition_producer import Partition, PartitionStatistics
+from .partition_sender import Spread
+from .producer import Taken
+from .routing import Router
+
+
+@dataclass(slots=True)
+class Opening:
+    """`give_up_at`: when the application stops waiting; None once it has waited for exclusive access, which
+    may take any time."""
+
+    give_up_at: int | None
+
+
+@dataclass(slots=True)
+class Ready:
+    pass
+
+
+@dataclass(slots=True)
+class Failing:
+    """One partition could not be opened; the others are being closed."""
+
+    error: PulsarError
+
+
+@dataclass(slots=True)
+class Closing:
+    """The user's close; `was_ready` before it."""
+
+    was_ready: bool
+
+
+@dataclass(slots=True)
+class Over:
+    pass
+
+
+State = Opening | Ready | Failing | Closing | Over
+
+
+class Input(Enum):
+    """What can happen to a partitioned producer."""
+
+    ALL_READY = auto()
+    PARTITION_FAILED = auto()
+    CLOSE = auto()
+    ALL_GONE = auto()
+
+
+TRANSITIONS = Transitions(
+    "partitioned producer",
+    {
+        (Opening, Input.ALL_READY): Ready,
+        (Opening, Input.PARTITION_FAILED): Failing,
+        (Opening, Input.CLOSE): Closing,
+        (Ready, Input.CLOSE): Closing,
+        (Ready, Input.ALL_GONE): Over,
+        (Failing, Input.ALL_GONE): Over,
+        (Closing, Input.ALL_GONE): Over,
+    },
+)
+
+
+@dataclass(slots=True)
+class Flushing:
+    """A flush, the partitions that have not answered, and the first error."""
+
+    waiting: int
+    error: PulsarError | None = None
+
+
+class PartitionedProducer:
+    """Methods are called by the root with `context.now` set. `taken`: what was sent before it was known that
+    there are `partitions` partitions."""
+
+    def __init__(
+        self,
+        context: ClientContext,
+        services: Services,
+        handle: int,
+        spec: ProducerSpec,
+        partitions: int,
+        taken: Taken,
+    ) -> None:
+        self.handle = handle
+        self.topic = TopicName.parse(spec.topic)
+        self.state: State = Opening(taken.give_up_at)
+        self._context = context
+        self._services = services
+        self.spec = spec
+        window = min(spec.max_pending_messages, spec.max_pending_messages_across_partitions // partitions)
+        self._window = max(1, window)
+        """Unconfirmed messages of one partition; growth does not change it (rules PART-02, PART-13)."""
+        self._router = Router(spec, partitions, context.rng)
+        self._spread = Spread(
+            context, handle, self._router, partitions, self._window, services.memory, self._start_later
+        )
+        self.append = self._spread.append
+        self._alive: dict[Partition, None] = {}
+        """Those that have not ended."""
+        self._missing: set[Partition] = set()
+        """Those that have to be ready before the whole is, or before routing may use them."""
+        self._unnamed: list[Partition] = []
+        """Those that wait for a name before they are opened."""
+        self._growth: list[Partition] = []
+        """New partitions that are being opened; routing does not know them yet."""
+        self._name: str | None = None
+        self._last_sequence_id = -1
+        self._detached = 0
+        self._flushes: dict[int, Flushing] = {}
+        self._former = ProducerStatistics()
+        """Of partitions that could not be opened while the whole was ready."""
+        interval = spec.partitions_update_interval
+        self._interval = 0 if interval is None else seconds_to_ns(interval)
+        self._query: Query | None = None
+        self._update = context.deadlines.slot(self._ask_for_partitions)
+        if self._interval:
+            self._update.set(context.now + self._interval)
+        self._begin(taken)
+
+    # --- what the application asks for ---
+
+    def send(self, message: bytes | OutgoingMessage, publish_time: int) -> int:
+        """See `Spread.send`."""
+        self._check_open()
+        return self._spread.send(message, publish_time)
+
+    def send_many(self, messages: Sequence[bytes | OutgoingMessage], publish_time: int) -> range:
+        """See `Spread.send_many`."""
+        self._check_open()
+        return self._spread.send_many(messages, publish_time)
+
+    def push(self) -> None:
+        """Send the open batches now (rule PROD-28)."""
+        self._check_open()
+        self._spread.push()
+
+    def flush(self, request: int) -> None:
+        """Every partition's flush, answered as one (rule PART-14)."""
+        self._check_open()
+        self._flush(request)
+
+    def forget_flush(self, request: int) -> None:
+        """Nobody waits for this flush any more, if it is one of this producer's."""
+        if self._flushes.pop(request, None) is not None:
+            for partition in self._alive:
+                partition.producer.forget_flush(request)
+
+    def close(self) -> None:
+        """See `Producer.close`; all partitions at once. Where it is failing nobody waits any more for what
+        the broker was asked for."""
+        if isinstance(self.state, Failing):
+            for partition in list(self._alive):
+                partition.producer.attachment.close()
+        elif isinstance(self.state, Opening | Ready):
+            self._move(Input.CLOSE, Closing(isinstance(self.state, Ready)))
+            self._close_all(None)
+
+    def statistics(self) -> ProducerStatistics:
+        """Of all partitions together, those included that failed to open, and of messages that no partition
+        has taken."""
+        known = [partition.producer for partition in self._spread.partitions if partition is not None]
+        refused = ProducerStatistics(failed=self._spread.failed)
+        return together(
+            [self._former, refused, *(producer.statistics() for producer in known)],
+            [latency for producer in known for latency in producer.latencies],
+        )
+
+    def explain(self) -> list[str]:
+        """Say why nothing moves, if nothing does: each partition has a line, up to a limit."""
+        parts = []
+        for partition in [*self._spread.partitions, *self._growth]:
+            if partition is None:
+                continue  # nothing was sent to it, and it is not connected for that
+            lines = partition.producer.explain() if partition.end is None else [f"ended: {partition.end}"]
+            name = f"partition {partition.index}"
+            parts.append(Part(name, partition.statistics.connected, lines))
+        return several(parts, "partitions that are in use")
+
+    @property
+    def described(self) -> str:
+        """The machine in words: for texts."""
+        return f"producer {self._name!r} on {self.topic}" if self._name else f"producer on {self.topic}"
+
+    def last_sequence_id(self) -> int:
+        """The highest of all partitions; see `Client.last_sequence_id`."""
+        known = [each.producer.last_sequence_id() for each in self._spread.partitions if each is not None]
+        return max([self._last_sequence_id, *known])
+
+    def partition_statistics(self) -> list[PartitionStatistics]:
+        """One for each partition that routing knows."""
+        return [
+            PartitionStatistics(str(self.topic.partition_name(index)), False, ProducerStatistics())
+            if partition is None
+            else partition.statistics
+            for index, partition in enumerate(self._spread.partitions)
+        ]
+
+    def _check_open(self) -> None:
+        if not isinstance(self.state, Opening | Ready):
+            error = ClosedError(f"producer {self.handle} on {self.topic} is closed")
+            if isinstance(self.state, Failing):
+                error.__cause__ = self.state.error
+            raise error
+
+    # --- opening ---
+
+    def _begin(self, taken: Taken) -> None:
+        """Open the first, and give all of them what was sent already."""
+        count = len(self._spread.partitions)
+        lazy = self.spec.lazy_start
+        first_index = self._router.first(self._context.now, count) if lazy else 0
+        first = self._new_partition(first_index, taken.wire_id)
+        self._missing = {first, *([] if lazy else map(self._new_partition, range(1, count)))}
+        for partition in self._missing:
+            self._spread.partitions[partition.index] = partition
+        self._take_over(taken)
+        self._open(first)
+
+    def _take_over(self, taken: Taken) -> None:
+        """Messages, flushes and the waiting for room that the time before has left."""
+        flushes = list(taken.flushes)
+        error: PulsarError | None = None
+        if taken.was_full and taken.waits_for_memory:
+            self._spread.keep_waiting_for_memory()
+        elif taken.was_full:
+            self._context.emit(Writable(self.handle))
+        for ticket, message, publish_time in taken.early:
+            while flushes and flushes[0].end <= ticket:
+                self._flush(flushes.pop(0).request, error)
+            failed = self._spread.take_early(ticket, message, publish_time)
+            error = error or failed
+            if failed is not None and taken.settled is not None and isinstance(message, OutgoingMessage):
+                taken.settled(message, None, failed)
+        self._spread.continue_at(taken.next_ticket)
+        for flush in flushes:
+            self._flush(flush.request, error)
+
+    def _new_partition(self, index: int, wire_id: int | None = None) -> Partition:
+        topic = str(self.topic.partition_name(index))
+        spec = replace(self.spec, topic=topic, max_pending_messages=self._window)
+        if wire_id is None:
+            wire_id = self._services.next_producer_id()
+        partition = Partition(self._context, self._services, self, index, wire_id, spec)
+        self._alive[partition] = None
+        if self._name is None:
+            self._unnamed.append(partition)
+        return partition
+
+    def _start_later(self, index: int) -> Partition:
+        """A message has come for a partition that was not started."""
+        partition = self._spread.partitions[index] = self._new_partition(index)
+        if self._name is not None:
+            self._open(partition)
+        return partition
+
+    def _open(self, partition: Partition) -> None:
+        if self._name is not None:
+            partition.producer.take_name(self._name)
+        give_up_at = self.state.give_up_at if isinstance(self.state, Opening) else None
+        partition.producer.attachment.start_as_partition(give_up_at)
+
+    def on_partition_ready(self, partition: Partition, name: str, last_sequence_id: int) -> None:
+        """The first one gives all others its name; the last one makes the whole ready (rule PART-05)."""
+        self._missing.discard(partition)
+        self._last_sequence_id = max(self._last_sequence_id, last_sequence_id)
+        if self._name is None:
+            self._name = name
+            if isinstance(self.state, Opening):
+                self.state.give_up_at = partition.producer.attachment.gives_up_at
+            unnamed, self._unnamed = self._unnamed, []
+            for other in unnamed:
+                if other is not partition:
+                    self._open(other)
+        if self._missing:
+            return
+        if isinstance(self.state, Opening):
+            self._move(Input.ALL_READY, Ready())
+            self._context.emit(ProducerReady(self.handle, name, self._last_sequence_id, str(self.topic)))
+            if self._detached:
+                cause = next(each.detached for each in self._alive if each.detached is not None)
+                self._context.emit(Detached(self.handle, cause))
+        elif self._growth:
+            self._spread.partitions += self._growth
+            self._growth = []
+            self._context.emit(PartitionsAdded(self.handle, len(self._spread.partitions)))
+
+    # --- while it is open ---
+
+    def on_partition_detached(self, partition: Partition, cause: PulsarError) -> None:
+        """The whole is attached when all that were ready are."""
+        partition.detached = cause
+        self._detached += 1
+        if self._detached == 1 and isinstance(self.state, Ready):
+            self._context.emit(Detached(self.handle, cause))
+
+    def on_partition_attached(self, partition: Partition) -> None:
+        partition.detached = None
+        self._detached -= 1
+        if not self._detached and isinstance(self.state, Ready):
+            self._context.emit(Attached(self.handle))
+
+    def on_partition_flushed(self, request: int, error: PulsarError | None) -> None:
+        flushing = self._flushes.get(request)
+        if flushing is None:
+            return
+        flushing.waiting -= 1
+        flushing.error = flushing.error or error
+        if not flushing.waiting:
+            del self._flushes[request]
+            if flushing.error is None:
+                self._context.emit(RequestDone(request, None))
+            else:
+                self._context.emit(RequestFailed(request, flushing.error))
+
+    def on_partition_writable(self) -> None:
+        """Who waits is told once, by the first partition that has room; another one may be full then."""
+        if self._spread.was_full:
+            self._spread.was_full = False
+            self._context.emit(Writable(self.handle))
+
+    def _flush(self, request: int, error: PulsarError | None = None) -> None:
+        """Those that were sent to: new ones were not, and may be closing again. `error`: of a message that
+        went to none."""
+        partitions = [each for each in self._spread.partitions if each is not None and each.end is None]
+        if not partitions:
+            self._context.emit(RequestDone(request, None))
+            return
+        self._flushes[request] = Flushing(len(partitions), error)
+        for partition in partitions:
+            partition.producer.flush(request)
+
+    # --- growth ---
+
+    def _ask_for_partitions(self) -> None:
+        """Again and again until it closes (rules PART-07 to PART-09)."""
+        self._update.set(self._context.now + self._interval)
+        if isinstance(self.state, Ready) and not self._growth and self._query is None:
+            self._query = self._services.lookup.partitions(
+                self.topic, self._partitions_known, self._not_known
+            )
+
+    def _not_known(self, error: PulsarError) -> None:
+        """As many as before, until the next time."""
+        self._query = None
+
+    def _partitions_known(self, partitions: int) -> None:
+        """More of them are opened; fewer are not believed (rules PART-10, PART-12)."""
+        self._query = None
+        count = len(self._spread.partitions)
+        if partitions <= count:
+            return
+        if self.spec.lazy_start:
+            self._spread.partitions += [None] * (partitions - count)
+            self._context.emit(PartitionsAdded(self.handle, partitions))
+            return
+        self._growth = [self._new_partition(index) for index in range(count, partitions)]
+        self._missing = set(self._growth)
+        for partition in self._growth:
+            self._open(partition)
+
+    def _growth_failed(self, error: PulsarError) -> None:
+        """All new ones are closed, and the next time they are tried again (rule PART-11)."""
+        growth, self._growth = self._growth, []
+        self._missing.clear()
+        for partition in growth:
+            partition.producer.close(error)
+
+    # --- ends ---
+
+    def on_partition_ended(self, partition: Partition, error: PulsarError | None) -> None:
+        """One is gone for good: what that means depends on where the whole is."""
+        del self._alive[partition]
+        self._spread.forget(partition)
+        if partition.detached is not None:
+            self._detached -= 1
+            if not self._detached and self._alive and isinstance(self.state, Ready):
+                self._context.emit(Attached(self.handle))
+        match self.state:
+            case Opening():
+                assert error is not None
+                self._move(Input.PARTITION_FAILED, Failing(error))
+                self._close_all(error)
+            case Ready():
+                self._lost(partition, error)
+            case _:
+                self._finish_if_empty()
+
+    def _lost(self, partition: Partition, error: PulsarError | None) -> None:
+        if partition in self._growth:
+            assert error is not None
+            self._growth_failed(error)
+            return
+        partitions = self._spread.partitions
+        if partition not in partitions:
+            return  # one of several new ones, of which another has failed
+        if not partition.ready:
+            partitions[partition.index] = None
+            self._former = together([self._former, partition.producer.statistics()], ())
+            self.on_partition_writable()
+            return
+        partition.end = error
+        if all(each is not None and each.end is not None for each in partitions):
+            self._stop_updates()
+            for each in self._growth:
+                each.producer.close(error)
+            self._move(Input.ALL_GONE, Over())
+            self._context.emit(Closed(self.handle, error))
+            self._services.ended(self.handle, error)
+        else:
+            self._context.emit(PartitionEnded(self.handle, str(partition.topic), error))
+            self.on_partition_writable()  # who waited for room in it is to hear why there is none
+
+    def _close_all(self, error: PulsarError | None) -> None:
+        self._stop_updates()
+        self._spread.close()
+        failing = isinstance(self.state, Failing)
+        for partition in list(self._alive):
+            partition.producer.close(error, failing)
+        self._finish_if_empty()
+
+    def _stop_updates(self) -> None:
+        self._update.clear()
+        if self._query is not None:
+            self._query.cancel()
+
+    def _finish_if_empty(self) -> None:
+        """Everything is closed: the one end of the whole."""
+        state = self.state
+        if self._alive or isinstance(state, Over):
+            return
+        self._move(Input.ALL_GONE, Over())
+        match state:
+            case Failing(error):
+                self._context.emit(ProducerFailed(self.handle, error))
+                self._services.ended(self.handle, error)
+            case Closing(was_ready):
+                if was_ready:
+                    self._context.emit(Closed(self.handle, None))
+                else:
+                    closed = ClosedError(
+                        f"producer {self.handle} on {self.topic} was closed before it was ready"
+                    )
+                    self._context.emit(ProducerFailed(self.handle, closed))
+                self._services.ended(self.handle, None)
+
+    def _move(self, event: Input, following: State) -> None:
+        TRANSITIONS.check(self.state, event, following)
+        self.state = following

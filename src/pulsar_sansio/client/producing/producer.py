@@ -1,0 +1,392 @@
+"""`Producer`: one producer of one topic, from opening to closing (rules PROD-01 to PROD-58).
+
+It is the owner of an attachment and holds together what a message passes through: the *intake* that takes it,
+the *sealing* that makes an entry of it and of others, the *window* until it is settled. It owns what is sent
+again after a reconnect, what a broker's error about a message leads to, and the ends: timeout, refusal and
+close. A ticket is settled exactly once, by `Receipts` or `SendFailed`, whatever happens.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, ClassVar, Literal
+
+from ...model.config import OutgoingMessage, ProducerAccessMode, ProducerSpec, seconds_to_ns
+from ...model.errors import (
+    ChecksumMismatch,
+    ClosedError,
+    ConnectionLost,
+    MessageTooLarge,
+    PulsarError,
+    RemoteProtocolError,
+    ServerError,
+    TimedOut,
+    broker_error,
+)
+from ...model.topic_name import TopicName
+from ...wire import encode_command, proto
+from ..connecting.attachment import Attachment
+from ..connecting.connection import Connection
+from ..connecting.explaining import way
+from ..connecting.refusal_policy import Decision
+from ..connecting.services import ClientContext, Services
+from ..outputs import Attached, Closed, Detached, ProducerFailed, ProducerReady
+from ..statistics import ProducerStatistics, SendLatency
+from . import explaining
+from .admission import Early, Intake
+from .interceptors import InterceptedIntake, Interception
+from .send_encoder import is_intact
+from .send_window import Flush, Listener, Window
+
+Command = proto.BaseCommand
+
+_ACCESS_MODES = {
+    ProducerAccessMode.SHARED: proto.Shared,
+    ProducerAccessMode.EXCLUSIVE: proto.Exclusive,
+    ProducerAccessMode.WAIT_FOR_EXCLUSIVE: proto.WaitForExclusive,
+    ProducerAccessMode.EXCLUSIVE_WITH_FENCING: proto.ExclusiveWithFencing,
+}
+
+
+@dataclass(slots=True)
+class Taken:
+    """What a producer took before it was known that its topic has partitions."""
+
+    wire_id: int
+    """Nobody has heard of it yet: it is for the first partition's producer."""
+    early: Sequence[Early]
+    next_ticket: int
+    flushes: Sequence[Flush]
+    was_full: bool
+    """Somebody waits for `Writable`."""
+    waits_for_memory: bool
+    """It is the client's memory that has no room, and there is a place in its line."""
+    settled: Callable[[OutgoingMessage, None, PulsarError], None] | None
+    """How interceptors are told of an early message that goes no further."""
+    give_up_at: int | None
+    """When the application stops waiting for the producer."""
+
+
+class Producer:
+    """One producer of one topic. Methods are called by the root with `context.now` set.
+
+    `listener`: who is told everything in place of the application.
+    """
+
+    kind: Literal["producer"] = "producer"
+    open_reply: ClassVar[int] = Command.PRODUCER_SUCCESS
+
+    def __init__(
+        self,
+        context: ClientContext,
+        services: Services,
+        handle: int,
+        wire_id: int,
+        spec: ProducerSpec,
+        listener: Listener | None = None,
+    ) -> None:
+        self.handle = handle
+        self.wire_id = wire_id
+        self.spec = spec
+        self.topic = TopicName.parse(spec.topic)
+        self._context = context
+        ended = services.ended if listener is None else listener.ended
+        interception: Interception | None = None
+        if spec.interceptors:
+            listener = interception = Interception(
+                context, handle, self.topic, spec.interceptors, listener, ended
+            )
+            ended = interception.ended
+        self._interception = interception
+        self._emit = emit = context.emit if listener is None else listener.hear
+        self._services = services
+        send_timeout = seconds_to_ns(spec.send_timeout)
+        # One attempt to reconnect is made just before messages begin to time out (rule HAND-07).
+        mandatory_stop = max(100_000_000, send_timeout - 100_000_000) if send_timeout else 0
+        self.attachment = Attachment(
+            context,
+            services,
+            self.topic,
+            self,
+            mandatory_stop=mandatory_stop,
+            ended=ended,
+        )
+        self._epoch = 0
+        self._topic_epoch: int | None = None
+        """What the broker said of the topic's exclusive access, to be told on every reconnect: it tells who
+        lost it meanwhile."""
+        self._name = spec.name
+        self._was_ready = False
+        self._reason: PulsarError | None = None
+        """Why it is being closed, where it is not the application that wants it."""
+        self._window = Window(
+            context,
+            handle,
+            wire_id,
+            self.topic.partition,
+            send_timeout,
+            self._timed_out,
+            services.memory,
+            listener,
+        )
+        make = Intake if interception is None else partial(InterceptedIntake, interception)
+        self._intake: Intake = make(
+            context, handle, spec, self._window, services.config.max_message_size, services.memory, emit
+        )
+        self._sealing = self._intake.sealing
+        self.on_receipt = self._window.on_receipt
+        self.send = self._intake.send
+        self.append = self._intake.append
+        self.send_many = self._intake.send_many
+        self.forget_flush = self._window.forget_flush
+
+    @property
+    def intake(self) -> Intake:
+        """Where its messages go: a partitioned producer puts them there itself."""
+        return self._intake
+
+    def statistics(self) -> ProducerStatistics:
+        intake, window = self._intake, self._window
+        pending, sealing = intake.pending, intake.sealing
+        return ProducerStatistics(
+            sealing.messages_sent,
+            sealing.bytes_sent,
+            sealing.batches,
+            sealing.batched,
+            intake.next_ticket - window.failed - pending,
+            window.failed,
+            pending,
+            intake.open_bytes + sum(entry.size for entry in window.entries),
+            SendLatency.of(window.latencies),
+        )
+
+    def last_sequence_id(self) -> int:
+        """The highest sequence id that the broker has confirmed; see `Client.last_sequence_id`."""
+        return self._window.last_sequence_id
+
+    @property
+    def latencies(self) -> Sequence[int]:
+        """Nanoseconds, of the latest entries."""
+        return self._window.latencies
+
+    def explain(self) -> list[str]:
+        """Say why nothing moves, if nothing does."""
+        now, memory = self._context.now, self._services.memory
+        held = explaining.window(self._intake, self._window, memory, self.spec.send_timeout, now)
+        return [way(self.attachment, now), *held]
+
+    @property
+    def described(self) -> str:
+        """The machine in words: for texts."""
+        return f"producer {self._name!r} on {self.topic}" if self._name else f"producer on {self.topic}"
+
+    # --- where it is one of several, or turns out to be ---
+
+    def take_name(self, name: str) -> None:
+        """The broker is asked for this name, which it gave to another partition's producer."""
+        self._name = name
+
+    def hand_over(self) -> Taken:
+        """The topic has partitions: everything goes to a producer that knows them."""
+        if self._interception is not None:
+            self._interception.give_up()
+        return Taken(
+            self.wire_id,
+            self._intake.hand_over(),
+            self._intake.next_ticket,
+            self._window.hand_over_flushes(),
+            self._intake.was_full,
+            self._intake.waits_for_memory,
+            None if self._interception is None else self._interception.settled,
+            self.attachment.gives_up_at,
+        )
+
+    # --- what the application asks for ---
+
+    def push(self) -> None:
+        """Send the open batch now (rule PROD-28)."""
+        self._intake.check_open()
+        self._sealing.close_batch()
+
+    def flush(self, request: int) -> None:
+        """Send the open batch now, and say when everything taken so far is settled (rule PROD-49)."""
+        self.push()
+        self._window.flush(request, self._intake.next_ticket)
+        self._intake.settled()
+
+    def close(self, reason: PulsarError | None = None, once_answered: bool = False) -> None:
+        """Nothing more is taken. What was sent may still be confirmed until the broker has answered; what was
+        not sent yet fails now, with `reason` or a `ClosedError` (rules PROD-50 to PROD-52).
+        `once_answered`: see `Attachment.close`."""
+        if self._intake.ended is not None:
+            return
+        self._reason = reason
+        error = reason or ClosedError(f"producer {self.handle} on {self.topic} is closed")
+        self._intake.end(error)
+        self._intake.fail(error)
+        self._intake.settled()
+        self.attachment.close(once_answered)
+
+    # --- what the broker says about messages ---
+
+    def on_send_error(self, connection: Connection, command: Any) -> None:
+        """Each code by rule CONN-09."""
+        error = broker_error(command.error, command.message)
+        match error.code:
+            case ServerError.TopicTerminatedError | ServerError.ProducerFenced:
+                self.attachment.fail(error)
+            case ServerError.NotAllowedError:
+                entry = self._window.named(command.sequence_id)
+                if entry is not None:
+                    self._window.fail_entry(entry, error)
+            case ServerError.ChecksumError:
+                self._recover_checksum(connection, command.sequence_id, error)
+            case _:
+                lost = ConnectionLost(f"the broker could not store a message: {error}")
+                lost.__cause__ = error
+                connection.close(lost)
+
+    def _recover_checksum(self, connection: Connection, sequence_id: int, error: PulsarError) -> None:
+        """The broker got damaged bytes (rule PROD-44): were they damaged here or on the way?"""
+        entries = self._window.entries
+        if not entries:
+            return
+        head = entries[0]
+        if self._window.named(sequence_id) is head and not is_intact(head.frame):
+            damaged = ChecksumMismatch(f"message {head.sequence_id} was damaged in memory before it was sent")
+            damaged.__cause__ = error
+            self._window.fail_entry(head, damaged)
+            return
+        # What follows the refused entry may be stored already and would be confirmed out of order, so
+        # everything goes again over a new connection.
+        lost = ConnectionLost(f"message {sequence_id} was damaged on the way: {error}")
+        lost.__cause__ = error
+        connection.close(lost)
+
+    # --- timeout, failure, and what depends on them ---
+
+    def _timed_out(self) -> None:
+        """Rule PROD-47: when the oldest has run out of time, everything fails, the open batch too."""
+        lost = self.attachment.last_error
+        why = f"; the producer is not connected: {lost}" if lost is not None else ""
+        error = TimedOut(
+            f"a message was not confirmed within the send timeout of {self.spec.send_timeout:g} s; it "
+            f"may have been stored nevertheless{why}"
+        )
+        error.__cause__ = lost
+        self._fail_everything(error)
+
+    def _fail_everything(self, error: PulsarError) -> None:
+        """Entries, batch and early messages, in the order of their tickets (rules PROD-26, PROD-27)."""
+        self._window.fail_all(error)
+        self._intake.fail(error)
+        self._intake.settled()
+
+    # --- what the attachment says ---
+
+    def open_command(self, request_id: int, connection: Connection) -> bytes:
+        """PRODUCER: the epoch is 0 first and grows with every attempt (WIRE-06)."""
+        command = proto.CommandProducer(
+            topic=str(self.topic),
+            producer_id=self.wire_id,
+            request_id=request_id,
+            encrypted=False,
+            epoch=self._epoch,
+            user_provided_producer_name=self.spec.name is not None,
+            producer_access_mode=_ACCESS_MODES[self.spec.access_mode],
+            txn_enabled=False,
+        )
+        self._epoch += 1
+        if self._topic_epoch is not None:
+            command.topic_epoch = self._topic_epoch
+        if self._name is not None:
+            command.producer_name = self._name
+        if self.spec.initial_subscription is not None:
+            command.initial_subscription_name = self.spec.initial_subscription
+        for key, value in self.spec.properties.items():
+            command.metadata.add(key=key, value=value)
+        return encode_command(Command.PRODUCER, command)
+
+    def close_command(self, request_id: int) -> bytes:
+        command = proto.CommandCloseProducer(producer_id=self.wire_id, request_id=request_id)
+        return encode_command(Command.CLOSE_PRODUCER, command)
+
+    in_place: ClassVar[bool] = True
+
+    def has_to_wait(self, reply: Any) -> bool:
+        """Somebody else has exclusive access. The name is final all the same."""
+        if (
+            self.spec.access_mode is not ProducerAccessMode.WAIT_FOR_EXCLUSIVE
+            or not reply.HasField("producer_ready")
+            or reply.producer_ready
+        ):
+            return False
+        self._name = self._name or reply.producer_name or None
+        return True
+
+    def on_opened(self, connection: Connection, reply: Any) -> None:
+        """PRODUCER_SUCCESS (rules PROD-13 to PROD-19, PROD-46)."""
+        name = self._name or reply.producer_name
+        if not name or (reply.HasField("producer_ready") and not reply.producer_ready):
+            what = (
+                "gave the producer no name"
+                if not name
+                else "made a producer wait for exclusive access that does not wait for it"
+            )
+            connection.close(RemoteProtocolError(f"the broker {what}"))
+            return
+        self._name = name
+        if reply.HasField("topic_epoch"):
+            self._topic_epoch = reply.topic_epoch
+        last_sequence_id = max(reply.last_sequence_id, -1)
+        self._window.last_sequence_id = max(self._window.last_sequence_id, last_sequence_id)
+        if self._was_ready:
+            self._intake.attached(connection, name, self.wire_id, last_sequence_id)
+            self._send_again(connection)
+            self._emit(Attached(self.handle, last_sequence_id))
+        else:
+            self._was_ready = True
+            self._emit(ProducerReady(self.handle, name, last_sequence_id, str(self.topic)))
+            self._intake.attached(connection, name, self.wire_id, last_sequence_id)
+
+    def _send_again(self, connection: Connection) -> None:
+        """Everything unconfirmed, in order, the same bytes (rule PROD-46). What this broker would not accept
+        must not be sent: it would end the connection, again and again."""
+        sealer = self._sealing.sealer
+        assert sealer is not None
+        for entry in [entry for entry in self._window.entries if not sealer.fits(entry.frame)]:
+            limit = connection.max_message_size
+            error = MessageTooLarge(f"the broker that serves the topic now accepts only {limit} bytes")
+            self._window.fail_entry(entry, error)
+        self._sealing.send_again(connection)
+
+    def on_open_refused(self, error: PulsarError) -> Decision:
+        """Rule PROD-21: one of the two quota policies wants the application to know."""
+        if getattr(error, "code", None) is ServerError.ProducerBlockedQuotaExceededException:
+            self._fail_everything(error)
+        return Decision.DEFAULT
+
+    def on_detached(self, cause: PulsarError) -> None:
+        self._sealing.connection = None
+        if self._was_ready and self._intake.ended is None:
+            self._emit(Detached(self.handle, cause))
+
+    def on_failed(self, error: PulsarError) -> None:
+        self._end(error)
+        self._emit(Closed(self.handle, error) if self._was_ready else ProducerFailed(self.handle, error))
+
+    def on_closed(self) -> None:
+        closed = self._reason or ClosedError(
+            f"producer {self.handle} on {self.topic} was closed before it was confirmed"
+        )
+        self._end(closed)
+        if self._was_ready:
+            self._emit(Closed(self.handle, None))
+        else:  # somebody may wait for it to be ready
+            self._emit(ProducerFailed(self.handle, closed))
+
+    def _end(self, error: PulsarError) -> None:
+        """No ticket and no flush is left unsettled (rules PROD-51, PROD-52)."""
+        self._sealing.connection = None
+        self._intake.end(error)
+        self._fail_everything(error)

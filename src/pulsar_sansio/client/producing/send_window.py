@@ -1,0 +1,410 @@
+"""`Window`: the sealed messages of a producer that no receipt has confirmed yet (rules PROD-42 to PROD-47).
+
+It owns the entries in the order in which they were sent, the matching of receipts with the oldest of them,
+their send timeout, and what the application is told of each ticket: `Receipts` or `SendFailed`, and the end
+of the flushes that wait for them. It knows nothing of how a message is sealed, of messages that are not
+sealed yet, or of how a connection is found.
+"""
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from ...model.errors import PulsarError, RemoteProtocolError
+from ...wire import SendReceipt
+from ..connecting.connection import Connection
+from ..connecting.services import ClientContext
+from ..memory import MemoryLimit
+from ..outputs import Output, Receipts, RequestDone, RequestFailed, SendFailed
+from .key_batches import runs
+from .receipt_ids import Place, ReceiptIds
+from .send_encoder import Frame
+
+LATENCIES = 1024
+"""How many latencies a producer keeps for its percentiles."""
+
+UNSET_UINT64 = 2**63
+"""A receipt's highest_sequence_id from here on is the broker's "none" (2^64-1)."""
+
+
+class Listener(Protocol):
+    """Who hears what a producer says, in place of the application: see `partitions`."""
+
+    def hear(self, output: Output) -> None:
+        """Anything but what `confirmed` is for."""
+        ...
+
+    def confirmed(
+        self, ticket: int, count: int, ledger_id: int, entry_id: int, first_chunk: Place | None
+    ) -> int:
+        """Tickets `ticket` to `ticket + count - 1` are confirmed: the messages of one entry. Returns what the
+        application calls the first of them, or -1 where it was told already. Every ticket below them is
+        settled; where that is not so, and for parts of an entry, `hear` is told of `Receipts`."""
+        ...
+
+    def ended(self, handle: int, error: PulsarError | None) -> None:
+        """The producer is gone for good; `hear` was told of it before."""
+        ...
+
+
+class Entry:
+    """One sealed SEND: a message, a batch, or a chunk of a message (rule PROD-03).
+
+    `count`: messages; 0 for every chunk of a message but the last, which stands for it. All of them have the
+    message's ticket. `size`: bytes that its messages count in the client's memory. `sealed`: when.
+    """
+
+    __slots__ = ("count", "first_ticket", "frame", "highest", "sealed", "sequence_id", "size")
+
+    tickets: Sequence[int] | None = None
+    """Of a key-based batch, whose tickets are no row."""
+
+    def __init__(
+        self,
+        first_ticket: int,
+        count: int,
+        sequence_id: int,
+        highest: int | None,
+        frame: Frame,
+        size: int,
+        sealed: int,
+    ) -> None:
+        self.first_ticket = first_ticket
+        self.count = count
+        self.sequence_id = sequence_id
+        self.highest = highest
+        """Only a batch has one (WIRE-07)."""
+        self.frame = frame
+        self.size = size
+        self.sealed = sealed
+
+    @property
+    def oldest(self) -> int:
+        """Every ticket below it is settled while this is the oldest entry."""
+        return self.first_ticket
+
+
+class KeyEntry(Entry):
+    """A key-based batch. `oldest`: the lowest ticket of its round, see `key_batches`."""
+
+    __slots__ = ("_oldest", "tickets")
+
+    def __init__(
+        self,
+        tickets: Sequence[int],
+        oldest: int,
+        sequence_id: int,
+        highest: int | None,
+        frame: Frame,
+        size: int,
+        sealed: int,
+    ) -> None:
+        super().__init__(tickets[0], len(tickets), sequence_id, highest, frame, size, sealed)
+        self.tickets: Sequence[int] = tickets
+        self._oldest = oldest
+
+    @property
+    def oldest(self) -> int:
+        return self._oldest
+
+
+def _rest_of_round(entry: Entry, following: deque[Entry]) -> list[int]:
+    """The tickets of a key-based batch and of those of its round, which are taken from what follows it."""
+    tickets = list(entry.tickets or ())
+    while following and following[0].tickets is not None and following[0].oldest == entry.oldest:
+        tickets += following.popleft().tickets or ()
+    return sorted(tickets)
+
+
+class Flush:
+    """A flush that waits until every ticket below `end` is settled."""
+
+    __slots__ = ("end", "error", "request")
+
+    def __init__(self, request: int, end: int) -> None:
+        self.request = request
+        self.end = end
+        self.error: PulsarError | None = None
+
+
+def _nobody() -> None:
+    """Nobody is told."""
+
+
+class Window:
+    """One producer's. `send_timeout`: nanoseconds, 0 for never. `memory`: what its messages are held in until
+    they are settled. `listener`: where it is not the application
+    that is told.
+
+    `on_timeout` is called when the oldest entry has run out of time; `on_settled`, after entries were
+    settled, while `watched`.
+    """
+
+    __slots__ = (
+        "_context",
+        "_emit",
+        "_first_chunk",
+        "_flushes",
+        "_handle",
+        "_listener",
+        "_memory",
+        "_newest_chunk",
+        "_newest_end",
+        "_newest_ids",
+        "_newest_receipts",
+        "_on_timeout",
+        "_partition",
+        "_send_timeout",
+        "_timer",
+        "_wire_id",
+        "entries",
+        "failed",
+        "last_sequence_id",
+        "latencies",
+        "messages",
+        "on_settled",
+        "watched",
+    )
+
+    def __init__(
+        self,
+        context: ClientContext,
+        handle: int,
+        wire_id: int,
+        partition: int,
+        send_timeout: int,
+        on_timeout: Callable[[], None],
+        memory: MemoryLimit,
+        listener: Listener | None = None,
+    ) -> None:
+        self.entries: deque[Entry] = deque()
+        self.messages = 0
+        """How many messages the entries hold together."""
+        self.failed = 0
+        """How many tickets have failed, wherever their messages were."""
+        self.last_sequence_id = -1
+        """The highest sequence id that the broker has confirmed, or had of this name before; -1 for none."""
+        self.latencies: deque[int] = deque(maxlen=LATENCIES)
+        """Nanoseconds from sealing to the receipt, of entries confirmed lately: of those whose receipts come
+        together, the first one's."""
+        self.watched = False
+        self.on_settled: Callable[[], None] = _nobody
+        self._context = context
+        self._memory = memory
+        self._listener = listener
+        self._emit = context.emit if listener is None else listener.hear
+        self._handle = handle
+        self._wire_id = wire_id
+        self._partition = partition
+        self._send_timeout = send_timeout
+        self._on_timeout = on_timeout
+        self._timer = context.deadlines.slot(self._check_timeout)
+        self._flushes: deque[Flush] = deque()
+        self._first_chunk: Place | None = None
+        """Where the first chunk lies of the message whose chunks are being confirmed."""
+        self._newest_chunk: Place = (-1, -1)
+        """Where the newest of them lies."""
+        self._newest_receipts: Receipts | None = None
+        self._newest_ids = ReceiptIds(partition)
+        self._newest_end = 0
+        """The ticket that would continue the newest `Receipts`."""
+
+    def add(
+        self, ticket: int, count: int, sequence_id: int, highest: int | None, frame: Frame, size: int
+    ) -> None:
+        """One more entry; it waits for its receipt from now on."""
+        self.entries.append(Entry(ticket, count, sequence_id, highest, frame, size, self._started()))
+        self.messages += count
+
+    def add_key_batch(
+        self, tickets: Sequence[int], oldest: int, sequence_id: int, frame: Frame, size: int
+    ) -> None:
+        """The same, for one batch of a round whose lowest ticket is `oldest`."""
+        highest = sequence_id if len(tickets) > 1 else None
+        self.entries.append(KeyEntry(tickets, oldest, sequence_id, highest, frame, size, self._started()))
+        self.messages += len(tickets)
+
+    def _started(self) -> int:
+        """Now; the send timeout runs."""
+        now = self._context.now
+        if self._send_timeout and self._timer.when is None:
+            self._timer.set(now + self._send_timeout)
+        return now
+
+    # --- what the broker says ---
+
+    def on_receipt(self, connection: Connection, receipt: SendReceipt) -> None:
+        """A receipt counts for the oldest entry or for none (rules PROD-42, PROD-43)."""
+        if not self.entries:
+            return  # it timed out
+        entry = self.entries[0]
+        sequence_id = receipt.sequence_id
+        if sequence_id != entry.sequence_id:
+            if sequence_id > entry.sequence_id:
+                self._out_of_turn(
+                    connection,
+                    f"message {sequence_id} of producer {self._wire_id} while {entry.sequence_id} was not "
+                    "confirmed",
+                )
+            return
+        highest = receipt.highest_sequence_id
+        if (
+            entry.highest is not None
+            and highest is not None
+            and sequence_id < highest < min(entry.highest, UNSET_UINT64)
+        ):
+            what = f"a batch of producer {self._wire_id} up to {highest}, it ends at {entry.highest}"
+            self._out_of_turn(connection, what)
+            return
+        ledger_id, entry_id = receipt.ledger_id, receipt.entry_id
+        if ledger_id is None or entry_id is None:
+            ledger_id = entry_id = -1  # rule CONN-08
+        first_chunk = self._first_chunk
+        if first_chunk is not None and ledger_id >= 0 and (ledger_id, entry_id) <= self._newest_chunk:
+            return  # the receipt of a chunk, said twice; it does not confirm the next one
+        self.entries.popleft()
+        ticket, count = entry.first_ticket, entry.count
+        self.messages -= count
+        if not count:
+            self._newest_chunk = (ledger_id, entry_id)
+            self._first_chunk = first_chunk or self._newest_chunk
+            return
+        self._first_chunk = None
+        last = sequence_id if entry.highest is None else entry.highest
+        if last > self.last_sequence_id:
+            self.last_sequence_id = last
+        if ledger_id < 0:
+            first_chunk = None  # it was stored before; the chunks of this time are part of nothing
+        if entry.tickets is not None:
+            self._confirm_key_batch(entry, ledger_id, entry_id)
+            ticket = -1
+        elif self._listener is not None:
+            ticket = self._listener.confirmed(ticket, count, ledger_id, entry_id, first_chunk)
+        if ticket >= 0:
+            # A run of receipts that nobody has taken yet goes on growing: one output for all of it.
+            outputs = self._context.outputs
+            if ticket != self._newest_end or not outputs or outputs[-1] is not self._newest_receipts:
+                self._newest_ids = ReceiptIds(self._partition)
+                self._newest_receipts = Receipts(self._handle, ticket, self._newest_ids)
+                self._context.emit(self._newest_receipts)
+                self.latencies.append(self._context.now - entry.sealed)
+            self._newest_end = ticket + count
+            self._newest_ids.add(ledger_id, entry_id, count, first_chunk)
+        memory = self._memory
+        memory.free += entry.size
+        if self.watched:
+            self.on_settled()
+        if memory.blocked:
+            memory.tell()
+
+    @staticmethod
+    def _out_of_turn(connection: Connection, what: str) -> None:
+        """What is not confirmed goes again, over another connection."""
+        connection.close(RemoteProtocolError(f"the broker confirmed {what}: everything is sent again"))
+
+    def _confirm_key_batch(self, entry: Entry, ledger_id: int, entry_id: int) -> None:
+        """Each of its messages, by the ticket it has."""
+        assert entry.tickets is not None
+        ids = ReceiptIds(self._partition)
+        ids.add(ledger_id, entry_id, entry.count)
+        done = 0
+        for ticket, count in runs(entry.tickets):
+            self._emit(Receipts(self._handle, ticket, ids[done : done + count]))
+            done += count
+        self.latencies.append(self._context.now - entry.sealed)
+
+    def named(self, sequence_id: int) -> Entry | None:
+        """The entry that a SEND_ERROR names: a batch by its highest id."""
+        for entry in self.entries:
+            if sequence_id == (entry.sequence_id if entry.highest is None else entry.highest):
+                return entry
+        return None
+
+    # --- failure ---
+
+    def fail(self, ticket: int, count: int, error: PulsarError) -> None:
+        """Say that these tickets failed, wherever their messages were."""
+        self.failed += count
+        self._emit(SendFailed(self._handle, ticket, count, error))
+        for flush in self._flushes:
+            if flush.end > ticket and flush.error is None:
+                flush.error = error
+
+    def fail_entry(self, entry: Entry, error: PulsarError) -> None:
+        """That one alone, with the other chunks of its message."""
+        ticket = entry.first_ticket
+        together = [each for each in self.entries if each.first_ticket == ticket]
+        if not together:
+            return  # it failed with another chunk of its message
+        if together[0] is self.entries[0]:
+            self._first_chunk = None
+        for each in together:
+            self.entries.remove(each)
+        count = sum(each.count for each in together)
+        self.messages -= count
+        if entry.tickets is None:
+            self.fail(ticket, count, error)
+        else:
+            self.fail_tickets(entry.tickets, error)
+        self._memory.release(sum(each.size for each in together))
+        if self.watched:
+            self.on_settled()
+
+    def fail_tickets(self, tickets: Sequence[int], error: PulsarError) -> None:
+        """`fail` for ascending tickets that need not be a row."""
+        for ticket, count in runs(tickets):
+            self.fail(ticket, count, error)
+
+    def fail_all(self, error: PulsarError) -> None:
+        """Every entry, in the order of the tickets (rule PROD-26). Nobody is told of room yet."""
+        entries, self.entries = self.entries, deque()
+        self.messages = 0
+        self._first_chunk = None
+        self._timer.clear()
+        self._memory.free += sum(entry.size for entry in entries)
+        while entries:
+            entry = entries.popleft()
+            first, count = entry.first_ticket, entry.count
+            if entry.tickets is not None:
+                self.fail_tickets(_rest_of_round(entry, entries), error)
+                continue
+            while entries and entries[0].tickets is None and entries[0].first_ticket == first + count:
+                count += entries.popleft().count
+            self.fail(first, count, error)
+
+    def _check_timeout(self) -> None:
+        """Only the oldest entry can be the first to run out of time (rule PROD-47)."""
+        if not self.entries:
+            return
+        deadline = self.entries[0].sealed + self._send_timeout
+        if deadline > self._context.now:
+            self._timer.set(deadline)
+        else:
+            self._on_timeout()
+
+    # --- flushes ---
+
+    def flush(self, request: int, end: int) -> None:
+        """`RequestDone` when every ticket below `end` is settled, `RequestFailed` if one of them failed."""
+        self._flushes.append(Flush(request, end))
+        self.watched = True
+
+    def forget_flush(self, request: int) -> None:
+        """Nobody waits for this flush any more, if it is one of this producer's."""
+        self._flushes = deque(flush for flush in self._flushes if flush.request != request)
+
+    def hand_over_flushes(self) -> Sequence[Flush]:
+        """Those that wait: they are for somebody else to answer."""
+        flushes, self._flushes = self._flushes, deque()
+        return flushes
+
+    def settle_flushes(self, oldest_unsettled: int) -> bool:
+        """Answer the flushes that are done; whether others go on waiting."""
+        flushes = self._flushes
+        while flushes and flushes[0].end <= oldest_unsettled:
+            flush = flushes.popleft()
+            if flush.error is None:
+                self._emit(RequestDone(flush.request, None))
+            else:
+                self._emit(RequestFailed(flush.request, flush.error))
+        return bool(flushes)

@@ -1,0 +1,1 @@
+"""Tracking: how each frame changes what the checker knows of a conversation."""

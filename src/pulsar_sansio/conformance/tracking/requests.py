@@ -1,0 +1,207 @@
+"""How handshake, keep-alive, questions and their answers change the state.
+
+What an answer means for a producer or a consumer is left to their modules.
+"""
+
+from typing import Any
+
+from .. import commands as c
+from ..findings import Side
+from ..memory import Transaction
+from ..questions import answered, ask
+from ..state import State, Step
+from .consumers import acknowledged, closed_consumer, opened_consumer, refused_consumer, sought
+from .producers import closed_producer, learn_schema, refused_producer
+
+# --- handshake and keep-alive ------------------------------------------------------------------------
+
+
+def _connect(state: State, connect: Any) -> None:
+    state.connect_seen = True
+    state.client_version = state.version = connect.protocol_version
+    state.client_flags = connect.feature_flags
+
+
+def _connected(state: State, connected: Any) -> None:
+    state.connected = True
+    state.version = min(connected.protocol_version, state.client_version)
+    state.broker_flags = connected.feature_flags
+    if connected.max_message_size > 0:
+        state.max_message_size = connected.max_message_size
+
+
+def _challenge(state: State, challenge: Any) -> None:
+    state.challenges += 1
+    if not state.connected:
+        state.challenge_rounds += 1
+
+
+def _challenge_response(state: State, response: Any) -> None:
+    state.challenges = max(0, state.challenges - 1)
+
+
+def _ping(state: State, ping: Any) -> None:
+    if state.side is Side.CLIENT:
+        state.pings_of_client.append(state.frame)
+        state.last_ping_of_client = state.frame
+        state.quiet_since_ping = True
+    else:
+        state.pings_of_broker.append(state.frame)
+
+
+def _pong(state: State, pong: Any) -> None:
+    if state.side is Side.CLIENT:
+        if state.pings_of_broker:
+            state.read_by_client = max(state.read_by_client, state.pings_of_broker.popleft())
+    elif state.pings_of_client:
+        state.read_by_broker = max(state.read_by_broker, state.pings_of_client.popleft())
+
+
+# --- questions and answers ---------------------------------------------------------------------------
+
+
+def _asking(kind: int) -> Step:
+    def step(state: State, command: Any) -> None:
+        ask(state, kind, command)
+
+    return step
+
+
+def _answer(state: State, answer: Any) -> None:
+    answered(state, answer)
+
+
+def _lookup(state: State, lookup: Any) -> None:
+    request = ask(state, c.LOOKUP, lookup)
+    chains = state.memory.redirects.get(lookup.topic)
+    if lookup.authoritative and chains:
+        # Of several redirects of one topic nobody can tell which is followed: it may be the shortest chain,
+        # and those that are left may be the others but the longest.
+        request.followed = min(chains)
+        chains.remove(max(chains))
+
+
+def _lookup_answer(state: State, answer: Any) -> None:
+    request = answered(state, answer)
+    if request is None or request.kind != c.LOOKUP:
+        return
+    topic = request.command.topic
+    redirects = state.memory.redirects
+    if answer.response == answer.Redirect and answer.authoritative:
+        redirects[topic] = [*redirects.get(topic, [])[-63:], request.followed + 1]
+
+
+def _schema_answer(state: State, answer: Any) -> None:
+    request = answered(state, answer)
+    if request is not None and request.kind == c.GET_OR_CREATE_SCHEMA:
+        learn_schema(state, request.command.topic, answer.schema_version)
+
+
+def _success(state: State, success: Any) -> None:
+    request = answered(state, success)
+    if request is None:
+        return
+    kind = request.kind
+    if kind == c.SUBSCRIBE:
+        opened_consumer(state, request)
+    elif kind == c.CLOSE_PRODUCER:
+        closed_producer(state, request)
+    elif kind in (c.CLOSE_CONSUMER, c.UNSUBSCRIBE):
+        closed_consumer(state, request)
+    elif kind == c.SEEK:
+        sought(state, request)
+    elif kind == c.WATCH_TOPIC_LIST_CLOSE:
+        state.watchers.pop(request.command.watcher_id, None)
+
+
+def _error(state: State, error: Any) -> None:
+    request = answered(state, error)
+    if request is None:
+        return
+    kind = request.kind
+    if kind in (c.PRODUCER, c.CLOSE_PRODUCER):
+        refused_producer(state, request)
+    elif kind in (c.SUBSCRIBE, c.UNSUBSCRIBE, c.CLOSE_CONSUMER):
+        refused_consumer(state, request)
+    elif kind == c.SEEK:
+        sought(state, request)
+    elif kind == c.WATCH_TOPIC_LIST:
+        state.watchers.pop(request.command.watcher_id, None)
+
+
+# --- watchers ----------------------------------------------------------------------------------------
+
+
+def _watch(state: State, watch: Any) -> None:
+    ask(state, c.WATCH_TOPIC_LIST, watch)
+    state.watchers.setdefault(watch.watcher_id, False)
+
+
+def _watching(state: State, success: Any) -> None:
+    if answered(state, success) is not None:
+        state.watchers[success.watcher_id] = True
+
+
+# --- transactions ------------------------------------------------------------------------------------
+
+
+def _transaction_added(state: State, answer: Any) -> None:
+    request = answered(state, answer)
+    if request is None or answer.HasField("error"):
+        return
+    asked = request.command
+    transaction = state.memory.transactions.get((asked.txnid_most_bits, asked.txnid_least_bits))
+    if transaction is None:
+        return
+    if request.kind == c.ADD_PARTITION_TO_TXN:
+        for topic in asked.partitions:
+            transaction.partitions[topic] = None
+    elif request.kind == c.ADD_SUBSCRIPTION_TO_TXN:
+        for each in asked.subscription:
+            transaction.subscriptions[each.topic, each.subscription] = None
+
+
+def _new_transaction(state: State, answer: Any) -> None:
+    if answered(state, answer) is not None and not answer.HasField("error"):
+        state.memory.transactions[answer.txnid_most_bits, answer.txnid_least_bits] = Transaction()
+
+
+def _end_transaction(state: State, end: Any) -> None:
+    ask(state, c.END_TXN, end)
+    transaction = state.memory.transactions.get((end.txnid_most_bits, end.txnid_least_bits))
+    if transaction is not None:
+        transaction.ended = True
+
+
+# --- the table -------------------------------------------------------------------------------------
+
+STEPS: dict[int, Step] = {
+    c.CONNECT: _connect,
+    c.CONNECTED: _connected,
+    c.AUTH_CHALLENGE: _challenge,
+    c.AUTH_RESPONSE: _challenge_response,
+    c.PING: _ping,
+    c.PONG: _pong,
+    **{
+        kind: _asking(kind)
+        for kind in (
+            c.PARTITIONED_METADATA, c.LOOKUP, c.CONSUMER_STATS, c.GET_LAST_MESSAGE_ID,
+            c.GET_TOPICS_OF_NAMESPACE, c.GET_SCHEMA, c.GET_OR_CREATE_SCHEMA, c.NEW_TXN,
+            c.ADD_PARTITION_TO_TXN, c.ADD_SUBSCRIPTION_TO_TXN, c.END_TXN_ON_PARTITION,
+            c.END_TXN_ON_SUBSCRIPTION, c.TC_CLIENT_CONNECT, c.WATCH_TOPIC_LIST_CLOSE,
+        )
+    },
+    **dict.fromkeys(c.ANSWER_KINDS, _answer),
+    c.LOOKUP: _lookup,
+    c.LOOKUP_RESPONSE: _lookup_answer,
+    c.GET_OR_CREATE_SCHEMA_RESPONSE: _schema_answer,
+    c.SUCCESS: _success,
+    c.ERROR: _error,
+    c.ACK_RESPONSE: acknowledged,
+    c.WATCH_TOPIC_LIST: _watch,
+    c.WATCH_TOPIC_LIST_SUCCESS: _watching,
+    c.NEW_TXN_RESPONSE: _new_transaction,
+    c.ADD_PARTITION_TO_TXN_RESPONSE: _transaction_added,
+    c.ADD_SUBSCRIPTION_TO_TXN_RESPONSE: _transaction_added,
+    c.END_TXN: _end_transaction,
+}  # fmt: skip

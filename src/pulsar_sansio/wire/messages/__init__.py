@@ -1,0 +1,1 @@
+"""Messages as bytes: metadata, payloads, and the members of a batch."""

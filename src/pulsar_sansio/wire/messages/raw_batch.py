@@ -1,0 +1,69 @@
+"""`UndividedBatch`: the payload of a batch as it came, for who takes it apart by other means, or not at all.
+
+What came compressed stays so until it is looked at. Its messages can be had all the same: it is then divided
+as every other batch (`split_batch`), once. Knows nothing of what the bytes mean before that.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import overload
+
+from ..compression import Compressed
+from .batch import Batch, check_count, split_batch
+from .metadata import SingleMessageMetadata
+
+
+class UndividedBatch(Sequence[bytes]):
+    """A batch of `size` messages, which begin at `start` in `data`: checked against its checksum, and not
+    looked into. As a sequence it is the payloads.
+
+    Looking at one of them raises `FrameError` when the batch is malformed, and `DecompressionFailed`.
+    """
+
+    __slots__ = ("_data", "_divided", "size", "start")
+
+    plain = True
+    compacted = False
+    """As of `Batch`: nothing in it is left out, whatever the headers say."""
+
+    def __init__(self, data: bytes | Compressed, size: int, start: int) -> None:
+        """Raises `FrameError` where so many messages cannot be in it."""
+        check_count(data, size, start)
+        self._data = data
+        self.size = size
+        self.start = start
+        self._divided: Batch | None = None
+
+    @property
+    def data(self) -> bytes:
+        """Decompressed when it is asked for first. Raises `DecompressionFailed`."""
+        if isinstance(self._data, Compressed):
+            self._data = self._data.decompress()
+        return self._data
+
+    @property
+    def payloads(self) -> "UndividedBatch":
+        """Itself."""
+        return self
+
+    def divided(self) -> Batch:
+        """The batch taken apart. Raises `FrameError` and `DecompressionFailed`."""
+        if self._divided is None:
+            self._divided = split_batch(self.data, self.size, self.start)
+        return self._divided
+
+    def single(self, index: int) -> SingleMessageMetadata:
+        """The header of member `index`. Raises `IndexError` beyond the batch, and as `divided`."""
+        return self.divided().single(index)
+
+    def __len__(self) -> int:
+        return self.size
+
+    def __iter__(self) -> Iterator[bytes]:
+        return iter(self.divided().payloads)
+
+    @overload
+    def __getitem__(self, index: int) -> bytes: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[bytes]: ...
+    def __getitem__(self, index: int | slice) -> bytes | list[bytes]:
+        return self.divided().payloads[index]

@@ -1,0 +1,1 @@
+"""Applications of a world: they send, receive, acknowledge, seek and close."""

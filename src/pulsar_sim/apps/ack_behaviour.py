@@ -1,0 +1,289 @@
+"""What applications that receive do with messages: acknowledge, refuse, put off, keep or forget them, the
+sensible and the rash way.
+
+Owns the verdicts of one application and what it was promised of them; the reference model is told of each.
+Which consumer it has, and since when, is `consumer_app`'s.
+"""
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, TypeAlias
+
+from pulsar_sansio.client.outputs import Output
+from pulsar_sansio.model.config import SubscriptionType
+from pulsar_sansio.model.message import Message
+from pulsar_sansio.model.message_id import MessageId, TopicMessageId
+
+from ..engine.failures import ViolationError
+from ..engine.profile import LONGEST_PUT_OFF, ConsumerPlan
+from ..model.multi_topics_subscriptions import GroupRecord
+from ..model.records import ConsumerRecord, Place
+from ..model.retry_letters import PutOff
+from .client_process import Host
+
+if TYPE_CHECKING:
+    from ..world.world import World
+
+
+MOST_REFUSALS, MOST_WITH_LETTERS = 10, 30
+"""Of one application, the second where it gives up on messages. Who refuses a third of all messages for ever
+sees large batches again and again, which shows nothing that the first times did not."""
+
+Taken: TypeAlias = tuple[ConsumerRecord, Place]
+"""A message that an application has: of which topic's consumer, and where it lies there."""
+
+
+class Deciding(ABC):
+    """One application's verdicts, through as many consumers as it takes."""
+
+    def __init__(self, world: "World", index: int, plan: ConsumerPlan) -> None:
+        self.world = world
+        self.index = index
+        self.plan = plan
+        self.host: Host = world.hosts[plan.client]
+        self.stream = world.streams.stream(f"consumer {index}")
+        self.incarnation = 0
+        self.record: ConsumerRecord | GroupRecord | None = None
+        self.handle = 0
+        self.state = "idle"
+        self.attached = False
+        self.kept: dict[Taken, Message] = {}
+        """Taken, neither acknowledged nor refused yet."""
+        self.confirmations: dict[int, list[Taken]] = {}
+        """Requests to confirm, and what was acknowledged since the one before."""
+        self._acknowledged: list[Taken] = []
+        """By this consumer, not yet named in a request to confirm."""
+        self._on_this_connection: list[Taken] = []
+        """Acknowledged since it was attached."""
+        self._putting_off: dict[int, PutOff] = {}
+        """Requests to have a message come later."""
+        self._refusals_left = MOST_WITH_LETTERS if plan.dead_letters else MOST_REFUSALS
+
+    @abstractmethod
+    def on_output(self, output: Output) -> None:
+        """News of its consumer, and of what it has asked for."""
+
+    @property
+    def waits(self) -> bool:
+        """For an answer to what it has asked for."""
+        return bool(self.confirmations or self._putting_off)
+
+    # --- whose message it is: of a consumer of one topic, its own -------------------------------------------
+
+    @property
+    def records(self) -> list[ConsumerRecord]:
+        """Of each topic that it is subscribed to."""
+        return [self.record] if isinstance(self.record, ConsumerRecord) else []
+
+    def _record_of(self, message: Message) -> ConsumerRecord:
+        assert isinstance(self.record, ConsumerRecord)
+        return self.record
+
+    def _id_of(self, message: Message) -> MessageId | TopicMessageId:
+        """By which the message is known to the consumer."""
+        return message.message_id
+
+    # --- verdicts -------------------------------------------------------------------------------------------
+
+    def _decide(self, messages: list[Message]) -> None:
+        plan, stream, model = self.plan, self.stream, self.world.model
+        record = self.record
+        assert record is not None
+        client, now = self.host.node.client, self.world.clock.now
+        cumulative = record.kind.cumulative
+        rash = self.world.rash
+        wall_time = self.world.wall_time()
+        everything: list[Taken] = []
+        for message in messages:
+            of_topic = self._record_of(message)
+            everything.append((of_topic, model.deliver(of_topic, message, now, wall_time)))
+        if plan.timeout:
+            self._note(everything, messages)
+        for taken, message in zip(everything, messages, strict=True):
+            self.kept.pop(taken, None)
+            if self._is_done_with(taken):
+                self._acknowledge(taken)
+                client.acknowledge(now, self.handle, message)
+            elif rash and plan.bad_every and self._is_bad(taken):
+                model.negative_acknowledge(*taken, message.redelivery_count, now)
+                client.negative_acknowledge(now, self.handle, message)
+                self.host.node.pump()
+            elif rash and self._refusals_left and stream.chance(plan.nack_permille):
+                self._refusals_left -= 1
+                by_message = stream.chance(500)
+                model.negative_acknowledge(*taken, message.redelivery_count if by_message else 0, now)
+                client.negative_acknowledge(now, self.handle, message if by_message else self._id_of(message))
+                self.host.node.pump()  # what is asked for because of it is seen before the next verdict
+                if stream.chance(200):
+                    self.kept[taken] = message  # to be acknowledged after all
+            elif rash and plan.put_off_permille and stream.chance(plan.put_off_permille):
+                self._put_off(taken, message)
+            elif rash and stream.chance(plan.keep_permille):
+                self.kept[taken] = message
+            elif (
+                rash and plan.forget_permille and self._refusals_left and stream.chance(plan.forget_permille)
+            ):
+                self._refusals_left -= 1
+            elif cumulative and stream.chance(plan.cumulative_permille):
+                self._acknowledge_cumulative(taken, message)
+            else:
+                by_message = stream.chance(800)
+                self._acknowledge(taken)
+                client.acknowledge(now, self.handle, message if by_message else self._id_of(message))
+
+    @staticmethod
+    def _is_done_with(taken: Taken) -> bool:
+        """Whether it was made again of chunks that were left over."""
+        record, place = taken
+        return not record.subscription.topic.log[place[:2]].messages
+
+    def _is_bad(self, taken: Taken) -> bool:
+        """True when its handler fails for the message at each delivery."""
+        record, place = taken
+        sent = record.subscription.topic.log[place[:2]].messages[place[2]]
+        return sent.number % self.plan.bad_every == 0
+
+    def _put_off(self, taken: Taken, message: Message) -> None:
+        """Have it come again later, as a copy; where that fails it is refused."""
+        record, place = taken
+        if record.closed or not self._refusals_left:
+            self.kept[taken] = message
+            return
+        self._refusals_left -= 1
+        world = self.world
+        delay = self.stream.choice([0, 0, 50, 300, round(LONGEST_PUT_OFF * 1000)])
+        in_order = record.subscription.kind.cumulative
+        cumulative = in_order and self.stream.chance(500)
+        asked = world.model.waiting.put_off(record, place, str(message.message_id), delay, cumulative)
+        chunks = record.subscription.topic.chunks_of(place[:2])
+        record.uncopied.update(chunks)
+        record.unjudged.put_off(chunks, message.batch_index >= 0, cumulative)
+        if cumulative:
+            self._is_done_with_all_before(taken)
+        if in_order:  # where that fails everything comes again
+            record.rewinds += 1
+            record.copies_to_fail += 1
+        client, now = self.host.node.client, world.clock.now
+        request = client.reconsume_later(
+            now, self.handle, message, delay / 1000, world.wall_time(), cumulative=cumulative
+        )
+        self.host.routes[request] = self
+        self._putting_off[request] = asked
+        what = f"{place} and be done with all before it" if cumulative else str(place)
+        world.trace.add(now, self.host.node.name, f"put off {what} by {delay} ms: {request}")
+        self.host.node.pump()
+
+    def _is_put_off(self, request: int) -> None:
+        """INV-C10: its own copy is safe, and so may be the acknowledgement of all before it."""
+        asked = self._putting_off.pop(request, None)
+        if asked is None:
+            return
+        record, place = asked.record, asked.place
+        if not asked.is_safe():
+            raise ViolationError("INV-C10", f"{record.name}: {place} is put off, and nothing is stored")
+        if asked.cumulative:
+            self._acknowledged += [(record, each) for each in record.subscription.through(place)]
+
+    def _note(self, everything: list[Taken], messages: list[Message]) -> None:
+        """From now on there is a time within which these have to be judged."""
+        for (record, place), message in zip(everything, messages, strict=True):
+            topic, position = record.subscription.topic, place[:2]
+            size = len(topic.log[position].messages)
+            count, now = message.redelivery_count, self.world.clock.now
+            record.unjudged.handed_out(topic.chunks_of(position), size, place[2], count, now)
+
+    def _acknowledge(self, taken: Taken) -> None:
+        if taken[0].closed:  # its topic has left: what is said of it has no effect
+            return
+        self.world.model.acknowledge(*taken, self.world.clock.now)
+        self._acknowledged.append(taken)
+        if self.attached:
+            self._on_this_connection.append(taken)
+
+    def _acknowledge_cumulative(self, taken: Taken, message: Message) -> None:
+        record, place = taken
+        if not record.closed:
+            self.world.model.acknowledge_cumulative(record, place)
+            record.given.acknowledged_through(place, self.world.clock.now)
+            self._acknowledged.append(taken)
+        self._is_done_with_all_before(taken)
+        self.host.node.client.acknowledge_cumulative(self.world.clock.now, self.handle, message)
+
+    def _is_done_with_all_before(self, taken: Taken) -> None:
+        record, place = taken
+        for kept in [each for each in self.kept if each[0] is record and each[1] <= place]:
+            del self.kept[kept]
+
+    def _finish_kept(self) -> None:
+        """Acknowledge what was kept, in any order."""
+        record = self.record
+        assert record is not None
+        if not self.kept:
+            return
+        kept = list(self.kept.items())
+        self.kept.clear()
+        self.stream.shuffle(kept)
+        for taken, _ in kept:
+            self._acknowledge(taken)
+        self.host.node.client.acknowledge(self.world.clock.now, self.handle, [message for _, message in kept])
+
+    def confirm(self) -> bool:
+        """Ask to be told when the acknowledgements so far are sent and, with receipts, confirmed."""
+        if self.state != "open" or self.host.closing is not None:
+            return False
+        node = self.host.node
+        request = node.client.flush_acknowledgements(self.world.clock.now, self.handle)
+        self.confirmations[request] = self._acknowledged
+        self._acknowledged = []
+        self.host.routes[request] = self
+        node.pump()
+        return True
+
+    def redeliver(self) -> bool:
+        if self.state != "open" or self.host.closing is not None:
+            return False
+        for record in self.records:
+            record.rewinds += 1
+            record.redeliver_all += 1
+            record.requests_to_rewind += 1
+            if record.subscription.keys is not None:
+                record.subscription.keys.asked_for_everything()
+        node = self.host.node
+        self.world.trace.add(self.world.clock.now, node.name, f"redeliver {self.handle}")
+        node.client.redeliver_unacknowledged(self.world.clock.now, self.handle)
+        left = node.client.available(self.handle)
+        assert self.record is not None
+        # A Failover consumer that is not the active one asks for nothing.
+        if left and self.record.kind is not SubscriptionType.FAILOVER:
+            raise ViolationError("INV-C8", f"{self.handle} asks for everything again, and keeps {left}")
+        node.pump()
+        return True
+
+    def _refuse(self, messages: list[Message]) -> None:
+        """All that were taken together, in one call."""
+        client, now, wall_time = self.host.node.client, self.world.clock.now, self.world.wall_time()
+        model = self.world.model
+        everything = [
+            (record, model.deliver(record, message, now, wall_time))
+            for message in messages
+            for record in [self._record_of(message)]
+        ]
+        if self.plan.timeout:
+            self._note(everything, messages)
+        refused: list[Message] = []
+        for taken, message in zip(everything, messages, strict=True):
+            self.kept.pop(taken, None)
+            if self._is_done_with(taken):
+                self._acknowledge(taken)
+                client.acknowledge(now, self.handle, message)
+            else:
+                model.negative_acknowledge(*taken, message.redelivery_count, now)
+                refused.append(message)
+        client.negative_acknowledge(now, self.handle, refused)
+        self.host.node.pump()
+
+    def _check_acknowledged(self, everything: list[Taken]) -> None:
+        by_topic: dict[ConsumerRecord, list[Place]] = {}
+        for record, place in everything:
+            by_topic.setdefault(record, []).append(place)
+        for record, places in by_topic.items():
+            self.world.broker_watch.check_acknowledged(record, places)

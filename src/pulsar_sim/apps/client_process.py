@@ -1,0 +1,210 @@
+"""The client processes of a world, and how each gives its applications their news.
+
+Owns a process's life: it is started, closed in good order or lost, and started again, with the same
+applications. A client that says that it is closed must be quiet from then on, and must have told everybody.
+"""
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+from pulsar_sansio.client.outputs import (
+    ActiveChanged,
+    ConsumerFailed,
+    ConsumerReady,
+    Deliverable,
+    EndOfTopic,
+    InterceptorFailed,
+    LetterFailed,
+    Output,
+    ProducerFailed,
+    ProducerReady,
+    Receipts,
+    RequestDone,
+    RequestFailed,
+    SendFailed,
+    TableChanged,
+    TableViewFailed,
+    TableViewReady,
+    TopicJoined,
+    TopicLeft,
+    Undecryptable,
+    Writable,
+)
+
+from ..engine.client_node import Application, ClientNode
+from ..engine.clock import MILLISECOND, SECOND
+from ..engine.failures import ViolationError
+
+if TYPE_CHECKING:
+    from ..world.world import World
+
+REOPEN_DELAY = 50 * MILLISECOND
+
+HURRY = 5 * MILLISECOND
+"""The longest an application waits between two steps once the faults are over."""
+
+CLOSING_SLACK = 5 * SECOND
+"""How much longer than the operation timeout a close may take."""
+
+CLOSED = -2
+"""In place of a request: the whole client is closed."""
+
+LOST = -1
+"""In place of a request: the process is gone."""
+
+
+class User(Application, Protocol):
+    """An application, as its process sees it."""
+
+    state: str
+    handle: int
+
+    @property
+    def host(self) -> "Host": ...
+    def start(self) -> None: ...
+    def lose(self) -> None: ...
+
+
+class Host:
+    """The applications of one client process: gives each its news."""
+
+    def __init__(self, world: "World", index: int) -> None:
+        self.world = world
+        self.index = index
+        self.incarnation = 0
+        self.routes: dict[int, Application] = {}
+        """Handles and requests -> who gets their news."""
+        self.closing: int | None = None
+        """The request that closes the whole client."""
+        self.abandoned_bytes = 0
+        """Payloads that were pending when their producers were abandoned: they count for as long as the
+        broker may still confirm them, and nobody hears when that is over."""
+        self.node: ClientNode
+        self.boot()
+
+    def boot(self) -> None:
+        self.incarnation += 1
+        self.routes.clear()
+        self.closing = None
+        self.abandoned_bytes = 0
+        self.node = ClientNode(
+            self.world, f"client-{self.index}.{self.incarnation}", self.world.client_config, self
+        )
+
+    @property
+    def apps(self) -> "list[User]":
+        return [app for app in self.world.users if app.host is self]
+
+    def on_output(self, output: Output) -> None:
+        kind = type(output)
+        if kind is RequestDone or kind is RequestFailed:
+            key = output.request  # type: ignore[union-attr]
+            receiver = self.routes.pop(key, None)
+            if receiver is None:
+                raise ViolationError(
+                    "INV-N1", f"{self.node.name}: request {key} is answered, nobody asked (any more)"
+                )
+        else:
+            key = _subject(output)
+            receiver = self.routes.get(key)
+        self.world.trace.add(self.world.clock.now, self.node.name, f"{kind.__name__} {key}")
+        if receiver is not None:
+            receiver.on_output(output)
+
+    # --- the end, and a new beginning ---
+
+    def ask_to_close(self, app: "User") -> None:
+        """The application hears the answer. Raises what the machine raises. INV-N11: what is being closed is
+        closed in time, whatever the broker does."""
+        request = self.node.client.close(self.world.clock.now, app.handle)
+        self.routes[request] = app
+        self.world.trace.add(self.world.clock.now, self.node.name, f"close {app.handle}")
+        limit = round(self.world.profile.operation_timeout * SECOND) + CLOSING_SLACK
+        self.world.clock.after(limit, self._check_ended, app, app.handle, self.incarnation)
+
+    def _check_ended(self, app: "User", handle: int, incarnation: int) -> None:
+        if app.state == "closing" and app.handle == handle and self.incarnation == incarnation:
+            raise ViolationError("INV-N11", f"{self.node.name}: the close of {handle} takes too long")
+
+    def close(self) -> None:
+        """Close the whole client."""
+        node = self.node
+        request = node.client.close(self.world.clock.now, None)
+        self.closing = request
+        self.routes[request] = _Closing(self)
+        self.world.trace.add(self.world.clock.now, node.name, "close")
+        node.pump()
+
+    def closed(self) -> None:
+        """The client says that it is closed: it must be quiet now, and say so to everybody (INV-N11)."""
+        self.closing = CLOSED
+        node = self.node
+        for app in self.apps:
+            if app.state != "idle":
+                raise ViolationError(
+                    "INV-N11", f"{node.name} is closed; {app.state} {app.handle} was told nothing"
+                )
+        for key, receiver in self.routes.items():
+            if receiver in self.apps:
+                raise ViolationError("INV-N11", f"{node.name} is closed; {key} was never answered")
+        self.world.clock.after(0, check_quiet, node)
+        if not self.world.closing:
+            self.world.clock.after(10 * MILLISECOND, self.restart)
+
+    def crash(self) -> None:
+        """The process dies."""
+        self.world.trace.add(self.world.clock.now, self.node.name, "crash")
+        self.node.crash()
+        self.closing = LOST
+        for app in self.apps:
+            app.lose()
+        self.world.clock.after(100 * MILLISECOND, self.restart)
+
+    def restart(self) -> None:
+        self.boot()
+        for app in self.apps:
+            app.start()
+
+
+class _Closing:
+    """Waits for a whole client to be closed."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+
+    def on_output(self, output: Output) -> None:
+        if not isinstance(output, RequestDone):
+            raise ViolationError(
+                "INV-N11", f"{self._host.node.name}: closing ends with {type(output).__name__}"
+            )
+        self._host.closed()
+
+
+def check_quiet(node: ClientNode) -> None:
+    """INV-N11: a client that is closed has no link, nothing to say and nothing to wait for."""
+    if node.wires or node.attempts:
+        raise ViolationError("INV-N11", f"{node.name} is closed and has open links")
+    if node.client.next_output() is not None or node.client.next_deadline() is not None:
+        raise ViolationError("INV-N11", f"{node.name} is closed and not quiet")
+
+
+def _subject(output: Any) -> int:
+    kind = type(output)
+    if kind in (ProducerReady, ProducerFailed, Receipts, SendFailed, Writable, InterceptorFailed):
+        subject: int = output.producer
+    elif kind in (
+        ConsumerReady,
+        ConsumerFailed,
+        Deliverable,
+        ActiveChanged,
+        EndOfTopic,
+        Undecryptable,
+        LetterFailed,
+        TopicJoined,
+        TopicLeft,
+    ):
+        subject = output.consumer
+    elif kind in (TableViewReady, TableViewFailed, TableChanged):
+        subject = output.view
+    else:
+        subject = output.id
+    return subject

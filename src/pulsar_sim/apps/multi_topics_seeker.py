@@ -1,0 +1,393 @@
+"""Tourists: who moves about in several topics at once, and leaves nothing behind.
+
+Owns what they do and what they may be told. They seek: the ends, times, a message of one topic, a place of
+each topic's own; several seeks at once; they ask whether there is more and for the last messages, and they
+remove their subscription and begin anew. Some are readers, whose client alone knows where they are. After a
+seek no topic gives what lies before, whichever topic was there first (INV-C7), also out of what was merged
+already; every question ends in time (INV-C15).
+"""
+
+from typing import TYPE_CHECKING
+
+from pulsar_sansio.client.consuming.seeking import Target
+from pulsar_sansio.client.outputs import (
+    ActiveChanged,
+    Deliverable,
+    EndOfTopic,
+    Output,
+    RequestDone,
+    RequestFailed,
+    TopicJoined,
+    TopicLeft,
+)
+from pulsar_sansio.model.config import (
+    ConsumerSpec,
+    InitialPosition,
+    ReaderSpec,
+    SubscriptionType,
+    TopicsPattern,
+)
+from pulsar_sansio.model.errors import ClosedError
+from pulsar_sansio.model.message import Message
+from pulsar_sansio.model.message_id import EARLIEST, LATEST, MessageId, TopicMessageId
+
+from ..engine.clock import MILLISECOND
+from ..engine.failures import ViolationError
+from ..engine.profile import TouristPlan
+from ..model.expected_position import START, Base, after
+from ..model.multi_topics_position import Toured
+from ..model.multi_topics_subscriptions import GroupRecord, asked_for
+from ..model.records import Place
+from .seeking_app import MEMORY, Seeker, place_of
+
+if TYPE_CHECKING:
+    from ..world.world import World
+
+LOOK_AGAIN = 200 * MILLISECOND
+"""How often who is done otherwise looks whether all topics are there."""
+
+MOST_SEEKS = 4
+"""Of one tourist: each may bring all topics again."""
+
+
+class Tourist(Seeker[GroupRecord, TouristPlan]):
+    """One tourist, through as many consumers as it takes."""
+
+    def __init__(self, world: "World", index: int, plan: TouristPlan) -> None:
+        super().__init__(world, "tourist", index, plan, MOST_SEEKS)
+        self.topics = world.groups_topics[len(world.profile.groups) + index]
+        self._seen: list[tuple[str, MessageId]] = []
+        """Messages that came, as places to go to."""
+        self._seeks: dict[int, dict[str, Base]] = {}
+        """By topic."""
+        self._asked: dict[int, dict[str, Place]] = {}
+        """By topic, the end of what was known."""
+        self._last_asked: dict[int, dict[str, Place]] = {}
+        self._leaving: int | None = None
+        """The request that removes the subscription."""
+        self._to_leave: list[str] = []
+        """From which topics."""
+        self._unsure: set[str] = set()
+        """Topics in which a seek or a removal has failed since the last seek that was done there."""
+
+    def _toured(self, name: str) -> Toured:
+        subscription = self.world.model.topics[name].subscriptions[self.topics.name]
+        assert isinstance(subscription, Toured)
+        return subscription
+
+    @property
+    def _all_topics(self) -> list[str]:
+        return self.world.topics_of(self.topics)
+
+    @property
+    def done(self) -> bool:
+        """In good weather: it is everywhere, has gone back once more and read everything from there on."""
+        if not self._came_home or self._waiting or self.state != "open" or not self.attached:
+            return False
+        if self._leaving is not None:
+            return False
+        if self._subscribed() != sorted(self._all_topics):
+            return False
+        topics = [self._toured(name) for name in self._all_topics]
+        return not any(topic.where.has_more(topic.where.end) for topic in topics)
+
+    def _subscribed(self) -> list[str]:
+        """INV-C16: nothing that is not meant, and nothing twice."""
+        found = self.host.node.client.subscribed_topics(self.handle)
+        if len(set(found)) < len(found) or not all(self.topics.means(name) for name in found):
+            raise ViolationError("INV-C16", f"{self.topics.name} is subscribed to {found}")
+        return found
+
+    # --- one consumer ---------------------------------------------------------------------------------------
+
+    def open(self) -> None:
+        world, plan = self.world, self.plan
+        if not self._may_open():
+            return
+        self._leaving = None
+        self.incarnation += 1
+        name = f"tour{self.index}.{self.incarnation}"
+        topic = asked_for(plan.group, self.topics)
+        if plan.reads:
+            assert not isinstance(topic, TopicsPattern)
+            self._read(name, topic)
+            return
+        spec = ConsumerSpec(
+            topic=topic,
+            subscription=self.topics.name,
+            subscription_type=SubscriptionType.EXCLUSIVE,
+            consumer_name=name,
+            receiver_queue_size=plan.queue,
+            initial_position=InitialPosition.EARLIEST,
+            partitions_update_interval=plan.group.update_interval,
+            max_total_receiver_queue_size=plan.group.total_queue,
+            max_pending_chunked_messages=1000,
+            incomplete_chunked_message_timeout=world.profile.chunk_patience,
+        )
+        self.record = world.model.groups[name] = GroupRecord(name, self.topics, spec)
+        self._opened(self.host.node.client.subscribe(world.clock.now, spec))
+
+    def _read(self, name: str, topic: str | tuple[str, ...]) -> None:
+        """From the beginning of all topics on, without a subscription that remembers anything."""
+        first = self.world.groups_topics[len(self.world.profile.groups) + self.index]
+        self.topics = first.named(f"{first.name}.{self.incarnation}")
+        self.expect_partitions()
+        reading = ReaderSpec(
+            topic,
+            start=EARLIEST,
+            name=name,
+            subscription=self.topics.name,
+            receiver_queue_size=self.plan.queue,
+            partitions_update_interval=self.plan.group.update_interval,
+        )
+        spec = reading.reading("unused")
+        self.record = self.world.model.groups[name] = GroupRecord(name, self.topics, spec)
+        self._opened(self.host.node.client.open_reader(self.world.clock.now, reading))
+
+    def expect_partitions(self) -> None:
+        """Who reads begins at the beginning of each topic, and of partitions that come later."""
+        if not self.plan.reads:
+            return
+        for each in self._all_topics:
+            record = self.world.model.topics[each]
+            if self.topics.name not in record.subscriptions:
+                toured = record.subscriptions[self.topics.name] = Toured(record, self.topics.name)
+                toured.reads = True
+
+    # --- steps ----------------------------------------------------------------------------------------------
+
+    def _take(self) -> list[Message] | None:
+        try:
+            return super()._take()
+        except ClosedError:  # its end is not told yet
+            return None
+
+    def _wander(self) -> None:
+        if self._leaving is None:
+            super()._wander()
+
+    def _perhaps_end(self) -> None:
+        if self.stream.chance(self.plan.leave_permille):
+            self.leave()
+        else:
+            super()._perhaps_end()
+
+    def _rest(self) -> None:
+        if not self.world.rash and not self._came_home:
+            self.world.clock.after(LOOK_AGAIN, self._step, self._turn)
+
+    def _took(self, messages: list[Message]) -> None:
+        record, model = self.record, self.world.model
+        assert record is not None
+        wall_time = self.world.wall_time()
+        self.world.trace.add(self.world.clock.now, self.host.node.name, f"take {self.handle} {len(messages)}")
+        for message in messages:
+            model.deliver(record.of(message.topic), message, self.world.clock.now, wall_time)
+            if len(self._seen) < MEMORY:
+                self._seen.append((message.topic, message.message_id))
+
+    def _finish(self) -> None:
+        """Go back once more to the beginning of everything, and read on from there."""
+        if self._came_home or self._waiting or self._leaving is not None or not self.attached:
+            return
+        if self._subscribed() == sorted(self._all_topics):
+            self._came_home = True
+            self._seek_everywhere(EARLIEST)
+            self.ask()
+
+    # --- seeking --------------------------------------------------------------------------------------------
+
+    def _seek_somewhere(self) -> None:
+        choice = self.stream.below(10)
+        if choice < 3:
+            self._seek_everywhere(EARLIEST if self.stream.chance(500) else LATEST)
+        elif choice < 5 and self.plan.times:
+            self._seek_everywhere(self.world.wall_time() - self.stream.below(5000))
+        elif choice < 8 and self._seen:
+            self._seek_one()
+        else:
+            self._seek_each()
+
+    def _base(self, name: str, target: Target, inclusive: bool = False) -> Base:
+        """Where that is in a topic."""
+        where, now = self._toured(name).where, self.world.clock.now
+        if target == EARLIEST:
+            return START
+        if target == LATEST:
+            return Base(where.end, since=now)
+        if isinstance(target, MessageId):
+            place = place_of(target)
+            return Base(place if inclusive else after(place))
+        return Base(START.place, time=target, known=where.end)
+
+    def _seek_everywhere(self, target: Target) -> None:
+        """The same place, so to speak, in all topics."""
+        client = self.host.node.client
+        request = client.seek(self.world.clock.now, self.handle, target, target == EARLIEST)
+        self._sought(request, {name: self._base(name, target) for name in self._all_topics}, str(target))
+
+    def _seek_one(self) -> None:
+        """A message of one topic: the others stay where they are."""
+        name, message_id = self.stream.choice(self._seen)
+        if name not in self._subscribed():
+            return
+        inclusive = self.stream.chance(500)
+        client = self.host.node.client
+        target = TopicMessageId(name, message_id)
+        request = client.seek(self.world.clock.now, self.handle, target, inclusive)
+        self._sought(request, {name: self._base(name, message_id, inclusive)}, str(target))
+
+    def _seek_each(self) -> None:
+        """Each topic to a place of its own, as a function says."""
+        places: dict[str, Target] = {}
+
+        def choose(name: str) -> Target:
+            places[name] = EARLIEST if self.stream.chance(500) else LATEST
+            return places[name]
+
+        request = self.host.node.client.seek(self.world.clock.now, self.handle, choose)
+        if not set(self._subscribed()) <= places.keys():
+            raise ViolationError("INV-C16", f"a seek of {self.topics.name} asks for {sorted(places)} only")
+        bases = {name: self._base(name, target) for name, target in places.items()}
+        self._sought(request, bases, "each")
+
+    def _sought(self, request: int, bases: dict[str, Base], text: str) -> None:
+        assert self.record is not None
+        self._left = max(0, self._left - 1)
+        if self._seeks:  # one topic's may time out, and the next one be sent, before the whole is answered
+            self.world.rules.excuse(self.host.node.name, "SEEK-01")
+        self._seeks[request] = bases
+        joined = self._subscribed()
+        for name, base in bases.items():
+            self._toured(name).is_sought(request, base, name in joined)
+        for _ in [request, *self._asked, *self._last_asked]:  # what has no answer yet is asked anew
+            self.record.asks()
+        self._expect(request, f"seek {self.handle} {text}: {request}")
+
+    def ask(self) -> None:
+        """Whether there is more anywhere, or what the last message of each topic is."""
+        client, now = self.host.node.client, self.world.clock.now
+        assert self.record is not None
+        self.record.asks()
+        known = {name: self._toured(name).where.end for name in self._subscribed()}
+        if self.stream.chance(600):
+            request = client.has_message_available(now, self.handle)
+            self._asked[request] = known
+        else:
+            request = client.last_message_id(now, self.handle)
+            self._last_asked[request] = known
+        self._expect(request, f"ask {self.handle}: {request}")
+
+    def _awaits(self, request: int) -> bool:
+        return super()._awaits(request) or request == self._leaving
+
+    def leave(self) -> None:
+        """Remove the subscription, in all topics."""
+        self._to_leave = self._subscribed()
+        self._leaving = self.host.node.client.unsubscribe(self.world.clock.now, self.handle)
+        for name in self.world.topics:
+            if self.topics.means(name):
+                self._toured(name).may_be_gone()
+        self._expect(self._leaving, f"unsubscribe {self.handle}: {self._leaving}")
+
+    def lose(self) -> None:
+        super().lose()
+        for request in self._waiting:
+            self.host.routes[request] = self.world
+        for request, bases in self._seeks.items():
+            for name in bases:
+                self._toured(name).not_done(request)
+        self._unsure.update(name for bases in self._seeks.values() for name in bases)
+        self._forget_waiting()
+
+    # --- news -----------------------------------------------------------------------------------------------
+
+    def _is_ready(self) -> None:
+        self._later()
+
+    def _hears(self, output: Output) -> bool:
+        if isinstance(output, Deliverable):
+            self._later()
+        elif isinstance(output, TopicLeft):
+            self._topic_left(output)
+        elif isinstance(output, TopicJoined):
+            if self.world.healed:
+                self._later()
+        else:
+            return isinstance(output, (EndOfTopic, ActiveChanged))
+        return True
+
+    def _topic_left(self, output: TopicLeft) -> None:
+        assert self.record is not None
+        if output.topic not in self.world.administrator.ever_vanished:
+            raise ViolationError("INV-C16", f"{self.topics.name}: {output.topic} leaves, and is there")
+        self.record.leaves(output.topic)
+
+    def _answered(self, output: RequestDone) -> None:
+        request = output.request
+        bases = self._seeks.pop(request, None)
+        if bases is not None:
+            now = self.world.clock.now
+            for name, base in bases.items():
+                self._toured(name).done(request, base, now)
+            self._unsure.difference_update(bases)
+            self._later()
+        elif request in self._asked:
+            self._told_of_more(self._asked.pop(request), output.result)
+        elif request in self._last_asked:
+            self._told_of_last(self._last_asked.pop(request), output.result)
+        elif request == self._leaving:
+            self._leaving = None
+            self._check_removed()
+            for name in self._to_leave:  # where it was not subscribed, it may still be
+                self._toured(name).begins_anew()
+
+    def _check_removed(self) -> None:
+        """MULTI-29: who is told that the subscription is removed has removed it in all topics."""
+        assert self.record is not None
+        gone = self.world.administrator.ever_vanished
+        kept = [name for name in self._to_leave if name not in gone and not self.record.of(name).removed]
+        if kept:
+            raise ViolationError("INV-C16", f"{self.topics.name} is removed, and nobody asked in {kept}")
+
+    def _told_of_more(self, known: dict[str, Place], result: bool) -> None:
+        if self._seeks or self._unsure or result:
+            return
+        gone = self.world.administrator.ever_vanished
+        more = [
+            name for name, end in known.items() if name not in gone and self._toured(name).where.has_more(end)
+        ]
+        if more:
+            raise ViolationError("INV-C15", f"{self.topics.name} is told of nothing more, and {more} have")
+
+    def _told_of_last(self, known: dict[str, Place], result: list[TopicMessageId]) -> None:
+        """Of every topic, and not before what was known to be stored when it was asked."""
+        found = {each.topic: place_of(each.message_id) for each in result}
+        gone = self.world.administrator.ever_vanished
+        for name, end in known.items():
+            if name in gone:
+                continue
+            last = found.get(name)
+            if last is None or (last[0], last[1] + 1) < end[:2]:
+                raise ViolationError("INV-C15", f"{name}: {last} is the last message, not {end}")
+
+    def _not_answered(self, output: RequestFailed) -> None:
+        """Of a seek nobody knows whether, and where, it was done; of a removal, in which topics."""
+        request = output.request
+        bases = self._seeks.pop(request, None)
+        if bases is not None:
+            for name in bases:
+                self._toured(name).not_done(request)
+            assert self.record is not None
+            for _ in [*self._asked, *self._last_asked]:  # they are asked anew where it is after all
+                self.record.asks()
+            self._unsure.update(bases)
+            if self.world.healed:
+                self._came_home = False
+                self._later()
+        if request == self._leaving:
+            self._leaving = None
+            self._unsure.update(name for name in self.world.topics if self.topics.means(name))
+            self.close_and_reopen()  # where it was removed nobody subscribes again
+        self._asked.pop(request, None)
+        self._last_asked.pop(request, None)

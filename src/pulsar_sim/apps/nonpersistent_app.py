@@ -1,0 +1,252 @@
+"""Whisperers: who sends to a non-persistent topic, and listens there.
+
+Nothing of such a topic is kept, so nothing has to come. But what comes was sent (INV-C2), in its order as
+long as the sender keeps its connection (INV-C3); nothing is acknowledged on the wire (INV-C4); and whoever is
+attached hears what is said from then on, however often the connection was lost before (INV-N5).
+"""
+
+from typing import TYPE_CHECKING
+
+from pulsar_sansio.client.outputs import (
+    Attached,
+    Closed,
+    Deliverable,
+    Output,
+    ProducerFailed,
+    ProducerReady,
+    Receipts,
+    RequestDone,
+    RequestFailed,
+    SendFailed,
+)
+from pulsar_sansio.model.config import ConsumerSpec, ProducerSpec, ReaderSpec, SubscriptionType
+from pulsar_sansio.model.errors import ClosedError, ProducerQueueIsFull
+from pulsar_sansio.model.message_id import EARLIEST
+
+from ..engine.clock import MILLISECOND
+from ..engine.failures import ViolationError
+from ..engine.profile import WhisperPlan
+from ..model.records import ConsumerRecord, ProducerRecord, TopicRecord
+from ..model.single_topic_position import Visited
+from .transient_app import Restless
+
+if TYPE_CHECKING:
+    from ..world.world import World
+
+MOST_WORDS = 40
+"""Of one of them while there are faults."""
+
+CALM = 100 * MILLISECOND
+"""Between two messages in good weather, at most: until one is heard."""
+
+
+class Voice:
+    """The producer of one, as long as it lives."""
+
+    def __init__(self, whisperer: "Whisperer", record: ProducerRecord) -> None:
+        self._whisperer = whisperer
+        self._record = record
+        self.ready = False
+        self.pending = 0
+        """Messages of which nothing is known yet."""
+        self.handle = 0
+
+    def on_output(self, output: Output) -> None:
+        if isinstance(output, ProducerReady):
+            self.ready = True
+        elif isinstance(output, Receipts):
+            self.pending -= len(output.message_ids)
+        elif isinstance(output, SendFailed):
+            self.pending -= output.count
+        elif isinstance(output, Attached) and self.pending:
+            self._whisperer.may_repeat_itself()
+        elif isinstance(output, (ProducerFailed, Closed)):
+            self.is_gone()
+            self._whisperer.has_lost(self)
+
+    def is_gone(self) -> None:
+        self.ready = False
+        self.pending = 0
+        self._record.closed = True
+
+
+class Whisperer(Restless[ConsumerRecord]):
+    """One of them, with a topic of its own."""
+
+    def __init__(self, world: "World", index: int, plan: WhisperPlan) -> None:
+        super().__init__(world, "whisperer", index, plan.client, plan.pause)
+        self.plan = plan
+        self.topic = TopicRecord(whispered(index), deduplication=False)
+        world.model.volatile[self.topic.name] = self.topic
+        self._voice: Voice | None = None
+        self._voices = 0
+        self._said = 0
+        """The number of the last message."""
+        self._heard = 0
+        """And of the one that came last."""
+        self._repeats: list[int] = []
+        """Each time that what has come may begin to come once more, and in its order from there on: the last
+        message that was said before."""
+        self._first = 0
+        """The first message that was said since it was attached."""
+        self._hears_now = False
+        """It has heard something that was said since it was attached."""
+
+    @property
+    def done(self) -> bool:
+        """In good weather: it hears what is said, and nothing is pending."""
+        pending = self._voice.pending if self._voice is not None else 0
+        return self.state == "open" and self.attached and self._hears_now and not pending
+
+    # --- one consumer ---------------------------------------------------------------------------------------
+
+    def open(self) -> None:
+        if not self._may_open():
+            return
+        world, plan = self.world, self.plan
+        self.incarnation += 1
+        name = f"w{self.index}.{self.incarnation}"
+        client, now = self.host.node.client, world.clock.now
+        subscription = Visited(self.topic, f"whisper-{self.index}.{self.incarnation}", durable=False)
+        if plan.reads:
+            reading = ReaderSpec(
+                self.topic.name,
+                start=EARLIEST,
+                name=name,
+                subscription=subscription.name,
+                receiver_queue_size=plan.queue,
+            )
+            self.record = ConsumerRecord(name, subscription, reading.reading("unused"))
+            handle = client.open_reader(now, reading)
+        else:
+            spec = ConsumerSpec(
+                self.topic.name,
+                subscription.name,
+                subscription_type=SubscriptionType.EXCLUSIVE,
+                consumer_name=name,
+                receiver_queue_size=plan.queue,
+            )
+            self.record = ConsumerRecord(name, subscription, spec)
+            handle = client.subscribe(now, spec)
+        world.model.consumers[name] = self.record
+        self._opened(handle)
+
+    def _speak_up(self) -> None:
+        """With a producer of its own."""
+        self._voices += 1
+        world, tag = self.world, f"w{self.index}.v{self._voices}"
+        spec = ProducerSpec(self.topic.name, batching=self.plan.batching, properties={"tag": tag})
+        record = world.model.producers[tag] = ProducerRecord(tag, self.topic, spec)
+        self._voice = voice = Voice(self, record)
+        voice.handle = self.host.node.client.open_producer(world.clock.now, spec)
+        self.host.routes[voice.handle] = voice
+        world.trace.add(world.clock.now, self.host.node.name, f"open_producer {tag} is {voice.handle}")
+        if self._voices > 1:  # what is left of the one before may come behind what this one says
+            self.may_repeat_itself()
+
+    def may_repeat_itself(self) -> None:
+        """What is pending is sent again. It may have come already, and wait here still."""
+        self._repeats.append(self._said)
+
+    def has_lost(self, voice: Voice) -> None:
+        if self._voice is voice:
+            self._voice = None
+
+    def lose(self) -> None:
+        super().lose()
+        self._hears_now = False
+        if self._voice is not None and self.host.closing is not None:  # with the whole process
+            self._voice.is_gone()
+            self._voice = None
+
+    # --- steps ----------------------------------------------------------------------------------------------
+
+    def _later(self) -> None:
+        if self.world.healed:
+            self._turn += 1
+            self.world.clock.after(1 + self.stream.below(CALM), self._step, self._turn)
+        else:
+            super()._later()
+
+    def _step(self, turn: int) -> None:
+        if not self._may_step(turn):
+            return
+        self._listen()
+        if self._voice is None:
+            self._speak_up()
+        elif self._voice.ready and not (self.world.healed and self._hears_now):
+            self._speak(self._voice)
+        if self.world.rash and self.stream.chance(self.plan.close_permille):
+            self.close_and_reopen()
+        self.host.node.pump()
+        if self.state == "open" and not (self.world.healed and self.done):
+            self._later()
+
+    def _speak(self, voice: Voice) -> None:
+        if self.world.healed:
+            self._say(voice)
+        elif self._said < MOST_WORDS:
+            for _ in range(1 + self.stream.below(3)):
+                self._say(voice)
+
+    def _say(self, voice: Voice) -> None:
+        world = self.world
+        try:
+            self.host.node.client.send(
+                world.clock.now, voice.handle, str(self._said + 1).encode(), world.wall_time()
+            )
+        except (ProducerQueueIsFull, ClosedError):
+            return
+        self._said += 1
+        voice.pending += 1
+
+    def _listen(self) -> None:
+        client, now = self.host.node.client, self.world.clock.now
+        assert self.record is not None
+        while messages := client.take(now, self.handle, 100):
+            for message in messages:
+                self._check(int(message.data))
+            if not self.plan.reads:
+                client.acknowledge(now, self.handle, messages)
+
+    def _check(self, number: int) -> None:
+        assert self.record is not None
+        name = self.record.name
+        if not 0 < number <= self._said:
+            raise ViolationError("INV-C2", f"{name} hears {number}, and {self._said} were said")
+        if number <= self._heard:
+            allowed = next((last for last in self._repeats if number <= last), None)
+            if allowed is None:
+                raise ViolationError("INV-C3", f"{name} hears {number} after {self._heard}")
+            self._repeats.remove(allowed)
+        self._heard = number
+        self._hears_now = self._hears_now or number >= self._first
+
+    # --- news -----------------------------------------------------------------------------------------------
+
+    def _is_ready(self) -> None:
+        self._is_attached_again()
+
+    def _is_attached_again(self) -> None:
+        self._first = self._said + 1
+        self._hears_now = False
+        self._later()
+
+    def _is_detached(self) -> None:
+        self._hears_now = False
+
+    def _answered(self, output: RequestDone) -> None:
+        """The close is heard of as an end."""
+
+    def _not_answered(self, output: RequestFailed) -> None:
+        """Likewise."""
+
+    def _hears(self, output: Output) -> bool:
+        if isinstance(output, Deliverable) and self.world.healed:
+            self._later()
+        return isinstance(output, Deliverable)
+
+
+def whispered(index: int) -> str:
+    """The name of a topic of which nothing is kept."""
+    return f"non-persistent://public/default/w{index}"

@@ -1,0 +1,285 @@
+"""Roamers: who moves about in a topic. They read it as readers do, or through a durable subscription of their
+own, seek to messages that they have seen, to times and to the ends, and ask whether there is more.
+
+Owns what they do and what they may be told: after a seek nothing from before it comes, the first message is
+the one that was sought and none is left out from there on (INV-C7); a seek and a question end in time; who is
+told that there is nothing more has seen everything, and who is told that there is gets it (INV-C15).
+"""
+
+from typing import TYPE_CHECKING
+
+from pulsar_sansio.client.outputs import Deliverable, EndOfTopic, Output, RequestDone, RequestFailed
+from pulsar_sansio.model.config import ConsumerSpec, InitialPosition, ReaderSpec, SubscriptionType
+from pulsar_sansio.model.message import Message
+from pulsar_sansio.model.message_id import EARLIEST, LATEST, MessageId
+
+from ..engine.failures import ViolationError
+from ..engine.profile import RoamerPlan
+from ..model.expected_position import START, Base, Whereabouts, after, whole
+from ..model.records import BEFORE_ALL, ConsumerRecord, Place
+from ..model.single_topic_position import Roamed
+from .seeking_app import MEMORY, Seeker, place_of
+from .transient_app import TopicGuest
+
+if TYPE_CHECKING:
+    from ..world.world import World
+
+MOST_SEEKS = 6
+"""Of one roamer: each may bring the whole topic again."""
+
+
+class Roamer(TopicGuest, Seeker[ConsumerRecord, RoamerPlan]):
+    """One roamer, through as many consumers as it takes."""
+
+    def __init__(self, world: "World", index: int, plan: RoamerPlan) -> None:
+        super().__init__(world, "roamer", index, plan, MOST_SEEKS)
+        self.topic = world.model.topics[world.topics[plan.topic]]
+        self.subscription = self._new_subscription()
+        self._seen: list[MessageId] = []
+        """Messages that came, as places to go to."""
+        self._seeks: dict[int, tuple[Base, bool]] = {}
+        """Request -> where it goes, and whether that is the end of the topic; in the order in which they were
+        asked for."""
+        self._failed: list[Base] = []
+        """Where the subscription may have gone, or may still go, since the last seek that was done."""
+        self._asked: dict[int, Place] = {}
+        self._last_asked: dict[int, Place] = {}
+        self._promised: Place | None = None
+        """It was said that there is a message from there on."""
+        self._sought_at = -1
+        """When a seek was done the last time: it brings the consumer back at that moment."""
+
+    @property
+    def where(self) -> Whereabouts:
+        return self.subscription.where
+
+    @property
+    def done(self) -> bool:
+        """In good weather: it has gone back once more and read everything from there on."""
+        record = self.record
+        if not self._came_home or self._waiting or record is None:
+            return False
+        # Also a chunk of a message that is never complete is something more: nobody knows that of it yet.
+        order = self.topic.order
+        end = (*order[-1], len(self.topic.log[order[-1]].messages)) if order else BEFORE_ALL
+        promised, gone = self._promised, self.topic.gone
+        if promised is not None and end <= promised and (gone < 0 or promised[0] > gone):
+            raise ViolationError("INV-C15", f"{record.name} was told of a message from {promised} on")
+        return self.state == "open" and self.attached and not self.where.has_more(self.where.end)
+
+    def _new_subscription(self) -> Roamed:
+        name = f"roam-{self.index}" if self.plan.durable else f"roam-{self.index}.{self.incarnation}"
+        subscription = Roamed(self.topic, name, self.plan.compacted)
+        self.topic.subscriptions[name] = subscription
+        return subscription
+
+    # --- one consumer ---------------------------------------------------------------------------------------
+
+    def open(self) -> None:
+        world, plan = self.world, self.plan
+        if not self._may_open():
+            return
+        self.incarnation += 1
+        name = f"r{self.index}.{self.incarnation}"
+        client = self.host.node.client
+        if plan.durable:
+            spec = ConsumerSpec(
+                topic=self.topic.name,
+                subscription=self.subscription.name,
+                subscription_type=SubscriptionType.EXCLUSIVE,
+                consumer_name=name,
+                receiver_queue_size=plan.queue,
+                initial_position=InitialPosition.EARLIEST,
+                acknowledgement_group_time=plan.group_time,
+                read_compacted=plan.compacted,
+            )
+            self._register(name, self.subscription, spec)
+            handle = client.subscribe(world.clock.now, spec)
+        else:
+            self.subscription = self._new_subscription()
+            reading = self._reading(name)
+            record = self._register(name, self.subscription, reading.reading("unused"))
+            record.questions = int(isinstance(reading.start, int))  # it seeks, and asks where that is
+            handle = client.open_reader(world.clock.now, reading)
+        self._opened(handle)
+
+    def _reading(self, name: str) -> ReaderSpec:
+        """A reader that begins at either end, at a message, or at a time."""
+        base, target, inclusive = self._somewhere()
+        self.where.moved(base)
+        self.subscription.sought = False
+        return ReaderSpec(
+            self.topic.name,
+            start=target,
+            start_inclusive=inclusive and isinstance(target, MessageId) and target != LATEST,
+            name=name,
+            subscription=self.subscription.name,
+            read_compacted=self.plan.compacted,
+            receiver_queue_size=self.plan.queue,
+        )
+
+    def _somewhere(self) -> tuple[Base, MessageId | int, bool]:
+        """A place to go to, what it is called, and whether the message there comes, too."""
+        stream, where = self.stream, self.where
+        choice = stream.below(10)
+        if choice < 2:
+            return START, EARLIEST, stream.chance(500)
+        if choice < 4 or (choice >= 8 and not self.plan.times) or not self._seen:
+            return Base(where.end, since=self.world.clock.now), LATEST, False
+        message_id = stream.choice(self._seen)
+        place = place_of(message_id)
+        if choice < 8:
+            inclusive = stream.chance(500)
+            return Base(place if inclusive else after(place)), message_id, inclusive
+        time = where.published(place[:2]) + stream.between(-1, 1) * stream.below(1000)
+        return Base(BEFORE_ALL, time=time, known=where.end), time, False
+
+    # --- steps ----------------------------------------------------------------------------------------------
+
+    def _took(self, messages: list[Message]) -> None:
+        record, model = self.record, self.world.model
+        assert record is not None
+        wall_time = self.world.wall_time()
+        self.world.trace.add(self.world.clock.now, self.host.node.name, f"take {self.handle} {len(messages)}")
+        for message in messages:
+            model.deliver(record, message, self.world.clock.now, wall_time)
+            if len(self._seen) < MEMORY:
+                self._seen.append(message.message_id)
+            elif self.stream.chance(100):
+                self._seen[self.stream.below(MEMORY)] = message.message_id
+        if self.plan.durable and not self._seeks and self.stream.chance(self.plan.acknowledge_permille):
+            last = self.stream.choice(messages)
+            place = place_of(last.message_id)
+            self.where.perhaps_at(Base(after(place)))
+            self.where.perhaps_at(Base(whole(place)))
+            self.host.node.client.acknowledge_cumulative(self.world.clock.now, self.handle, last)
+
+    def _finish(self) -> None:
+        """Go back once more, and read everything from there on."""
+        if not self._came_home and not self._seeks and self.attached:
+            self._came_home = True
+            if self._seen and self.stream.chance(500):
+                message_id = self.stream.choice(self._seen)
+                self.seek(Base(after(place_of(message_id))), message_id, False)
+            else:
+                self.seek(START, EARLIEST, True)
+            self.ask()
+
+    def _seek_somewhere(self) -> None:
+        self.seek(*self._somewhere())
+
+    def seek(self, base: Base, target: MessageId | int, inclusive: bool) -> None:
+        world, client = self.world, self.host.node.client
+        self._left = max(0, self._left - 1)
+        request = client.seek(world.clock.now, self.handle, target, inclusive)
+        assert self.record is not None
+        self.record.questions += 1
+        self._seeks[request] = base, target == LATEST
+        self._expect(request, f"seek {self.handle} {target}: {request}")
+
+    def ask(self) -> None:
+        """Whether there is more, or what the last message is."""
+        client, now = self.host.node.client, self.world.clock.now
+        assert self.record is not None
+        self.record.questions += 1
+        if self.stream.chance(600):
+            request = client.has_message_available(now, self.handle)
+            self._asked[request] = self.where.end
+        else:
+            request = client.last_message_id(now, self.handle)
+            self._last_asked[request] = self.where.end
+        self._expect(request)
+
+    def lose(self) -> None:
+        super().lose()
+        for base, to_end in self._seeks.values():
+            self._failed.append(Base(base.place, since=2**63) if to_end else base)
+        for request in self._waiting:
+            self.host.routes[request] = self.world
+        self._forget_waiting()
+        self._begins_again()
+
+    # --- news -----------------------------------------------------------------------------------------------
+
+    def _is_ready(self) -> None:
+        self._begins_again()
+        self._later()
+
+    def _is_attached_again(self) -> None:
+        self._begins_again()
+        super()._is_attached_again()
+
+    def _hears(self, output: Output) -> bool:
+        if isinstance(output, Deliverable):
+            self._later()
+        return isinstance(output, (Deliverable, EndOfTopic))
+
+    def _begins_again(self) -> None:
+        """Who has a durable subscription begins again where that is. Who has none goes on behind what came
+        last; of the end of a topic nobody knows where it was until something has come."""
+        if self.plan.durable:
+            self.subscription.perhaps_long_ago()
+            for base in self._failed:
+                self.where.perhaps_at(base)
+            if self.world.clock.now != self._sought_at:
+                self.where.perhaps_as_kept()
+            self.where.back()
+        elif self.where.last is None:
+            now = self.world.clock.now
+            self.where.bases = [
+                base if base.since is None else Base(base.place, since=now) for base in self.where.bases
+            ]
+
+    def _answered(self, output: RequestDone) -> None:
+        request = output.request
+        if request in self._seeks:
+            if request != next(iter(self._seeks)):
+                raise ViolationError(
+                    "INV-C7", f"seek {request} of {self.handle} is done before those before it"
+                )
+            base, to_end = self._seeks.pop(request)
+            if to_end:
+                base = Base(base.place, since=self.world.clock.now)
+            self._failed.clear()
+            self.where.moved(base)
+            self.subscription.sought = True
+            self._sought_at = self.world.clock.now
+            if self.stream.chance(self.plan.ask_permille):
+                self.ask()
+            self._later()
+        elif request in self._asked:
+            self._told_of_more(self._asked.pop(request), output.result)
+        elif request in self._last_asked:
+            self._told_of_last(self._last_asked.pop(request), output.result)
+
+    def _told_of_more(self, known: Place, result: bool) -> None:
+        record = self.record
+        assert record is not None
+        if self._seeks:
+            return
+        if not result and not self._failed and self.where.has_more(known):
+            raise ViolationError("INV-C15", f"{record.name} is told that there is nothing more")
+        if result and not self._failed:
+            self._promised = max(self._promised or BEFORE_ALL, self.where.least)
+
+    def _told_of_last(self, known: Place, result: MessageId) -> None:
+        """It lies not before what was known to be stored when it was asked."""
+        record = self.record
+        assert record is not None
+        if self.where.lacks((result.ledger_id, result.entry_id + 1, -1), known):
+            raise ViolationError("INV-C15", f"{record.name}: {result} is the last message, not {known}")
+
+    def _not_answered(self, output: RequestFailed) -> None:
+        """Of a seek nobody knows whether it was done."""
+        failed = self._seeks.pop(output.request, None)
+        if failed is not None:
+            assert self.record is not None
+            self.record.questions += len(self._asked) + len(self._last_asked)
+            base, to_end = failed
+            self._failed.append(Base(base.place, since=2**63) if to_end else base)
+            self.where.unanswered(self._failed[-1])
+            if self.world.healed:
+                self._came_home = False
+                self._later()
+        self._asked.pop(output.request, None)
+        self._last_asked.pop(output.request, None)

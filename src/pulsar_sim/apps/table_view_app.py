@@ -1,0 +1,362 @@
+"""Applications with a table view: the last value of every key of a topic, and what has changed.
+
+Owns what such an application does and what it may be told (INV-C18). When the view is ready, and when it was
+refreshed, no value is older than what the topic held when that was asked for. A change is heard once, in the
+order of the topic, and whoever adds up the changes has the table. In the end it is what the topic says, with
+all partitions that there are; of a key that has come to another partition, what one of them says.
+
+Two things cannot be helped. That a key is gone is itself compacted away: a view that had not come that far
+may keep the value until there is another. And while a view reads on, what it waits for may be compacted away
+in favour of a later message, which it gets later.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, TypeAlias
+
+from pulsar_sansio.client.outputs import (
+    EndOfTopic,
+    Output,
+    RequestDone,
+    RequestFailed,
+    TableChanged,
+    TopicJoined,
+)
+from pulsar_sansio.model.config import SubscriptionType, TableViewSpec
+
+from ..engine.failures import ViolationError
+from ..engine.profile import TablePlan
+from ..model.compaction import Said
+from ..model.multi_topics_subscriptions import GroupRecord, GroupTopics
+from ..model.records import BEFORE_ALL, ConsumerRecord, Place, Position, TopicRecord
+from ..model.single_topic_position import Visited
+from ..model.table_view_history import Heard, Way
+from .client_process import REOPEN_DELAY
+from .transient_app import Restless
+
+if TYPE_CHECKING:
+    from ..world.world import World
+
+PartKey: TypeAlias = tuple[int, str]
+"""A key in one part of the topic. Where there are more partitions than before, it may be in two of them."""
+
+ANY_NUMBER = 1 << 60
+"""Of questions for the last message: a view asks as often as it has read something."""
+
+
+class Viewed(Visited):
+    """The subscription of a table view. The client makes its name up."""
+
+    made_up = True
+    reads_compacted = True
+
+    def __init__(self, topic: TopicRecord, name: str) -> None:
+        super().__init__(topic, name, durable=False)
+        self.read: Position = BEFORE_ALL[:2]
+        """The last entry that has arrived at the client: a view reads at once."""
+
+    def is_called(self, name: str) -> None:
+        if self.topic.subscriptions.setdefault(name, self) is not self:
+            raise ViolationError("INV-C18", f"{self.name} calls itself {name} as another one does")
+
+    def arrived(self, position: Position) -> None:
+        self.read = max(self.read, position)
+
+    def all_up_to(self, place: Place) -> bool:
+        return place[:2] <= self.read
+
+    def open_bits(self, position: Position) -> int:
+        """What was read before the connection was lost comes once more, perhaps, and is let go."""
+        return 0 if position <= self.read else super().open_bits(position)
+
+
+class TableApp(Restless[ConsumerRecord | GroupRecord]):
+    """One application, through as many table views as it takes."""
+
+    def __init__(self, world: "World", index: int, plan: TablePlan) -> None:
+        super().__init__(world, "table", index, plan.client, plan.pause)
+        self.plan = plan
+        self.parts: list[TopicRecord]
+        """The topic, or its partitions."""
+        if plan.partitioned is None:
+            self.parts = [world.model.topics[world.topics[plan.topic]]]
+            self.topic_name = self.parts[0].name
+        else:
+            whole = world.model.partitioned[world.partitioned[plan.partitioned]]
+            self.parts, self.topic_name = whole.partitions, whole.name
+        self.subscriptions = self._new_subscriptions()
+        self.table: dict[str, bytes] = {}
+        """The sum of all that was heard."""
+        self._heard = Heard({})
+        self._stale: dict[PartKey, Place] = {}
+        """A message that says that the key is gone, and that may not come."""
+        self._refreshing: dict[int, dict[PartKey, Place]] = {}
+        """Requests -> the last messages when it was asked for."""
+        self._opened_at: dict[PartKey, Place] = {}
+        """Likewise, when the view was opened."""
+        self._listens = False
+        """It knows what the table was when it was ready, and adds up what it hears from then on."""
+        self._up_to_date = False
+        """In good weather it was refreshed when everything had been sent."""
+
+    @property
+    def done(self) -> bool:
+        return self.state == "open" and self.attached and not self._refreshing and self._up_to_date
+
+    def _new_subscriptions(self) -> list[Viewed]:
+        return [Viewed(part, f"table-{self.index}.{self.incarnation}") for part in self.parts]
+
+    # --- what it does ---------------------------------------------------------------------------------------
+
+    def open(self) -> None:
+        if not self._may_open():
+            return
+        self.incarnation += 1
+        name = f"t{self.index}.{self.incarnation}"
+        self.subscriptions = self._new_subscriptions()
+        self._up_to_date = False
+        self._stale.clear()
+        if self._is_being_compacted():
+            self.compaction_begins()
+        self._opened_at = self._last_of_keys(self._parts_at_first)
+        spec = TableViewSpec(
+            self.topic_name,
+            name=name,
+            receiver_queue_size=self.plan.queue,
+            partitions_update_interval=self.plan.update_interval,
+        )
+        self._register(name, spec)
+        self._opened(self.host.node.client.open_table_view(self.world.clock.now, spec))
+
+    def _register(self, name: str, spec: TableViewSpec) -> None:
+        """Who reads, before it does."""
+        model, reading = self.world.model, spec.reader().reading("unused")
+        first = self.subscriptions[0]
+        if self.plan.partitioned is None:
+            record = ConsumerRecord(name, first, reading)
+            record.questions = ANY_NUMBER
+            self.record = model.consumers[name] = record
+            return
+        for subscription in self.subscriptions:
+            subscription.topic.subscriptions[subscription.name] = subscription
+        topics = GroupTopics(first.name, SubscriptionType.EXCLUSIVE, [self.topic_name], "")
+        self.record = model.groups[name] = GroupRecord(name, topics, reading, ANY_NUMBER)
+
+    @property
+    def _parts_at_first(self) -> int:
+        """So many a client knows that asks for them, whatever it is told."""
+        if self.plan.partitioned is None:
+            return 1
+        return min(self.world.model.partitioned[self.topic_name].believed)
+
+    def expect_partitions(self) -> None:
+        """There are more of them."""
+        if self.plan.partitioned is None or len(self.subscriptions) == len(self.parts):
+            return
+        name = self.subscriptions[0].name
+        new = [Viewed(part, name) for part in self.parts[len(self.subscriptions) :]]
+        self.subscriptions += new
+        if self.record is not None and not self.record.closed:
+            for subscription in new:
+                subscription.topic.subscriptions[name] = subscription
+
+    def _parts_it_has(self) -> int:
+        """Partitions come in their order."""
+        return len(self.host.node.client.subscribed_topics(self.handle))
+
+    def wake(self) -> None:
+        if self.state == "idle":
+            self.world.clock.after(REOPEN_DELAY, self.open)
+        elif self.stream.chance(500):  # what is left of the topic is read once more
+            self.close_and_reopen()
+        self._later()
+
+    def _step(self, turn: int) -> None:
+        if not self._may_step(turn):
+            return
+        stream, plan = self.stream, self.plan
+        if self._listens:
+            self._check_sum()
+        if self.world.healed:
+            everything = self._everything_is_sent() and self._parts_it_has() == len(self.parts)
+            if everything and not self._up_to_date and not self._refreshing:
+                self._refresh()
+        elif stream.chance(plan.close_permille):
+            self.close_and_reopen()
+        elif stream.chance(plan.refresh_permille):
+            self._refresh()
+        if not self._up_to_date:
+            self._later()
+
+    def _everything_is_sent(self) -> bool:
+        """And no broker answers with less."""
+        sent = all(app.done for app in self.world.producers)
+        return sent and not any(part.served_twice for part in self.parts)
+
+    def _refresh(self) -> None:
+        world, node = self.world, self.host.node
+        request = node.client.refresh(world.clock.now, self.handle)
+        self._refreshing[request] = self._last_of_keys(self._parts_it_has())
+        self.host.routes[request] = self
+        world.trace.add(world.clock.now, node.name, f"refresh {self.handle}: {request}")
+        node.pump()
+
+    def lose(self) -> None:
+        super().lose()
+        for request in self._refreshing:
+            self.host.routes[request] = self.world
+        self._refreshing.clear()
+        self.table.clear()
+        self._heard = Heard({})
+        self._listens = False
+        self._up_to_date = False
+
+    # --- what it knows --------------------------------------------------------------------------------------
+
+    def _is_being_compacted(self) -> bool:
+        """Until that is done, a view reads what there was before."""
+        topic = self.parts[0].name
+        broker = self.world.cluster.serving(topic)
+        return broker is not None and broker.compaction_status(topic)[0] == "RUNNING"
+
+    def compaction_begins(self) -> None:
+        """Up to the horizon of the topic: that a key is gone may not come to a view that is behind it. What
+        has arrived was not all read, where its client ended the connection because of what came before it."""
+        compacted, read = self.parts[0].compacted, self.subscriptions[0].read
+        table: Mapping[str, bytes] = self._in_client() if self.state == "open" else {}
+        for key, (place, value) in compacted.last_of_keys().items():
+            if value is None and (place[:2] > read or key in table):
+                self._stale[0, key] = place
+
+    def _comes_later(self, key: str, place: Place) -> bool:
+        """In place of that message of the key a later one is left, which is not read yet."""
+        if self.plan.partitioned is not None:
+            return False
+        return self.parts[0].compacted.comes_later(key, place, self.subscriptions[0].read)
+
+    def _last_of_keys(self, parts: int) -> dict[PartKey, Place]:
+        """In the first so many parts. A broker that has lost one and does not know it answers with what it
+        knew."""
+        return {
+            (index, key): messages[-1][0]
+            for index, part in enumerate(self.parts[:parts])
+            if not part.served_twice
+            for key, messages in part.compacted.messages_of_keys().items()
+        }
+
+    def _places(self) -> dict[str, dict[int, Sequence[Said]]]:
+        """Of every key all messages, by the part of the topic."""
+        found: dict[str, dict[int, Sequence[Said]]] = {}
+        for index, part in enumerate(self.parts):
+            for key, messages in part.compacted.messages_of_keys().items():
+                found.setdefault(key, {})[index] = messages
+        return found
+
+    def _check_as_new_as(self, last: dict[PartKey, Place], what: str) -> dict[str, list[Way]]:
+        """INV-C18: of every key the table has what that message says, or a later one; of one that is in
+        several partitions, in one of them. How that may be, by key."""
+        table = self._in_client()
+        ways: dict[str, list[Way]] = {}
+        places = self._places()
+        for key in {**places, **dict.fromkeys(table)}:
+            value = table.get(key)
+            parts = places.get(key, {})
+            if value is None and not any((part, key) in last for part in parts):
+                continue  # it has not come, or has come and is gone again
+            least = {part: last.get((part, key), BEFORE_ALL) for part in parts}
+            ways[key] = [
+                {**least, part: place}
+                for part, messages in parts.items()
+                for place in self._may_say(part, key, least[part], value, messages)
+            ]
+            if not ways[key]:
+                raise ViolationError(
+                    "INV-C18", f"{self._name} has {key!r} = {value!r} {what}; it was {least}"
+                )
+        return ways
+
+    def _may_say(
+        self, part: int, key: str, least: Place, value: bytes | None, messages: Sequence[Said]
+    ) -> Sequence[Place]:
+        """Where the value may be from in that part of the topic, or a place before that; nothing if it is not
+        from there."""
+        said = [place for place, each in messages if each == value]
+        fresh = [place for place in said if place >= least]
+        if fresh:
+            # Else it may be gone for the second time, or only because what it was is compacted away.
+            known = value is not None or (len(fresh) == 1 and fresh[0][:2] <= self.subscriptions[part].read)
+            return (fresh[0] if known else least,)
+        if (part, key) in self._stale and self._stale[part, key] >= least and said:
+            return (said[0],)
+        if self._comes_later(key, least) and (said or value is None):
+            return (least if value is None else said[0],)
+        return ()
+
+    @property
+    def _name(self) -> str:
+        assert self.record is not None
+        return self.record.name
+
+    def _in_client(self) -> Mapping[str, bytes]:
+        return self.host.node.client.table(self.handle)
+
+    def _check_sum(self) -> None:
+        """INV-C18: whoever adds up what he hears has the table."""
+        table = self._in_client()
+        if self.table != table:
+            wrong = sorted(key for key in {**self.table, **table} if self.table.get(key) != table.get(key))
+            raise ViolationError("INV-C18", f"{self._name}: the changes do not add up to the table: {wrong}")
+
+    # --- what it is told ------------------------------------------------------------------------------------
+
+    def _is_ready(self) -> None:
+        """The table may be ahead of the news: the same input may have brought changes, too."""
+        self.world.clock.after(0, self._begin, self.incarnation)
+
+    def _begin(self, incarnation: int) -> None:
+        if self.state != "open" or incarnation != self.incarnation:
+            return
+        first = self._parts_at_first  # perhaps it was told of fewer of them since it was opened
+        opened_at = {key: place for key, place in self._opened_at.items() if key[0] < first}
+        self._heard = Heard(self._check_as_new_as(opened_at, "when it is ready"))
+        self.table = dict(self._in_client())
+        self._listens = True
+        self._later()
+
+    def _is_attached_again(self) -> None:
+        if self.world.healed:
+            self._later()
+
+    def _check_nobody_waits(self) -> None:
+        if self._refreshing:
+            raise ViolationError("INV-C14", f"{self._name} has ended; {[*self._refreshing]} never answered")
+
+    def _answered(self, output: RequestDone) -> None:
+        last = self._refreshing.pop(output.request, None)
+        if last is not None:
+            self._check_as_new_as(last, "when it is refreshed")
+            if self.world.healed and self._everything_is_sent():
+                self._up_to_date = True
+
+    def _not_answered(self, output: RequestFailed) -> None:
+        self._refreshing.pop(output.request, None)
+        self._later()
+
+    def _heard_of(self, key: str, value: bytes | None, parts: dict[int, Sequence[Said]]) -> None:
+        """INV-C18: it comes after what was heard of the key before, and has been read. Where the key was not
+        there when the view was ready nobody knows how much of it had been read."""
+        before = self._heard.ways(key)
+        if not self._heard.hears(key, value, parts, [each.read for each in self.subscriptions]):
+            raise ViolationError(
+                "INV-C18", f"{self._name} hears of {key!r} = {value!r}, which does not come after {before}"
+            )
+        if value is None:
+            self.table.pop(key, None)
+        else:
+            self.table[key] = value
+
+    def _hears(self, output: Output) -> bool:
+        if isinstance(output, TableChanged) and self._listens:
+            places = self._places()
+            for key, value in output.changes:
+                self._heard_of(key, value, places.get(key, {}))
+        return isinstance(output, (TableChanged, EndOfTopic, TopicJoined))

@@ -1,0 +1,65 @@
+"""What the messages of a workload hold: sizes, keys, properties, empty and null payloads, delays.
+
+Owns the draw of one message, as the reference model remembers it and as it is handed to the client.
+"""
+
+from pulsar_sansio.model.config import OutgoingMessage
+
+from ..engine.profile import ProducerPlan
+from ..engine.randomness import Stream
+from ..model.records import ProducerRecord, Sent
+from .interceptor_probes import MARK
+
+LONGEST_DELAY = 3000
+"""Milliseconds until a message is to be delivered."""
+
+
+def written(
+    stream: Stream, plan: ProducerPlan, record: ProducerRecord, number: int, wall_time: int
+) -> tuple[Sent, bytes | OutgoingMessage]:
+    """Message `number` of a producer. `wall_time`: milliseconds since 1970."""
+    sent, message = _contents(stream, plan, record, number)
+    given = sent.properties
+    if "changes" in plan.interceptors:
+        sent.properties = {**given, MARK: "yes"}
+    if plan.delayed_permille and stream.chance(plan.delayed_permille):
+        sent.deliver_at = wall_time + stream.below(LONGEST_DELAY)
+    if plan.explicit or sent.deliver_at is not None:
+        message = OutgoingMessage(
+            sent.payload,
+            key=sent.key,
+            properties=given,
+            event_time=sent.event_time,
+            sequence_id=number if plan.explicit else None,
+            deliver_at=sent.deliver_at,
+        )
+    return sent, message
+
+
+def _contents(
+    stream: Stream, plan: ProducerPlan, record: ProducerRecord, number: int
+) -> tuple[Sent, bytes | OutgoingMessage]:
+    name = f"{record.tag}/{number}"
+    if not stream.chance(plan.rich_permille):
+        size = stream.below(plan.largest)
+        payload = name.encode() + b"." * size
+        if plan.chunk_size:  # a message in chunks is known by what is said of it
+            properties = {"n": name}
+            return (
+                Sent(record, number, payload, None, properties, 0),
+                OutgoingMessage(payload, properties=properties),
+            )
+        return Sent(record, number, payload, None, {}, 0), payload
+    choice = stream.below(6)
+    contents: bytes | None = name.encode()
+    properties = {"n": name}
+    if choice == 0:
+        contents = b""
+    elif choice == 1:
+        contents = None
+    elif choice == 2:
+        properties = {}
+    key = f"key-{stream.below(8)}" if stream.chance(700) else None
+    event_time = stream.below(2**40) if stream.chance(300) else 0
+    message = OutgoingMessage(contents, key=key, properties=properties, event_time=event_time)
+    return Sent(record, number, contents, key, properties, event_time), message

@@ -1,0 +1,50 @@
+"""The bug bank: mistakes that real clients and brokers made, planted on purpose, to test the simulator.
+
+Each is a named mutation that replaces a few methods of a machine while its context lasts. A mutation that no
+seed notices means that a fault or a check is missing: that is a bug of the simulator.
+"""
+
+from . import access, brokers, chunks, connections, endings, interceptors, partitions, producers
+from .consuming import (
+    acknowledgements,
+    consumers,
+    flow,
+    keys,
+    letters,
+    neighbours,
+    positions,
+    timeouts,
+)
+from .consuming import (
+    multi_topics as groups,
+)
+from .consuming import (
+    table_views as tables,
+)
+from .planted_bug import BANK, Mutation, Patches
+from .preconditions.general import suitable
+
+__all__ = [
+    "BANK",
+    "Mutation",
+    "Patches",
+    "access",
+    "acknowledgements",
+    "brokers",
+    "chunks",
+    "connections",
+    "consumers",
+    "endings",
+    "interceptors",
+    "flow",
+    "groups",
+    "keys",
+    "letters",
+    "neighbours",
+    "partitions",
+    "positions",
+    "producers",
+    "suitable",
+    "tables",
+    "timeouts",
+]

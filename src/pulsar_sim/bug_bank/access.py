@@ -1,0 +1,170 @@
+"""Bugs of who may send and under which ids: exclusive access, ids that applications choose, batches by key,
+the limit of memory."""
+
+from typing import Any
+
+from pulsar_sansio.broker.topics.producers import Producers
+from pulsar_sansio.client.memory import MemoryLimit
+from pulsar_sansio.client.producing.entry_builder import Sealing
+from pulsar_sansio.client.producing.key_batches import KeyBatch
+from pulsar_sansio.client.producing.producer import Producer
+from pulsar_sansio.client.producing.send_window import Window
+from pulsar_sansio.model.config import OutgoingMessage
+from pulsar_sansio.wire import proto
+
+from .planted_bug import Patches, bug, nothing
+from .preconditions import general as needs
+
+# --- exclusive access --------------------------------------------------------------------------------------
+
+
+@bug("own", caught_by=("INV-P11",), needs=[needs.exclusive, needs.detaches])
+def late_holders_are_let_in(patches: Patches) -> None:
+    """A broker does not look at the epoch of a producer that comes back when somebody else had the topic."""
+    patches.replace(Producers, "_check_epoch", nothing)
+
+
+@bug("own", caught_by=("CHECK-26", "INV-P11"), needs=[needs.exclusive, needs.detaches])
+def epoch_forgotten_on_a_reconnect(patches: Patches) -> None:
+    """A client asks for exclusive access as if it had never had it."""
+
+    def open_command(original: Any, self: Any, *arguments: Any) -> Any:
+        self._topic_epoch = None
+        return original(self, *arguments)
+
+    patches.around(Producer, "open_command", open_command)
+
+
+@bug("own", caught_by=("INV-P11",), needs=[needs.exclusive])
+def epoch_never_moves(patches: Patches) -> None:
+    """A broker gives every holder of exclusive access the same epoch."""
+
+    def admit(original: Any, self: Any, producer: Any) -> None:
+        if producer.mode != proto.Shared and producer.topic_epoch is None:
+            producer.topic_epoch = self.topic_epoch or 0
+        original(self, producer)
+
+    patches.around(Producers, "_admit", admit)
+
+
+@bug("own", caught_by=("INV-P11",), needs=[needs.fencing])
+def who_is_fenced_goes_on(patches: Patches) -> None:
+    """A broker lets a producer in that wants the topic for itself, and does not send the others away."""
+
+    def fence(self: Any) -> None:
+        self.by_name.clear()
+        self.exclusive = None
+
+    patches.replace(Producers, "_fence_everybody", fence)
+
+
+@bug("own", caught_by=("INV-N5",), needs=[needs.waiting])
+def who_waits_is_forgotten(patches: Patches) -> None:
+    """A topic becomes free, and who waits for it is not told."""
+
+    def leave(original: Any, self: Any, producer: Any) -> None:
+        waiting = list(self.waiting)
+        if producer not in self.waiting:
+            self.waiting.clear()
+        original(self, producer)
+        if producer not in waiting:
+            self.waiting.update(dict.fromkeys(waiting))
+
+    patches.around(Producers, "leave", leave)
+
+
+# --- sequence ids ------------------------------------------------------------------------------------------
+
+
+@bug("BUG-024", caught_by=("INV-P4", "INV-P3"), needs=[needs.explicit_ids, needs.detaches])
+def sequence_ids_of_the_application_ignored(patches: Patches) -> None:
+    """A message is sent under the next id, not its own: what is sent again is stored again."""
+
+    def take(original: Any, self: Any, message: Any, ticket: int, publish_time: int) -> None:
+        if not isinstance(message, bytes) and message.sequence_id is not None:
+            message = OutgoingMessage(
+                message.payload,
+                key=message.key,
+                properties=message.properties,
+                event_time=message.event_time,
+                deliver_at=message.deliver_at,
+            )
+        original(self, message, ticket, publish_time)
+
+    patches.around(Sealing, "take", take)
+
+
+@bug("own", caught_by=("INV-P6",), needs=[needs.initial_ids])
+def initial_sequence_id_ignored(patches: Patches) -> None:
+    """The first message has the id 0, whatever was used before."""
+
+    def init(original: Any, self: Any, *arguments: Any) -> None:
+        original(self, *arguments)
+        self.next_sequence_id = 0
+
+    patches.around(Sealing, "__init__", init)
+
+
+@bug("BUG-023", caught_by=("INV-P6",), needs=[needs.batches_by_key])
+def batches_by_key_overlap(patches: Patches) -> None:
+    """Batches of different keys say the ids from their first to their last message, which overlap."""
+
+    def seal(self: Any, sealer: Any) -> Any:
+        count = len(self.tickets)
+        lowest = self.highest - (self.tickets[-1] - self.tickets[0])
+        if count == 1:
+            return sealer.single(self.first, self.highest, self.publish_time)
+        return sealer.batch(self.first, self.publish_time, lowest, self.highest, count, self.members)
+
+    patches.replace(KeyBatch, "seal", seal)
+
+
+@bug("BUG-089", caught_by=("INV-P1", "INV-P8", "INV-N5"), needs=[needs.batches_by_key])
+def batches_by_key_never_confirmed(patches: Patches) -> None:
+    """Nobody is told of the receipt of a batch that was made by key."""
+    patches.replace(Window, "_confirm_key_batch", nothing)
+
+
+@bug("own", caught_by=("INV-P1", "INV-P2"), needs=[needs.batches_by_key])
+def batches_by_key_confirm_a_row(patches: Patches) -> None:
+    """A batch by key confirms the tickets from its first one on, which are not all its own."""
+
+    def confirm(original: Any, self: Any, entry: Any, ledger_id: int, entry_id: int) -> None:
+        first = entry.tickets[0]
+        entry.tickets = list(range(first, first + entry.count))
+        original(self, entry, ledger_id, entry_id)
+
+    patches.around(Window, "_confirm_key_batch", confirm)
+
+
+# --- memory ------------------------------------------------------------------------------------------------
+
+
+@bug("BUG-083", caught_by=("INV-P7",), needs=[needs.memory_limited, needs.producers_close])
+def memory_given_back_twice(patches: Patches) -> None:
+    """What fails together gives its memory back twice: the limit is none any more."""
+
+    def fail_all(original: Any, self: Any, error: Any) -> None:
+        size = sum(entry.size for entry in self.entries)
+        original(self, error)
+        self._memory.free += size
+
+    patches.around(Window, "fail_all", fail_all)
+
+
+@bug("BUG-084", caught_by=("INV-P7", "INV-N5"), needs=[needs.memory_limited, needs.producers_close])
+def memory_of_failures_not_given_back(patches: Patches) -> None:
+    """What fails together keeps its memory."""
+
+    def fail_all(original: Any, self: Any, error: Any) -> None:
+        size = sum(entry.size for entry in self.entries)
+        original(self, error)
+        self._memory.free -= size
+
+    patches.around(Window, "fail_all", fail_all)
+
+
+@bug("BUG-084", caught_by=("INV-N5",), needs=[needs.memory_limited])
+def who_waits_for_memory_is_not_woken(patches: Patches) -> None:
+    """There is memory again, and who waits for it is not told."""
+    patches.replace(MemoryLimit, "tell", nothing)

@@ -1,0 +1,162 @@
+"""Bugs with messages in chunks: at the producer, at the consumer, at the broker."""
+
+from typing import Any
+
+from pulsar_sansio.broker.topics import topic as broker_topic
+from pulsar_sansio.client.acknowledging.ack_tracker import AckTracker
+from pulsar_sansio.client.consuming.chunk_assembly import Chunks
+from pulsar_sansio.client.producing.admission import Intake
+from pulsar_sansio.client.producing.receipt_ids import ReceiptIds
+
+from .planted_bug import Patches, bug
+from .preconditions import general as needs
+
+# --- producer ----------------------------------------------------------------------------------------------
+
+
+@bug("BUG-081", caught_by=("INV-P7", "INV-N5"), needs=[needs.chunks_in_small_windows])
+def message_larger_than_the_window(patches: Patches) -> None:
+    """A message of more chunks than there may be unconfirmed messages waits for room that never comes."""
+
+    def send(original: Any, self: Any, message: Any, publish_time: int) -> Any:
+        spec, limit = self._spec, self._limit
+        payload = message if isinstance(message, bytes) else message.payload or b""
+        most = spec.chunk_max_message_size
+        if spec.chunking and most is not None and len(payload) > limit * most:
+            self._limit = 0
+        try:
+            return original(self, message, publish_time)
+        finally:
+            self._limit = limit
+
+    patches.around(Intake, "_send", send)
+
+
+@bug("own", caught_by=("INV-P2",), needs=[needs.chunks])
+def id_of_the_last_chunk_alone(patches: Patches) -> None:
+    """The id of a message in chunks does not say where it begins."""
+
+    def add(original: Any, self: Any, ledger: int, entry: int, count: int, first_chunk: Any = None) -> None:
+        original(self, ledger, entry, count, None)
+
+    patches.around(ReceiptIds, "add", add)
+
+
+# --- consumer ----------------------------------------------------------------------------------------------
+
+
+@bug("BUG-075", caught_by=("INV-N5", "INV-C1", "INV-C3"), needs=[needs.chunks_received, needs.detaches])
+def first_chunk_that_comes_again_spoils_the_message(patches: Patches) -> None:
+    """A producer that reconnects sends all chunks again; the message is discarded and never put together."""
+
+    def begin(original: Any, self: Any, uuid: Any, before: Any, *rest: Any) -> Any:
+        message = original(self, uuid, before, *rest)
+        if before is not None:
+            message.broken = True
+        return message
+
+    patches.around(Chunks, "_begin", begin)
+
+
+@bug("BUG-076", caught_by=("INV-N5",), needs=[needs.chunks_received, needs.detaches])
+def chunks_of_no_use_are_kept_for_ever(patches: Patches) -> None:
+    """Chunks that will never make a message are forgotten, and never acknowledged."""
+
+    def expire(original: Any, self: Any) -> None:
+        done, self._done_with = self._done_with, _nobody
+        original(self)
+        self._done_with = done
+
+    patches.around(Chunks, "_expire", expire)
+
+
+@bug("BUG-080", caught_by=("INV-N5", "INV-C1", "INV-C3"), needs=[needs.chunks_received, needs.detaches])
+def what_was_put_together_discarded_and_not_asked_for(patches: Patches) -> None:
+    """Behind a chunk that comes again the beginning of its message is thrown away; nobody asks for it."""
+
+    def take(original: Any, self: Any, place: Any, metadata: Any, payload: Any) -> Any:
+        before = self._incomplete.get((metadata.producer_name, metadata.uuid or ""))
+        again = before is not None and 0 < (metadata.chunk_id or 0) < len(before.places)
+        complete = original(self, place, metadata, payload)
+        if again and before is not None:
+            before.broken = True
+        return complete
+
+    patches.around(Chunks, "take", take)
+
+
+@bug("BUG-076", caught_by=("INV-N5",), needs=[needs.chunks_received, needs.detaches])
+def first_attempts_are_not_acknowledged(patches: Patches) -> None:
+    """When a message was sent twice, the chunks of the first attempt stay in the backlog."""
+
+    def take(original: Any, self: Any, *arguments: Any) -> Any:
+        done, self._done_with = self._done_with, _nobody
+        complete = original(self, *arguments)
+        self._done_with = done
+        return complete
+
+    patches.around(Chunks, "take", take)
+
+
+def _nobody(_places: Any) -> None:
+    """Nobody is told."""
+
+
+@bug("BUG-077", caught_by=("INV-C9",), needs=[needs.chunks_refused])
+def redelivery_of_the_last_chunk_alone(patches: Patches) -> None:
+    """Who refuses a message in chunks asks for its last chunk, which makes no message."""
+
+    def places(self: Any, place: Any) -> list[Any]:
+        return [place]
+
+    patches.replace(AckTracker, "places", places)
+
+
+@bug("BUG-079", caught_by=("INV-N5", "INV-C4"), needs=[needs.chunks_received])
+def last_chunk_alone_is_acknowledged(patches: Patches) -> None:
+    """Of a message in chunks only the last one is acknowledged."""
+
+    def entry(original: Any, self: Any, place: Any) -> Any:
+        self._chunked.pop(place, None)
+        return original(self, place)
+
+    patches.around(AckTracker, "entry", entry)
+
+
+@bug("BUG-006", caught_by=("INV-C11", "INV-N5", "INV-C1"), needs=[needs.several_send_chunks])
+def strangers_chunks_acknowledged(patches: Patches) -> None:
+    """A message that begins while another one is incomplete drops that one, and acknowledges its chunks."""
+
+    def begin(original: Any, self: Any, uuid: Any, *rest: Any) -> Any:
+        for other in [each for each in self._incomplete if each != uuid]:
+            self._done_with(self._incomplete.pop(other).places)
+        return original(self, uuid, *rest)
+
+    patches.around(Chunks, "_begin", begin)
+
+
+@bug("own", caught_by=("INV-C2",), needs=[needs.chunks_received])
+def chunks_put_together_backwards(patches: Patches) -> None:
+    """The payloads are joined in the wrong order."""
+
+    def take(original: Any, self: Any, *arguments: Any) -> Any:
+        complete = original(self, *arguments)
+        if complete is not None:
+            half = len(complete.payload) // 2
+            complete.payload = complete.payload[half:] + complete.payload[:half]
+        return complete
+
+    patches.around(Chunks, "take", take)
+
+
+# --- broker --------------------------------------------------------------------------------------------
+
+
+@bug("BUG-082", caught_by=("INV-N5", "INV-P2", "INV-P1", "GAP-11"), needs=[needs.chunks, needs.deduplication])
+def deduplication_drops_chunks(patches: Patches) -> None:
+    """All chunks of a message have one sequence id: those behind the first are taken for duplicates."""
+
+    def every_one(_metadata: Any) -> bool:
+        return True
+
+    patches.replace(broker_topic, "is_last_chunk", every_one)

@@ -1,0 +1,137 @@
+"""Bugs of topics that go away: ended for good, or gone on in another cluster."""
+
+from typing import Any
+
+from pulsar_sansio.broker.serving import publishing
+from pulsar_sansio.broker.topics.subscription import Subscription
+from pulsar_sansio.broker.topics.topic import Topic
+from pulsar_sansio.client.acknowledging.ack_grouping import Acknowledger
+from pulsar_sansio.client.acknowledging.ack_tracker import AckTracker
+from pulsar_sansio.client.connecting.attachment import Attached, Attachment, BackingOff
+from pulsar_sansio.client.connecting.connection import Connection
+from pulsar_sansio.client.connecting.redirection import Directions
+from pulsar_sansio.client.connecting.refusal_policy import Decision
+from pulsar_sansio.client.producing.producer import Producer
+from pulsar_sansio.model.errors import ServerError
+
+from .planted_bug import Patches, bug, nothing
+from .preconditions import general as needs
+
+# --- terminated --------------------------------------------------------------------------------------------
+
+
+@bug("BUG-086", caught_by=("INV-N5",), needs=[needs.terminated])
+def a_terminated_topic_is_asked_for_again_and_again(patches: Patches) -> None:
+    """A producer comes back to a topic that has ended, for ever; what it was given waits."""
+
+    def refused(original: Any, self: Any, error: Any) -> Any:
+        if getattr(error, "code", None) is ServerError.TopicTerminatedError:
+            return Decision.RETRY
+        return original(self, error)
+
+    patches.around(Producer, "on_open_refused", refused)
+
+
+# --- gone on in another cluster -----------------------------------------------------------------------------
+
+
+@bug("own", caught_by=("INV-N13",), needs=[needs.migrates])
+def migration_ignored(patches: Patches) -> None:
+    """A client does not heed TOPIC_MIGRATED, and comes back to the old cluster for ever."""
+    patches.replace(Connection, "_on_topic_migrated", nothing)
+
+
+@bug("own", caught_by=("INV-N13",), needs=[needs.migrates, needs.detaches])
+def back_to_the_old_cluster_after_a_loss(patches: Patches) -> None:
+    """Where a topic went is forgotten with the next connection that is lost."""
+
+    def detached(original: Any, self: Any, connection: Any, cause: Any) -> None:
+        if isinstance(self.state, Attached) and self.state.connection is connection:
+            self.directions.cluster = None
+        original(self, connection, cause)
+
+    patches.around(Attachment, "lost", detached)
+
+
+@bug(
+    "own",
+    caught_by=("INV-N13",),
+    needs=[needs.migrates, needs.fault("topic_stolen", "topic_moved_with_address")],
+)
+def back_to_a_broker_that_the_old_cluster_names(patches: Patches) -> None:
+    """Who was told that the topic goes on in another cluster is closed then, with the name of a broker of the
+    old one, and goes there."""
+
+    def migrated(original: Any, self: Any, url: str) -> None:
+        followed = self._followed
+        original(self, url)
+        self._followed = followed
+
+    patches.around(Directions, "migrated", migrated)
+
+
+@bug("BUG-097", caught_by=("INV-N13",), needs=[needs.migrates])
+def migration_not_heeded_while_opening(patches: Patches) -> None:
+    """An attempt to open that is under way hides that the topic has gone elsewhere."""
+
+    def migrated(original: Any, self: Any, url: str) -> None:
+        if isinstance(self.state, (Attached, BackingOff)):
+            original(self, url)
+
+    patches.around(Attachment, "migrated", migrated)
+
+
+@bug("own", caught_by=("INV-N13",), needs=[needs.migrates, needs.read_where_it_migrates])
+def acknowledged_in_the_wrong_cluster(patches: Patches) -> None:
+    """What waits to be acknowledged is said to the new cluster, where the same place is another message."""
+    patches.replace(Acknowledger, "leave_cluster", nothing)
+
+
+@bug("own", caught_by=("INV-N13",), needs=[needs.migrates, needs.read_where_it_migrates, needs.kept])
+def judged_in_the_wrong_cluster(patches: Patches) -> None:
+    """What was handed out before its topic migrated is acknowledged in the new cluster by its place."""
+
+    def leave_cluster(original: Any, self: Any) -> None:
+        deliveries = self.deliveries
+        original(self)
+        deliveries.left = False
+
+    patches.around(AckTracker, "leave_cluster", leave_cluster)
+
+
+@bug("own", caught_by=("INV-N13",), needs=[needs.migrates])
+def taken_after_the_migration(patches: Patches) -> None:
+    """A broker lets producers in although their topic goes on in another cluster."""
+
+    def create(original: Any, connection: Any, command: Any, topic: Any, probe: bool) -> None:
+        target = topic.migrated_to
+        if isinstance(topic, Topic):
+            topic.migrated_to = None
+        try:
+            original(connection, command, topic, probe)
+        finally:
+            if isinstance(topic, Topic):
+                topic.migrated_to = target
+
+    patches.around(publishing, "_create", create)
+
+
+@bug("own", caught_by=("INV-N5", "INV-N13"), needs=[needs.migrates])
+def nobody_is_told_of_the_migration(patches: Patches) -> None:
+    """A broker sends only those to the other cluster who come anew: the others stay, and go on."""
+
+    def migrate(self: Any, target: Any) -> None:
+        self.migrated_to = target
+        self.save()
+
+    patches.replace(Topic, "migrate", migrate)
+
+
+@bug("own", caught_by=("INV-N5", "INV-C1", "INV-C3", "INV-P2"), needs=[needs.read_where_it_migrates])
+def consumers_sent_away_too_early(patches: Patches) -> None:
+    """A broker sends consumers to the other cluster with messages left that they have not acknowledged."""
+
+    def moves_to(self: Any) -> Any:
+        return self.topic.migrated_to
+
+    patches.replace(Subscription, "moves_to", property(moves_to))

@@ -1,0 +1,89 @@
+"""Bugs of interceptors: what they see, what they change, and what they are told."""
+
+from typing import Any
+
+from pulsar_sansio.client.client import Client
+from pulsar_sansio.client.outputs import SendFailed
+from pulsar_sansio.client.producing.interceptors import Interception
+
+from .planted_bug import Patches, bug, nothing
+from .preconditions import general as needs
+
+
+@bug("own", caught_by=("INTC-01",), needs=[needs.watched])
+def interceptors_hear_twice(patches: Patches) -> None:
+    """Interceptors are told twice what became of a message."""
+
+    def settled(original: Any, self: Any, *arguments: Any) -> None:
+        original(self, *arguments)
+        original(self, *arguments)
+
+    patches.around(Interception, "settled", settled)
+
+
+@bug("own", caught_by=("INTC-01",), needs=[needs.watched])
+def interceptors_hear_nothing_of_failures(patches: Patches) -> None:
+    """Interceptors are told of messages that are stored only."""
+
+    def hear(original: Any, self: Any, output: Any) -> None:
+        if isinstance(output, SendFailed):
+            self._emit(output)
+        else:
+            original(self, output)
+
+    patches.around(Interception, "hear", hear)
+
+
+@bug("own", caught_by=("INTC-01",), needs=[needs.watched, needs.batches])
+def interceptors_hear_one_id_for_a_batch(patches: Patches) -> None:
+    """Interceptors are given the first id of a batch for all of its messages."""
+
+    def confirmed(original: Any, self: Any, ticket: int, message_ids: Any) -> None:
+        original(self, ticket, [message_ids[0]] * len(message_ids))
+
+    patches.around(Interception, "_confirmed", confirmed)
+
+
+@bug("own", caught_by=("INTC-01",), needs=[needs.watched])
+def interceptors_see_a_message_twice(patches: Patches) -> None:
+    """A message is shown when it comes and once more when it is sent."""
+
+    def before_send(original: Any, self: Any, message: Any) -> Any:
+        original(self, message)
+        return original(self, message)
+
+    patches.around(Interception, "before_send", before_send)
+
+
+@bug("own", caught_by=("INV-C2", "INV-P2"), needs=[needs.changed])
+def changes_of_interceptors_lost(patches: Patches) -> None:
+    """What an interceptor makes of a message is thrown away."""
+
+    def before_send(original: Any, self: Any, message: Any) -> Any:
+        made = original(self, message)
+        return type(made)(
+            made.payload,
+            key=made.key,
+            properties=getattr(message, "properties", None),
+            event_time=made.event_time,
+            sequence_id=made.sequence_id,
+            deliver_at=made.deliver_at,
+        )
+
+    patches.around(Interception, "before_send", before_send)
+
+
+@bug("own", caught_by=("exception",), needs=[needs.interrupted])
+def what_an_interceptor_raises_gets_out(patches: Patches) -> None:
+    """An interceptor's error comes out of the call that sends, or ends the client."""
+
+    def failed(self: Any, interceptor: Any, error: Exception) -> None:
+        raise error
+
+    patches.replace(Interception, "_failed", failed)
+
+
+@bug("own", caught_by=("INTC-01",), needs=[needs.watched])
+def interceptors_never_closed(patches: Patches) -> None:
+    """A producer goes, and its interceptors are not told."""
+    patches.replace(Client, "_close_interceptor", nothing)

@@ -1,0 +1,179 @@
+"""Bugs of producers of partitioned topics: routing, growth, and many that are one to the application."""
+
+from typing import Any
+
+from pulsar_sansio.client.producing.partition_sender import Spread
+from pulsar_sansio.client.producing.partitioned_producer import PartitionedProducer
+from pulsar_sansio.client.producing.receipt_ids import ReceiptIds
+from pulsar_sansio.client.producing.routing import HASHES, Router
+from pulsar_sansio.model.config import HashingScheme, OutgoingMessage
+
+from .planted_bug import Patches, bug, nothing
+from .preconditions import general as needs
+
+# --- where a message goes -----------------------------------------------------------------------------
+
+
+@bug("own", caught_by=("ROUTE-02",), needs=[needs.keys_over_partitions])
+def keys_by_another_hash(patches: Patches) -> None:
+    """Keys are hashed by the scheme that was not asked for: other producers put them elsewhere."""
+
+    def init(original: Any, self: Any, spec: Any, *rest: Any) -> None:
+        original(self, spec, *rest)
+        swapped = {
+            HashingScheme.JAVA_STRING: HashingScheme.MURMUR3_32,
+            HashingScheme.MURMUR3_32: HashingScheme.JAVA_STRING,
+        }
+        self._hash = HASHES[swapped[spec.hashing]]
+
+    patches.around(Router, "__init__", init)
+
+
+@bug("own", caught_by=("ROUTE-02",), needs=[needs.keys_over_partitions])
+def keys_do_not_count(patches: Patches) -> None:
+    """A message with a key goes where one without would go."""
+
+    def choose(self: Any, now: int, message: Any, partitions: int) -> Any:
+        if self._custom is not None:
+            return self._ask(self._custom, message, partitions)
+        return self.keyless(now, partitions)
+
+    patches.replace(Router, "choose", choose)
+
+
+@bug("own", caught_by=("ROUTE-04",), needs=[needs.round_robin_over_partitions])
+def no_turn_after_a_message_with_a_key(patches: Patches) -> None:
+    """The round goes on with every message, also with one whose key decides."""
+
+    def advance(self: Any, message: Any) -> None:
+        if self._moves:
+            self._counter += 1
+
+    patches.replace(Router, "advance", advance)
+
+
+@bug("own", caught_by=("ROUTE-05",), needs=[needs.single_partition])
+def single_partition_changes(patches: Patches) -> None:
+    """The single partition is drawn anew for every message."""
+
+    def keyless(original: Any, self: Any, now: int, partitions: int) -> Any:
+        if self._single:
+            self._counter += 1
+            return self._counter % partitions
+        return original(self, now, partitions)
+
+    patches.around(Router, "keyless", keyless)
+
+
+# --- growth ---------------------------------------------------------------------------------------------
+
+
+@bug("BUG-106", caught_by=("INV-N5",), needs=[needs.grows])
+def growth_not_noticed(patches: Patches) -> None:
+    """A producer keeps the number of partitions that it has begun with."""
+    patches.replace(PartitionedProducer, "_partitions_known", nothing)
+
+
+@bug("BUG-106", caught_by=("INV-N9", "INV-P1", "INV-N5"), needs=[needs.grows])
+def growth_closes_healthy_partitions(patches: Patches) -> None:
+    """When a topic grows, the producers of all its partitions are closed and only new ones are opened."""
+
+    def known(original: Any, self: Any, partitions: int) -> None:
+        before = list(self._alive) if partitions > len(self._spread.partitions) else []
+        original(self, partitions)
+        for partition in before:
+            partition.producer.close()
+
+    patches.around(PartitionedProducer, "_partitions_known", known)
+
+
+@bug(
+    "BUG-106",
+    caught_by=("PART-12", "INV-P1", "INV-N5"),
+    needs=[needs.partitioned, needs.fault("partitions_out_of_date")],
+)
+def partitions_shrink(patches: Patches) -> None:
+    """A smaller number of partitions is believed: those beyond it are closed."""
+
+    def known(original: Any, self: Any, partitions: int) -> None:
+        present = self._spread.partitions
+        if partitions < len(present):
+            gone = [each for each in present[partitions:] if each is not None]
+            del present[partitions:]
+            for partition in gone:
+                partition.producer.close()
+        original(self, partitions)
+
+    patches.around(PartitionedProducer, "_partitions_known", known)
+
+
+@bug("BUG-106", caught_by=("INV-N5",), needs=[needs.grows, needs.fault("partitions_refused")])
+def failed_question_is_the_last_one(patches: Patches) -> None:
+    """When the number of partitions cannot be told once, nobody asks again."""
+    patches.replace(PartitionedProducer, "_not_known", nothing)
+
+
+# --- many that are one ------------------------------------------------------------------------------------
+
+
+@bug("own", caught_by=("INV-P8",), needs=[needs.flushes_over_partitions])
+def flush_of_one_partition(patches: Patches) -> None:
+    """A flush is done when the first partition's is."""
+
+    def flushed(original: Any, self: Any, request: int, error: Any) -> None:
+        if request in self._flushes:
+            self._flushes[request].waiting = 1
+        original(self, request, error)
+
+    patches.around(PartitionedProducer, "on_partition_flushed", flushed)
+
+
+@bug("own", caught_by=("INV-P1", "INV-P2", "INV-N5"), needs=[needs.partitioned])
+def early_messages_forgotten(patches: Patches) -> None:
+    """What was sent before it was known that the topic has partitions is forgotten."""
+    patches.replace(Spread, "take_early", nothing)
+
+
+@bug("own", caught_by=("INV-P9",), needs=[needs.partitioned])
+def message_ids_without_the_partition(patches: Patches) -> None:
+    """The id of a message does not say in which partition it is."""
+
+    def init(original: Any, self: Any, partition: int) -> None:
+        original(self, -1)
+
+    patches.around(ReceiptIds, "__init__", init)
+
+
+@bug("own", caught_by=("INV-N5",), needs=[needs.partitioned, needs.small_windows])
+def who_waits_for_a_partition_is_not_woken(patches: Patches) -> None:
+    """Who found one partition full is never told that there is room."""
+    patches.replace(PartitionedProducer, "on_partition_writable", nothing)
+
+
+@bug("own", caught_by=("ROUTE-06",), needs=[needs.partitioned])
+def routing_function_sees_half_the_message(patches: Patches) -> None:
+    """The application's routing function is given a message without its payload."""
+
+    original = Router._ask
+
+    def ask(custom: Any, message: Any, partitions: int) -> Any:
+        key = None if isinstance(message, bytes) else message.key
+        return original(custom, OutgoingMessage(b"", key=key), partitions)
+
+    def choose(whole: Any, self: Any, now: int, message: Any, partitions: int) -> Any:
+        if self._custom is not None:
+            return ask(self._custom, message, partitions)
+        return whole(self, now, message, partitions)
+
+    patches.around(Router, "choose", choose)
+
+
+@bug("own", caught_by=("INV-N6",), needs=[needs.grows])
+def partitions_are_asked_for_all_the_time(patches: Patches) -> None:
+    """Whether there are more partitions is asked every 20 ms, whatever the interval is."""
+
+    def ask(original: Any, self: Any) -> None:
+        original(self)
+        self._update.set(self._context.now + 20_000_000)
+
+    patches.around(PartitionedProducer, "_ask_for_partitions", ask)

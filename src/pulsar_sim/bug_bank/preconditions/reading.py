@@ -1,0 +1,94 @@
+"""What a world must have of readers, seeks, table views and compaction for a bug to matter.
+
+See `needs`.
+"""
+
+from ...engine.profile import Profile
+from .general import fault, grows, in_chunks
+
+
+def roams(profile: Profile) -> bool:
+    """Somebody seeks."""
+    return any(plan.seek_permille for plan in profile.roamers)
+
+
+def roams_and_acknowledges(profile: Profile) -> bool:
+    return any(plan.durable and plan.acknowledge_permille and plan.group_time for plan in profile.roamers)
+
+
+def reads(profile: Profile) -> bool:
+    """A reader."""
+    return any(not plan.durable for plan in profile.roamers)
+
+
+def reads_partitions(profile: Profile) -> bool:
+    """A reader of several partitions, or a table view."""
+    reads = any(plan.reads and plan.group.partitioned for plan in profile.tourists)
+    several = any(plan.partitions > 1 for plan in profile.partitioned)
+    return (reads and several) or tables_of_partitions(profile)
+
+
+def whispers_to_readers(profile: Profile) -> bool:
+    """A reader of a non-persistent topic."""
+    return any(plan.reads for plan in profile.whispers)
+
+
+def asks(profile: Profile) -> bool:
+    """Somebody asks whether there is more."""
+    return any(plan.ask_permille for plan in profile.roamers)
+
+
+def tables(profile: Profile) -> bool:
+    """Somebody has a table view."""
+    return bool(profile.tables)
+
+
+def tables_of_partitions(profile: Profile) -> bool:
+    """Of several partitions."""
+    several = any(plan.partitions > 1 for plan in profile.partitioned)
+    return several and any(plan.partitioned is not None for plan in profile.tables)
+
+
+def tables_that_grow(profile: Profile) -> bool:
+    """And there are more partitions while somebody has it."""
+    return grows(profile) and any(plan.partitioned is not None for plan in profile.tables)
+
+
+def reads_growing(profile: Profile) -> bool:
+    """Partitions come that somebody reads without a subscription of their own."""
+    reads = any(plan.reads and plan.group.partitioned for plan in profile.tourists)
+    return tables_that_grow(profile) or (reads and grows(profile))
+
+
+def tables_close(profile: Profile) -> bool:
+    """And closes it now and then, alone or with its client."""
+    return tables(profile) and (
+        any(plan.close_permille for plan in profile.tables) or fault("client_closed")(profile)
+    )
+
+
+def compactions(profile: Profile) -> bool:
+    """A topic is compacted."""
+    return bool(profile.compactions)
+
+
+def roams_compacted(profile: Profile) -> bool:
+    """Somebody reads what compaction has left of a topic, message by message."""
+    return compactions(profile) and any(plan.compacted for plan in profile.roamers)
+
+
+def reads_compacted(profile: Profile) -> bool:
+    """Somebody reads what compaction has left, message by message or as a table."""
+    return compactions(profile) and (tables(profile) or roams_compacted(profile))
+
+
+def roams_among_chunks(profile: Profile) -> bool:
+    """Somebody seeks among messages in chunks."""
+    topics = {plan.topic for plan in in_chunks(profile) if plan.partitioned is None}
+    return any(plan.seek_permille and plan.topic in topics for plan in profile.roamers)
+
+
+def reads_chunks(profile: Profile) -> bool:
+    """A reader of messages in chunks."""
+    topics = {plan.topic for plan in in_chunks(profile) if plan.partitioned is None}
+    return any(not plan.durable and plan.topic in topics for plan in profile.roamers)

@@ -1,0 +1,1 @@
+"""Checks: what must hold of every frame, at rest, and in the statistics."""

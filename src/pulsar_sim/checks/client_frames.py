@@ -1,0 +1,514 @@
+"""The clients' ends of the wires: what a client may write, knowing what has arrived.
+
+Owns who is open on which wire, the handshake, requests and their answers, lookups, signs of life; what
+producers and consumers write goes on to `watch_sends` and `watch_receives`.
+
+Sees frames in the order in which the client sees them: its own when they are written, the broker's when it
+has read them. So every check here is strict: a frame that had to wait for another one was written too early
+if that one had not been read. What an arriving frame forbids counts from the end of the input that brought
+it, because the client may have answered an earlier frame of the same input.
+"""
+
+from collections import defaultdict, deque
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from pulsar_sansio.model.config import ClientConfig
+from pulsar_sansio.model.errors import ClosedError
+from pulsar_sansio.wire import Ack, Flow, MessageCommand, Send, proto
+
+from ..engine.clock import SECOND
+from ..engine.failures import ViolationError
+from ..engine.network import GARBAGE, Wire
+from ..model.key_ranges import ranges_of
+from ..model.partitioned_topics import PartitionedTopic
+from ..model.records import ConsumerRecord, ProducerRecord
+from ..model.reference_model import ReferenceModel
+from .client_side_state import ClientEnd, Farewell, Looking, Watching
+from .letter_frames import LetterEnd, LetterWatch
+from .receive_frames import (
+    ConsumerEnd,
+    check_redelivery,
+    got_message,
+    wrote_ack,
+    wrote_flow,
+    wrote_last_message_id,
+    wrote_redeliver,
+)
+from .send_frames import ProducerEnd, SendWatch
+
+if TYPE_CHECKING:
+    from ..engine.broker_node import BrokerNode
+    from ..engine.client_node import ClientNode
+
+T = proto.BaseCommand
+
+Handler: TypeAlias = "Callable[[Wire, ClientEnd, Any], None]"
+
+
+MOST_QUESTIONS = 30
+"""Within a second, of one client for the partitions of a topic, the topics of a namespace, or one consumer's
+place on a topic: several may open something there, and try again."""
+
+_SIGNS_OF_LIFE = (T.PING, T.PONG)
+_BEFORE_CONNECTED = (T.CONNECT, T.PING, T.PONG)
+
+
+class ClientWatch:
+    """All clients' ends. Producers and consumers are recognised by the tags the workload gives them."""
+
+    def __init__(self, model: ReferenceModel) -> None:
+        self.model = model
+        self._sends = SendWatch(model)
+        self._letters = LetterWatch(model)
+        self.ends: defaultdict[int, ClientEnd] = defaultdict(ClientEnd)
+        """By number of the wire."""
+        self.handles: dict[str, int] = {}
+        """Consumer name -> handle, for asking how many messages wait in the client."""
+        self._redirected: dict[tuple[str, str], tuple[bool, int]] = {}
+        """Client and topic of a lookup that was redirected in the input being handled: whether with
+        authority, and how often in a row."""
+        self._asks_anew = False
+        """In the input being handled somebody hears of partitions, and looks them up for the first time."""
+        self._questions: defaultdict[tuple[str, str], deque[int]] = defaultdict(deque)
+        """Client, and the topic or namespace that it asks about -> when it did so, within a second."""
+        self._closed: list[ProducerEnd | ConsumerEnd] = []
+        """Closed by the broker in the input being handled."""
+        self._sent_far: list[ProducerRecord | ConsumerRecord] = []
+        """Told in the input being handled that their topic goes on in another cluster."""
+        self._written: dict[int, Handler] = {
+            T.CONNECT: self._wrote_connect,
+            T.PRODUCER: self._wrote_producer,
+            T.SUBSCRIBE: self._wrote_subscribe,
+            T.SEND: self._wrote_send,
+            T.ACK: self._wrote_ack,
+            T.FLOW: self._wrote_flow,
+            T.REDELIVER_UNACKNOWLEDGED_MESSAGES: self._wrote_redeliver,
+            T.CLOSE_PRODUCER: self._wrote_close_producer,
+            T.CLOSE_CONSUMER: self._wrote_close_consumer,
+            T.UNSUBSCRIBE: self._wrote_unsubscribe,
+            T.LOOKUP: self._wrote_lookup,
+            T.PARTITIONED_METADATA: self._wrote_partitions,
+            T.GET_LAST_MESSAGE_ID: self._wrote_last_message_id,
+            T.CONSUMER_STATS: self._wrote_consumer_stats,
+            T.SEEK: self._wrote_seek,
+            T.GET_TOPICS_OF_NAMESPACE: self._wrote_topics,
+            T.WATCH_TOPIC_LIST: self._wrote_watch,
+            T.WATCH_TOPIC_LIST_CLOSE: self._wrote_watch_close,
+            T.PING: self._wrote_nothing_special,
+            T.PONG: self._wrote_pong,
+        }
+        self._arrived: dict[int, Handler] = {
+            T.CONNECTED: self._got_connected,
+            T.PRODUCER_SUCCESS: self._got_answer,
+            T.SUCCESS: self._got_answer,
+            T.ERROR: self._got_answer,
+            T.LOOKUP_RESPONSE: self._got_lookup_response,
+            T.PARTITIONED_METADATA_RESPONSE: self._got_partitions,
+            T.GET_TOPICS_OF_NAMESPACE_RESPONSE: self._got_answer,
+            T.WATCH_TOPIC_LIST_SUCCESS: self._got_answer,
+            T.ACK_RESPONSE: self._got_answer,
+            T.GET_LAST_MESSAGE_ID_RESPONSE: self._got_answer,
+            T.CONSUMER_STATS_RESPONSE: self._got_answer,
+            T.MESSAGE: self._got_message,
+            T.SEND_ERROR: self._got_send_error,
+            T.SEND_RECEIPT: self._got_receipt,
+            T.ACTIVE_CONSUMER_CHANGE: self._got_active_change,
+            T.CLOSE_PRODUCER: self._got_close_producer,
+            T.CLOSE_CONSUMER: self._got_close_consumer,
+            T.TOPIC_MIGRATED: self._got_migrated,
+            T.PING: self._got_ping,
+        }
+
+    def wrote(self, wire: Wire, kind: int, command: Any) -> None:
+        end = self.ends[wire.number]
+        if not end.connected and kind not in _BEFORE_CONNECTED:
+            raise ViolationError("INV-N1", f"wire {wire.number}: command {kind} before CONNECTED")
+        handler = self._written.get(kind)
+        if handler is None:
+            raise ViolationError("INV-N1", f"wire {wire.number}: a client writes command {kind}")
+        if kind not in _SIGNS_OF_LIFE:
+            end.used_at = wire.network.clock.now
+        handler(wire, end, command)
+
+    def got(self, wire: Wire, kind: int, command: Any) -> None:
+        handler = self._arrived.get(kind)
+        end = self.ends[wire.number]
+        end.heard_at = wire.network.clock.now
+        if handler is not None:
+            handler(wire, end, command)
+
+    def got_garbage(self, wire: Wire) -> None:
+        """Bytes that are no frame have arrived."""
+        self.ends[wire.number].dead = True
+
+    def ends_link(self, wire: Wire, reason: str, config: ClientConfig) -> None:
+        """INV-N7, INV-N9: the client ends a link. One that works is left alone: others use it, too."""
+        end = self.ends.get(wire.number)
+        if end is None or not end.connected or end.dead or end.over or end.refused:
+            return
+        silence = wire.network.clock.now - end.heard_at
+        idle = wire.network.clock.now - end.used_at
+        if (
+            silence < round(config.keepalive_interval * SECOND)
+            and not ("not used" in reason and idle >= 60 * SECOND and end.is_empty)
+            and end.lookups <= config.max_rejected_requests
+            and reason != "the client is closed"
+            and not wire.to_client.is_due(GARBAGE)
+        ):
+            rule = "INV-N7" if "PING" in reason else "INV-N9"
+            raise ViolationError(rule, f"wire {wire.number} works and is ended: {reason}")
+
+    def settled(self, wire: Wire) -> None:
+        """The client has dealt with what arrived: pings are answered by now (WIRE-17)."""
+        if self._closed:
+            for each in self._closed:
+                each.closed = True
+            self._closed.clear()
+        if self._sent_far:
+            for record in self._sent_far:
+                record.sent_far = True
+            self._sent_far.clear()
+        if self._redirected:
+            self._redirected.clear()
+        self._asks_anew = False
+        end = self.ends.get(wire.number)
+        if end is not None and end.pings and wire.client_open:
+            raise ViolationError("INV-N7", f"wire {wire.number}: a PING is not answered at once")
+
+    def check_late(self, now: int) -> None:
+        """What is due is written by those who are open; what brokers and the network do is no excuse."""
+        for end in self.ends.values():
+            if end.dead or end.over:
+                continue
+            for consumer in end.consumers.values():
+                if consumer.ready and not consumer.closed:
+                    check_redelivery(consumer, now)
+            for producer in end.producers.values():
+                if producer.ready and not producer.closed and type(producer) is ProducerEnd:
+                    self._sends.check_batch(producer, now)
+
+    def forget(self, wire: Wire) -> None:
+        self.ends.pop(wire.number, None)
+
+    # --- what clients write ---
+
+    def _wrote_nothing_special(self, wire: Wire, end: ClientEnd, command: Any) -> None:
+        pass
+
+    def _wrote_connect(self, wire: Wire, end: ClientEnd, command: Any) -> None:
+        if end.connecting:
+            raise ViolationError("INV-N1", f"wire {wire.number}: CONNECT twice")
+        end.connecting = True
+
+    def _wrote_pong(self, wire: Wire, end: ClientEnd, command: Any) -> None:
+        if not end.pongs:
+            raise ViolationError("INV-N7", f"wire {wire.number}: a PONG nobody asked for")
+        end.pongs -= 1
+        end.pings = 0  # one PONG may say all that many would
+
+    def _request(self, wire: Wire, end: ClientEnd, request_id: int, what: Any) -> None:
+        if request_id in end.requests:
+            raise ViolationError(
+                "INV-N1", f"wire {wire.number}: request id {request_id} is outstanding twice"
+            )
+        end.requests[request_id] = what
+
+    def _wrote_request(self, wire: Wire, end: ClientEnd, command: Any) -> None:
+        self._request(wire, end, command.request_id, None)
+
+    def _wrote_seek(self, wire: Wire, end: ClientEnd, command: Any) -> None:
+        self._consumer(wire, end, command.consumer_id, "SEEK").record.given.moves()
+        self._request(wire, end, command.request_id, None)
+
+    def _wrote_unsubscribe(self, wire: Wire, end: ClientEnd, command: Any) -> None:
+        consumer = self._consumer(wire, end, command.consumer_id, "UNSUBSCRIBE")
+        consumer.record.removed = True
+        self._request(wire, end, command.request_id, None)
+
+    def _wrote_last_message_id(self, wire: Wire, end: ClientEnd, command: Any) -> None:
+        consumer = self._consumer(wire, end, command.consumer_id, "GET_LAST_MESSAGE_ID")
+        self._request(wire, end, command.request_id, None)
+        wrote_last_message_id(consumer, wire.network.clock.now)
+
+    def _wrote_consumer_stats(self, wire: Wire, end: ClientEnd, command: Any) -> None:
+        self._consumer(wire, end, command.consumer_id, "CONSUMER_STATS")
+        self._request(wire, end, command.request_id, None)
+
+    def _wrote_partitions(self, wire: Wire, end: ClientEnd, command: Any) -> None:
+        self._wrote_question(wire, end, command, command.topic)
+
+    def _wrote_topics(self, wire: Wire, end: ClientEnd, command: Any) -> None:
+        self._wrote_question(wire, end, command, command.namespace)
+
+    def _wrote_question(self, wire: Wire, end: ClientEnd, command: Any, about: str) -> None:
+        """One of those that a broker may reject too often."""
+        self._not_too_often(wire, about)
+        end.lookups += 1
+        self._request(wire, end, command.request_id, None)
+
+    def _not_too_often(self, wire: Wire, about: str) -> None:
+        """The client does not ask for one thing again and again (INV-N6)."""
+        now = wire.network.clock.now
+        recent = self._questions[wire.client.name, about]
+        recent.append(now)
+        while recent[0] < now - SECOND:
+            recent.popleft()
+        if len(recent) > MOST_QUESTIONS:
+            raise ViolationError("INV-N6", f"{wire.client.name}: asks about {about} again and again")
+
+    def _wrote_watch(self, wire: Wire, end: ClientEnd, command: Any) -> None:
+        if command.watcher_id in end.watchers:
+            raise ViolationError(
+                "INV-N4", f"wire {wire.number}: watcher {command.watcher_id} is opened twice"
+            )
+        waiting = [each.watcher for each in end.requests.values() if isinstance(each, Watching)]
+        if command.watcher_id in waiting:
+            raise ViolationError(
+                "INV-N4", f"wire {wire.number}: watcher {command.watcher_id} is asked for twice"
+            )
+        self._request(wire, end, command.request_id, Watching(command.watcher_id))
+
+    def _wrote_watch_close(self, wire: Wire, end: ClientEnd, command: Any) -> None:
+        """What asked for it may have no answer yet; one that comes now opens nothing."""
+        end.watchers.discard(command.watcher_id)
+        for request, what in end.requests.items():
+            if isinstance(what, Watching) and what.watcher == command.watcher_id:
+                end.requests[request] = None
+        self._request(wire, end, command.request_id, None)
+
+    def _wrote_lookup(self, wire: Wire, end: ClientEnd, command: Any) -> None:
+        """INV-N8: a lookup that follows a redirect says what the redirect said, and there is an end to it."""
+        redirected = self._redirected.pop((wire.client.name, command.topic), None)
+        times = 0
+        if redirected is not None and (command.authoritative or not self._asks_anew):
+            authoritative, times = redirected
+            if command.authoritative is not authoritative:
+                raise ViolationError(
+                    "INV-N8",
+                    f"{wire.client.name}: the redirect of {command.topic} said authoritative="
+                    f"{authoritative}, the next lookup does not",
+                )
+            limit: int = wire.client.config.max_lookup_redirects  # type: ignore[attr-defined]
+            if times > limit:
+                raise ViolationError("INV-N8", f"{wire.client.name}: {command.topic} is redirected for ever")
+        end.lookups += 1
+        self._request(wire, end, command.request_id, Looking(command.topic, times))
+
+    def _wrote_producer(self, wire: Wire, end: ClientEnd, command: Any) -> None:
+        tag = next((each.value for each in command.metadata if each.key == "tag"), "")
+        record = self.model.producers.get(tag)
+        if record is None and command.topic in self.model.letters:
+            letters = self._letters.opened(self.model.topics[command.topic], command.producer_name)
+            end.producers[command.producer_id] = letters
+            self._request(wire, end, command.request_id, letters)
+            return
+        if record is None:
+            raise ViolationError("INV-P10", f"wire {wire.number}: PRODUCER with unknown properties")
+        known = end.producers.get(command.producer_id)
+        if known is not None and known.ready and not known.closed and known not in self._closed:
+            raise ViolationError("INV-N4", f"wire {wire.number}: producer {command.producer_id} opened twice")
+        self._check_cluster(wire, record, record.tag)
+        topic = self.model.topics.get(command.topic) or self.model.volatile.get(command.topic)
+        whole = record.topic
+        if topic is None or not (
+            topic is whole or (isinstance(whole, PartitionedTopic) and whole.index_of(topic) >= 0)
+        ):
+            raise ViolationError("INV-N4", f"{record.tag} opens a producer on {command.topic}")
+        producer = ProducerEnd(record, record.lane(topic))
+        end.producers[command.producer_id] = producer
+        self._request(wire, end, command.request_id, producer)
+
+    def _wrote_subscribe(self, wire: Wire, end: ClientEnd, command: Any) -> None:
+        record = self._subscriber(command)
+        if record is None:
+            raise ViolationError("INV-N4", f"wire {wire.number}: SUBSCRIBE by {command.consumer_name!r}")
+        known = end.consumers.get(command.consumer_id)
+        if known is not None and known.ready and not known.closed and known not in self._closed:
+            raise ViolationError("INV-N4", f"wire {wire.number}: consumer {command.consumer_id} opened twice")
+        self._check_cluster(wire, record, record.name)
+        self._not_too_often(wire, f"{record.name} on {command.topic}")
+        policy = record.spec.key_shared
+        if ranges_of(command) != ((policy.ranges or ()) if policy is not None else ()):
+            raise ViolationError("SUBT-08", f"{record.name} asks for the keys {ranges_of(command)}")
+        if command.read_compacted is not record.spec.read_compacted:
+            raise ViolationError("INV-C17", f"{record.name}: read_compacted is {command.read_compacted}")
+        if record.subscription.made_up:
+            record.subscription.is_called(command.subscription)
+        consumer = ConsumerEnd(record, self.handles.get(record.name, 0), _is_far(wire))
+        record.farewell = False
+        record.given.subscribes()
+        end.consumers[command.consumer_id] = consumer
+        self._request(wire, end, command.request_id, consumer)
+
+    def _subscriber(self, command: Any) -> ConsumerRecord | None:
+        """Who subscribes: of a consumer of several topics, its part."""
+        name, topic = command.consumer_name, command.topic
+        group = self.model.groups.get(name)
+        if group is None:
+            return self.model.consumers.get(name)
+        found = self.model.topics.get(topic)
+        whole = self.model.whole_of(topic)
+        return group.subscribes(found, topic, command.consumer_id, self._is_open, whole)
+
+    def _is_open(self, record: ConsumerRecord) -> bool:
+        """Whether a consumer is open on some wire, as its client knows."""
+        return any(
+            each.record is record and each.ready and not each.closed and each not in self._closed
+            for end in self.ends.values()
+            for each in end.consumers.values()
+        )
+
+    def _wrote_send(self, wire: Wire, end: ClientEnd, command: Send) -> None:
+        producer = end.producers.get(command.producer_id)
+        if producer is None or not producer.ready or producer.closed:
+            raise ViolationError("INV-P10", f"wire {wire.number}: SEND of a producer that is not open there")
+        if type(producer) is LetterEnd:
+            self._letters.wrote(producer, command)
+        elif producer.lane.topic.persistent:
+            self._sends.wrote(producer, command)
+
+    def _consumer(self, wire: Wire, end: ClientEnd, consumer_id: int, what: str) -> ConsumerEnd:
+        consumer = end.consumers.get(consumer_id)
+        if consumer is None or not consumer.ready or consumer.closed:
+            raise ViolationError("INV-N2", f"wire {wire.number}: {what} of a consumer that is not open there")
+        return consumer
+
+    def _wrote_flow(self, wire: Wire, end: ClientEnd, command: Flow) -> None:
+        consumer = self._consumer(wire, end, command.consumer_id, "FLOW")
+        node: ClientNode = wire.client  # type: ignore[assignment]
+
+        def waiting() -> int:
+            if consumer.record.name in self.model.groups:  # how many of them are this topic's nobody says
+                return 0
+            try:
+                return node.client.available(consumer.handle)
+            except ClosedError:  # it has ended; its news has not been read yet
+                return 0
+
+        wrote_flow(consumer, command, waiting)
+
+    def _wrote_ack(self, wire: Wire, end: ClientEnd, command: Ack) -> None:
+        consumer = self._consumer(wire, end, command.consumer_id, "ACK")
+        if command.request_id is not None:
+            self._request(wire, end, command.request_id, None)
+        wrote_ack(consumer, command, wire.network.clock.now)
+
+    def _wrote_redeliver(self, wire: Wire, end: ClientEnd, command: Any) -> None:
+        consumer = self._consumer(wire, end, command.consumer_id, "REDELIVER")
+        wrote_redeliver(consumer, command, wire.network.clock.now)
+
+    def _wrote_close_producer(self, wire: Wire, end: ClientEnd, command: Any) -> None:
+        self._request(wire, end, command.request_id, None)
+        producer = end.producers.get(command.producer_id)
+        if producer is not None:
+            producer.closed = True
+
+    def _wrote_close_consumer(self, wire: Wire, end: ClientEnd, command: Any) -> None:
+        consumer = end.consumers.get(command.consumer_id)
+        self._request(wire, end, command.request_id, Farewell(consumer) if consumer is not None else None)
+        if consumer is not None:
+            consumer.closed = True
+
+    # --- what arrives ---
+
+    def _got_connected(self, wire: Wire, end: ClientEnd, command: Any) -> None:
+        end.connected = True
+
+    def _got_answer(self, wire: Wire, end: ClientEnd, command: Any) -> None:
+        what = end.requests.pop(command.request_id, None)
+        if type(command) is proto.CommandError:
+            return
+        if isinstance(what, ProducerEnd) and type(command) is proto.CommandProducerSuccess:
+            if not command.producer_ready:  # there is another answer when it is its turn
+                end.requests[command.request_id] = what
+                return
+            if not what.closed:  # else the answer is late, and it may have been opened anew meanwhile
+                self._sends.has_access(what, command)
+        if isinstance(what, (ProducerEnd, ConsumerEnd)):
+            what.ready = True
+            if isinstance(what, ProducerEnd):
+                what.ready_at = wire.network.clock.now
+            if what.record.closed and not what.closed:
+                raise ViolationError(
+                    "INV-N4",
+                    f"wire {wire.number}: request {command.request_id} opens what nobody has any more, and "
+                    f"the broker was not told",
+                )
+        elif isinstance(what, Watching):
+            end.watchers.add(what.watcher)
+        elif isinstance(what, Farewell) and not what.consumer.dismissed:
+            what.consumer.record.farewell = True
+
+    def _got_partitions(self, wire: Wire, end: ClientEnd, command: Any) -> None:
+        self._asks_anew = True
+        self._got_answer(wire, end, command)
+
+    def _got_lookup_response(self, wire: Wire, end: ClientEnd, command: Any) -> None:
+        what = end.requests.pop(command.request_id, None)
+        if (
+            isinstance(what, Looking)
+            and command.response == proto.CommandLookupTopicResponse.Redirect
+            and command.brokerServiceUrl
+        ):
+            key = (wire.client.name, what.topic)
+            self._redirected[key] = (command.authoritative, what.redirects + 1)
+
+    def _got_receipt(self, wire: Wire, end: ClientEnd, command: Any) -> None:
+        producer = end.producers.get(command.producer_id)
+        if type(producer) is LetterEnd:
+            self._letters.got_receipt(producer, command, wire.network.clock.now)
+
+    def _got_send_error(self, wire: Wire, end: ClientEnd, command: Any) -> None:
+        end.refused = True
+
+    def _got_active_change(self, wire: Wire, end: ClientEnd, command: Any) -> None:
+        """The last request may have been ignored; it may be made again."""
+        consumer = end.consumers.get(command.consumer_id)
+        if consumer is not None:
+            consumer.record.requests_to_rewind += 1
+
+    def _got_message(self, wire: Wire, end: ClientEnd, command: MessageCommand) -> None:
+        consumer = end.consumers.get(command.consumer_id)
+        if consumer is not None:
+            got_message(consumer, command, wire.network.clock.now)
+            group = self.model.groups.get(consumer.record.name)
+            if group is not None and not consumer.closed:
+                topic = consumer.record.subscription.topic.name
+                group.came(topic, (command.ledger_id, command.entry_id))
+
+    def _got_close_producer(self, wire: Wire, end: ClientEnd, command: Any) -> None:
+        producer = end.producers.get(command.producer_id)
+        if producer is not None:
+            self._closed.append(producer)
+
+    def _got_close_consumer(self, wire: Wire, end: ClientEnd, command: Any) -> None:
+        consumer = end.consumers.get(command.consumer_id)
+        if consumer is not None:
+            self._closed.append(consumer)
+            consumer.dismissed = True
+
+    def _got_migrated(self, wire: Wire, end: ClientEnd, command: Any) -> None:
+        producers = command.resource_type == proto.CommandTopicMigrated.Producer
+        ends: Mapping[int, ProducerEnd | ConsumerEnd] = end.producers if producers else end.consumers
+        moved = ends.get(command.resource_id)
+        if moved is not None:
+            self._sent_far.append(moved.record)
+
+    @staticmethod
+    def _check_cluster(wire: Wire, record: ProducerRecord | ConsumerRecord, what: str) -> None:
+        """INV-N13: who was sent to another cluster goes there, and stays."""
+        if record.sent_far and not _is_far(wire):
+            raise ViolationError(
+                "INV-N13", f"{what} goes to {wire.broker.name}, it was sent to another cluster"
+            )
+
+    def _got_ping(self, wire: Wire, end: ClientEnd, command: Any) -> None:
+        end.pings += 1
+        end.pongs += 1
+
+
+def _is_far(wire: Wire) -> bool:
+    """Whether it leads to the cluster that topics migrate to."""
+    broker: BrokerNode = wire.broker  # type: ignore[assignment]
+    return broker.cluster.far

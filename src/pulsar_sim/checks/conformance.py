@@ -1,0 +1,94 @@
+"""The checker of the protocol's rules, listening at both ends of every wire.
+
+Owns nothing of the rules: it gives the checker what each client process wrote and what arrived at it, and
+what each broker process wrote and what arrived at it, and believes it about that side only. So a frame that
+mischief swallowed, answered or added is held against nobody. What no end may say is a violation by its
+rule's id.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from pulsar_sansio.conformance import Conversation, Session, Side, TopicMemory, Violation
+
+from ..engine.failures import ViolationError
+from ..engine.network import Wire
+
+
+class _Ear:
+    """At one end of one wire."""
+
+    __slots__ = ("conversation", "process", "session")
+
+    def __init__(self, session: Session, process: str, number: int) -> None:
+        self.session = session
+        self.process = process
+        self.conversation: Conversation = session.conversation(number)
+
+
+class Listener:
+    """At the ends of all wires on one side: what is written there is judged, what arrives there is noted."""
+
+    def __init__(
+        self,
+        side: Side,
+        process_of: Callable[[Wire], str],
+        topics: TopicMemory,
+        excused: set[tuple[str, str]],
+    ) -> None:
+        """`process_of` is asked once for each end which process that is. `excused`: processes, and rules that
+        say nothing of them."""
+        self._side, self._other = side, side.other
+        self._process_of = process_of
+        self._topics = topics
+        self._excused = excused
+        self._sessions: dict[str, Session] = {}
+        """By process."""
+        self._ears: dict[int, _Ear] = {}
+        """By number of the wire."""
+
+    def wrote(self, wire: Wire, kind: int, command: Any) -> None:
+        """A frame was written at this end of the wire."""
+        ear = self._ears.get(wire.number) or self._listen(wire)
+        if found := ear.conversation.frame(self._side, kind, command):
+            self._complain(ear, found)
+
+    def heard(self, wire: Wire, kind: int, command: Any) -> None:
+        """A frame of the other end has arrived at this one."""
+        ear = self._ears.get(wire.number) or self._listen(wire)
+        if found := ear.conversation.heard(self._other, kind, command):
+            self._complain(ear, found)
+
+    def _listen(self, wire: Wire) -> _Ear:
+        process = self._process_of(wire)
+        session = self._sessions.get(process)
+        if session is None:
+            session = self._sessions[process] = Session(topics=self._topics)
+        ear = self._ears[wire.number] = _Ear(session, process, wire.number)
+        return ear
+
+    def _complain(self, ear: _Ear, found: Sequence[Violation]) -> None:
+        for violation in found:
+            if violation.side is self._side and (ear.process, violation.rule_id) not in self._excused:
+                where = f"{ear.process} on wire {violation.connection}"
+                raise ViolationError(violation.rule_id, f"{where}: {violation.text}")
+
+    def wire_closed(self, wire: Wire) -> None:
+        ear = self._ears.pop(wire.number, None)
+        if ear is not None:
+            ear.session.end(wire.number)
+
+
+class RuleWatch:
+    """All conversations of a world."""
+
+    def __init__(self, client_process: Callable[[Wire], str], broker_process: Callable[[Wire], str]) -> None:
+        """Which process is at either end of a wire."""
+        topics = TopicMemory()
+        self._excused: set[tuple[str, str]] = set()
+        self.clients = Listener(Side.CLIENT, client_process, topics, self._excused)
+        self.brokers = Listener(Side.BROKER, broker_process, topics, self._excused)
+
+    def excuse(self, process: str, rule: str) -> None:
+        """That rule says nothing of this process: what it forbids has a reason there that no frame shows."""
+        self._excused.add((process, rule))

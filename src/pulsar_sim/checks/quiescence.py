@@ -1,0 +1,324 @@
+"""What must hold at rest: when everything is done, and when nothing is left behind.
+
+Owns the questions a world asks between its phases. They look at what the applications were told, at the
+broker's public statistics and at the accounts of both watches, never at the inside of a machine.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from pulsar_sansio import StatsOptions
+from pulsar_sansio.model.config import ConsumerSpec, SubscriptionType
+
+from ..engine.client_node import ClientNode
+from ..engine.failures import ViolationError
+from ..engine.profile import AUDIT
+from ..model.multi_topics_subscriptions import GroupRecord
+from ..model.records import ConsumerRecord, TopicRecord
+from ..model.single_topic_position import Visited
+from .client_side_state import Farewell
+from .receive_frames import held_back
+
+if TYPE_CHECKING:
+    from ..world.world import World
+
+
+BACKLOGS = StatsOptions(publishers=False, consumers=False)
+"""What is asked for of statistics where nothing else counts: of who is there they would say a lot."""
+
+MOST_PARTITIONS = 16
+"""More than any topic of a world has."""
+
+END_OF_TOPIC_VERSION = 21
+"""Protocol version from which our broker says that a topic has ended: a client of 20 drops its connection."""
+
+
+def all_sent(world: "World") -> bool:
+    return all(app.done for app in world.producers)
+
+
+def drained(world: "World") -> bool:
+    if world.reset_due or not all_sent(world):
+        return False
+    for topic in world.model.topics.values():
+        for subscription in topic.subscriptions.values():
+            if subscription.name != AUDIT and not subscription.everything_acknowledged():
+                return False
+    if not all(guest.done for guest in world.guests):
+        return False
+    if not (world.administrator.done and all_attached(world) and all_told(world)):
+        return False
+    if holding(world) or not still(world) or _letters_return(world):
+        return False
+    # Statistics are dear: last of all.
+    for name, topic in world.model.topics.items():
+        if name in world.model.letters.difference(world.model.retries):  # perhaps nobody has come back
+            continue
+        if name in world.administrator.vanished:
+            if world.cluster.serving(name) is not None:
+                return False
+            continue
+        if world.cluster.serving(name) is None:
+            return False
+        for broker in world.holding(name):
+            if name in world.administrator.migrated and broker is world.cluster.serving(name):
+                if not _is_deserted(broker.stats(name)):
+                    return False
+            elif not _nothing_is_left(world, topic, broker.stats(name, BACKLOGS)["subscriptions"]):
+                return False
+    return True
+
+
+def _nothing_is_left(world: "World", topic: TopicRecord, found: dict[str, Any]) -> bool:
+    for subscription in topic.subscriptions.values():
+        if isinstance(subscription, Visited):
+            # Without faults no SUBSCRIBE arrives after the UNSUBSCRIBE that ended the visit.
+            if subscription.durable and subscription.name in found and not world.profile.fault_gap:
+                return False
+        elif (
+            subscription.name in found and subscription.name != AUDIT and found[subscription.name]["backlog"]
+        ):
+            return False
+    return True
+
+
+def _is_deserted(stats: dict[str, Any]) -> bool:
+    """INV-N13: everybody has gone to where the topic has gone.
+
+    What a broker that died, or has lost the topic, had not written down of acknowledgements another one may
+    have in its backlog for ever: where keys belong to consumers, of one who has gone, while others stay.
+    """
+    return not stats["publishers"] and not any(
+        each["consumers"] and not (each["backlog"] and each["type"] == "Key_Shared")
+        for each in stats["subscriptions"].values()
+    )
+
+
+def holding(world: "World") -> list[str]:
+    """Clients that still hold the memory of messages for which no application waits: of producers that were
+    abandoned, whose closes are not answered, or copies that consumers send by themselves, of what another
+    consumer has acknowledged since (DLQ-08). It becomes free in time, too."""
+    letters = world.model.letters
+    return [
+        host.node.name
+        for host in world.hosts
+        if (host.abandoned_bytes or letters) and host.closing is None and host.node.client.memory_held
+    ]
+
+
+def _letters_return(world: "World") -> bool:
+    """Whether letters that failed are to be asked for yet: until then they keep their permits (DLQ-05)."""
+    return any(app.asks_until > world.clock.now for app in world.receivers)
+
+
+def all_told(world: "World") -> bool:
+    """BROKER-43: who has acknowledged everything of a topic that has ended is told so, if its version knows
+    the command. Who waits for its turn at an exclusive subscription is told when it has it."""
+    for consumer in world.consumers:
+        topic = world.topics[consumer.plan.topic]
+        if (
+            topic in world.administrator.ends
+            and consumer.state == "open"
+            and consumer.attached
+            and not consumer.told_end
+            and world.cluster.node_of(topic).config.protocol_version >= END_OF_TOPIC_VERSION
+        ):
+            return False
+    return True
+
+
+def all_attached(world: "World") -> bool:
+    """INV-N5; of several consumers of an exclusive subscription one. What they asked for is answered."""
+    for app in world.producers:
+        if app.left_for_good:
+            continue
+        if not app.ended and (app.state != "open" or not app.attached or not app.knows_all_partitions):
+            return False
+    exclusive: dict[str, bool] = {}
+    for consumer in world.consumers:
+        record = consumer.record
+        attached = consumer.state == "open" and consumer.attached
+        if not isinstance(record, ConsumerRecord) or (attached and consumer.waits):
+            return False
+        if record.subscription.kind is SubscriptionType.EXCLUSIVE:
+            name = record.subscription.name
+            exclusive[name] = exclusive.get(name, False) or attached
+        elif not attached:
+            return False
+    for group in world.groups:
+        attached = group.state == "open" and group.attached
+        if group.record is None or (attached and group.waits):
+            return False
+        if group.topics.kind is not SubscriptionType.EXCLUSIVE and not (attached and group.has_all_topics):
+            return False
+    return all(exclusive.values()) and _taken_by_somebody(world)
+
+
+def _taken_by_somebody(world: "World") -> bool:
+    """Of several consumers of an exclusive group each may have some topics, and wait for the others."""
+    taken: dict[str, set[str]] = {}
+    for group in world.groups:
+        found = group.subscribed() if group.state == "open" else ()
+        taken.setdefault(group.topics.name, set()).update(found)
+    return all(taken[group.topics.name] == set(world.topics_of(group.topics)) for group in world.groups)
+
+
+def what_is_left(world: "World") -> str:
+    left = []
+    for app in world.producers:
+        if not app.done and app.record is not None:
+            left.append(
+                f"producer {app.record.tag} is {app.state}, {app.left} not "
+                f"sent, {len(app.record.pending)} pending, "
+                f"{len(app.record.flushes)} flushes"
+            )
+    for topic in world.model.topics.values():
+        for subscription in topic.subscriptions.values():
+            missing = subscription.missing()
+            if missing and subscription.name != AUDIT:
+                left.append(
+                    f"{subscription.name} of {topic.name}: {len(missing)} "
+                    f"not acknowledged, first {missing[0]}"
+                )
+    if not left:
+        left = [
+            f"{name}/{subscription}: backlog {found['backlog']} at the broker"
+            for name in world.model.topics
+            for broker in world.holding(name)
+            for subscription, found in broker.stats(name)["subscriptions"].items()
+            if subscription != AUDIT and found["backlog"]
+        ]
+    left += [f"{app.handle} is {app.state} and not attached" for app in world.apps if not app.attached]
+    left += [
+        f"{each.handle} is not subscribed to all topics"
+        for each in world.groups
+        if each.state == "open" and not each.has_all_topics
+    ]
+    left += [f"guest {each.handle} is {each.state}" for each in world.guests if not each.done]
+    left += [f"{name} holds memory of messages for which nobody waits" for name in holding(world)]
+    if not still(world):
+        left.append("frames are under way, or a broker writes")
+    if not all_told(world):
+        left.append("somebody is not told that a topic has ended")
+    left += [
+        f"not everybody has left {name}, which has migrated"
+        for name in world.administrator.migrated
+        if (broker := world.cluster.serving(name)) is not None and not _is_deserted(broker.stats(name))
+    ]
+    return "not done in time: " + ("; ".join(left) or "acknowledgements are not confirmed")
+
+
+def still(world: "World") -> bool:
+    """Nothing is under way, and nothing waits for a broker to read it or to write it down: a message of which
+    its sender was told that it failed may be stored yet, and has to be delivered then."""
+    return all(node.is_done for node in world.brokers) and not any(
+        pipe.queue for wire in world.network.wires.values() for pipe in (wire.to_broker, wire.to_client)
+    )
+
+
+def check_permits(world: "World") -> None:
+    """INV-C6 at rest: three accounts of every consumer's permits agree, and few are held back."""
+    for wire in world.network.wires.values():
+        client_end = world.client_watch.ends.get(wire.number)
+        broker_end = world.broker_watch.ends.get(wire.number)
+        sound = wire.client_open and wire.broker_open and not wire.to_broker.lost and not wire.to_client.lost
+        if client_end is None or broker_end is None or not sound:
+            continue
+        for consumer_id, consumer in client_end.consumers.items():
+            seat = broker_end.consumers.get(consumer_id)
+            if not consumer.ready or consumer.closed or consumer.record.closed or seat is None:
+                continue
+            name = consumer.record.name
+            if seat.permits != consumer.granted - consumer.arrived:
+                raise ViolationError(
+                    "INV-C6",
+                    f"{name}: granted {consumer.granted}, arrived "
+                    f"{consumer.arrived}, the broker has "
+                    f"{seat.permits} left",
+                )
+            node = wire.client
+            assert isinstance(node, ClientNode)
+            waiting = node.client.available(consumer.handle)
+            group = world.model.groups.get(name)
+            if group is not None and (waiting or _shares_its_queue(group.spec)):
+                continue  # which topic's they are, and how large its share of the queue is, nobody says
+            if consumer.record.halted:
+                continue  # it has only just been subscribed, and the application will ask for more
+            held = held_back(consumer, waiting)
+            if not consumer.queue or (consumer.record.spec.auto_scaled_receiver_queue_size and held >= 0):
+                continue
+            if not 0 <= held < max(1, consumer.queue // 2):
+                raise ViolationError(
+                    "INV-C6", f"{name}: {held} permits of {consumer.queue} are held back at rest"
+                )
+
+
+def _shares_its_queue(spec: ConsumerSpec) -> bool:
+    """Whether partitions may have less of it than what is said for one topic."""
+    return spec.max_total_receiver_queue_size < MOST_PARTITIONS * spec.receiver_queue_size
+
+
+UNANSWERED = {"request_unanswered", "closed_while_unsubscribing", "opened_too_late"}
+"""Kinds of faults in which a broker leaves a request without an answer."""
+
+
+def check_farewells(world: "World") -> None:
+    """INV-N1 at rest: on a sound wire brokers have answered whoever closed a producer or a consumer.
+
+    TOPIC_MIGRATED may come in the place of the answer.
+    """
+    if world.administrator.migrated or UNANSWERED & world.faults.keys():
+        return
+    for wire in world.network.wires.values():
+        end = world.client_watch.ends.get(wire.number)
+        sound = wire.client_open and wire.broker_open and not wire.to_broker.lost and not wire.to_client.lost
+        if end is not None and sound:
+            for request, what in end.requests.items():
+                if isinstance(what, Farewell):
+                    raise ViolationError("INV-N1", f"{wire.client.name}: close {request} has no answer")
+
+
+def check_memory(world: "World") -> None:
+    """INV-P7 at rest: everything is settled, so nothing is held."""
+    for host in world.hosts:
+        if host.closing is None and (held := host.node.client.memory_held):
+            raise ViolationError("INV-P7", f"{host.node.name} holds {held} bytes at rest")
+
+
+def check_attachments(world: "World") -> None:
+    """INV-N4: the broker has nobody on a sound wire whom no application has."""
+    tags = {app.record.tag for app in world.producers if app.record is not None}
+    records: list[ConsumerRecord | GroupRecord | None] = [app.record for app in world.receivers]
+    records += [guest.record for guest in world.guests]
+    names = {record.name for record in records if record is not None}
+    sound = {
+        f"{wire.client.name}:{wire.number}"
+        for wire in world.network.wires.values()
+        if wire.client_open and wire.broker_open and not wire.to_broker.lost and not wire.to_client.lost
+    }
+    everywhere = [(topic, broker) for topic in world.model.topics for broker in world.holding(topic)]
+    for topic, broker in everywhere:
+        stats = broker.stats(topic)
+        for producer in stats["publishers"]:
+            if topic in world.model.retries:  # the broker names them
+                continue
+            if topic in world.model.letters:
+                letters = producer["producerName"]
+                if producer["address"] in sound and not any(f"-{name}-" in letters for name in names):
+                    raise ViolationError("INV-N4", f"{topic}: {letters} belongs to nobody")
+            elif producer["address"] in sound and producer["metadata"].get("tag") not in tags:
+                raise ViolationError("INV-N4", f"{topic}: producer {producer['metadata']} belongs to nobody")
+        for subscription in stats["subscriptions"].values():
+            for consumer in subscription["consumers"]:
+                if consumer["address"] in sound and consumer["consumerName"] not in names:
+                    raise ViolationError(
+                        "INV-N4", f"{topic}: consumer {consumer['consumerName']} belongs to nobody"
+                    )
+
+
+def brokers_are_alone(world: "World") -> bool:
+    if world.network.wires:
+        return False
+    for name in world.model.topics:
+        if not all(_is_deserted(broker.stats(name)) for broker in world.holding(name)):
+            return False
+    return True

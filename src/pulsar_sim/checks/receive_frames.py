@@ -1,0 +1,263 @@
+"""The consumers' side of the clients' ends: permits, acknowledgements and requests for redelivery.
+
+Owns the account of permits of each consumer on each wire, as its client sees it. No more is granted than the
+queue takes, nothing is acknowledged and nothing asked for again but what the application said. It does not
+know what wires are, nor which consumers are open on one: that is said by `watch_client`.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from pulsar_sansio.model.config import SubscriptionType
+from pulsar_sansio.wire import Ack, Flow, MessageCommand, proto, unpack_payload
+
+from ..engine.clock import SECOND
+from ..engine.failures import ViolationError
+from ..engine.profile import FAR_LEDGERS
+from ..model.records import ConsumerRecord, Position, SubscriptionRecord
+
+
+class ConsumerEnd:
+    """A consumer id on one wire."""
+
+    __slots__ = (
+        "arrived",
+        "asked",
+        "asked_first",
+        "chunks",
+        "closed",
+        "dismissed",
+        "far",
+        "granted",
+        "handle",
+        "queue",
+        "ready",
+        "record",
+    )
+
+    def __init__(self, record: ConsumerRecord, handle: int, far: bool) -> None:
+        self.record = record
+        self.far = far
+        """In the cluster that topics migrate to."""
+        self.handle = handle
+        self.queue = record.spec.receiver_queue_size
+        self.ready = False
+        self.closed = False
+        self.dismissed = False
+        """Closed by the broker."""
+        self.granted = 0
+        self.asked = 0
+        """Questions for the last message."""
+        self.asked_first = -1
+        """When the first of them was put."""
+        self.arrived = 0
+        """Messages, those masked by an ack set excepted."""
+        self.chunks: dict[Position, int] = {} if record.spec.durable else record.chunks
+        """When each chunk arrived first, on this connection; on any, where those of others still count."""
+
+
+def wrote_flow(consumer: ConsumerEnd, command: Flow, waiting: Callable[[], int]) -> None:
+    """Never more permits than the queue has room for (INV-C6, INV-C13); `waiting` says how many messages
+    are still in it."""
+    if command.message_permits <= 0:
+        raise ViolationError("INV-C13", f"{consumer.record.name}: FLOW of {command.message_permits}")
+    record = consumer.record
+    if record.halted:
+        raise ViolationError("INV-C13", f"{record.name}: FLOW while it is paused")
+    consumer.granted += command.message_permits
+    if not consumer.queue:
+        if consumer.granted - consumer.arrived > 1 or not record.wanting:
+            raise ViolationError("INV-C13", f"{record.name}: FLOW for what nobody waits for")
+        return
+    in_queue = waiting()
+    if consumer.granted - consumer.arrived + in_queue > consumer.queue:
+        raise ViolationError(
+            "INV-C6",
+            f"{consumer.record.name}: granted {consumer.granted}, arrived "
+            f"{consumer.arrived}, waiting {in_queue}: "
+            f"more than a queue of {consumer.queue}",
+        )
+
+
+def wrote_ack(consumer: ConsumerEnd, command: Ack, now: int) -> None:
+    """Nothing is acknowledged that the application did not acknowledge (INV-C4)."""
+    subscription = consumer.record.subscription
+    name = consumer.record.name
+    if not subscription.topic.persistent:
+        raise ViolationError("INV-C4", f"{name}: acknowledges where nothing is kept")
+    if command.validation_error is not None:
+        raise ViolationError("INV-C2", f"{name}: reports validation error {command.validation_error}")
+    if consumer.far and not consumer.granted and any(each[0] < FAR_LEDGERS for each in command.message_ids):
+        raise ViolationError("INV-N13", f"{name}: acknowledges messages of another cluster")
+    if command.ack_type == proto.CommandAck.Cumulative:
+        if not subscription.kind.cumulative:
+            raise ViolationError("INV-C4", f"{name}: cumulative acknowledgement on {subscription.kind.value}")
+        for ledger, entry_id, bits in command.message_ids:
+            position = (ledger, entry_id)
+            entry = subscription.topic.log.get(position)
+            size = len(entry.messages) if entry is not None else 1
+            upto = size - 1
+            if bits == 0:  # where nothing is left there is no set
+                raise ViolationError("INV-C4", f"{name}: acknowledges up to {position} with an empty set")
+            if bits:
+                upto = (bits & -bits).bit_length() - 2
+            place = (*position, upto)
+            for copied in [each for each in subscription.copied if each <= place]:
+                subscription.bury(copied[:2])
+            if entry_id >= 0 and place > subscription.cumulative and not subscription.all_up_to(place):
+                raise ViolationError("INV-C4", f"{name}: acknowledges up to {place} by itself")
+        return
+    for ledger, entry_id, bits in command.message_ids:
+        position = (ledger, entry_id)
+        entry = subscription.topic.log.get(position)
+        if entry is None:
+            raise ViolationError("INV-C4", f"{name}: acknowledges {position}, which is not in the log")
+        if entry.chunk is not None:
+            _check_chunk(consumer, subscription, position, now)
+            continue
+        if subscription.copied:
+            subscription.bury(position)
+        still_open = subscription.open_bits(position)
+        read = not consumer.record.spec.durable and position <= consumer.record.floor[:2]
+        if still_open & ~(bits or 0) and not read:  # what lies before a reader's start id is let go
+            raise ViolationError(
+                "INV-C4",
+                f"{name}: acknowledges {position} set {bits}; the application left {still_open:b} open",
+            )
+
+
+def _check_chunk(
+    consumer: ConsumerEnd, subscription: SubscriptionRecord, position: Position, now: int
+) -> None:
+    """INV-C11: a chunk is acknowledged with its message; without it only where there is another copy of
+    it, or another message under that uuid, or when its time is over."""
+    topic = subscription.topic
+    sent, chunk = topic.log[position].source, topic.log[position].chunk
+    assert chunk is not None
+    for last, parts in topic.complete_chunks(sent).items():
+        if position in parts:
+            if (*last, 0) in subscription.copied:
+                subscription.bury(last)
+            if not subscription.open_bits(last):
+                return
+    record = consumer.record
+    if not record.spec.durable and position <= record.floor[:2]:
+        return
+    chunks = [each.chunk for each in topic.log.values() if each.chunk is not None]
+    copies = [each for each in chunks if (each.uuid, each.number) == (chunk.uuid, chunk.number)]
+    others = [each.source for each in topic.log.values() if each.chunk and each.chunk.uuid == chunk.uuid]
+    arrived = [consumer.chunks[each] for each, _ in sent.chunks if each in consumer.chunks]
+    waited = now - min(arrived, default=now)
+    limit = round(record.spec.incomplete_chunked_message_timeout * SECOND)
+    if len(copies) < 2 and others.count(sent) == len(others) and waited < limit:
+        raise ViolationError(
+            "INV-C11",
+            f"{record.name}: acknowledges {position}, chunk {chunk.number} of {sent}, by itself",
+        )
+    subscription.let_go.add(position)
+    if topic.log[position].messages:
+        subscription.acknowledged.add((*position, 0))
+
+
+def wrote_redeliver(consumer: ConsumerEnd, command: Any, now: int) -> None:
+    """Only what was asked for or has not been judged in time, never too early, and never an empty list by
+    mistake (INV-C9)."""
+    record = consumer.record
+    unjudged = record.unjudged
+    if record.subscription.kind.cumulative:
+        if record.requests_to_rewind:
+            record.requests_to_rewind -= 1
+            if unjudged.any_due(now):  # it may be asked for because of that, and not what the request was for
+                record.rewinds += 1
+        elif record.refused and unjudged.any_refusal_is_due(now):
+            record.refused.clear()
+        elif record.copies_to_fail:
+            record.copies_to_fail -= 1
+            if unjudged.any_due(now):
+                record.rewinds += 1
+        elif unjudged.any_due(now):
+            record.rewinds += 1
+        else:
+            raise ViolationError("INV-C9", f"{record.name}: asks for redelivery by itself, or too early")
+        unjudged.clear()
+        return
+    if not command.message_ids:
+        if not record.redeliver_all:
+            raise ViolationError("INV-C9", f"{record.name}: asks for everything again by itself")
+        unjudged.clear()
+        return
+    asked = {(each.ledgerId, each.entryId) for each in command.message_ids}
+    for position in asked:
+        missing = set(record.subscription.topic.chunks_of(position)) - asked
+        if missing:
+            raise ViolationError(
+                "INV-C9", f"{record.name}: asks for {position}, and not for the chunks {missing}"
+            )
+    for each in command.message_ids:
+        position = (each.ledgerId, each.entryId)
+        refused = position in record.refused
+        due = unjudged.is_due(position, now) or (refused and unjudged.refusal_is_due(position, now))
+        blocking = set() if position in record.uncopied else record.given.blocking(position, now)
+        if blocking and not unjudged.is_due(position, now):
+            raise ViolationError(
+                "INV-C9", f"{record.name}: asks for {position} while {sorted(blocking)} of it are not settled"
+            )
+        if not due and position not in record.uncopied:
+            again = "once more than it was told" if position in record.nacked else "by itself"
+            how = "too early" if refused else again
+            raise ViolationError("INV-C9", f"{record.name}: asks for {position} {how}")
+        record.refused.discard(position)
+        unjudged.asked_for(position)
+        record.given_back.add(position)
+        if record.subscription.keys is not None:
+            record.subscription.keys.asked_for(position)
+
+
+def check_redelivery(consumer: ConsumerEnd, now: int) -> None:
+    """INV-C9: what a consumer has to ask for it asks for in time; of Failover only who has its turn does."""
+    record = consumer.record
+    if record.closed or record.removed or record.kind is SubscriptionType.FAILOVER:
+        return
+    for position in record.unjudged.forgotten(now):
+        if record.subscription.open_bits(position) and not record.given.may_wait(position, now):
+            raise ViolationError("INV-C9", f"{record.name}: does not ask for {position}, which is long due")
+
+
+def wrote_last_message_id(consumer: ConsumerEnd, now: int) -> None:
+    """INV-N6: a question that is refused is not put again and again. Beside what the application asks, the
+    client itself may ask once a second where it is."""
+    consumer.asked += 1
+    if consumer.asked_first < 0:
+        consumer.asked_first = now
+    its_own = 1 + (now - consumer.asked_first) // SECOND
+    if consumer.asked > consumer.record.questions + its_own:
+        raise ViolationError("INV-N6", f"{consumer.record.name}: asks for the last message again and again")
+
+
+def got_message(consumer: ConsumerEnd, command: MessageCommand, now: int) -> None:
+    """An entry arrives: it costs permits, and is no longer awaited."""
+    position = (command.ledger_id, command.entry_id)
+    consumer.record.given_back.discard(position)
+    if consumer.record.subscription.made_up and not (consumer.closed or consumer.dismissed):
+        consumer.record.subscription.arrived(position)
+    entry = consumer.record.subscription.topic.log.get(position)
+    if entry is not None:
+        size = entry.size
+        if entry.chunk is not None:
+            consumer.chunks.setdefault(position, now)
+        masked = command.ack_set
+        if not (consumer.closed or consumer.dismissed):
+            record, count = consumer.record, command.redelivery_count
+            record.unjudged.arrived(position)
+            dead = record.given.came(position, size, masked, count, entry.chunk is None, now)
+            if dead:
+                record.too_often[position] = record.too_often.get(position, 0) | dead
+        consumer.arrived += size if masked is None else (masked & ((1 << size) - 1)).bit_count()
+    elif not consumer.record.subscription.topic.persistent:
+        consumer.arrived += unpack_payload(command.payload).metadata.num_messages_in_batch or 1
+
+
+def held_back(consumer: ConsumerEnd, waiting: int) -> int:
+    """Permits the client has not given back although the messages are gone; `waiting` of them are still in
+    it."""
+    return consumer.queue - (consumer.granted - consumer.arrived) - waiting

@@ -1,0 +1,1 @@
+"""The command `pulsar-trio simulate`; the entry point is `simulate.add_parser`."""

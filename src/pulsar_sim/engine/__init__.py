@@ -1,0 +1,1 @@
+"""The engine: clock, randomness, network, nodes, brokers, and the trace."""

@@ -1,0 +1,394 @@
+"""A broker's process: one machine, driven exactly as an adapter would drive it.
+
+Owns draining outputs, reading when the machine wants to read, writing to the cluster's store, and what a
+process is: it can be killed and started again, frozen, and out of date about what it serves. It decides
+nothing about the protocol.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from pulsar_sansio.broker.administration.ownership import Elsewhere
+from pulsar_sansio.broker.broker import Broker
+from pulsar_sansio.broker.config import BrokerConfig
+from pulsar_sansio.broker.outputs import Disconnect as BrokerDisconnect
+from pulsar_sansio.broker.outputs import Output as BrokerOutput
+from pulsar_sansio.broker.outputs import Persist, Released, ResumeReading
+from pulsar_sansio.broker.outputs import Transmit as BrokerTransmit
+from pulsar_sansio.broker.records import OF_ITS_OWNER, Record
+
+from .client_node import Timer
+from .clock import MILLISECOND
+from .network import GARBAGE, Wire
+
+if TYPE_CHECKING:
+    from .cluster import Cluster
+
+
+class OneOfSeveral(Broker):
+    """A broker that has the ids of its ledgers from what all of them share."""
+
+    cluster: "Cluster"
+
+    def next_ledger_id(self) -> int:
+        self._next_ledger_id = self.cluster.new_ledger(self._next_ledger_id)
+        return super().next_ledger_id()
+
+
+class BrokerNode:
+    """One broker process after another. What survives them is in the cluster's store.
+
+    `slowness`: nanoseconds that bytes wait, at most, until they are read.
+    """
+
+    def __init__(self, cluster: "Cluster", name: str, config: BrokerConfig, slowness: int = 0) -> None:
+        self.cluster = cluster
+        self.world = world = cluster.world
+        self.name = name
+        self.config = config
+        self.slowness = slowness
+        self._slow = world.streams.stream(f"slowness of {name}") if slowness else None
+        self.stale: dict[str, Elsewhere | None] = {}
+        """Topics that another broker serves already, which is not known here; what to tell the clients."""
+        self.broker: Broker | None = None
+        self.wires: dict[int, Wire] = {}
+        self.incarnation = 0
+        self.frozen_until = 0
+        self._writing: tuple[int, Sequence[Record]] | None = None
+        self._began_healed = False
+        """What is written was begun in good weather."""
+        self._frozen: list[Callable[[], None]] = []
+        self._unread: dict[int, list[tuple[bytes, list[tuple[int, int, Any]]]]] = {}
+        """By link: bytes that came while the broker did not read."""
+        self.doomed: tuple[bool, int] | None = None
+        """To be killed during the next write: whether the write is kept, and for how long it stays down."""
+        self._timer: Timer | None = None
+        world.network.listeners[name] = self
+
+    @property
+    def up(self) -> bool:
+        """Runs, and is not frozen."""
+        return self.broker is not None and not self.frozen_until
+
+    @property
+    def is_done(self) -> bool:
+        """It has read everything, and what it writes down is durable."""
+        return not self._unread and self._writing is None
+
+    @property
+    def catches_up(self) -> bool:
+        """What it writes down was begun in bad weather, and everything that came since waits for it."""
+        return self._writing is not None and not self._began_healed
+
+    def boot(self) -> None:
+        """Start a new process over what the store holds."""
+        world = self.world
+        self.incarnation += 1
+        seed = world.streams.seed_of(f"machine {self.name} {self.incarnation}")
+        now = world.clock.now
+        cluster = self.cluster
+        kind = OneOfSeveral if cluster.several else Broker
+        self.broker = kind(
+            now,
+            self.config,
+            cluster.load(self),
+            seed=seed,
+            wall_time=world.wall_time(),
+            owner=partial(cluster.who_serves, self) if cluster.several else None,
+        )
+        if isinstance(self.broker, OneOfSeveral):
+            self.broker.cluster = cluster
+        self._timer = Timer(world, self.name, self.broker.next_deadline, self.wake)
+        for name in cluster.names():
+            self.broker.topic_made(now, name)
+        world.trace.add(now, self.name, f"boots {self.incarnation}")
+        self.pump()
+        world.administrator.booted(self)
+
+    def kill(self, keep_unsynced: bool, silently: bool) -> None:
+        """The process dies between two instructions. What was being written is kept or lost as a whole.
+
+        `silently`: the machine dies with it, and no peer is told.
+        """
+        world = self.world
+        world.trace.add(world.clock.now, self.name, f"killed keep={keep_unsynced} silent={silently}")
+        cluster = self.cluster
+        cluster.forget_moves(self)
+        world.broker_watch.died(
+            self.name,
+            list(self.wires.values()),
+            [(cluster.far, topic) for topic, name in cluster.owners.items() if name == self.name],
+        )
+        self._learn()
+        if self._writing is not None:
+            world.count_fault("store_kept_unreported" if keep_unsynced else "store_lost_unsynced")
+            if keep_unsynced:
+                cluster.write(self, self._writing[1])
+            self._writing = None
+        self.broker = None
+        self.frozen_until = 0
+        self._frozen.clear()
+        self._unread.clear()
+        if self._timer is not None:
+            self._timer.cancel()
+        wires = list(self.wires.values())
+        self.wires.clear()
+        for wire in wires:
+            if silently:
+                wire.broker_vanished()
+            else:
+                wire.closed_by(client_side=False, abort=True)
+
+    def freeze(self, until: int) -> None:
+        """Stop the process; it finds everything that came meanwhile when it goes on."""
+        if not self.frozen_until:
+            self.world.clock.at(until, self._thaw, self.incarnation)
+            self.frozen_until = until
+
+    def _thaw(self, incarnation: int) -> None:
+        if self.incarnation == incarnation:
+            self.thaw()
+
+    def thaw(self) -> None:
+        """Let the process go on."""
+        if self.broker is None or not self.frozen_until:
+            return
+        self.frozen_until = 0
+        waiting, self._frozen = self._frozen, []
+        for action in waiting:
+            if self.broker is not None:
+                action()
+        for link in list(self._unread):
+            self._read_on(link)
+
+    def command(self, command: Callable[..., Any], *arguments: Any) -> Any:
+        """An administrator's command."""
+        result = command(self.world.clock.now, *arguments)
+        self.pump()
+        return result
+
+    def pump(self) -> None:
+        broker = self.broker
+        assert broker is not None
+        assert self._timer is not None
+        while outputs := self._outputs(broker):
+            for output in outputs:
+                self._obey(output)
+        self._timer.arm()
+
+    def _outputs(self, broker: Broker) -> list[BrokerOutput]:
+        """All there are. Which wires end is known to the watch before any of them is obeyed: the broker
+        speaks of the end first, but may have asked earlier to write what it says because of it."""
+        outputs = []
+        while (output := broker.next_output()) is not None:
+            if type(output) is BrokerDisconnect and output.link in self.wires:
+                self.world.broker_watch.wire_closing(self.wires[output.link])
+            outputs.append(output)
+        return outputs
+
+    def _obey(self, output: BrokerOutput) -> None:
+        kind = type(output)
+        if kind is BrokerTransmit:
+            self._transmit(output.link)  # type: ignore[union-attr]
+        elif kind is Persist:
+            self._persist(output)  # type: ignore[arg-type]
+        elif kind is ResumeReading:
+            self.world.clock.after(0, self._read_on, output.link)  # type: ignore[union-attr]
+        elif kind is Released:
+            self.world.clock.after(0, self._released, self.incarnation, output.topic)  # type: ignore[union-attr]
+        else:
+            assert kind is BrokerDisconnect
+            self._disconnect(output.link)  # type: ignore[union-attr]
+
+    # --- one of several ---
+
+    def _released(self, incarnation: int, topic: str) -> None:
+        if self.incarnation != incarnation or self.broker is None:
+            return
+        if self.frozen_until:
+            self._frozen.append(lambda: self._released(incarnation, topic))
+        else:
+            self.cluster.released(self, topic)
+
+    def hears(self, topic: str, there: bool) -> None:
+        """A topic was made or deleted, by whichever broker."""
+        self._soon(lambda: self._hear(topic, there))
+
+    def _hear(self, topic: str, there: bool) -> None:
+        if self.broker is not None:
+            self.command(self.broker.topic_made if there else self.broker.topic_gone, topic)
+
+    def purge(self, topic: str) -> None:
+        """What is on its way to the disk of a topic that is served elsewhere does not arrive."""
+        if self._writing is not None:
+            write, records = self._writing
+            self._writing = (
+                write,
+                [each for each in records if not (isinstance(each, OF_ITS_OWNER) and each.topic == topic)],
+            )
+
+    def _learn(self) -> dict[str, Elsewhere | None]:
+        """From now on it takes no topic for its own that is served elsewhere; those that it did."""
+        stale, self.stale = self.stale, {}
+        for topic in stale:
+            if not any(topic in node.stale for node in self.world.brokers):
+                self.world.model.topics[topic].served_twice = False
+        return stale
+
+    def face_the_truth(self) -> None:
+        """Find out which topics are served elsewhere."""
+        if self.broker is None or not self.stale:
+            return
+        if self.frozen_until:
+            self._frozen.append(self.face_the_truth)
+            return
+        for topic, moved_to in self._learn().items():
+            self.purge(topic)
+            if topic in self.broker.all_topics:
+                self.world.trace.add(self.world.clock.now, self.name, f"loses {topic}")
+            self.broker.lose(self.world.clock.now, topic, moved_to)
+            self.world.broker_watch.learned(self.name, topic)
+        self.pump()
+
+    # --- the network's side ---
+
+    def accept(self, wire: Wire) -> bool:
+        if self.broker is None:
+            return False
+        self.wires[wire.number] = wire
+        self._soon(lambda: self._accept(wire))
+        return True
+
+    def _accept(self, wire: Wire) -> None:
+        if wire.broker_open and self.broker is not None:
+            self.broker.accepted(self.world.clock.now, wire.number, f"{wire.client.name}:{wire.number}")
+            self.pump()
+
+    def link_connected(self, link: int, wire: Wire) -> None:
+        raise AssertionError("a broker does not connect")
+
+    def link_data(self, link: int, data: bytes, frames: list[tuple[int, int, Any]]) -> None:
+        if self.broker is None:
+            return
+        if self._slow is not None and link not in self._unread:
+            self._unread[link] = []
+            self.world.clock.after(self._slow.below(self.slowness), self._read_on, link)
+        if self.frozen_until or link in self._unread or not self.broker.wants_read(link):
+            self._unread.setdefault(link, []).append((data, frames))
+        else:
+            self._input(link, data, frames)
+
+    def _input(self, link: int, data: bytes, frames: list[tuple[int, int, Any]]) -> None:
+        wire = self.wires.get(link)
+        broker = self.broker
+        if wire is None or broker is None:
+            return
+        watch = self.world.broker_watch
+        connection = broker.links[link]
+        broker.receive_data(self.world.clock.now, link, data)
+        for behind, kind, command in frames:
+            if behind >= connection.unread and kind != GARBAGE:
+                watch.got(wire, kind, command)
+        self.pump()
+        watch.settled()
+
+    def _read_on(self, link: int) -> None:
+        """Hand over what waited, as long as the broker wants it."""
+        while (waiting := self._unread.get(link)) and self.broker is not None:
+            if not self.broker.wants_read(link):
+                return
+            data, frames = waiting.pop(0)
+            if not waiting:
+                del self._unread[link]
+            self._input(link, data, frames)
+
+    def link_eof(self, link: int) -> None:
+        self._soon(lambda: self._eof(link))
+
+    def _eof(self, link: int) -> None:
+        if self.broker is None or link not in self.wires:
+            return
+        if link in self._unread:
+            self.world.clock.after(MILLISECOND, self._eof, link)
+            return
+        self.broker.receive_eof(self.world.clock.now, link)
+        self.pump()
+
+    def link_lost(self, link: int, reason: str) -> None:
+        self._soon(lambda: self._lost(link, reason))
+
+    def _lost(self, link: int, reason: str) -> None:
+        wire = self.wires.pop(link, None)
+        self._unread.pop(link, None)
+        if wire is None or self.broker is None:
+            return
+        self.world.broker_watch.wire_closed(wire)
+        self.broker.disconnected(self.world.clock.now, link, reason)
+        self.pump()
+
+    def _soon(self, action: Callable[[], None]) -> None:
+        if self.broker is None:
+            return
+        if self.frozen_until:
+            self._frozen.append(action)
+        else:
+            action()
+
+    # --- outputs ---
+
+    def _transmit(self, link: int) -> None:
+        assert self.broker is not None
+        wire = self.wires.get(link)
+        chunks = self.broker.data_to_send(link)
+        if wire is not None and chunks:
+            wire.to_client.write(chunks[0] if len(chunks) == 1 else b"".join(chunks))
+
+    def _disconnect(self, link: int) -> None:
+        wire = self.wires.get(link)
+        if wire is not None:
+            self._transmit(link)
+            del self.wires[link]
+            self._unread.pop(link, None)
+            self.world.trace.add(self.world.clock.now, self.name, f"wire {wire.number} closed")
+            self.world.broker_watch.wire_closed(wire)
+            wire.closed_by(client_side=False)
+
+    def _persist(self, output: Persist) -> None:
+        assert self._writing is None, "one Persist at a time"
+        self._writing = (output.write, output.records)
+        world = self.world
+        self._began_healed = world.healed
+        delay = world.weather.store_delay()
+        world.clock.after(delay, self._synced, self.incarnation, output.write)
+        if self.doomed is not None:
+            keep, down_time = self.doomed
+            self.doomed = None
+            world.clock.after(delay // 2, self.cluster.kill_later, self, keep, down_time)
+
+    def _synced(self, incarnation: int, write: int) -> None:
+        if incarnation != self.incarnation or self.broker is None:
+            return
+        if self.frozen_until:
+            self._frozen.append(lambda: self._synced(incarnation, write))
+            return
+        assert self._writing is not None
+        assert self._writing[0] == write
+        for topic in sorted(self.cluster.write(self, self._writing[1])):
+            self.stale.setdefault(topic, None)
+        self._writing = None
+        self.face_the_truth()
+        world = self.world
+        world.trace.add(world.clock.now, self.name, f"persisted {write}")
+        self.broker.persisted(world.clock.now, write)
+        self.pump()
+
+    def wake(self) -> None:
+        """Let the machine look at the time; it may have nothing to do."""
+        if self.broker is None:
+            return
+        if self.frozen_until:
+            self._frozen.append(self.wake)
+            return
+        self.broker.handle_deadline(self.world.clock.now)
+        self.pump()

@@ -1,0 +1,235 @@
+"""Nodes: one machine each, driven exactly as an adapter would drive it; here the clients'.
+
+Owns draining outputs and waking at deadlines (on time, late, or once too often). It decides nothing about the
+protocol; what an application does with the news is the application's business.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Protocol
+
+from pulsar_sansio.client.client import Client
+from pulsar_sansio.client.outputs import NOTICES, Connect, Disconnect, Output, Retrying, Transmit
+from pulsar_sansio.model.config import ClientConfig
+
+from .clock import SECOND
+from .failures import ViolationError
+from .network import GARBAGE, Attempt, Wire
+
+if TYPE_CHECKING:
+    from ..world.world import World
+
+MAX_WAKES_AT_ONCE = 1000
+"""A machine that asks to be woken more often than this without time passing is in a loop."""
+
+
+MAX_ATTEMPTS = 100
+"""Connections one client may try to open within a second, whoever uses it."""
+
+ATTEMPTS_EACH = 8
+"""And for each that uses it, and each topic: the backoff of one producer or consumer begins at a tenth of a
+second, and may stop at two tenths."""
+
+
+class Application(Protocol):
+    """Who gets the news of a client."""
+
+    def on_output(self, output: Output) -> None: ...
+
+
+class LivelockError(AssertionError):
+    """A machine asks to be woken again and again at one instant."""
+
+
+class Timer:
+    """Wakes a machine at its deadline. Late and spurious wake-ups are the environment's right."""
+
+    __slots__ = ("_armed", "_deadline", "_fire", "_last", "_repeats", "_world", "name")
+
+    def __init__(
+        self, world: "World", name: str, deadline: Callable[[], int | None], fire: Callable[[], None]
+    ) -> None:
+        self._world = world
+        self.name = name
+        self._deadline = deadline
+        self._fire = fire
+        self._armed: int | None = None
+        self._repeats = 0
+        self._last = -1
+
+    def arm(self) -> None:
+        """To be called after every input."""
+        deadline = self._deadline()
+        if deadline is not None and (self._armed is None or deadline < self._armed):
+            self._armed = deadline
+            clock = self._world.clock
+            when = self._world.weather.wakes_at(max(deadline, clock.now))
+            clock.at(when, self.wake, deadline)
+
+    def cancel(self) -> None:
+        self._armed = None
+
+    def wake(self, deadline: int) -> None:
+        """The moment came for which the machine was to be woken."""
+        if self._armed != deadline:
+            return
+        self._armed = None
+        world = self._world
+        now = world.clock.now
+        actual = self._deadline()
+        if (actual is None or actual > now) and not world.weather.wakes_for_nothing():
+            self.arm()
+            return
+        self._repeats = self._repeats + 1 if now == self._last else 0
+        self._last = now
+        if self._repeats > MAX_WAKES_AT_ONCE:
+            raise LivelockError(f"{self.name} asks to be woken for ever at one instant")
+        world.trace.add(now, self.name, "wake")
+        self._fire()
+
+
+class ClientNode:
+    """One client process: a `Client` and the ends of its wires."""
+
+    def __init__(self, world: "World", name: str, config: ClientConfig, application: Application) -> None:
+        self.world = world
+        self.name = name
+        self.config = config
+        self.application = application
+        seed = world.streams.seed_of(f"machine {name}")
+        self.client = Client(world.clock.now, config, seed=seed, wall_time=world.wall_time())
+        self.wires: dict[int, Wire] = {}
+        self.attempts: dict[int, Attempt] = {}
+        self.alive = True
+        self._recent_attempts: deque[int] = deque()
+        self._timer = Timer(world, name, self.client.next_deadline, self.wake)
+        self._pumping = False
+
+    def pump(self) -> None:
+        """Drain the outputs. Commands given meanwhile by the application are drained by the same loop."""
+        if self._pumping:
+            return
+        self._pumping = True
+        client = self.client
+        while (output := client.next_output()) is not None:
+            kind = type(output)
+            if kind is Transmit:
+                self._transmit(output.link)  # type: ignore[union-attr]
+            elif kind is Connect:
+                self._connect(output)  # type: ignore[arg-type]
+            elif kind is Disconnect:
+                self._disconnect(output)  # type: ignore[arg-type]
+            elif kind in NOTICES:
+                self._notice(output)
+            else:
+                self.application.on_output(output)
+        self._pumping = False
+        self._timer.arm()
+
+    def _notice(self, output: Output) -> None:
+        """Notices have no effect; on each failed attempt the application asks why nothing moves."""
+        if isinstance(output, Retrying):
+            if output.retry_in < 0:
+                raise ViolationError("INV-N2", f"{self.name} tries again {output.retry_in} ns from now")
+            self.client.explain(self.world.clock.now, output.id)
+
+    def crash(self) -> None:
+        """The process dies; nothing is told to anybody but the peers' kernels."""
+        self.alive = False
+        self._timer.cancel()
+        for attempt in self.attempts.values():
+            attempt.cancelled = True
+        self.attempts.clear()
+        for wire in list(self.wires.values()):
+            wire.closed_by(client_side=True, abort=True)
+        self.wires.clear()
+
+    # --- the network's side ---
+
+    def link_connected(self, link: int, wire: Wire) -> None:
+        self.attempts.pop(link, None)
+        self.wires[link] = wire
+        self.client.connected(self.world.clock.now, link)
+        self.pump()
+
+    def link_data(self, link: int, data: bytes, frames: list[tuple[int, int, Any]]) -> None:
+        wire = self.wires.get(link)
+        if wire is None:
+            return
+        watch = self.world.client_watch
+        connection = self.client._services.pool.links[link]
+        self.client.receive_data(self.world.clock.now, link, data)
+        for behind, kind, command in frames:
+            if kind == GARBAGE:
+                watch.got_garbage(wire)
+            elif behind >= connection.unread:
+                watch.got(wire, kind, command)
+        self.pump()
+        watch.settled(wire)
+
+    def link_eof(self, link: int) -> None:
+        wire = self.wires.get(link)
+        if wire is not None:
+            self.world.client_watch.ends[wire.number].over = True
+        self.client.receive_eof(self.world.clock.now, link)
+        self.pump()
+
+    def link_lost(self, link: int, reason: str) -> None:
+        self.attempts.pop(link, None)
+        wire = self.wires.pop(link, None)
+        if wire is not None:
+            self.world.client_watch.forget(wire)
+        if self.alive:
+            self.client.disconnected(self.world.clock.now, link, reason)
+            self.pump()
+
+    # --- outputs ---
+
+    def _connect(self, output: Connect) -> None:
+        self._count_attempt()
+        self.attempts[output.link] = self.world.network.connect(self, output.link, output.address.host)
+
+    def _count_attempt(self) -> None:
+        """INV-N6: an outage is no reason for a storm."""
+        now = self.world.clock.now
+        recent = self._recent_attempts
+        recent.append(now)
+        while recent[0] < now - SECOND:
+            recent.popleft()
+        if len(recent) > MAX_ATTEMPTS and len(recent) > ATTEMPTS_EACH * self._most_attachments():
+            raise ViolationError("INV-N6", f"{self.name} opens {len(recent)} connections within a second")
+
+    def _most_attachments(self) -> int:
+        """Producers and consumers of one topic each that it may have."""
+        world = self.world
+        return len([user for user in world.users if user.host.node is self]) * len(world.topics)
+
+    def _transmit(self, link: int) -> None:
+        wire = self.wires.get(link)
+        chunks = self.client.data_to_send(link)
+        if wire is not None and chunks:
+            wire.to_broker.write(chunks[0] if len(chunks) == 1 else b"".join(chunks))
+
+    def _disconnect(self, output: Disconnect) -> None:
+        link = output.link
+        attempt = self.attempts.pop(link, None)
+        if attempt is not None:
+            attempt.cancelled = True
+        wire = self.wires.get(link)
+        if wire is not None:
+            self._transmit(link)
+            del self.wires[link]
+            self.world.trace.add(self.world.clock.now, self.name, f"wire {wire.number} closed")
+            self.world.client_watch.ends_link(wire, output.reason, self.config)
+            self.world.client_watch.forget(wire)
+            wire.closed_by(client_side=True)
+            weather = self.world.weather
+            if weather.stale_permille and weather.stream.chance(weather.stale_permille):
+                self.world.count_fault("stale_input")
+                self.client.receive_data(self.world.clock.now, link, b"\0\0\0\1stale")
+                self.client.disconnected(self.world.clock.now, link, "stale")
+
+    def wake(self) -> None:
+        """Let the machine look at the time; it may have nothing to do."""
+        self.client.handle_deadline(self.world.clock.now)
+        self.pump()

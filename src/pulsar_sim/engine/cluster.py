@@ -1,0 +1,370 @@
+"""The brokers of a world: one store, a table of who serves which topic, and what befalls them.
+
+Owns the ownership table, which no broker has but each may ask. It may be asked at a bad moment: while a topic
+is on its way, while its broker is dead and nobody knows yet, or in a cache that is out of date. A topic moves
+in good order (the old broker writes what it took, and says when it is done) or is stolen: somebody serves it
+already while the old one still believes to do so. The store knows better; it takes records of a topic from
+nobody but the broker that serves it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from pulsar_sansio.broker.administration.ownership import Elsewhere
+from pulsar_sansio.broker.broker import Broker
+from pulsar_sansio.broker.records import OF_ITS_OWNER, PartitionsSaved, Record, TopicDeleted, TopicSaved
+from pulsar_sansio.broker.storage.store import MemoryStore, StoredState
+from pulsar_sansio.model.errors import ServiceNotReady
+from pulsar_sansio.model.message_id import EARLIEST
+
+from .broker_node import BrokerNode
+from .profile import AUDIT, FAR_LEDGERS, BrokerPlan
+from .randomness import Stream
+
+if TYPE_CHECKING:
+    from ..world.world import World
+
+
+RECEIPT_VERSION = 17
+"""Protocol version from which a broker answers an ACK."""
+
+
+FAR_BROKER = "far-0"
+
+
+def address(name: str) -> str:
+    return f"pulsar://{name}:6650"
+
+
+class Cluster:
+    """All brokers, and what they share."""
+
+    far = False
+    """Topics migrate here from the other one."""
+
+    def __init__(self, world: "World") -> None:
+        self.world = world
+        self.store = MemoryStore()
+        self._stream = self._own_stream()
+        self.nodes = self._make_nodes()
+        self._by_name = {node.name: node for node in self.nodes}
+        self.owners = {topic: self._stream.choice(self.nodes).name for topic in self._own_topics()}
+        """Topic -> the broker whose records of it the store takes."""
+        self._before: dict[str, str] = {}
+        """Topic -> who served it before; what is in caches that are out of date."""
+        self._moving: dict[str, str] = {}
+        """Topic that is being released -> who is to have it."""
+        self._incarnations = 0
+        self._last_ledger = -1
+        self._names: dict[str, None] = {}
+        """Of all topics in the store."""
+
+    def _own_stream(self) -> Stream:
+        return self.world.streams.stream("cluster")
+
+    def _make_nodes(self) -> list[BrokerNode]:
+        plans = self.world.profile.brokers or [BrokerPlan()]
+        return [self._node(f"broker-{index}", plan) for index, plan in enumerate(plans)]
+
+    def _own_topics(self) -> list[str]:
+        return self.world.topics
+
+    def _node(self, name: str, plan: BrokerPlan) -> BrokerNode:
+        config = replace(
+            self.world.profile.broker,
+            service_url=address(name),
+            protocol_version=plan.protocol_version,
+            feature_flags=plan.feature_flags,
+        )
+        return BrokerNode(self, name, config, plan.slowness)
+
+    @property
+    def several(self) -> bool:
+        return len(self.nodes) > 1
+
+    @property
+    def confirms(self) -> bool:
+        """Whether every broker is of a kind that answers acknowledgements."""
+        return all(node.config.protocol_version >= RECEIPT_VERSION for node in self.nodes)
+
+    def node_of(self, topic: str) -> BrokerNode:
+        """The process whose records of a topic the store takes."""
+        return self._by_name[self.owners[topic]]
+
+    def serving(self, topic: str) -> Broker | None:
+        """The broker that holds a topic by right; None while there is none."""
+        broker = self.node_of(topic).broker
+        return broker if broker is not None and topic in broker.all_topics else None
+
+    def is_moving(self, topic: str) -> bool:
+        """Whether a broker is about to release it for another one."""
+        return topic in self._moving
+
+    def set_partitions(self, name: str, count: int) -> None:
+        """How many partitions a topic has is known to every broker at once."""
+        self.store.write([PartitionsSaved(name, count)])
+        for topic in self.world.topics:
+            if topic not in self.owners:
+                self.owners[topic] = self._stream.choice(self.nodes).name
+        for node in self.nodes:
+            if node.broker is not None:
+                node.broker.partitions[name] = count
+
+    def own(self, topic: str) -> None:
+        """There may be such a topic: somebody is to serve it."""
+        self.owners[topic] = self._stream.choice(self.nodes).name
+
+    def boot(self) -> None:
+        """Start those that are not running."""
+        for name, topic in self.world.model.partitioned.items():
+            self.set_partitions(name, topic.count)
+        for node in self.nodes:
+            self._boot(node)
+
+    def keep_logs(self) -> None:
+        """Every topic has a subscription from the beginning that nobody uses: nothing of it is removed."""
+        for topic in self._own_topics():
+            node = self.node_of(topic)
+            assert node.broker is not None
+            node.command(node.broker.create_subscription, topic, AUDIT, EARLIEST)
+
+    @property
+    def keeps_logs(self) -> bool:
+        """That they have is durable."""
+        stored = self.store.load().topics
+        return all(topic in stored and AUDIT in stored[topic].cursors for topic in self._own_topics())
+
+    def new_ledger(self, least: int) -> int:
+        """An id that no broker has used, and none before it was larger."""
+        self._last_ledger = max(self._last_ledger + 1, least)
+        return self._last_ledger
+
+    def heal(self) -> None:
+        """Everybody runs and knows what it serves, and nobody is to be killed."""
+        for node in self.nodes:
+            node.doomed = None
+            if node.broker is None:
+                node.boot()
+            elif node.frozen_until:
+                self.world.clock.after(0, node.thaw)
+            self.world.clock.after(0, node.face_the_truth)
+
+    # --- the store, as the brokers see it -------------------------------------------------------------------
+
+    def load(self, node: BrokerNode) -> StoredState:
+        """What a broker begins with: of the topics, those that it serves."""
+        state = self.store.load()
+        if self.several:
+            self._names = dict.fromkeys(state.topics)
+            state.incarnation = self._incarnations
+            self._incarnations += 1
+            state.topics = {
+                name: topic for name, topic in state.topics.items() if self.owners[name] == node.name
+            }
+        return state
+
+    def write(self, node: BrokerNode, records: Sequence[Record]) -> set[str]:
+        """Make durable what the broker may write; the topics of which it may not."""
+        refused = {
+            record.topic
+            for record in records
+            if isinstance(record, OF_ITS_OWNER) and self.owners[record.topic] != node.name
+        }
+        written = without(records, refused) if refused else records
+        self.store.write(written)
+        if self.several and self.world.groups_topics:
+            self._tell_names(written)
+        return refused
+
+    def names(self) -> list[str]:
+        """The topics that there are, where nobody serves all of them."""
+        return list(self._names) if self.several and self.world.groups_topics else []
+
+    def _tell_names(self, records: Sequence[Record]) -> None:
+        """Which topics there are is known to every broker at once, as far as it runs."""
+        for record in records:
+            if isinstance(record, TopicSaved) and record.topic not in self._names:
+                self._names[record.topic] = None
+            elif isinstance(record, TopicDeleted) and record.topic in self._names:
+                del self._names[record.topic]
+            else:
+                continue
+            for node in self.nodes:
+                self.world.clock.after(0, node.hears, record.topic, record.topic in self._names)
+
+    def durable(self, topic: str) -> list[tuple[tuple[int, int], bytes]]:
+        """What the store holds of a topic: where each entry lies, and its bytes."""
+        stored = self.store.load().topics.get(topic)
+        return [
+            ((entry.ledger_id, entry.entry_id), entry.data)
+            for ledger in (stored.ledgers.values() if stored is not None else ())
+            for entry in ledger.entries
+        ]
+
+    def who_serves(self, node: BrokerNode, topic: str, authoritative: bool) -> Elsewhere | None:
+        """The answer to a broker that does not hold the topic."""
+        if topic not in self.owners:
+            return None
+        name = self.owners[topic]
+        stream = self._stream
+        rash = not self.world.healed
+        if rash and topic in self._before and stream.chance(self.world.profile.stale_lookup_permille):
+            name = self._before[topic]
+            self.world.count_fault("lookup_out_of_date")
+        if name == node.name:
+            if topic in self._moving or name != self.owners[topic]:
+                raise ServiceNotReady(f"{topic} is on its way")
+            return None
+        if self._by_name[name].broker is None and stream.chance(500):
+            raise ServiceNotReady("nobody serves the topic")
+        redirect = stream.chance(self.world.profile.redirect_permille)
+        return Elsewhere(address(name), None, redirect, stream.chance(500))
+
+    # --- topics move ----------------------------------------------------------------------------------------
+
+    def released(self, node: BrokerNode, topic: str) -> None:
+        """A broker is done with a topic."""
+        target = self._by_name[self._moving.pop(topic)]
+        self._assign(topic, target if target.up else node, orderly=True)
+
+    def _assign(self, topic: str, node: BrokerNode, orderly: bool) -> None:
+        """From now on `node` serves the topic, beginning with what is durable. `orderly`: nothing that the
+        broker before had in its memory is lost."""
+        world = self.world
+        self._before[topic] = self.owners[topic]
+        self.owners[topic] = node.name
+        world.trace.add(world.clock.now, node.name, f"serves {topic}")
+        world.broker_watch.moved(topic, self._before[topic], node.name, orderly)
+        if node.broker is not None:
+            node.face_the_truth()
+            stored = self.store.load().topics.get(topic)
+            if stored is not None:
+                node.command(node.broker.adopt, topic, stored)
+                world.administrator.adopted(node, topic)
+
+    def _others(self, node: BrokerNode) -> list[BrokerNode]:
+        """Those that run."""
+        return [each for each in self.nodes if each is not node and each.up]
+
+    # --- what faults do -------------------------------------------------------------------------------------
+
+    def kill(self, broker: BrokerNode, keep: bool, silently: bool, down_time: int) -> bool:
+        """The process dies. If it stays away for long its topics go to others."""
+        if broker.broker is None or self.world.healed:
+            return False
+        broker.kill(keep, silently)
+        clock = self.world.clock
+        clock.after(down_time, self._boot, broker)
+        if self.several:
+            patience = self._stream.spread(1_000_000, 2_000_000_000)
+            clock.after(patience, self._take_over, broker, broker.incarnation)
+        return True
+
+    def kill_while_writing(self, broker: BrokerNode, keep: bool, down_time: int) -> bool:
+        if broker.broker is None or broker.doomed is not None:
+            return False
+        broker.doomed = (keep, down_time)
+        return True
+
+    def kill_later(self, broker: BrokerNode, keep: bool, down_time: int) -> None:
+        self.kill(broker, keep, False, down_time)
+
+    def _boot(self, broker: BrokerNode) -> None:
+        if broker.broker is None:
+            broker.boot()
+
+    def _take_over(self, dead: BrokerNode, incarnation: int) -> None:
+        """Others serve what a dead broker served."""
+        if dead.broker is not None or dead.incarnation != incarnation:
+            return
+        for topic in [topic for topic, name in self.owners.items() if name == dead.name]:
+            others = self._others(dead)
+            if others:
+                self.world.count_fault("topic_taken_over")
+                self._assign(topic, self._stream.choice(others), orderly=False)
+            else:
+                self.world.clock.after(100_000_000, self._take_over, dead, incarnation)
+                return
+
+    def forget_moves(self, dead: BrokerNode) -> None:
+        """What a broker was about to release it will not release any more."""
+        for topic in [each for each in self._moving if self.owners[each] == dead.name]:
+            del self._moving[topic]
+
+    def _moves(self, topic: str) -> BrokerNode | None:
+        """Who could give a topic away, if anybody."""
+        node = self.node_of(topic)
+        if not self._others(node) or topic in self._moving or self.world.healed:
+            return None
+        return node if self.serving(topic) is not None else None
+
+    def move(self, topic: str, stream: Stream, tell: str) -> bool:
+        """Another broker is to serve the topic. Clients are told "where", "nothing", or something "wrong"."""
+        node = self._moves(topic)
+        if node is None or node.broker is None or not node.up:
+            return False
+        others = self._others(node)
+        target = stream.choice(others)
+        self._moving[topic] = target.name
+        told = {"where": target, "nothing": None, "wrong": stream.choice(self.nodes)}[tell]
+        world = self.world
+        world.trace.add(
+            world.clock.now, node.name, f"releases {topic} for {target.name}, tells {told and told.name}"
+        )
+        node.command(node.broker.release, topic, told and Elsewhere(address(told.name)))
+        return True
+
+    def steal(self, topic: str, stream: Stream) -> bool:
+        """Another broker serves the topic, and the one that does finds out later."""
+        node = self._moves(topic)
+        if node is None:
+            return False
+        target = stream.choice(self._others(node))
+        told = target.name if stream.chance(500) else None
+        node.stale[topic] = Elsewhere(address(told)) if told else None
+        self.world.model.topics[topic].served_twice = True
+        node.purge(topic)
+        self._assign(topic, target, orderly=False)
+        self.world.clock.after(stream.spread(1_000_000, 3_000_000_000), node.face_the_truth)
+        return True
+
+    def unload(self, topic: str) -> bool:
+        node = self.node_of(topic)
+        broker = self.serving(topic)
+        if broker is None or node.frozen_until or self.world.closing:
+            return False
+        self.world.trace.add(self.world.clock.now, node.name, f"unload {topic}")
+        node.command(broker.unload, topic)
+        return True
+
+
+class FarCluster(Cluster):
+    """The cluster that topics migrate to: one broker, and a store of its own."""
+
+    far = True
+
+    def _own_stream(self) -> Stream:
+        return self.world.streams.stream("far cluster")
+
+    def _make_nodes(self) -> list[BrokerNode]:
+        config = replace(self.world.profile.broker, service_url=address(FAR_BROKER), cluster="far")
+        return [BrokerNode(self, FAR_BROKER, config)]
+
+    def _own_topics(self) -> list[str]:
+        world = self.world
+        return [world.topics[index] for index in sorted({plan.topic for plan in world.profile.migrations})]
+
+    def boot(self) -> None:
+        for node in self.nodes:
+            self._boot(node)
+
+    def load(self, node: BrokerNode) -> StoredState:
+        state = super().load(node)
+        state.next_ledger_id = max(state.next_ledger_id, FAR_LEDGERS)
+        return state
+
+
+def without(records: Sequence[Any], topics: set[str]) -> list[Any]:
+    """The records that are not of these topics."""
+    return [record for record in records if not (isinstance(record, OF_ITS_OWNER) and record.topic in topics)]

@@ -1,0 +1,1 @@
+"""Faults: the catalogue, brokers that misbehave, and timing."""

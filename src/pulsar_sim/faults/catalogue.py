@@ -1,0 +1,401 @@
+"""Everything that goes wrong on purpose, by name.
+
+Owns the catalogue of fault kinds; `injector` draws from it. A fault does something that a real network,
+broker, application or machine could do, so that no rule of the protocol excuses a client for not surviving
+it. A kind that finds nothing to do (no wire is open, say) reports so and is not counted.
+"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeAlias
+
+from ..engine.clock import MICROSECOND, MILLISECOND, SECOND
+from ..engine.network import Wire
+from ..engine.randomness import Stream
+
+if TYPE_CHECKING:
+    from ..world.world import World
+
+Fault: TypeAlias = "Callable[[World, Stream], bool]"
+
+FAULTS: dict[str, Fault] = {}
+"""Name -> what it does; True where it found something to do it to."""
+
+
+def fault(function: Fault) -> Fault:
+    FAULTS[function.__name__] = function
+    return function
+
+
+def _wire(world: "World", stream: Stream) -> Wire | None:
+    wires = list(world.network.wires.values())
+    return stream.choice(wires) if wires else None
+
+
+# --- network -----------------------------------------------------------------------------------------
+
+
+@fault
+def reset(world: "World", stream: Stream) -> bool:
+    wire = _wire(world, stream)
+    if wire is not None:
+        wire.reset()
+    return wire is not None
+
+
+@fault
+def reset_everything(world: "World", stream: Stream) -> bool:
+    wires = list(world.network.wires.values())
+    for wire in wires:
+        wire.reset()
+    return bool(wires)
+
+
+@fault
+def cut_in_flight(world: "World", stream: Stream) -> bool:
+    """What is under way arrives up to some byte, then the wire is reset."""
+    wire = _wire(world, stream)
+    if wire is None:
+        return False
+    for pipe in (wire.to_broker, wire.to_client):
+        total = sum(len(data) for _, data in pipe.queue if data)
+        keep = stream.below(total + 1) if total else 0
+        pipe.truncate(keep)
+    world.clock.after(world.network.conditions.latency + MILLISECOND, wire.reset)
+    return True
+
+
+@fault
+def half_open(world: "World", stream: Stream) -> bool:
+    wire = _wire(world, stream)
+    if wire is not None:
+        wire.half_open(to_broker=True, to_client=True)
+    return wire is not None
+
+
+@fault
+def silent_to_broker(world: "World", stream: Stream) -> bool:
+    wire = _wire(world, stream)
+    if wire is not None:
+        wire.half_open(to_broker=True, to_client=False)
+    return wire is not None
+
+
+@fault
+def silent_to_client(world: "World", stream: Stream) -> bool:
+    wire = _wire(world, stream)
+    if wire is not None:
+        wire.half_open(to_broker=False, to_client=True)
+    return wire is not None
+
+
+@fault
+def clean_end(world: "World", stream: Stream) -> bool:
+    wire = _wire(world, stream)
+    if wire is not None:
+        wire.clean_end()
+    return wire is not None
+
+
+@fault
+def stall(world: "World", stream: Stream) -> bool:
+    """Both directions of a wire deliver nothing for a while, then everything at once."""
+    wire = _wire(world, stream)
+    if wire is None:
+        return False
+    until = world.clock.now + stream.spread(10 * MILLISECOND, 8 * SECOND)
+    wire.to_broker.block(until)
+    wire.to_client.block(until)
+    return True
+
+
+@fault
+def slow_reader(world: "World", stream: Stream) -> bool:
+    """One direction of a wire is held back."""
+    wire = _wire(world, stream)
+    if wire is None:
+        return False
+    pipe = wire.to_broker if stream.chance(500) else wire.to_client
+    pipe.block(world.clock.now + stream.spread(10 * MILLISECOND, 8 * SECOND))
+    return True
+
+
+@fault
+def latency_change(world: "World", stream: Stream) -> bool:
+    world.network.conditions.latency = stream.spread(20 * MICROSECOND, 500 * MILLISECOND)
+    return True
+
+
+@fault
+def tiny_segments(world: "World", stream: Stream) -> bool:
+    world.network.conditions.tiny_until = world.clock.now + stream.spread(MILLISECOND, 20 * MILLISECOND)
+    return True
+
+
+@fault
+def connect_refused(world: "World", stream: Stream) -> bool:
+    until = world.clock.now + stream.spread(10 * MILLISECOND, 5 * SECOND)
+    world.network.conditions.refused[stream.choice(world.brokers).name] = until
+    return True
+
+
+@fault
+def connect_hangs(world: "World", stream: Stream) -> bool:
+    world.network.conditions.connect_fates.append("hang")
+    return True
+
+
+@fault
+def connect_then_reset(world: "World", stream: Stream) -> bool:
+    world.network.conditions.connect_fates.append("reset")
+    return True
+
+
+@fault
+def partition(world: "World", stream: Stream) -> bool:
+    """A broker is cut off: its wires lose everything, new connections hang, nobody is told."""
+    broker = stream.choice(world.brokers)
+    for wire in list(broker.wires.values()):
+        wire.half_open(to_broker=True, to_client=True)
+    until = world.clock.now + stream.spread(100 * MILLISECOND, 10 * SECOND)
+    world.network.conditions.silent[broker.name] = until
+    return True
+
+
+# --- broker ------------------------------------------------------------------------------------------
+
+
+def _down_time(stream: Stream) -> int:
+    return stream.spread(MILLISECOND, 5 * SECOND)
+
+
+@fault
+def broker_killed(world: "World", stream: Stream) -> bool:
+    broker = stream.choice(world.brokers)
+    return broker.cluster.kill(broker, stream.chance(500), False, _down_time(stream))
+
+
+@fault
+def broker_machine_lost(world: "World", stream: Stream) -> bool:
+    broker = stream.choice(world.brokers)
+    return broker.cluster.kill(broker, stream.chance(500), True, _down_time(stream))
+
+
+@fault
+def broker_killed_while_writing(world: "World", stream: Stream) -> bool:
+    """Waits for the moment in which a batch is on its way to the disk."""
+    broker = stream.choice(world.brokers)
+    return broker.cluster.kill_while_writing(broker, stream.chance(500), _down_time(stream))
+
+
+@fault
+def broker_frozen(world: "World", stream: Stream) -> bool:
+    broker = stream.choice(world.brokers)
+    if broker.broker is None or broker.frozen_until:
+        return False
+    broker.freeze(world.clock.now + stream.spread(10 * MILLISECOND, 8 * SECOND))
+    return True
+
+
+@fault
+def unload(world: "World", stream: Stream) -> bool:
+    return world.unload(stream.choice(world.topics))
+
+
+@fault
+def unload_everything(world: "World", stream: Stream) -> bool:
+    unloaded = [world.unload(topic) for topic in world.topics]
+    return any(unloaded)
+
+
+@fault
+def unload_twice(world: "World", stream: Stream) -> bool:
+    """Again while the clients are on their way back."""
+    topic = stream.choice(world.topics)
+    world.clock.after(stream.spread(MILLISECOND, SECOND), world.unload_later, topic)
+    return world.unload(topic)
+
+
+@fault
+def topic_moved(world: "World", stream: Stream) -> bool:
+    """Another broker is to serve it; clients have to ask who."""
+    return world.cluster.move(stream.choice(world.topics), stream, "nothing")
+
+
+@fault
+def topic_moved_with_address(world: "World", stream: Stream) -> bool:
+    """Another broker is to serve it, and clients are told which."""
+    return world.cluster.move(stream.choice(world.topics), stream, "where")
+
+
+@fault
+def topic_moved_with_wrong_address(world: "World", stream: Stream) -> bool:
+    """What clients are told is true no more when they come there, or never was."""
+    return world.cluster.move(stream.choice(world.topics), stream, "wrong")
+
+
+@fault
+def topic_stolen(world: "World", stream: Stream) -> bool:
+    """A broker still believes to serve a topic that another one serves."""
+    return world.cluster.steal(stream.choice(world.topics), stream)
+
+
+@fault
+def slow_store(world: "World", stream: Stream) -> bool:
+    world.weather.slow_store_until = world.clock.now + stream.spread(100 * MILLISECOND, 5 * SECOND)
+    return True
+
+
+# --- application ---------------------------------------------------------------------------------------
+
+
+@fault
+def consumer_pauses(world: "World", stream: Stream) -> bool:
+    """An application stops taking messages for a while."""
+    stream.choice(world.receivers).pause(stream.spread(10 * MILLISECOND, 10 * SECOND))
+    return True
+
+
+@fault
+def consumer_closed(world: "World", stream: Stream) -> bool:
+    return stream.choice(world.receivers).close_and_reopen()
+
+
+@fault
+def consumer_abandoned(world: "World", stream: Stream) -> bool:
+    """Nobody waits for it any more, in whatever state it is."""
+    return stream.choice(world.receivers).abandon_and_reopen()
+
+
+@fault
+def producer_closed(world: "World", stream: Stream) -> bool:
+    return stream.choice(world.producers).close_and_reopen()
+
+
+@fault
+def producer_abandoned(world: "World", stream: Stream) -> bool:
+    return stream.choice(world.producers).abandon_and_reopen()
+
+
+@fault
+def opening_abandoned(world: "World", stream: Stream) -> bool:
+    """Those that open next think better of it before they are open."""
+    world.injector.hasty = stream.between(1, 3)
+    return False  # counted when it happens
+
+
+@fault
+def redeliver_all(world: "World", stream: Stream) -> bool:
+    return stream.choice(world.receivers).redeliver()
+
+
+@fault
+def nack_everything(world: "World", stream: Stream) -> bool:
+    """Who takes messages next refuses all that it takes at once."""
+    world.injector.refusing = stream.between(1, 2)
+    return False  # counted when it happens
+
+
+@fault
+def client_closed(world: "World", stream: Stream) -> bool:
+    """A whole client is closed in good order; its applications begin again with a new one."""
+    return world.close_client(stream.below(len(world.hosts)))
+
+
+@fault
+def client_crashed(world: "World", stream: Stream) -> bool:
+    return world.crash_client(stream.below(len(world.hosts)))
+
+
+# --- environment -----------------------------------------------------------------------------------------
+
+
+@fault
+def wall_clock_set(world: "World", stream: Stream) -> bool:
+    world.weather.wall_offset += stream.between(-3_600_000, 3_600_000)
+    return True
+
+
+# --- frames: what a broker may say or fail to say ----------------------------------------------------------
+
+
+def _armed(name: str) -> None:
+    def arm(world: "World", stream: Stream) -> bool:
+        world.mischief.arm(name, stream.between(1, 3))
+        return False  # counted when it happens
+
+    FAULTS[name] = arm
+
+
+for _name in (
+    "lookup_refused",
+    "lookup_redirected",
+    "producer_refused",
+    "subscribe_refused",
+    "request_unanswered",
+    "send_refused",
+    "acknowledgement_refused",
+    "reply_late",
+    "receipt_repeated",
+    "receipt_lost",
+    "opened_too_late",
+    "pong_lost",
+    "partitions_refused",
+    "partitions_out_of_date",
+    "message_not_allowed",
+    "fenced_out",
+    "cut_between_chunks",
+    "seek_refused",
+    "last_message_refused",
+):
+    _armed(_name)
+
+
+RARE_FAULTS = ("closed_while_unsubscribing", "cut_at_migration")
+"""Of worlds that are about nothing else (`draws.rarities`)."""
+
+for _name in RARE_FAULTS:
+    _armed(_name)
+
+
+GROUP_FAULTS = ("topics_refused", "watch_refused", "watch_update_lost")
+"""Of worlds with consumers of several topics."""
+
+for _name in GROUP_FAULTS:
+    _armed(_name)
+
+
+@fault
+def lookup_redirected_for_ever(world: "World", stream: Stream) -> bool:
+    """Brokers send a client to each other."""
+    world.mischief.arm("lookup_redirected_for_ever", stream.between(20, 60))
+    return False  # counted when it happens
+
+
+@fault
+def stray_reply(world: "World", stream: Stream) -> bool:
+    return world.mischief.stray_reply(_wire(world, stream))
+
+
+@fault
+def stray_push(world: "World", stream: Stream) -> bool:
+    return world.mischief.stray_push(_wire(world, stream))
+
+
+@fault
+def unknown_command(world: "World", stream: Stream) -> bool:
+    return world.mischief.unknown_command(_wire(world, stream))
+
+
+@fault
+def extra_ping(world: "World", stream: Stream) -> bool:
+    return world.mischief.ping(_wire(world, stream))
+
+
+@fault
+def malformed_to_client(world: "World", stream: Stream) -> bool:
+    return world.mischief.malformed(_wire(world, stream), to_broker=False)
+
+
+@fault
+def malformed_to_broker(world: "World", stream: Stream) -> bool:
+    return world.mischief.malformed(_wire(world, stream), to_broker=True)

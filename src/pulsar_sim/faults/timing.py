@@ -1,0 +1,60 @@
+"""What the environment does to every machine: late and early timers, slow disks, clocks that are set."""
+
+from typing import TYPE_CHECKING
+
+from ..engine.clock import MILLISECOND, SECOND
+from ..engine.randomness import Stream
+
+if TYPE_CHECKING:
+    from ..world.world import World
+
+
+class Weather:
+    """Of one world."""
+
+    __slots__ = (
+        "_store_delay",
+        "slow_store_until",
+        "stale_permille",
+        "stream",
+        "timers_early_permille",
+        "timers_late_permille",
+        "wall_offset",
+        "world",
+    )
+
+    def __init__(self, world: "World", stream: Stream, store_delay: int) -> None:
+        self.world = world
+        self.stream = stream
+        self.timers_late_permille = 0
+        self.timers_early_permille = 0
+        self.stale_permille = 0
+        self.wall_offset = 0
+        """Milliseconds by which the wall clock was set; the monotonic clock knows nothing of it."""
+        self.slow_store_until = 0
+        self._store_delay = store_delay
+
+    def store_delay(self) -> int:
+        """Nanoseconds until the store has made a batch durable."""
+        delay = self._store_delay // 2 + self.stream.below(self._store_delay)
+        if self.world.clock.now < self.slow_store_until:
+            delay += self.stream.between(100 * MILLISECOND, 3 * SECOND)
+        return delay
+
+    def wakes_at(self, deadline: int) -> int:
+        """When a machine is woken that asks for `deadline`."""
+        if self.timers_late_permille and self.stream.chance(self.timers_late_permille):
+            self.world.count_fault("timer_late")
+            return deadline + self.stream.spread(MILLISECOND, 500 * MILLISECOND)
+        return deadline
+
+    def wakes_for_nothing(self) -> bool:
+        """Whether a machine is woken at a moment for which it has nothing to do (any more)."""
+        if self.timers_early_permille and self.stream.chance(self.timers_early_permille):
+            self.world.count_fault("timer_early")
+            return True
+        return False
+
+    def heal(self) -> None:
+        self.timers_late_permille = self.timers_early_permille = self.stale_permille = 0
+        self.slow_store_until = 0

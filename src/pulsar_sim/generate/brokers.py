@@ -1,0 +1,39 @@
+"""The brokers of a world: the options that all have, how many there are, and what each is like."""
+
+from pulsar_sansio.broker.config import BrokerConfig
+
+from ..engine.clock import MICROSECOND, MILLISECOND
+from ..engine.profile import BrokerPlan, Profile
+from ..engine.randomness import Stream
+
+
+def broker_config(draw: Stream, deduplication: bool) -> BrokerConfig:
+    """The options of all brokers."""
+    return BrokerConfig(
+        service_url="pulsar://broker-0:6650",
+        deduplication=deduplication,
+        keepalive_interval=draw.choice([1.0, 2.0, 5.0, 10.0, 10.0, 10.0, 10.0]),
+        liveness_timeout=draw.between(1, 4) * 1.0,
+        ledger_max_entries=draw.choice([3, 10, 50, 50_000]),
+        cursor_flush_interval=draw.choice([0.0, 0.01, 0.1, 1.0]),
+        batch_index_acknowledgement=draw.chance(600),
+        failover_delay=draw.choice([0.0, 0.05, 1.0]),
+        entries_per_turn=draw.choice([1, 2, 20]),
+        max_unacked_messages_per_consumer=draw.choice([50_000, 50_000, 100]),
+        topic_list_watcher=False,
+    )
+
+
+def draw_brokers(draw: Stream, profile: Profile) -> None:
+    """How many there are, and what each is like."""
+    for _ in range(draw.weighted([(1, 6), (2, 3), (3, 1)])):
+        plan = BrokerPlan()
+        if draw.chance(400):
+            plan.protocol_version = draw.choice([20, 19, 17, 16, 15, 12])
+        plan.feature_flags = plan.protocol_version >= 19 and draw.chance(800)
+        if draw.chance(100):
+            plan.slowness = draw.spread(100 * MICROSECOND, 20 * MILLISECOND)
+        profile.brokers.append(plan)
+    profile.all_addresses = draw.chance(500)
+    profile.redirect_permille = draw.choice([0, 500, 1000])
+    profile.stale_lookup_permille = draw.choice([0, 0, 200])

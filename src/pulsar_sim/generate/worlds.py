@@ -1,0 +1,166 @@
+"""A world as a whole: how large it is, and in which order the others draw.
+
+Owns the order: features change what producers were drawn before, and some exclude each other; who receives
+comes after them, when it is known what is sent where. Then come the worlds of a special kind, and what some
+consumers do beyond the others. One more feature is one more function, called last, with a stream of its own.
+"""
+
+from collections.abc import Callable
+from typing import Protocol, TypeAlias
+
+from ..engine.clock import MICROSECOND, MILLISECOND, SECOND
+from ..engine.profile import EndPlan, Profile
+from ..engine.randomness import Stream, Streams
+from .brokers import broker_config, draw_brokers
+from .combined_faults import draw_misfortunes
+from .consumer_features import (
+    draw_bad_messages,
+    draw_dead_letters,
+    draw_dead_letters_of_chunks,
+    draw_flow,
+    draw_roamers,
+    draw_roamers_among_chunks,
+    draw_sticky_keys,
+    draw_timeouts,
+    draw_whispers,
+)
+from .consumers import draw_consumers, draw_subscriptions, draw_visitors
+from .faults import draw_faults
+from .features import (
+    draw_access,
+    draw_batches_by_key,
+    draw_chunks,
+    draw_delays,
+    draw_identities,
+    draw_partitions,
+)
+from .multi_topics import draw_groups, draw_retries, draw_tourists
+from .producers import draw_producers, usual_batch
+from .rare_worlds import draw_special
+from .table_views import draw_tables, draw_tables_of_partitions
+
+SMALL_PERMILLE = 850
+"""Worlds that are small: one topic, one or two clients, hardly anything special. One takes two thirds of the
+time of another, and most of what may go wrong does there. The others are as rich as they come."""
+
+FEATURE_PERMILLE = 500
+"""How often a small world may have a feature: then it has it as often as others."""
+
+LARGE_FEATURE_PERMILLE = 300
+"""Likewise, where a world is not small any more with it: partitions, consumers of several topics."""
+
+LONGEST_STAY = 12 * SECOND
+"""How long the phase with faults lasts, at most, where it goes on when everything is sent."""
+
+
+def draw(streams: Streams, faults: bool = True, messages: int | None = None) -> Profile:
+    """The profile of a seed. `messages`: about how many are sent, in place of what would be drawn."""
+    small = streams.stream("small").chance(SMALL_PERMILLE)
+    may = _features(streams, small)
+    profile = _size(streams.stream("profile"), small)
+    profile.lingers = not small and streams.stream("lingers").chance(200)
+    if profile.lingers:
+        profile.run_time = min(profile.run_time, LONGEST_STAY)
+    draw_producers(streams.stream("producers"), profile, messages, small)
+    if faults:
+        draw_faults(streams, profile, small)
+    draw_brokers(streams.stream("brokers"), profile)
+    may(draw_visitors, "visitors", profile)
+    may(_ends, "ends", profile)
+    if not any(plan.deleted for plan in profile.ends):  # nobody knows then what was on it
+        may(draw_partitions, "partitions", profile, large=True)
+        may(draw_chunks, "chunks", profile)
+        draw_access(streams.stream("access"), profile)
+        draw_identities(streams.stream("sequence ids"), profile)
+    draw_batches_by_key(streams.stream("batches by key"), profile)
+    draw_delays(streams.stream("delays"), profile)
+    _memory(streams.stream("memory"), profile)
+    draw_subscriptions(streams.stream("subscriptions"), profile, small)
+    draw_consumers(streams.stream("consumers"), profile, small)
+    draw_special(streams, profile, faults)
+    may(draw_timeouts, "timeouts", profile)
+    may(draw_flow, "flow", profile)
+    may(draw_dead_letters, "dead letters", profile)
+    may(draw_roamers, "roamers", profile)
+    may(draw_groups, "groups", profile, large=True)
+    may(draw_tables, "tables", profile)
+    may(draw_sticky_keys, "sticky keys", profile)
+    may(draw_tourists, "tourists", profile, large=True)
+    may(draw_retries, "retries", profile)
+    may(draw_roamers_among_chunks, "roamers among chunks", profile)
+    may(draw_dead_letters_of_chunks, "dead letters of chunks", profile)
+    may(draw_whispers, "whispers", profile)
+    may(draw_tables_of_partitions, "tables of partitions", profile)
+    may(draw_bad_messages, "bad messages", profile)
+    if faults:
+        draw_misfortunes(streams, profile)
+    return profile
+
+
+Feature: TypeAlias = Callable[[Stream, Profile], None]
+
+
+class May(Protocol):
+    """Draws a feature from the stream of its concern, perhaps. `large`: a world is not small any more with
+    it."""
+
+    def __call__(self, feature: Feature, concern: str, profile: Profile, large: bool = False) -> None: ...
+
+
+def _features(streams: Streams, small: bool) -> May:
+    """What draws features: in a small world some of them."""
+    allowed = streams.stream("features")
+
+    def may(feature: Feature, concern: str, profile: Profile, large: bool = False) -> None:
+        if not small or allowed.chance(LARGE_FEATURE_PERMILLE if large else FEATURE_PERMILLE):
+            feature(streams.stream(concern), profile)
+
+    return may
+
+
+def _size(draw: Stream, small: bool) -> Profile:
+    """A world that nobody sends to yet."""
+    clients = draw.weighted([(1, 8), (2, 8), (3, 5), (4, 3), (5, 1), (6, 1), (7, 1), (8, 1)])
+    topics = draw.weighted([(1, 5), (2, 3), (3, 1)])
+    if small:
+        clients, topics = min(clients, 2), 1
+    deduplication = draw.chance(400)
+    return Profile(
+        clients=clients,
+        topics=topics,
+        subscriptions=[],
+        producers=[],
+        consumers=[],
+        broker=broker_config(draw, deduplication),
+        deduplication=deduplication,
+        keepalive=draw.choice([1.0, 2.0, 5.0, 10.0, 10.0, 10.0, 10.0]),
+        operation_timeout=draw.between(2, 10) * 1.0,
+        max_backoff=draw.choice([0.2, 1.0, 3.0]),
+        connections_per_broker=draw.weighted([(1, 4), (2, 1)]),
+        run_time=draw.spread(2, 60) * SECOND,
+        lingers=False,
+        latency=draw.spread(20, 20_000) * MICROSECOND,
+        jitter=draw.choice([0, 100 * MICROSECOND, 5 * MILLISECOND]),
+        cut_permille=draw.choice([0, 20, 200]),
+        fault_gap=0,
+        store_delay=draw.spread(50, 20_000) * MICROSECOND,
+    )
+
+
+def _ends(draw: Stream, profile: Profile) -> None:
+    """A topic that comes to its end."""
+    if draw.chance(80):
+        profile.ends.append(EndPlan(draw.below(profile.topics), draw.spread(10 * MILLISECOND, 10 * SECOND)))
+    elif draw.chance(80):  # somebody has to come back to the topic
+        topic = profile.producers[0].topic
+        profile.ends.append(EndPlan(topic, draw.spread(10 * MILLISECOND, 10 * SECOND), deleted=True))
+
+
+def _memory(draw: Stream, profile: Profile) -> None:
+    # Who keeps a topic for himself may wait for memory that others hold who wait for the topic.
+    if draw.chance(120) and not any(plan.contested for plan in profile.producers):
+        limit = profile.memory_limit = draw.choice([100, 1000, 20_000])
+        for plan in profile.producers:  # batches are as small as the memory
+            fitting = max(1, limit // (plan.largest // 2 + 10))
+            if plan.batching is not None and fitting < usual_batch(plan):
+                plan.messages = max(4, plan.messages * fitting // usual_batch(plan))

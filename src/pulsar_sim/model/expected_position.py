@@ -1,0 +1,226 @@
+"""Where in its topic somebody is who moves about: which message may come next.
+
+Owns the answer, from what was asked for and what has come: behind the last message, or at one of the places
+where the subscription may be. There are several where a seek was not answered or acknowledgements may have
+been lost. It knows nothing of consumers; it compares with the log of the reference model.
+"""
+
+from bisect import bisect_left
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from pulsar_sansio.wire import unpack_payload
+
+from .records import BEFORE_ALL, Place, Position, TopicRecord
+
+MOST_BASES = 12
+"""Places that are remembered; with more of them anything may come."""
+
+
+@dataclass(frozen=True, slots=True)
+class Base:
+    """A place to begin at: with the first message from `place` on."""
+
+    place: Place
+    since: int | None = None
+    """Messages submitted up to this moment, in nanoseconds, may be passed over: it began at the end."""
+    time: int | None = None
+    """Milliseconds since 1970: those published before are passed over."""
+    known: Place = BEFORE_ALL
+    """Where a time was sought, only before this: what is stored later comes, whatever time it says."""
+
+
+START = Base(BEFORE_ALL)
+
+
+class Whereabouts:
+    """Of one who reads one topic."""
+
+    def __init__(self, topic: TopicRecord, compacted: bool = False) -> None:
+        self.topic = topic
+        self._compacted = compacted
+        """What compaction leaves out need not come."""
+        self.bases: list[Base] = [START]
+        """Where the subscription may be."""
+        self.last: Place | None = None
+        """What came last; None where the next one is the first since it is there."""
+        self.furthest: Place | None = None
+        """The last one of all that came since the last move."""
+        self._first: Place | None = None
+        """The first one that came since then."""
+        self._torn: Place | None = None
+        """The last one of all that came before it began again."""
+        self._times: dict[Position, int] = {}
+        self._judged = 0, True
+        """Whether so many entries lie in the order of their times."""
+
+    def moved(self, *bases: Base) -> None:
+        """It is at one of these places now, whatever was before."""
+        self.bases = list(bases)
+        self.last = self.furthest = self._first = self._torn = None
+
+    def perhaps_at(self, base: Base) -> None:
+        """It may be there, too."""
+        if base not in self.bases:
+            self.bases.append(base)
+        if len(self.bases) > MOST_BASES:
+            self.bases = [Base(BEFORE_ALL, since=2**63)]
+
+    def unsettled(self, base: Base) -> None:
+        """From now on it may be there instead."""
+        for each in [*self.may_begin, base]:
+            self.perhaps_at(each)
+        self.last = None
+
+    def unanswered(self, base: Base) -> None:
+        """A seek that led there was given up: nobody knows whether it is done, or will be."""
+        self.unsettled(base)
+        self._kept(base)
+
+    def perhaps_as_kept(self) -> None:
+        """The consumer may have forgotten what its broker does not know."""
+        for base in list(self.bases):
+            self._kept(base)
+
+    def _kept(self, base: Base) -> None:
+        """The broker keeps the place of the message that was named, or of its whole entry; that the next one
+        was wanted is what the consumer knew."""
+        ledger, entry, index = base.place
+        if index > 0:
+            self.perhaps_at(Base((ledger, entry, index - 1)))
+            self.perhaps_at(Base(whole(base.place)))
+
+    def back(self) -> None:
+        """It begins again where the subscription is."""
+        self.last = None
+        self._torn = self.furthest
+
+    @property
+    def may_begin(self) -> list[Base]:
+        return [Base(after(self.last))] if self.last is not None else self.bases
+
+    def came(self, place: Place) -> str:
+        """A message came; what is wrong with that, or nothing."""
+        wrong = [self._wrong(base, place) for base in self.may_begin]
+        self.last = place
+        self.furthest = max(place, self.furthest or place)
+        self._first = min(place, self._first or place)
+        return "" if "" in wrong else "; ".join(dict.fromkeys(wrong))
+
+    def _wrong(self, base: Base, place: Place) -> str:
+        if place < base.place:
+            return f"it lies before {base.place}"
+        if (
+            base.time is not None
+            and place < base.known
+            and self._in_order
+            and self.published(place[:2]) < base.time
+        ):
+            return f"it was published before {base.time}"
+        for other in self._places(base.place):
+            if other >= place:
+                break
+            if not self._may_be_passed(base, other):
+                return f"{other} was left out, from {base.place} on"
+        return ""
+
+    def _may_be_passed(self, base: Base, place: Place) -> bool:
+        if self._compacted and self.topic.compacted.may_lack(place):
+            return True
+        first_chunk = self.topic.chunks_of(place[:2])[0]
+        if self._is_cut(first_chunk, place):
+            return True
+        if self._torn is not None and first_chunk < base.place[:2] < place[:2]:
+            return True  # what was acknowledged lies between its chunks, and it began again there
+        if base.since is not None:
+            return self.topic.log[place[:2]].messages[place[2]].sent_at <= base.since
+        return base.time is not None and (not self._in_order or self.published(place[:2]) < base.time)
+
+    def _is_cut(self, first_chunk: Position, place: Place) -> bool:
+        """Whether it may have begun behind the first chunk of that message, and so never had the whole; or
+        begun again there, with all done up to a message between. Who went to that very one has it."""
+        if self._torn is not None and first_chunk < self._torn[:2] < place[:2]:
+            return True
+        if first_chunk == place[:2] or (self._first is not None and first_chunk >= self._first[:2]):
+            return False
+        return any(
+            base.since is not None
+            or base.time is not None
+            or (first_chunk < base.place[:2] and base.place != place)
+            for base in self.bases
+        )
+
+    def may_let_go(self, place: Place) -> bool:
+        """Whether a message lies before where it is, for one of the places where it may be."""
+        return any(place < base.place or self._may_be_passed(base, place) for base in self.bases)
+
+    def has_more(self, until: Place) -> bool:
+        """Whether a message that lies before `until` must still come for the first time, wherever it is."""
+        bases = self.bases if self.furthest is None else [Base(after(self.furthest))]
+        return all(self._is_more(base, until) for base in bases)
+
+    def _is_more(self, base: Base, until: Place) -> bool:
+        for place in self._places(base.place):
+            if place >= until:
+                break
+            if not self._may_be_passed(base, place):
+                return True
+        return False
+
+    def lacks(self, first: Place, until: Place) -> bool:
+        """Whether a message from `first` on, and before `until`, has to come to somebody who begins there."""
+        for place in self._places(first):
+            if place >= until:
+                break
+            if not (self._compacted and self.topic.compacted.may_lack(place)):
+                return True
+        return False
+
+    @property
+    def least(self) -> Place:
+        """Nothing before this comes next."""
+        return min(base.place for base in self.may_begin)
+
+    def _places(self, first: Place) -> Iterator[Place]:
+        """Of all known messages from there on."""
+        order, log = self.topic.order, self.topic.log
+        for index in range(bisect_left(order, first[:2]), len(order)):
+            position = order[index]
+            if position[0] <= self.topic.gone:
+                continue
+            for number in range(len(log[position].messages)):
+                if (*position, number) >= first:
+                    yield (*position, number)
+
+    @property
+    def end(self) -> Place:
+        """Behind everything that is known."""
+        last = self.topic.last_message
+        return BEFORE_ALL if last is None else (last[0], last[1] + 1, -1)
+
+    def published(self, position: Position) -> int:
+        """Milliseconds since 1970, as an entry says."""
+        found = self._times.get(position)
+        if found is None:
+            payload = self.topic.log[position].payload
+            found = self._times[position] = unpack_payload(payload).metadata.publish_time
+        return found
+
+    @property
+    def _in_order(self) -> bool:
+        """Whether entries lie in the order of the times that they say, as brokers take them to."""
+        order = self.topic.order
+        if len(order) != self._judged[0]:
+            times = [self.published(position) for position in order]
+            self._judged = len(order), times == sorted(times)
+        return self._judged[1]
+
+
+def after(place: Place) -> Place:
+    """The first place behind it."""
+    return (place[0], place[1], place[2] + 1)
+
+
+def whole(place: Place) -> Place:
+    """The first message of its entry."""
+    return (place[0], place[1], -1)

@@ -1,0 +1,39 @@
+"""The keys that Key_Shared consumers take, where they say so (SUBT-08), as the reference model counts them.
+
+Owns the hash of a key, by a function of the model's own, and whether ranges of hashes hold it or overlap. It
+knows nothing of consumers.
+"""
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+from pulsar_sansio.model.config import HashingScheme
+from pulsar_sansio.wire import proto
+
+from .partitioned_topics import hash_of
+
+Range: TypeAlias = tuple[int, int]
+"""First and last, both included."""
+
+HASHES = 65_536
+
+
+def slot_of(key: str) -> int:
+    """The hash by which an (ASCII) key is given out: 1 to 65535."""
+    return hash_of(HashingScheme.MURMUR3_32, key) % HASHES or 1
+
+
+def ranges_of(subscribe: Any) -> tuple[Range, ...]:
+    """What a SUBSCRIBE asks for; nothing where the broker divides the keys."""
+    meta = subscribe.keySharedMeta
+    if not subscribe.HasField("keySharedMeta") or meta.keySharedMode != proto.KeySharedMode.STICKY:
+        return ()
+    return tuple((each.start, each.end) for each in meta.hashRanges)
+
+
+def hold(ranges: Sequence[Range], slot: int) -> bool:
+    return any(first <= slot <= last for first, last in ranges)
+
+
+def overlap(ranges: Sequence[Range], others: Sequence[Range]) -> bool:
+    return any(one[0] <= other[1] and other[0] <= one[1] for one in ranges for other in others)

@@ -1,0 +1,466 @@
+"""The reference model: what applications asked for and were told, and what therefore must be in the log.
+
+Owns the truth of a world: every message submitted, every position of every topic's log, what each
+subscription has delivered and acknowledged (`records`). It is fed by the applications' calls and by frames on
+the wires, never by the inside of a machine, and shares no code with either. `watch_client` and `watch_broker`
+feed it from the two ends of the wires.
+
+Invariants are named as in the catalogue of the simulator's guide: P of producers, C of consumers, N of
+connections.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+
+from pulsar_sansio.model.config import RoutingMode
+from pulsar_sansio.model.errors import (
+    ClosedError,
+    ConnectionLost,
+    NotAllowed,
+    ProducerFenced,
+    PulsarError,
+    TimedOut,
+    TopicTerminated,
+)
+from pulsar_sansio.model.message import Message
+from pulsar_sansio.model.message_id import MessageId
+
+from ..engine.failures import ViolationError
+from ..engine.profile import AUDIT, FAR_LEDGERS
+from .multi_topics_subscriptions import GroupRecord
+from .partitioned_topics import PartitionedTopic, hash_of
+from .records import (
+    BEFORE_ALL,
+    ConsumerRecord,
+    Place,
+    Position,
+    ProducerRecord,
+    Sent,
+    TopicRecord,
+    identities,
+)
+from .retry_letters import Waiting
+
+DELAY_TICK = 1000 + 1
+"""Milliseconds by which a delayed message may come early: brokers count in seconds, and round what a clock
+says."""
+
+EXCUSES = (TimedOut, ConnectionLost, ClosedError)
+"""What a send may fail with although nothing is wrong with the message: its fate is not known."""
+
+
+class ReferenceModel:
+    """All records of a world, and the checks of what applications are told."""
+
+    def __init__(self) -> None:
+        self.topics: dict[str, TopicRecord] = {}
+        """Partitions among them."""
+        self.partitioned: dict[str, PartitionedTopic] = {}
+        self.same: dict[tuple[int, int], list[Sent]] = {}
+        """Application and sequence id that it chose -> the message, as often as it was submitted."""
+        self.epochs: dict[tuple[str, int], ProducerRecord] = {}
+        """Topic and epoch -> who had exclusive access."""
+        self.receipts_lost = False
+        """Then a client takes the receipt of one chunk for that of the one before."""
+        self.refuses_sends = False
+        """A broker has said of a message that it is not allowed."""
+        self.by_identity: dict[bytes | str, Sent] = {}
+        self.producers: dict[str, ProducerRecord] = {}
+        self.consumers: dict[str, ConsumerRecord] = {}
+        self.volatile: dict[str, TopicRecord] = {}
+        """Topics of which nothing is kept."""
+        self.groups: dict[str, GroupRecord] = {}
+        """Consumers of several topics, by name."""
+        self.letters: set[str] = set()
+        """Topics of letters: dead ones, and those that come later."""
+        self.retries: dict[str, None] = {}
+        """The latter alone."""
+        self.waiting = Waiting()
+        """What applications want to consume later."""
+        self.confirmed = 0
+        self.failed = 0
+        self.delivered = 0
+        self.acknowledged = 0
+
+    # --- producers ---
+
+    def submit(self, sent: Sent, ticket: int, now: int) -> None:
+        """The client took a message."""
+        record = sent.producer
+        expected = record.next_ticket
+        if expected is not None and ticket != expected:
+            raise ViolationError("INV-P1", f"{record.tag}: ticket {ticket} where {expected} was next")
+        record.next_ticket = ticket + 1
+        sent.ticket = ticket
+        sent.sent_at = now
+        record.pending[ticket] = sent
+        record.sent.append(sent)
+        if isinstance(record.topic, TopicRecord):
+            sent.topic = record.topic
+        elif sent.key is None:
+            sent.turn = record.turns
+            record.turns += 1
+        over = len(record.pending) > record.spec.max_pending_messages and record.late_pending > record.window
+        if over and not record.topic.ended:  # what goes to a partition that has ended fails at once
+            raise ViolationError(
+                "INV-P7",
+                f"{record.tag}: {len(record.pending)} messages pending, the window is {record.window}",
+            )
+
+    def routed(self, sent: Sent, topic: TopicRecord) -> None:
+        """A message is written to a partition: is it the right one (ROUTE-02 to ROUTE-06)?"""
+        record = sent.producer
+        whole = record.topic
+        if sent.topic is not None or isinstance(whole, TopicRecord):
+            raise ViolationError("PART-01", f"{sent} is written to {topic.name}, its place is elsewhere")
+        sent.topic = topic
+        index = whole.index_of(topic)
+        routing = record.spec.routing
+        counts = whole.believed  # any of them: a batch may have been begun before the topic grew
+        if not isinstance(routing, RoutingMode):
+            self._right(sent, index, counts, len(sent.payload or b""), "ROUTE-06")
+        elif sent.key is not None:
+            self._right(sent, index, counts, hash_of(record.spec.hashing, sent.key), "ROUTE-02")
+        elif routing is RoutingMode.SINGLE_PARTITION:
+            if record.start is None:
+                record.start = index
+            if record.start != index:
+                raise ViolationError("ROUTE-05", f"{sent} goes to partition {index}, not {record.start}")
+        elif record.spec.batching is None and len(whole.believed) == 1:
+            if record.start is None:
+                record.start = (index - sent.turn) % whole.count
+            if (record.start + sent.turn) % whole.count != index:
+                raise ViolationError("ROUTE-04", f"{sent} goes to partition {index}, out of turn")
+
+    @staticmethod
+    def _right(sent: Sent, index: int, counts: Sequence[int], number: int, rule: str) -> None:
+        if not any(number % count == index for count in counts):
+            raise ViolationError(
+                rule, f"{sent} goes to partition {index}, not {[number % count for count in counts]}"
+            )
+
+    def announce(self, sent: Sent) -> None:
+        """About to be handed to the client: from now on it may be seen anywhere."""
+        for identity in identities(sent):
+            self.by_identity[identity] = sent
+
+    def withdraw(self, sent: Sent) -> None:
+        """The client did not take it after all."""
+        for identity in identities(sent):
+            self.by_identity.pop(identity, None)
+
+    def _settle(self, record: ProducerRecord, ticket: int, outcome: str) -> Sent:
+        sent = record.pending.pop(ticket, None)
+        if sent is None:
+            known = record.next_ticket is not None and ticket < record.next_ticket
+            what = "a second time" if known else "without ever having been sent"
+            raise ViolationError("INV-P1", f"{record.tag}: ticket {ticket} is {outcome} {what}")
+        sent.outcome = outcome
+        return sent
+
+    def receipts(self, record: ProducerRecord, first: int, message_ids: Sequence[MessageId]) -> None:
+        """The client says that tickets from `first` on are stored there (INV-P1, INV-P2, INV-P9)."""
+        if not len(message_ids):
+            raise ViolationError("INV-P1", f"{record.tag}: receipts for nothing")
+        for ticket, message_id in enumerate(message_ids, first):
+            sent = self._settle(record, ticket, "confirmed")
+            self.confirmed += 1
+            ledger, entry_id, partition, index = message_id[:4]
+            if ledger == -1 and entry_id == -1:
+                if not record.topic.deduplication:
+                    raise ViolationError("INV-P9", f"{sent}: no message id, and no deduplication")
+                continue
+            place = (ledger, entry_id, max(index, 0))
+            if sent.topic is None or not self._holds(sent.topic, message_id, sent):
+                raise ViolationError(
+                    "INV-P2", f"{sent}: confirmed as {message_id}, where the log does not hold it"
+                )
+            whole = record.topic
+            if partition != (-1 if isinstance(whole, TopicRecord) else whole.index_of(sent.topic)):
+                raise ViolationError("INV-P9", f"{sent}: id {message_id} names another partition")
+            lane = record.lane(sent.topic)
+            if place <= lane.last_place and not record.by_key:
+                raise ViolationError("INV-P9", f"{sent}: id {message_id} is not above {lane.last_place}")
+            lane.last_place = place
+
+    def _holds(self, topic: TopicRecord, message_id: MessageId, sent: Sent) -> bool:
+        """Whether the log has the message under that id."""
+        ledger, entry_id, _, index, size = message_id[:5]
+        entry = topic.log.get((ledger, entry_id))
+        if entry is None:
+            return False
+        if entry.chunk is not None:  # when it was sent again, it may be complete without this one
+            first = message_id.first_chunk
+            return (
+                entry.source is sent
+                and entry.chunk.number == entry.chunk.total - 1
+                and first is not None
+                and (first == (-1, -1) or self.receipts_lost or (first, 0) in sent.chunks)
+            )
+        place = max(index, 0)
+        return (
+            place < len(entry.messages)
+            and entry.messages[place] is sent
+            and message_id.first_chunk is None
+            and (index < 0 or size in (0, len(entry.messages)))
+        )
+
+    def send_failed(self, record: ProducerRecord, first: int, count: int, error: PulsarError) -> None:
+        """The client gave up on tickets (INV-P1); it may do so only for a reason that exists."""
+        if count < 1:
+            raise ViolationError("INV-P1", f"{record.tag}: failure of {count} messages")
+        for ticket in range(first, first + count):
+            sent = self._settle(record, ticket, "refused" if isinstance(error, NotAllowed) else "failed")
+            self.failed += 1
+            if record.ready_at is None:
+                continue  # it fails with its producer, for whatever reason that has
+            if not isinstance(error, EXCUSES) and not self._is_why(record, error):
+                raise ViolationError("INV-P1", f"{sent} failed with {type(error).__name__}: {error}")
+            if isinstance(error, TimedOut) and not (record.spec.send_timeout or record.spec.lazy_start):
+                raise ViolationError("INV-P1", f"{sent} timed out, but its producer has no send timeout")
+
+    def _is_why(self, record: ProducerRecord, error: PulsarError) -> bool:
+        """Whether there is a reason for such an error."""
+        return (
+            (record.topic.ended and isinstance(error, TopicTerminated))
+            or (record.contested and isinstance(error, ProducerFenced))
+            or (self.refuses_sends and isinstance(error, NotAllowed))
+            or record.spec.lazy_start  # its partition could not be opened, for whatever reason that has
+        )
+
+    def flushed(self, record: ProducerRecord, request: int) -> None:
+        """INV-P8: only after everything submitted before it is settled; once."""
+        tickets = record.flushes.pop(request, None)
+        if tickets is None:
+            raise ViolationError("INV-P8", f"{record.tag}: flush {request} is answered twice")
+        if any(ticket in record.pending for ticket in tickets):
+            raise ViolationError("INV-P8", f"{record.tag}: flush {request} is done before its messages are")
+
+    def check_timeouts(self, now: int, slack: int) -> None:
+        """INV-P1: nothing is pending for longer than the send timeout and a tick."""
+        for record in self.producers.values():
+            if (
+                record.spec.send_timeout
+                and record.pending
+                and record.ready_at is not None
+                and not record.closed
+                and not record.spec.lazy_start  # a partition has its time from when it is open
+            ):
+                oldest = next(iter(record.pending.values()))
+                if now - max(oldest.sent_at, record.ready_at) > round(record.spec.send_timeout * 1e9) + slack:
+                    raise ViolationError("INV-P1", f"{oldest} is pending for longer than the send timeout")
+
+    # --- consumers ---
+
+    def whole_of(self, partition: str) -> PartitionedTopic | None:
+        """What a topic is a partition of, if anything."""
+        return self.partitioned.get(partition.partition("-partition-")[0])
+
+    def deliver(self, consumer: ConsumerRecord, message: Message, now: int, wall_time: int) -> Place:
+        """The application takes a message, at `now` in nanoseconds and `wall_time` in milliseconds (INV-C2,
+        INV-C3, INV-C10, INV-C14, INV-C19)."""
+        subscription = consumer.subscription
+        topic = subscription.topic
+        if consumer.closed:
+            raise ViolationError("INV-C14", f"{consumer.name} is closed and gives a message")
+        message_id = message.message_id
+        ledger, entry_id, _, index, _, first_chunk = message_id
+        place = (ledger, entry_id, max(index, 0))
+        entry = topic.log.get((ledger, entry_id))
+        messages = entry and (entry.messages or subscription.made_again(place[:2], first_chunk))
+        if entry is None or not messages or place[2] >= len(messages):
+            raise ViolationError("INV-C2", f"{consumer.name}: {place} is not in the log of {topic.name}")
+        sent = messages[place[2]]
+        if message.value != sent.payload:
+            raise ViolationError("INV-C2", f"{consumer.name}: {place} has another payload than {sent}")
+        if entry.chunk is not None and (first_chunk, 0) not in sent.chunks:
+            raise ViolationError("INV-C11", f"{consumer.name}: {message_id} has no such first chunk")
+        if sent.key is not None or sent.properties or sent.event_time:
+            self._compare_fields(consumer, message, sent)
+        elif message.header.partition_key is not None or message.header.properties:
+            raise ViolationError("INV-C2", f"{consumer.name}: {sent} was given a key or properties")
+        given, count = consumer.given, message.redelivery_count
+        if given.is_dead(place, count):
+            raise ViolationError("INV-C10", f"{consumer.name}: {place} is delivered, and is a dead letter")
+        if given.is_known(place):
+            raise ViolationError("INV-C19", f"{consumer.name}: {place} is delivered, and is acknowledged")
+        given.handed_out(place, count, now)
+        if consumer.given_back and place[:2] in consumer.given_back:
+            raise ViolationError(
+                "INV-C9", f"{consumer.name}: {place} is delivered although it was given back"
+            )
+        if sent.deliver_at is not None:
+            early = sent.deliver_at - DELAY_TICK - wall_time
+            if early > 0 and not subscription.kind.cumulative:
+                raise ViolationError("DELAY-01", f"{consumer.name}: {sent} is delivered {early} ms early")
+        if subscription.kind.cumulative:
+            subscription.check_order(consumer, place)
+        delivered = subscription.delivered
+        if subscription.keys is not None and sent.key is not None and place not in delivered:
+            overtaken = subscription.keys.overtaken(sent.key, place)
+            if overtaken is not None:
+                raise ViolationError(
+                    "INV-C12", f"{consumer.name}: {place} has the key {sent.key!r}; {overtaken} never came"
+                )
+        delivered[place] = delivered.get(place, 0) + 1
+        self.delivered += 1
+        return place
+
+    @staticmethod
+    def _compare_fields(consumer: ConsumerRecord, message: Message, sent: Sent) -> None:
+        if message.key != sent.key:
+            raise ViolationError(
+                "INV-C2", f"{consumer.name}: {sent} has the key {message.key!r}, not {sent.key!r}"
+            )
+        if dict(message.properties) != dict(sent.properties):
+            raise ViolationError("INV-C2", f"{consumer.name}: {sent} has other properties")
+        if (message.event_time or 0) != sent.event_time:
+            raise ViolationError("INV-C2", f"{consumer.name}: {sent} has another event time")
+
+    def acknowledge(self, consumer: ConsumerRecord, place: Place, now: int) -> None:
+        if consumer.refused:
+            self._no_longer_refused(consumer, place[:2])
+        consumer.unjudged.acknowledged(consumer.subscription.topic.chunks_of(place[:2]), place[2])
+        consumer.given.acknowledged(place, now)
+        acknowledged = consumer.subscription.acknowledged
+        if place not in acknowledged:
+            acknowledged.add(place)
+            self.acknowledged += 1
+
+    def acknowledge_cumulative(self, consumer: ConsumerRecord, place: Place) -> None:
+        subscription = consumer.subscription
+        if place > subscription.cumulative:
+            before, acknowledged = subscription.cumulative, subscription.acknowledged
+            order, log = subscription.topic.order, subscription.topic.log
+            for position in order[bisect_left(order, before[:2]) : bisect_right(order, place[:2])]:
+                for index in range(len(log[position].messages)):
+                    each = (*position, index)
+                    if before < each <= place and each not in acknowledged:
+                        self.acknowledged += 1
+            subscription.cumulative = place
+        if consumer.refused:
+            for position in [each for each in consumer.refused if each <= place[:2]]:
+                if position < place[:2] or subscription.topic.log[position].chunk is not None:
+                    consumer.refused.remove(position)
+            self._no_longer_refused(consumer, place[:2])
+        consumer.unjudged.acknowledged_through(place[:2], place[2])
+
+    @staticmethod
+    def _no_longer_refused(consumer: ConsumerRecord, position: Position) -> None:
+        """Acknowledged: it is not to be asked for. Of a batch that is not clear: each delivery counts."""
+        refused = consumer.refused
+        topic = consumer.subscription.topic
+        if position in refused and len(topic.log[position].messages) == 1:
+            refused.difference_update(topic.chunks_of(position))
+
+    def negative_acknowledge(self, consumer: ConsumerRecord, place: Place, count: int, now: int) -> None:
+        """`count`: how often the message was delivered before, as far as that is said."""
+        positions = consumer.subscription.topic.chunks_of(place[:2])
+        consumer.unjudged.refused(positions, place[2], count, now)
+        consumer.given.settled(place, now)
+        consumer.nacked.update(positions)
+        consumer.refused.update(positions)
+        consumer.rewinds += 1
+
+    # --- the end ---
+
+    def check_log(self, topic: TopicRecord, audited: Sequence[Place]) -> None:
+        """The finished history of one topic against what a fresh reader found (INV-P1 to INV-P5, INV-C1)."""
+        found = dict.fromkeys(audited)
+        if len(found) != len(audited):
+            raise ViolationError("INV-C3", f"{topic.name}: a fresh reader got a message twice")
+        if list(audited) != sorted(audited):
+            raise ViolationError("INV-C3", f"{topic.name}: a fresh reader got messages out of order")
+        for position, entry in topic.log.items():
+            for index in range(len(entry.messages)):
+                if (*position, index) not in found and position[0] > topic.gone:
+                    raise ViolationError("INV-P2", f"{topic.name}: {(*position, index)} is gone from the log")
+        for record in self.producers.values():
+            if record.topic is topic or topic.name in record.lanes:
+                self._check_producer(record, topic)
+        self._check_same(topic)
+        self._check_epochs(topic)
+        for subscription in topic.subscriptions.values():
+            if subscription.name == AUDIT:
+                continue
+            missing = subscription.missing()
+            if missing:
+                raise ViolationError(
+                    "INV-C1", f"{topic.name}/{subscription.name}: {missing[:5]} never acknowledged"
+                )
+            if subscription.kind.cumulative:
+                continue
+            for place in audited:
+                if (
+                    place not in subscription.delivered
+                    and place[0] > topic.gone
+                    and place[:2] not in subscription.let_go
+                    and not subscription.is_beheaded(place[:2])
+                ):
+                    raise ViolationError(
+                        "INV-C1", f"{topic.name}/{subscription.name}: {place} never delivered"
+                    )
+
+    def _check_same(self, topic: TopicRecord) -> None:
+        """INV-P4, INV-P5: what was sent again under its own sequence id is stored once at most, and for sure
+        when any of the attempts was confirmed; in the order of the ids. Where one was refused, which its
+        producer perhaps did not hear in time, and later ids were stored, the broker takes the next attempt
+        for a duplicate, and confirms it all the same."""
+        refusals = {"refused", "failed"} if self.refuses_sends else {"refused"}
+        last: dict[int, Place] = {}
+        for (app, number), attempts in sorted(self.same.items(), key=lambda item: item[0]):
+            if attempts[0].producer.topic is not topic:
+                continue
+            places = [place for sent in attempts for place in sent.places]
+            outcomes = {sent.outcome for sent in attempts}
+            if len(places) > 1 and topic.deduplication:
+                raise ViolationError("INV-P4", f"{attempts[0]}: id {number} lies at {places}")
+            if not places and "confirmed" in outcomes and not outcomes & refusals:
+                raise ViolationError("INV-P2", f"{attempts[0]}: id {number} is confirmed and not in the log")
+            if places and places[0] <= last.get(app, BEFORE_ALL):
+                raise ViolationError("INV-P3", f"{attempts[0]}: id {number} lies behind a later one")
+            last[app] = max(places, default=last.get(app, BEFORE_ALL))
+
+    @staticmethod
+    def _check_epochs(topic: TopicRecord) -> None:
+        """INV-P11: whose exclusive access has ended stores nothing more under its epoch."""
+        highest = -1
+        for position in topic.order:
+            entry = topic.sends[topic.log[position].payload]
+            if not entry.epochs:
+                continue
+            last = entry.epochs[-1]
+            if last < highest:
+                tag = entry.source.producer.tag
+                raise ViolationError(
+                    "INV-P11", f"{tag} with epoch {last} stored {position}, behind epoch {highest}"
+                )
+            highest = min(epoch for epoch in entry.epochs if epoch >= highest)
+
+    @staticmethod
+    def _check_producer(record: ProducerRecord, topic: TopicRecord) -> None:
+        if record.pending:
+            raise ViolationError("INV-P1", f"{record.tag}: {len(record.pending)} messages never settled")
+        last: dict[str | None, Place] = {}
+        by_key = record.by_key
+        for sent in record.sent:
+            places = sent.places
+            excused = record.explicit or (sent.topic is not None and sent.topic.is_torn(sent))
+            if sent.outcome == "confirmed" and not places and not excused:
+                raise ViolationError("INV-P2", f"{sent} is confirmed and not in the log")
+            if not places or sent.topic is not topic:
+                continue
+            first = min(places)
+            row = sent.key if by_key else None
+            if first <= last.get(row, BEFORE_ALL):
+                raise ViolationError(
+                    "INV-P3", f"{sent} lies at {first}, behind a later message of its producer"
+                )
+            last[row] = first
+            there = [place[0] >= FAR_LEDGERS for place in places if place[0] > topic.gone]
+            if len(there) > len(set(there)) and record.topic.deduplication:  # one cluster knows of no other
+                raise ViolationError("INV-P4", f"{sent} lies at {places}, with deduplication")
+            if len(places) > sent.wires:
+                raise ViolationError(
+                    "INV-P4", f"{sent} lies at {places}, was written on {sent.wires} attachments"
+                )

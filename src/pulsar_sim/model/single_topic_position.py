@@ -1,0 +1,65 @@
+"""Subscriptions of consumers that leave nothing behind, and of consumers that seek in one topic.
+
+Owns what such a consumer may be given next: after a seek no message from before it comes, the first message
+is the one that was sought, and none is left out from there on (INV-C7).
+"""
+
+from pulsar_sansio.model.config import SubscriptionType
+
+from ..engine.failures import ViolationError
+from .expected_position import START, Whereabouts, after
+from .records import ConsumerRecord, Place, Position, SubscriptionRecord, TopicRecord
+
+
+class Visited(SubscriptionRecord):
+    """A subscription that goes away: nothing has to be left in order when it does."""
+
+    def __init__(self, topic: TopicRecord, name: str, durable: bool) -> None:
+        super().__init__(topic, name, SubscriptionType.EXCLUSIVE)
+        self.durable = durable
+
+    def everything_acknowledged(self) -> bool:
+        return True
+
+    def missing(self) -> list[Place]:
+        return []
+
+
+class Roamed(Visited):
+    """A subscription that is moved about."""
+
+    def __init__(self, topic: TopicRecord, name: str, compacted: bool) -> None:
+        super().__init__(topic, name, durable=False)
+        self.reads_compacted = compacted
+        self.where = Whereabouts(topic, compacted)
+        self.sought = False
+        """The last move was a seek."""
+
+    def perhaps_long_ago(self) -> None:
+        """A broker that has lost the topic and does not know it goes on from where it was there."""
+        if self.topic.served_twice:
+            self.where.perhaps_at(START)
+
+    def all_up_to(self, place: Place) -> bool:
+        """Whether it is not behind what came since the last move."""
+        furthest = self.where.furthest
+        if furthest is None:
+            return False
+        left_out = self.reads_compacted and not self.where.lacks(after(furthest), after(place))
+        return place <= furthest or left_out
+
+    def open_bits(self, position: Position) -> int:
+        """What lies before the place that was sought is let go: wherever that was, if it was the end."""
+        size = len(self.topic.log[position].messages)
+        return sum(1 << index for index in range(size) if not self.where.may_let_go((*position, index)))
+
+    def check_order(self, consumer: ConsumerRecord, place: Place) -> None:
+        """INV-C7, INV-C3; INV-C17 where it is compacted."""
+        first = self.where.last is None
+        wrong = self.where.came(place)
+        if wrong and self.reads_compacted and self.topic.compacted.horizon >= (0, 0):
+            raise ViolationError("INV-C17", f"{consumer.name}: {place} comes next, and {wrong}")
+        if wrong:
+            rule = "INV-C7" if first and self.sought else "INV-C3"
+            raise ViolationError(rule, f"{consumer.name}: {place} comes next, and {wrong}")
+        consumer.floor = place

@@ -1,0 +1,1 @@
+"""Runs of the simulator: campaigns of seeds, sweeps, recall, shrinking, and their reports."""

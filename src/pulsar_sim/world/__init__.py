@@ -1,0 +1,1 @@
+"""A world: one seed brought to life, with its administrator, auditor and faults."""

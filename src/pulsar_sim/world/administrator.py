@@ -1,0 +1,283 @@
+"""The administrator of a world: gives topics more partitions, ends them for good, or deletes them under
+everybody's feet; or sends them to another cluster.
+
+Owns what was asked of which topic and what was answered. What a deleted topic held may be gone: nobody can
+demand it any more, and who comes back finds an empty one. A topic that is terminated takes nothing more:
+producers are told so, and every consumer is told when it has acknowledged all there is. The command is given
+again when the weather is good, because a broker that died may have forgotten it.
+"""
+
+from typing import TYPE_CHECKING
+
+from pulsar_sansio.broker.admin_errors import StillInUse
+
+from ..engine.clock import MILLISECOND
+from ..engine.cluster import FAR_BROKER, address
+from ..engine.failures import ViolationError
+from ..engine.profile import EndPlan
+from ..model.multi_topics_position import Toured
+
+if TYPE_CHECKING:
+    from ..engine.broker_node import BrokerNode
+    from ..model.records import Place, Position
+    from .world import World
+
+
+class Administrator:
+    """One, for all topics."""
+
+    def __init__(self, world: "World") -> None:
+        self.world = world
+        self._plans: list[EndPlan] = world.profile.ends
+        self.migrated: dict[str, None] = {}
+        """Topics that have been told to go on in the other cluster."""
+        self._asked: set[str] = set()
+        self.vanished: dict[str, None] = {}
+        """Topics that were deleted, and are not to come into being again, or not yet."""
+        self.ever_vanished: dict[str, None] = {}
+        """The same, and those that have come again."""
+        self._expected = len(world.profile.appearances)
+        """Topics that are still to come."""
+        self._to_vanish = sum(plan.gone_after > 0 for plan in world.profile.appearances)
+        self._to_come_again = sum(plan.back_after > 0 for plan in world.profile.appearances)
+        self.ends: dict[str, Position] = {}
+        """Topics that have ended and stay so: the last entry's position."""
+
+    def start(self) -> None:
+        for plan in self._plans:
+            act = self._delete if plan.deleted else self.end
+            self.world.clock.after(plan.after, act, self.world.topics[plan.topic])
+        for compaction in self.world.profile.compactions:
+            self.world.clock.after(compaction.after, self._compact, self.world.topics[compaction.topic])
+        for migration in self.world.profile.migrations:
+            self.world.clock.after(migration.after, self._migrate, self.world.topics[migration.topic])
+        for name, partitioned in zip(self.world.partitioned, self.world.profile.partitioned, strict=True):
+            for growth in partitioned.growth:
+                self.world.clock.after(growth.after, self._grow, name, growth.partitions)
+        for index, appearance in enumerate(self.world.profile.appearances):
+            self.world.clock.after(appearance.after, self._appear, index)
+
+    def booted(self, node: "BrokerNode") -> None:
+        """Where topics are deleted, so is the subscription that keeps a log whole, new partitions have none,
+        nor have topics in the cluster to which they migrate: everything is retained."""
+        profile = self.world.profile
+        deleted = any(plan.deleted for plan in self._plans)
+        if deleted or self.world.partitioned or profile.appearances or node.cluster.far:
+            assert node.broker is not None
+            node.command(node.broker.set_policy, "public/default", "retention_time", -1.0)
+        for topic in self.migrated:
+            self.adopted(node, topic)
+
+    def adopted(self, node: "BrokerNode", topic: str) -> None:
+        """That a topic has migrated is kept with the cluster, not with the broker that was told so: whoever
+        serves the topic from now on knows it."""
+        broker = node.broker
+        if (
+            topic in self.migrated
+            and not node.cluster.far
+            and broker is not None
+            and topic in broker.all_topics
+        ):
+            node.command(broker.migrate, topic, address(FAR_BROKER))
+            self.world.broker_watch.goes_far(node.name, topic)
+
+    def heal(self) -> None:
+        """Whatever was ended is ended now, for good."""
+        for topic in sorted(self._asked):
+            self.world.clock.after(0, self._end_for_good, topic)
+        for topic in self.world.topics[self.world.profile.topics :]:
+            if topic not in self.vanished:
+                self.world.clock.after(0, self.create, topic)
+        for topic in self.vanished:
+            self.world.clock.after(0, self._keep_gone, topic)
+
+    def has_ended(self, topic: str) -> bool:
+        """Whether anybody may be told that it has."""
+        return topic in self._asked
+
+    def check(self, topic: str, found: "list[Place]") -> None:
+        """BROKER-43: nothing was stored behind the end."""
+        end = self.ends.get(topic)
+        if end is not None and found and found[-1][:2] > end:
+            raise ViolationError("BROKER-43", f"{topic} was ended at {end} and holds {found[-1]}")
+
+    @property
+    def done(self) -> bool:
+        to_come = self._expected or self._to_vanish or self._to_come_again
+        return self._asked == set(self.ends) and not to_come
+
+    def _migrate(self, topic: str) -> None:
+        cluster = self.world.cluster
+        node = cluster.node_of(topic)
+        if self.world.healed:
+            return
+        if cluster.serving(topic) is None or not node.up:
+            self.world.clock.after(100 * MILLISECOND, self._migrate, topic)
+            return
+        self.world.count_fault("topic_migrated")
+        self.world.trace.add(self.world.clock.now, node.name, f"migrate {topic}")
+        self.migrated[topic] = None
+        self.adopted(node, topic)
+
+    def _grow(self, name: str, partitions: int) -> None:
+        if self.world.healed:
+            return
+        self.world.count_fault("partitions_added")
+        self.world.trace.add(self.world.clock.now, "administrator", f"{name} has {partitions} partitions")
+        self.world.add_partitions(name, partitions)
+        for guest in self.world.guests:
+            guest.expect_partitions()
+        self.world.cluster.set_partitions(name, partitions)
+
+    def _appear(self, index: int) -> None:
+        """A topic comes into being: by this command, or by whoever uses it first."""
+        world, plan = self.world, self.world.profile.appearances[index]
+        name = world.appearing(index)
+        self._expected -= 1
+        world.count_fault("topic_appeared")
+        world.trace.add(world.clock.now, "administrator", f"{name} comes into being")
+        world.add_topic(name)
+        if plan.made or world.healed:
+            self.create(name)
+        for app in world.producers:
+            if app.plan.appearing == index:
+                app.start()
+        if plan.gone_after:
+            world.clock.after(plan.gone_after, self._vanish, name, index)
+
+    def _vanish(self, topic: str, index: int) -> None:
+        """It is deleted, and nobody uses it any more."""
+        world = self.world
+        for app in world.producers:
+            if app.plan.appearing == index:
+                app.retire()
+        node, broker = world.cluster.node_of(topic), world.cluster.serving(topic)
+        if broker is None or not node.up or world.cluster.is_moving(topic):
+            world.clock.after(100 * MILLISECOND, self._vanish, topic, index)
+            return
+        world.count_fault("topic_vanished")
+        self._to_vanish -= 1
+        self.vanished[topic] = self.ever_vanished[topic] = None
+        self._keep_gone(topic)
+        back_after = world.profile.appearances[index].back_after
+        if back_after:
+            world.clock.after(back_after, self._come_again, topic, index)
+
+    def _come_again(self, topic: str, index: int) -> None:
+        """There is a new one of the same name."""
+        world = self.world
+        del self.vanished[topic]
+        self._to_come_again -= 1
+        world.count_fault("topic_came_again")
+        world.trace.add(world.clock.now, "administrator", f"{topic} comes again")
+        if world.profile.appearances[index].made or world.healed:
+            self.create(topic)
+        for app in world.producers:
+            if app.plan.appearing == index:
+                app.begin_anew()
+
+    def _keep_gone(self, topic: str) -> None:
+        """Delete it whenever it is there: a broker that died has forgotten that it did, or what was under way
+        from before has made it anew."""
+        world = self.world
+        cluster = world.cluster
+        broker, node = cluster.serving(topic), cluster.node_of(topic)
+        if world.closing or topic not in self.vanished:
+            return
+        if world.cluster.is_moving(topic):
+            world.clock.after(100 * MILLISECOND, self._keep_gone, topic)
+            return
+        if broker is not None and node.up:
+            self._learn(topic)
+            world.model.topics[topic].gone = broker.internal_stats(topic)["ledgers"][-1]["ledgerId"]
+            world.trace.add(world.clock.now, node.name, f"delete {topic}")
+            node.command(broker.delete_topic, topic, True)
+            for subscription in world.model.topics[topic].subscriptions.values():
+                if isinstance(subscription, Toured):
+                    subscription.may_be_gone()
+        if world.healed:
+            world.clock.after(100 * MILLISECOND, self._keep_gone, topic)
+
+    def create(self, topic: str) -> None:
+        """A partition that nobody has used is there all the same."""
+        if topic in self.vanished:
+            return
+        cluster = self.world.cluster
+        node = cluster.node_of(topic)
+        if cluster.serving(topic) is not None:
+            return
+        if node.up and node.broker is not None and not cluster.is_moving(topic):
+            node.command(node.broker.create_topic, topic)
+        else:
+            self.world.clock.after(10 * MILLISECOND, self.create, topic)
+
+    def _terminate(self, topic: str) -> "Position | None":
+        cluster = self.world.cluster
+        broker, node = cluster.serving(topic), cluster.node_of(topic)
+        if broker is None or not node.up:
+            return None
+        self.world.trace.add(self.world.clock.now, node.name, f"terminate {topic}")
+        self._asked.add(topic)
+        self.world.model.topics[topic].ended = True
+        last = node.command(broker.terminate, topic)
+        return last.ledger_id, last.entry_id
+
+    def end(self, topic: str) -> None:
+        if self.world.healed or topic in self._asked:
+            return
+        if self._terminate(topic) is None:
+            self.world.clock.after(100 * MILLISECOND, self.end, topic)
+        else:
+            self.world.count_fault("topic_terminated")
+
+    def _delete(self, topic: str) -> None:
+        cluster = self.world.cluster
+        broker, node = cluster.serving(topic), cluster.node_of(topic)
+        if self.world.healed:
+            return
+        if broker is None or not node.up or cluster.is_moving(topic):
+            self.world.clock.after(100 * MILLISECOND, self._delete, topic)
+            return
+        self._learn(topic)
+        last = broker.internal_stats(topic)["ledgers"][-1]["ledgerId"]
+        self.world.model.topics[topic].gone = last
+        self.world.count_fault("topic_deleted")
+        self.world.trace.add(self.world.clock.now, node.name, f"delete {topic}")
+        node.command(broker.delete_topic, topic, True)
+
+    def _learn(self, topic: str) -> None:
+        """What is durable is known before any of it goes, also what a broker has called stored without saying
+        where (a duplicate)."""
+        record = self.world.model.topics[topic]
+        for position, payload in self.world.cluster.durable(topic):
+            record.stored(position, record.sends[payload])
+
+    def _compact(self, topic: str) -> None:
+        """What is durable then is known, and who has a table view may miss what goes (INV-C17, INV-C18)."""
+        world, cluster = self.world, self.world.cluster
+        broker, node = cluster.serving(topic), cluster.node_of(topic)
+        if world.healed:
+            return
+        if broker is None or not node.up:
+            world.clock.after(100 * MILLISECOND, self._compact, topic)
+            return
+        record = world.model.topics[topic]
+        ledger, entry = broker.internal_stats(topic)["lastConfirmedEntry"].split(":")
+        self._learn(topic)
+        world.trace.add(world.clock.now, node.name, f"compact {topic} up to {ledger}:{entry}")
+        try:
+            node.command(broker.compact, topic)
+        except StillInUse:
+            return
+        record.compacted.begins((int(ledger), int(entry)))  # not for one that does not begin
+        for table in world.tables:
+            if record in table.parts:
+                table.compaction_begins()
+        world.count_fault("topic_compacted")
+
+    def _end_for_good(self, topic: str) -> None:
+        end = self._terminate(topic)
+        if end is None:
+            self.world.clock.after(10 * MILLISECOND, self._end_for_good, topic)
+        else:
+            self.ends[topic] = end

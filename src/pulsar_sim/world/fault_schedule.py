@@ -1,0 +1,79 @@
+"""The injector: when which fault strikes.
+
+Owns the draw, while the faults last; what each of them does is said in `faults`.
+"""
+
+from typing import TYPE_CHECKING
+
+from ..engine.clock import MILLISECOND
+from ..engine.randomness import Stream
+from ..faults.catalogue import FAULTS
+
+if TYPE_CHECKING:
+    from ..apps.consumer_app import ConsumerApp
+    from ..apps.producer_app import ProducerApp
+    from .world import World
+
+
+class Injector:
+    """Draws faults until it is stopped."""
+
+    def __init__(self, world: "World", stream: Stream, kinds: list[str], gap: int) -> None:
+        self._world = world
+        self._stream = stream
+        self._kinds = kinds
+        self._gap = gap
+        self._deck: list[str] = []
+        """Kinds whose turn is still to come: none has a second one before all had one."""
+        self._second_thoughts = world.streams.stream("second thoughts")
+        self._active = False
+        self.hasty = 0
+        """How many of those that open next are given up at once."""
+        self.refusing = 0
+        """How many times messages that are taken next are refused."""
+
+    def start(self) -> None:
+        if self._kinds and self._gap:
+            self._active = True
+            self._schedule()
+
+    def stop(self) -> None:
+        self._active = False
+        self.hasty = self.refusing = 0
+
+    def refuses(self) -> bool:
+        """Whether who has just taken messages refuses all of them."""
+        if not self.refusing:
+            return False
+        self.refusing -= 1
+        self._world.count_fault("nack_everything")
+        return True
+
+    def opened(self, app: "ProducerApp | ConsumerApp") -> None:
+        """An application has begun to open something, and may think better of it."""
+        if self.hasty:
+            self.hasty -= 1
+            soon = self._second_thoughts.below(8 * self._world.network.conditions.latency + 2 * MILLISECOND)
+            self._world.clock.after(soon, self._give_up, app, app.handle)
+
+    def _give_up(self, app: "ProducerApp | ConsumerApp", handle: int) -> None:
+        if app.handle == handle and app.state == "opening" and app.abandon_and_reopen():
+            self._world.count_fault("opening_abandoned")
+
+    def _schedule(self) -> None:
+        self._world.clock.after(self._stream.between(self._gap // 10, 2 * self._gap), self._strike)
+
+    def _strike(self) -> None:
+        if not self._active:
+            return
+        if not self._deck:
+            self._deck = list(self._kinds)
+            self._stream.shuffle(self._deck)
+        self.strike(self._deck.pop(), self._stream)
+        self._schedule()
+
+    def strike(self, name: str, stream: Stream) -> None:
+        """Let one fault happen; the shrinker records and repeats these."""
+        if FAULTS[name](self._world, stream):
+            self._world.count_fault(name)
+            self._world.trace.add(self._world.clock.now, "fault", name)

@@ -1,0 +1,498 @@
+"""A world: one seed brought to life, from boot to the last check.
+
+Owns the phases. *Run*: applications work while faults happen. *Heal*: no new faults, good weather. *Drain*:
+all that was sent settles, all that is stored is acknowledged, within a bound of virtual time. *Close*: every
+client is closed and must be quiet. *Check*: a fresh reader reads every log from the beginning, and the
+finished history is held against the reference model. Everything runs in one thread, in the order of one
+heap.
+"""
+
+import gc
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from traceback import format_exc
+from typing import Any
+
+from pulsar_sansio.broker.broker import Broker
+from pulsar_sansio.client.outputs import Output
+from pulsar_sansio.model.config import ClientConfig, SubscriptionType
+
+from ..apps.client_process import CLOSED, Host, User, check_quiet
+from ..apps.consumer_app import ConsumerApp, dead_letters
+from ..apps.multi_topics_app import GroupApp
+from ..apps.multi_topics_seeker import Tourist
+from ..apps.nonpersistent_app import Whisperer, whispered
+from ..apps.producer_app import ProducerApp
+from ..apps.single_topic_seeker import Roamer
+from ..apps.table_view_app import TableApp
+from ..apps.transient_app import Guest
+from ..apps.transient_subscriber import Visitor
+from ..checks.conformance import RuleWatch
+from ..checks.quiescence import (
+    all_sent,
+    brokers_are_alone,
+    check_attachments,
+    check_farewells,
+    check_memory,
+    check_permits,
+    drained,
+    what_is_left,
+)
+from ..checks.statistics import check_tallies
+from ..engine.broker_node import BrokerNode
+from ..engine.client_node import LivelockError
+from ..engine.clock import MILLISECOND, SECOND, Clock
+from ..engine.cluster import Cluster, FarCluster
+from ..engine.failures import LivenessError, Outcome, ViolationError
+from ..engine.network import Conditions, Network, Pipe, Wire
+from ..engine.profile import AUDIT, GroupPlan, Profile
+from ..engine.randomness import Streams
+from ..engine.trace import Trace
+from ..engine.transcript import describe
+from ..faults.broker_misbehaviour import Mischief
+from ..faults.timing import Weather
+from ..generate import draw
+from ..model.multi_topics_position import Toured
+from ..model.multi_topics_subscriptions import BEFORE_THE_NAME, GroupTopics, dead_topic, retry_topic
+from ..model.partitioned_topics import PartitionedTopic
+from ..model.records import SubscriptionRecord, TopicRecord
+from ..model.reference_model import ReferenceModel
+from .administrator import Administrator
+from .auditor import Auditor
+from .fault_schedule import Injector
+from .wire_observers import BrokerEnds, ClientEnds, broker_process, client_process
+
+WALL_CLOCK_AT_START = 1_700_000_000_000
+"""Milliseconds since 1970."""
+
+POLL = 50 * MILLISECOND
+"""How often the end of a phase is looked for."""
+
+EVENT_LIMIT = 2_000_000
+"""More events than any seed needs; beyond it something runs in circles."""
+
+
+@dataclass(slots=True)
+class SeedReport:
+    """What became of one seed."""
+
+    seed: int
+    outcome: Outcome = Outcome.PASSED
+    rule: str = ""
+    text: str = ""
+    phase: str = ""
+    messages: int = 0
+    """Delivered and acknowledged."""
+    sent: int = 0
+    virtual_ns: int = 0
+    events: int = 0
+    faults: dict[str, int] = field(default_factory=dict)
+    trace_hash: str = ""
+    transcript: list[str] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        if self.outcome is Outcome.PASSED:
+            return f"seed {self.seed} passed"
+        return f"seed {self.seed} failed in phase {self.phase}: {self.rule}: {self.text}"
+
+
+class World:
+    """One run. `run()` may be called once."""
+
+    def __init__(self, seed: int, profile: Profile | None = None, keep_trace: bool = False) -> None:
+        self.seed = seed
+        self.streams = Streams(seed)
+        self.profile = profile if profile is not None else draw(self.streams)
+        self.clock = Clock(self.streams.stream("epoch").between(10**15, 10**17))
+        self.trace = Trace(keep_trace)
+        self.faults: dict[str, int] = {}
+        self.model = ReferenceModel()
+        self.rules = RuleWatch(client_process, broker_process)
+        self.client_watch = ClientEnds(self)
+        self.broker_watch = BrokerEnds(self)
+        self.weather = Weather(self, self.streams.stream("weather"), self.profile.store_delay)
+        self.mischief = Mischief(self, self.streams.stream("mischief"))
+        conditions = Conditions(self.profile.latency, self.profile.jitter, self.profile.cut_permille)
+        network_stream = self.streams.stream("network")
+        self.network = Network(self.clock, network_stream, self.trace, conditions, self._wrote, self._garbage)
+        injector_stream = self.streams.stream("faults")
+        self.injector = Injector(self, injector_stream, self.profile.faults, self.profile.fault_gap)
+        self.phase = "boot"
+        self.rash = True
+        """Applications do what they like; later they only finish their work."""
+        self.healed = False
+        self.reset_due = False
+        """One reset is still to come."""
+        self.closing = False
+        self.client_config = ClientConfig(
+            service_url=self._service_url(),
+            operation_timeout=self.profile.operation_timeout,
+            keepalive_interval=self.profile.keepalive,
+            connect_timeout=self.profile.operation_timeout,
+            connections_per_broker=self.profile.connections_per_broker,
+            initial_backoff=0.1,
+            max_backoff=self.profile.max_backoff,
+            memory_limit=self.profile.memory_limit,
+            max_rejected_requests=self.profile.max_rejected_requests,
+        )
+        self.topics = [f"persistent://public/default/t{index}" for index in range(self.profile.topics)]
+        """Those that exist, partitions last."""
+        self.groups_topics = [
+            *(self._group_topics(f"group-{index}", group) for index, group in enumerate(self.profile.groups)),
+            *(
+                self._group_topics(f"tour-{index}", tourist.group, toured=True)
+                for index, tourist in enumerate(self.profile.tourists)
+            ),
+        ]
+        """Of those who owe it to receive everything, then of those who move about."""
+        for name in self.topics:
+            self._remember_topic(name)
+        self.partitioned = [
+            f"persistent://public/default/p{index}" for index in range(len(self.profile.partitioned))
+        ]
+        for name, plan in zip(self.partitioned, self.profile.partitioned, strict=True):
+            self.model.partitioned[name] = PartitionedTopic(name, self.profile.deduplication)
+            self.add_partitions(name, plan.partitions)
+        for index, subscription in enumerate(self.profile.subscriptions):
+            topic = self.model.topics[self.topics[subscription.topic]]
+            topic.subscriptions[f"sub-{index}"] = SubscriptionRecord(topic, f"sub-{index}", subscription.kind)
+        for index in sorted({plan.subscription for plan in self.profile.consumers if plan.dead_letters}):
+            name = dead_letters(index)
+            self.model.letters.add(name)
+            self.model.topics[name] = TopicRecord(name, self.profile.deduplication)
+            self.topics.append(name)
+        for topics in self.groups_topics:
+            if topics.retry:
+                self.model.retries[topics.retry] = None
+                for name in (topics.retry, dead_topic(topics.name)):
+                    self.model.letters.add(name)
+                    self._remember_topic(name)
+                    self.topics.append(name)
+        for topic in self.model.topics.values():
+            topic.subscriptions[AUDIT] = SubscriptionRecord(topic, AUDIT, SubscriptionType.EXCLUSIVE)
+        self.cluster = Cluster(self)
+        for index in range(len(self.profile.whispers)):
+            self.cluster.own(whispered(index))
+        self.clusters = [self.cluster, FarCluster(self)] if self.profile.migrations else [self.cluster]
+        self.hosts: list[Host] = []
+        self.producers: list[ProducerApp] = []
+        self.consumers: list[ConsumerApp] = []
+        self.groups: list[GroupApp] = []
+        self.visitors: list[Visitor] = []
+        self.roamers: list[Roamer] = []
+        self.tables: list[TableApp] = []
+        self.tourists: list[Tourist] = []
+        self.whisperers: list[Whisperer] = []
+        self.administrator = Administrator(self)
+
+    def _group_topics(self, name: str, group: GroupPlan, toured: bool = False) -> GroupTopics:
+        listed = [f"{BEFORE_THE_NAME}t{topic}" for topic in group.topics]
+        listed += [f"{BEFORE_THE_NAME}p{topic}" for topic in group.partitioned]
+        retry = retry_topic(name) if group.retry else ""
+        return GroupTopics(name, group.kind, listed, group.pattern, toured, retry)
+
+    def _remember_topic(self, name: str) -> TopicRecord:
+        """A topic, or a partition, with what groups have on it."""
+        record = self.model.topics[name] = TopicRecord(name, self.profile.deduplication)
+        for group in self.groups_topics:
+            if group.means(name):
+                record.subscriptions[group.name] = (
+                    Toured(record, group.name)
+                    if group.toured
+                    else SubscriptionRecord(record, group.name, group.kind)
+                )
+        return record
+
+    def topics_of(self, group: GroupTopics) -> list[str]:
+        """The topics and partitions that a group means, as far as there are any now."""
+        gone = self.administrator.vanished
+        return [name for name in self.topics if group.means(name) and name not in gone]
+
+    def appearing(self, index: int) -> str:
+        """The name of a topic that comes into being later."""
+        return f"{BEFORE_THE_NAME}n{index}"
+
+    def add_topic(self, name: str) -> None:
+        """There may be such a topic from now on."""
+        record = self._remember_topic(name)
+        record.subscriptions[AUDIT] = SubscriptionRecord(record, AUDIT, SubscriptionType.EXCLUSIVE)
+        self.topics.append(name)
+        self.cluster.own(name)
+
+    def add_partitions(self, name: str, count: int) -> None:
+        """A partitioned topic has `count` partitions from now on."""
+        whole = self.model.partitioned[name]
+        for index in range(len(whole.partitions), count):
+            partition = f"{name}-partition-{index}"
+            record = self._remember_topic(partition)
+            record.subscriptions[AUDIT] = SubscriptionRecord(record, AUDIT, SubscriptionType.EXCLUSIVE)
+            whole.partitions.append(record)
+            self.topics.append(partition)
+        whole.counts.append(count)
+
+    # --- what the parts use ---
+
+    @property
+    def brokers(self) -> list[BrokerNode]:
+        return [node for cluster in self.clusters for node in cluster.nodes]
+
+    def holding(self, topic: str) -> list[Broker]:
+        """The brokers that hold a topic by right: of each cluster at most one, the first one's first."""
+        serving = [cluster.serving(topic) for cluster in self.clusters if topic in cluster.owners]
+        return [broker for broker in serving if broker is not None]
+
+    @property
+    def apps(self) -> "list[ProducerApp | ConsumerApp]":
+        return [*self.producers, *self.receivers]
+
+    @property
+    def receivers(self) -> list[ConsumerApp]:
+        """Those who owe it to receive everything, of one topic or of several."""
+        return [*self.consumers, *self.groups]
+
+    def _service_url(self) -> str:
+        """One broker's address, or everybody's."""
+        count = len(self.profile.brokers) if self.profile.all_addresses else 1
+        return "pulsar://" + ",".join(f"broker-{index}:6650" for index in range(max(1, count)))
+
+    @property
+    def guests(self) -> list[Guest[Any]]:
+        """Those who leave nothing behind in a subscription."""
+        return [*self.visitors, *self.roamers, *self.tables, *self.tourists, *self.whisperers]
+
+    @property
+    def users(self) -> list[User]:
+        """Everybody who uses a client."""
+        return [*self.producers, *self.receivers, *self.guests]
+
+    def wall_time(self) -> int:
+        """Milliseconds since 1970, as the machines' hosts believe."""
+        return WALL_CLOCK_AT_START + self.clock.elapsed // MILLISECOND + self.weather.wall_offset
+
+    def count_fault(self, name: str) -> None:
+        self.faults[name] = self.faults.get(name, 0) + 1
+
+    def on_output(self, output: Output) -> None:
+        """News that no application waits for any more."""
+
+    def _wrote(self, wire: Wire, to_broker: bool, kind: int, command: Any) -> bytes | None:
+        if self.trace.keep:
+            sender = wire.client if to_broker else wire.broker
+            self.trace.note(self.clock.now, sender.name, f"wire {wire.number} <- {describe(kind, command)}")
+        if to_broker:
+            self.rules.clients.wrote(wire, kind, command)
+            self.client_watch.wrote(wire, kind, command)
+            return self.mischief.to_broker(wire, kind, command) if self.mischief.active else None
+        self.rules.brokers.wrote(wire, kind, command)
+        self.broker_watch.wrote(wire, kind, command)
+        return self.mischief.to_client(wire, kind, command) if self.mischief.active else None
+
+    def _garbage(self, pipe: Pipe) -> None:
+        who = pipe.wire.client.name if pipe.to_broker else pipe.wire.broker.name
+        raise ViolationError("INV-N12", f"{who} writes what is no frame")
+
+    # --- what faults do ---
+
+    def unload(self, topic: str) -> bool:
+        """Everybody who holds the topic lets go of it."""
+        unloaded = [cluster.unload(topic) for cluster in self.clusters if topic in cluster.owners]
+        return any(unloaded)
+
+    def unload_later(self, topic: str) -> None:
+        self.unload(topic)
+
+    def close_client(self, index: int) -> bool:
+        host = self.hosts[index]
+        if host.closing is not None or self.healed:
+            return False
+        host.close()
+        return True
+
+    def crash_client(self, index: int) -> bool:
+        host = self.hosts[index]
+        if host.closing is not None or self.healed:
+            return False
+        host.crash()
+        return True
+
+    # --- the phases ---
+
+    def run(self) -> SeedReport:
+        # What a world allocates lives until its end: to look for garbage in between finds little, and takes
+        # up to a tenth of the time.
+        collecting = gc.isenabled()
+        gc.disable()
+        try:
+            return self._report()
+        finally:
+            if collecting:
+                gc.enable()
+
+    def _report(self) -> SeedReport:
+        report = SeedReport(self.seed)
+        try:
+            self._run()
+        except ViolationError as violation:
+            report.outcome, report.rule, report.text = violation.outcome, violation.rule, violation.text
+        except LivelockError as error:
+            report.outcome, report.rule, report.text = Outcome.LIVENESS, "INV-N6", str(error)
+        except Exception:
+            report.outcome, report.rule, report.text = Outcome.EXCEPTION, "exception", format_exc()
+        report.phase = self.phase
+        report.messages = min(self.model.delivered, self.model.acknowledged)
+        report.sent = self.model.confirmed
+        report.virtual_ns = self.clock.elapsed
+        report.events = self.clock.events
+        report.faults = dict(sorted(self.faults.items()))
+        self.trace.add(self.clock.now, "world", f"{report.outcome.name} {report.rule}")
+        report.trace_hash = self.trace.hexdigest()
+        report.transcript = self.trace.lines
+        return report
+
+    def _run(self) -> None:
+        self._set_phase("boot")
+        for cluster in self.clusters:
+            cluster.boot()
+        self.cluster.keep_logs()
+        self._until(lambda: self.cluster.keeps_logs, 60 * SECOND, "the topics cannot be created")
+
+        self._set_phase("run")
+        profile = self.profile
+        self.weather.timers_late_permille = profile.timers_late_permille
+        self.weather.timers_early_permille = profile.timers_early_permille
+        self.weather.stale_permille = profile.stale_permille
+        self.hosts = [Host(self, index) for index in range(profile.clients)]
+        self.producers = [ProducerApp(self, index, plan) for index, plan in enumerate(profile.producers)]
+        self.consumers = [ConsumerApp(self, index, plan) for index, plan in enumerate(profile.consumers)]
+        self.groups = [
+            GroupApp(self, group, index, plan)
+            for group, each in enumerate(profile.groups)
+            for index, plan in enumerate(each.consumers)
+        ]
+        self.visitors = [Visitor(self, index, plan) for index, plan in enumerate(profile.visitors)]
+        self.roamers = [Roamer(self, index, plan) for index, plan in enumerate(profile.roamers)]
+        self.tables = [TableApp(self, index, plan) for index, plan in enumerate(profile.tables)]
+        self.whisperers = [Whisperer(self, index, plan) for index, plan in enumerate(profile.whispers)]
+        self.tourists = [Tourist(self, index, plan) for index, plan in enumerate(profile.tourists)]
+        for user in self.users:
+            user.start()
+        self.administrator.start()
+        self.injector.start()
+        end = self.clock.now + profile.run_time
+        self._until(
+            lambda: self.clock.now >= end or (not profile.lingers and all_sent(self)),
+            profile.run_time + POLL,
+            "the clock stands still",
+            timed=True,
+        )
+
+        self._set_phase("heal")
+        self._heal()
+        self._set_phase("drain")
+        self._until(lambda: drained(self), profile.patience, lambda: what_is_left(self))
+        check_permits(self)
+        check_attachments(self)
+        check_memory(self)
+        check_tallies(self)
+        check_farewells(self)
+
+        self._set_phase("close")
+        self.closing = True
+        self._until(
+            self._all_closed, round((2 * profile.operation_timeout + 5) * SECOND), "a client does not close"
+        )
+
+        self._set_phase("check")
+        self._audit()
+        self._until(
+            lambda: brokers_are_alone(self),
+            round((3 * profile.broker.keepalive_interval + 5) * SECOND),
+            "the broker holds on to links, producers or consumers",
+        )
+
+    def _set_phase(self, phase: str) -> None:
+        self.phase = phase
+        self.trace.add(self.clock.now, "world", f"phase {phase}")
+
+    def _until(
+        self, condition: Callable[[], bool], limit: int, what: "str | Callable[[], str]", timed: bool = False
+    ) -> None:
+        """Run until the condition holds; a liveness failure when it does not within `limit` ns.
+
+        `timed`: it may come to hold by time alone, without anything happening.
+        """
+        clock = self.clock
+        end = clock.now + limit
+        poll = clock.now
+        events = -1
+        while True:
+            clock.run_until(poll, EVENT_LIMIT)
+            if clock.events > EVENT_LIMIT:
+                raise LivenessError("INV-N6", f"more than {EVENT_LIMIT} events")
+            self.model.check_timeouts(clock.now, self._timeout_slack())
+            self.client_watch.check_late(clock.now)
+            if (timed or clock.events != events) and condition():
+                return
+            events = clock.events
+            if clock.now >= end:
+                raise LivenessError("INV-N5", what if isinstance(what, str) else what())
+            poll = min(end, poll + POLL)
+
+    def _timeout_slack(self) -> int:
+        """How late a timer may be, and how long a message may wait in an open batch before its time
+        counts."""
+        return 2 * SECOND
+
+    def _heal(self) -> None:
+        self.injector.stop()
+        self.mischief.heal()
+        self.network.heal()
+        self.weather.heal()
+        self.rash = False
+        self.healed = True
+        for cluster in self.clusters:
+            cluster.heal()
+        for consumer in self.receivers:
+            consumer.wake()
+        for guest in self.guests:
+            guest.wake()
+        self.administrator.heal()
+        if "acknowledgement_refused" in self.faults:
+            self.clock.after(3 * SECOND, self._ask_again)
+        if self.profile.last_reset:
+            self.reset_due = True
+            self.clock.after(self.profile.last_reset, self._last_reset)
+
+    def _last_reset(self) -> None:
+        self.reset_due = False
+        self.count_fault("last_reset")
+        self.trace.add(self.clock.now, "fault", "last_reset")
+        for wire in list(self.network.wires.values()):
+            wire.reset()
+
+    def _ask_again(self) -> None:
+        """Who uses receipts and does not ask for them finds out in its own way: it has everything delivered
+        again."""
+        for app in self.receivers:
+            app.redeliver()
+
+    def _all_closed(self) -> bool:
+        """Closes those that are open, too: one may have been on its way back from an earlier close."""
+        for host in self.hosts:
+            if host.closing is None:
+                host.close()
+        return all(host.closing == CLOSED for host in self.hosts)
+
+    def _audit(self) -> None:
+        auditor = Auditor(self, "auditor")
+        known = {name: len(topic.log) for name, topic in self.model.topics.items()}
+        try:
+            self._until(auditor.complete, 60 * SECOND, f"the logs cannot be read: {known}", timed=True)
+        finally:
+            if auditor.is_ready:
+                for name, topic in self.model.topics.items():
+                    self.model.check_log(topic, auditor.found[name])
+                    self.administrator.check(name, auditor.found[name])
+        auditor.close()
+        self._until(auditor.closed, 60 * SECOND, "the last client does not close")
+        check_quiet(auditor.node)

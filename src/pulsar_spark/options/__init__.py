@@ -1,0 +1,1 @@
+"""Options of a query: their table, their values, and the checks of a query."""

@@ -1,0 +1,137 @@
+"""The texts that options have, as values: each function takes a text, or raises `Refused`.
+
+They know what a topic's name and a service URL look like, and not which option they are for, except where the
+text itself says better what is wrong with it.
+"""
+
+import re
+from collections.abc import Callable
+from datetime import datetime, timezone
+
+from pulsar_sansio import (
+    InvalidConfiguration,
+    InvalidServiceUrl,
+    InvalidTopicName,
+    ServiceUrl,
+    TopicName,
+    TopicsPattern,
+)
+
+from ..errors import InvalidOption, OptionNotImplemented, UnsupportedTopic
+
+
+class Refused(ValueError):
+    """A value that a parser does not take."""
+
+
+def text(value: str) -> str:
+    if not value.strip():
+        raise Refused
+    return value.strip()
+
+
+def boolean(value: str) -> bool:
+    known = {"true": True, "false": False}
+    try:
+        return known[value.strip().lower()]
+    except KeyError:
+        raise Refused from None
+
+
+def choice(*choices: str) -> Callable[[str], str]:
+    def parse(value: str) -> str:
+        found = value.strip().lower()
+        if found not in choices:
+            raise Refused
+        return found
+
+    return parse
+
+
+def whole(least: int, most: int) -> Callable[[str], int]:
+    def parse(value: str) -> int:
+        if not re.fullmatch(r"\s*\d{1,19}\s*", value, re.ASCII) or not least <= int(value) <= most:
+            raise Refused
+        return int(value)
+
+    return parse
+
+
+def milliseconds(least: int, most: int) -> Callable[[str], float]:
+    """Whole milliseconds as seconds."""
+    count = whole(least, most)
+    return lambda value: count(value) / 1000
+
+
+def service_url(value: str) -> str:
+    try:
+        url = ServiceUrl.parse(value.strip())
+    except InvalidServiceUrl as error:
+        raise InvalidOption(f"option service.url: {error}") from None
+    if url.tls:
+        raise OptionNotImplemented(
+            "option service.url: pulsar+ssl:// (TLS) is not implemented in pulsar_spark; "
+            "allowed: pulsar://host:port"
+        )
+    return str(url)
+
+
+def topic(value: str) -> str:
+    try:
+        name = TopicName.parse(value.strip())
+    except InvalidTopicName as error:
+        raise InvalidOption(f"option topic: {error}") from None
+    if not name.persistent:
+        raise UnsupportedTopic(
+            f"topic {name}: a non-persistent topic has no positions, so Spark cannot read it again; "
+            "allowed: persistent topics"
+        )
+    return str(name)
+
+
+def topic_to_read(value: str) -> tuple[str, ...]:
+    return (topic(value),)
+
+
+def topics(value: str) -> tuple[str, ...]:
+    names = [topic(part) for part in value.split(",") if part.strip()]
+    if not names:
+        raise Refused
+    return tuple(dict.fromkeys(names))
+
+
+def pattern(value: str) -> str:
+    """A pattern as the core has it (RE2 syntax), for persistent topics."""
+    try:
+        parsed = TopicsPattern(value.strip())
+    except InvalidConfiguration as error:
+        raise InvalidOption(f"option topicsPattern: {error}") from None
+    if parsed.pattern.startswith("non-persistent://"):
+        raise UnsupportedTopic(
+            "option topicsPattern: non-persistent topics have no positions to come back to"
+        )
+    return parsed.pattern
+
+
+def timestamp(value: str) -> int:
+    """Milliseconds since 1970, from themselves or from ISO 8601; without a zone it is UTC."""
+    text = value.strip()
+    if re.fullmatch(r"\d{1,18}", text, re.ASCII):
+        return int(text)
+    try:
+        when = datetime.fromisoformat(text)
+    except ValueError:
+        raise Refused from None
+    if when.tzinfo is None:
+        when = when.replace(tzinfo=timezone.utc)  # noqa: UP017
+    milliseconds = round(when.timestamp() * 1000)
+    if milliseconds < 0:
+        raise Refused
+    return milliseconds
+
+
+def names(value: str) -> tuple[str, ...]:
+    found = tuple(part.strip() for part in value.split(",") if part.strip())
+    if not found or len(set(found)) != len(found):
+        raise Refused
+    return found

@@ -1,0 +1,1 @@
+"""Reading topics into record batches: batches, streams, offsets and plans."""

@@ -1,0 +1,212 @@
+"""Batch reads: a snapshot of topics, divided among tasks, and what every task does with its part.
+
+A snapshot is two offsets. It is taken once for a DataFrame, and once for every action where the user gave the
+schema.
+"""
+
+import json
+import logging
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceReader, InputPartition
+
+from pulsar_sansio import TopicNotFound as NoSuchTopic
+
+from ..errors import DataLoss, InvalidOption
+from ..link import Link, open_link
+from ..options.option_table import Use
+from ..options.query_options import ReadOptions, parse_read
+from .columns import ALL_COLUMNS, MAYBE_TEXT
+from .offsets import Offsets, Place, Position, Range, Wanted, as_text, to_json, wanted_at
+from .overtaken import Watch
+from .plan import Extent, Lost, lost_by_deletion, lost_by_retention, pack, ranges, split
+from .range_reader import read_ranges
+from .topics import Topics
+
+_log = logging.getLogger("pulsar_spark")
+
+
+class Part(InputPartition):
+    """The ranges that one task reads, one after the other."""
+
+    def __init__(self, parts: tuple[Range, ...]) -> None:
+        super().__init__(None)
+        self.ranges = parts
+
+    def __repr__(self) -> str:
+        return f"Part({', '.join(map(str, self.ranges))})"
+
+
+# --- a snapshot -------------------------------------------------------------------------------------
+
+
+def take_snapshot(options: ReadOptions) -> tuple[Offsets, Offsets]:
+    """Where a batch read begins and ends, as the topics are now."""
+    with closing(Topics(options, reading_link(options))) as topics:
+        return _places(topics, options)
+
+
+def _places(topics: Topics, options: ReadOptions) -> tuple[Offsets, Offsets]:
+    lasts, _ = topics.wait_for(topics.discover())
+    if options.starting_timestamp is not None:
+        wanted = wanted_at(options.starting_timestamp)
+    else:
+        wanted = options.starting or Wanted(Place.EARLIEST, {}, {})
+    starts = topics.resolve(wanted, lasts)
+    if options.ending_timestamp is not None:
+        until = wanted_at(options.ending_timestamp)
+    else:
+        until = options.ending or Wanted(Place.LATEST, {}, {})
+    ends = topics.resolve(until, lasts)
+    return starts, {name: min(end, lasts[name]) for name, end in ends.items()}
+
+
+def snapshot(**given: object) -> dict[str, str]:
+    """Where a batch read with these options would begin and end now, as the options `startingOffsets` and
+    `endingOffsets` of reads that are to see the same. Names with a dot: `**{"service.url": …}`."""
+    from ..data_source import option_texts
+
+    starts, ends = take_snapshot(parse_read(option_texts(given), Use.BATCH_READ))
+    return {"startingOffsets": json.dumps(to_json(starts)), "endingOffsets": json.dumps(to_json(ends))}
+
+
+def check_retention(topics: Topics, options: ReadOptions, starts: Mapping[str, Position]) -> Offsets:
+    """Those of the topics that are still there. Raises `DataLoss` where one is not, or does not have what
+    comes behind its start any more; or logs it where `failOnDataLoss` is false."""
+    there: Offsets = {}
+    for name, start in starts.items():
+        lost: Lost | None
+        try:
+            begins = topics.begins(name)
+            lost = lost_by_retention(name, start, begins, topics.ends_of_ledgers(name))
+            if lost is not None and options.subscription is not None and topics.held(name, start, begins):
+                lost = None
+            there[name] = start
+        except NoSuchTopic:
+            lost = lost_by_deletion({name: start}, [])[0]
+        if lost is not None:
+            report(lost, options)
+    return there
+
+
+def report(lost: Lost, options: ReadOptions) -> None:
+    """Raise `DataLoss`, or log it, as the query wants it."""
+    found = "nothing" if lost.found is None else as_text(lost.found)
+    error = DataLoss(lost.topic, as_text(lost.expected), found, lost.reason)
+    if options.fail_on_data_loss:
+        raise error
+    _log.warning(
+        "going on after data loss in %s: %s; expected %s, found %s",
+        lost.topic,
+        lost.reason,
+        error.expected,
+        found,
+        extra={"context": {"topic": lost.topic, "expected": error.expected, "found": found}},
+    )
+
+
+def divide(
+    topics: Topics, options: ReadOptions, starts: Mapping[str, Position], ends: Mapping[str, Position]
+) -> list[Part]:
+    """The tasks that read what lies between two offsets; the same offsets give the same tasks."""
+    whole = ranges(starts, ends)
+    extents: dict[str, Extent] = {}
+    if options.min_partitions is not None and len(whole) < options.min_partitions:
+        extents = {each.topic: topics.extent(each.topic, each.start, each.end) for each in whole}
+        whole = split(whole, extents, options.min_partitions)
+    whole = [replace(each, next_ledger=topics.next_ledger(each.topic, each.start)) for each in whole]
+    return [Part(task) for task in pack(whole, options.max_partitions, extents)]
+
+
+# --- the reader -------------------------------------------------------------------------------------
+
+
+class PulsarReader(DataSourceReader):
+    """One action of a batch read. `taken`: the DataFrame's snapshot, None where there is none yet."""
+
+    def __init__(self, options: ReadOptions, schema: Any, taken: tuple[Offsets, Offsets] | None) -> None:
+        self._options = options
+        self._schema = arrow_schema(schema)
+        self._taken = taken
+
+    def partitions(self) -> list[InputPartition]:
+        starts, ends = self._taken or take_snapshot(self._options)
+        topics = Topics(self._options, reading_link(self._options))
+        wanted = {name: start for name, start in starts.items() if start < ends[name]}
+        if not self._options.read_compacted:
+            wanted = check_retention(topics, self._options, wanted)
+        wanted, ends = self.narrow(topics, wanted, ends)
+        return list(divide(topics, self._options, wanted, {name: ends[name] for name in wanted}))
+
+    def narrow(self, topics: Topics, starts: Offsets, ends: Offsets) -> tuple[Offsets, Offsets]:
+        """What filters leave of it, where there are any."""
+        return starts, ends
+
+    def read(self, partition: Any) -> Iterator[Any]:
+        return read_part(self._options, self._schema, partition)
+
+
+# --- tasks ------------------------------------------------------------------------------------------
+
+
+def read_part(options: ReadOptions, schema: Any, part: Any) -> Iterator[Any]:
+    """What a task does: its ranges as record batches, one after the other. Spark makes a task
+    of its own where there are none."""
+    if not isinstance(part, Part):
+        return
+    link = reading_link(options)
+    topics = Topics(options, link)
+
+    def watch(wanted: Range) -> Watch:
+        return Watch(topics, wanted, partial(report, options=options))
+
+    yield from read_ranges(
+        link,
+        part.ranges,
+        schema,
+        watch=None if options.read_compacted else watch,
+        batch_rows=options.batch_rows,
+        batch_bytes=options.batch_bytes,
+        timeout_s=options.poll_timeout_s,
+        read_compacted=options.read_compacted,
+        receiver_queue=options.receiver_queue,
+        subscription_prefix=options.reader_name_prefix,
+    )
+
+
+def link_settings(options: ReadOptions) -> dict[str, float]:
+    """The configuration of a link. Authentication and TLS will stand here."""
+    return {"connect_timeout": options.connect_timeout_s, "operation_timeout": options.operation_timeout_s}
+
+
+def reading_link(options: ReadOptions) -> Link:
+    """The link of this process."""
+    return open_link(options.service_url, **link_settings(options))
+
+
+def arrow_schema(schema: Any) -> Any:
+    """Spark's schema as Arrow's: it has to be equal to what Spark makes of it. Raises `InvalidOption` for
+    columns that there are not, or not of that type."""
+    fields = []
+    for field in schema.fields:
+        column, type_name = ALL_COLUMNS.get(field.name), field.dataType.simpleString()
+        if column is None:
+            raise InvalidOption(
+                f"schema: there is no column {field.name!r}; allowed: some of {', '.join(ALL_COLUMNS)}"
+            )
+        if type_name == "string" and field.name in MAYBE_TEXT:
+            arrow = pa.string()
+        elif type_name == column.ddl:
+            arrow = column.arrow
+        else:
+            text = " or string" if field.name in MAYBE_TEXT else ""
+            raise InvalidOption(f"schema: column {field.name!r} is {column.ddl}{text}, not {type_name}")
+        fields.append(pa.field(field.name, arrow, nullable=field.nullable))
+    if not fields:  # Arrow has no rows without columns, and count() would be 0
+        raise InvalidOption(f"schema: there are no columns; allowed: some of {', '.join(ALL_COLUMNS)}")
+    return pa.schema(fields)

@@ -1,0 +1,171 @@
+"""The sinks: what Spark calls to write a DataFrame, and what a stream's batches have in common with that.
+
+Each task hands its rows, in order, to a `TaskProducer`. What a task is called and numbered by comes from
+Spark: for a stream the query's id and the batch's number, for a batch write the option `writeId`; the number
+of the sink partition for both. A task is done with a receipt for every row; the driver has nothing to commit.
+
+Spark pickles a writer for every task, and makes another to commit: there is no state in one.
+"""
+
+import logging
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, TypeVar
+
+from pyspark import TaskContext
+from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
+
+from pulsar_sansio import CompressionType, PulsarError
+
+from ..errors import InvalidOption, LinkTimeout, PulsarSparkError
+from ..link import Link, open_link
+from ..options.query_options import WriteOptions
+from .numbering import producer_name
+from .producing import Limits, Numbered, TaskProducer, WriteFailed, Written
+from .rows import Routing, in_order
+from .write_columns import check_columns
+
+log = logging.getLogger("pulsar_spark.sink")
+
+WriterT = TypeVar("WriterT")
+
+BATCH_PROPERTY = "streaming.sql.batchId"
+QUERY_PROPERTY = "sql.streaming.queryId"
+"""Where Spark says to a task which batch of which query it is of; also within foreachBatch."""
+
+
+@dataclass
+class TaskWritten(WriterCommitMessage):
+    """What one task has written. `known`: rows that the broker had already from an earlier attempt."""
+
+    partition: int
+    rows: int
+    bytes: int
+    known: int
+
+
+class Writing:
+    """What both sinks have. `options` are checked, and so are the columns."""
+
+    def __init__(self, options: WriteOptions) -> None:
+        self.options = options
+
+    def write(self, iterator: Iterator[Any]) -> TaskWritten:
+        context = TaskContext.get()
+        if context is None:
+            raise PulsarSparkError("the sink writes in a Spark task only")
+        written = self._write_rows(iterator, context)
+        return TaskWritten(context.partitionId(), written.rows, written.bytes, written.known)
+
+    def _write_rows(self, iterator: Iterable[Any], context: Any) -> Written:
+        options = self.options
+        numbered = self.numbered(context) if options.delivery_guarantee == "exactly-once" else None
+        if numbered is not None and options.canonical_order:
+            iterator = in_order(iterator, options.topic is not None, options.order_by)
+        batches = (batch for batch in iterator if batch.num_rows)
+        first = next(batches, None)
+        if first is None:
+            return Written()
+        link = self.link()
+        task = self.producer(link, numbered)
+        try:
+            routing = Routing(options.topic, partial(partitions_of, link, options.operation_timeout_s))
+            batch = first
+            while batch is not None:
+                portions = routing.portions(batch)
+                task.open(each.topic for each in portions)
+                for each in portions:
+                    task.send(each.topic, each.messages, each.sizes)
+                batch = next(batches, None)
+            return task.finish()
+        except BaseException:
+            task.abandon()
+            link.drop()  # nothing of a failed attempt is left in the worker, which lives on
+            raise
+
+    def link(self) -> Link:
+        """The connection of this worker."""
+        options = self.options
+        return open_link(
+            options.service_url,
+            create_topics=True,
+            memory_limit=None,
+            operation_timeout=options.operation_timeout_s,
+            connect_timeout=options.connect_timeout_s,
+        )
+
+    def producer(self, link: Link, numbered: Numbered | None) -> TaskProducer:
+        """What sends the rows of one task."""
+        options = self.options
+        limits = Limits(
+            options.batch_max_messages,
+            options.batch_max_bytes,
+            options.max_in_flight,
+            options.send_timeout_s,
+            options.producer_busy_timeout_s,
+            options.operation_timeout_s,
+            CompressionType[options.compression.upper()],
+        )
+        return TaskProducer(link, limits, numbered)
+
+    def numbered(self, context: Any) -> Numbered:
+        """The name and number under which a task writes exactly once."""
+        options = self.options
+        batch, query = context.getLocalProperty(BATCH_PROPERTY), context.getLocalProperty(QUERY_PROPERTY)
+        owner = "-".join(filter(None, (query, options.write_id)))
+        if not owner:
+            raise PulsarSparkError(
+                "Spark does not say which query this task is of; exactly once needs to know"
+            )
+        name = producer_name(options.producer_prefix, owner, context.partitionId())
+        return Numbered(name, int(batch) if batch is not None else 0)
+
+
+class PulsarBatchWriter(Writing, DataSourceArrowWriter):
+    """`df.write.format("pulsar").mode("append")`."""
+
+    def commit(self, messages: Sequence[TaskWritten | None]) -> None:
+        log.info("written: %s", summary(messages))
+
+    def abort(self, messages: Sequence[TaskWritten | None]) -> None:
+        log.warning("not written as a whole: %s", summary(messages))
+
+
+def batch_writer(options: WriteOptions, schema: Any, overwrite: bool) -> PulsarBatchWriter:
+    """What `DataSource.writer` returns. Raises an `OptionError` or `InvalidRows` for what cannot be
+    written."""
+    return checked(PulsarBatchWriter, options, schema, overwrite)
+
+
+def checked(
+    kind: Callable[[WriteOptions], WriterT], options: WriteOptions, schema: Any, overwrite: bool
+) -> WriterT:
+    """A writer of this kind. Raises an `OptionError` or `InvalidRows` for what cannot be written."""
+    if overwrite:
+        raise InvalidOption(
+            "mode overwrite (outputMode complete of a stream) is not possible: a topic cannot be replaced; "
+            "write with mode append"
+        )
+    columns = [(field.name, field.dataType.simpleString()) for field in schema.fields]
+    check_columns(columns, options.topic, options.order_by)
+    return kind(options)
+
+
+def partitions_of(link: Link, timeout: float, topic: str) -> int:
+    """How many partitions a topic has, 0 for none. Raises `WriteFailed`."""
+    try:
+        return link.partitions(topic, timeout)
+    except (PulsarError, LinkTimeout) as error:
+        raise WriteFailed(f"writing to {topic} failed: {error}") from error
+
+
+def summary(messages: Sequence[TaskWritten | None]) -> str:
+    """For the log; None stands for a task that failed."""
+    done = [each for each in messages if each is not None]
+    failed = len(messages) - len(done)
+    rows, size = sum(each.rows for each in done), sum(each.bytes for each in done)
+    text = f"{rows} rows, {size} bytes by {len(done)} tasks"
+    if known := sum(each.known for each in done):
+        text += f", {known} of the rows known from an earlier attempt"
+    return f"{text}; {failed} tasks failed" if failed else text

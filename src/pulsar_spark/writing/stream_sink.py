@@ -1,0 +1,27 @@
+"""The sink of a stream: apart from the sink of a DataFrame, because PySpark 4.0 has no Arrow for it."""
+
+import logging
+from collections.abc import Sequence
+from typing import Any
+
+from pyspark.sql.datasource import DataSourceStreamArrowWriter
+
+from ..options.query_options import WriteOptions
+from .sink import TaskWritten, Writing, checked, summary
+
+log = logging.getLogger("pulsar_spark.stream_sink")
+
+
+class PulsarStreamWriter(Writing, DataSourceStreamArrowWriter):
+    """`df.writeStream.format("pulsar")`."""
+
+    def commit(self, messages: Sequence[TaskWritten | None], batchId: int) -> None:
+        log.info("batch %d written: %s", batchId, summary(messages))
+
+    def abort(self, messages: Sequence[TaskWritten | None], batchId: int) -> None:
+        log.warning("batch %d not written as a whole: %s", batchId, summary(messages))
+
+
+def stream_writer(options: WriteOptions, schema: Any, overwrite: bool) -> PulsarStreamWriter:
+    """What `DataSource.streamWriter` returns; raises likewise."""
+    return checked(PulsarStreamWriter, options, schema, overwrite)

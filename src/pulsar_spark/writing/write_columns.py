@@ -1,0 +1,71 @@
+"""Which columns a DataFrame may have that is written to Pulsar, and of which types.
+
+Pure: Spark's types come in as the texts of its DDL. What a column becomes is in `rows`.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from ..errors import InvalidOption, InvalidRows, MissingOption
+
+BYTES_OR_TEXT: Final = ("binary", "string")
+
+WRITTEN: Final[dict[str, tuple[str, ...]]] = {
+    "value": BYTES_OR_TEXT,
+    "__key": BYTES_OR_TEXT,
+    "__topic": ("string",),
+    "__eventTime": ("timestamp",),
+    "__messageProperties": ("map<string,string>",),
+    "__orderingKey": ("binary",),
+}
+"""What makes a message. `value` has to be there; a null value is a null message, which deletes its key where
+the topic is compacted."""
+
+GIVEN: Final = frozenset(
+    {
+        "__messageId",
+        "__publishTime",
+        "__partition",
+        "__ledgerId",
+        "__entryId",
+        "__batchIndex",
+        "__producerName",
+        "__sequenceId",
+        "__schemaVersion",
+        "__size",
+        "__replicatedFrom",
+        "__deliverAt",
+        "__redeliveryCount",
+    }
+)
+"""What a message that was read has from broker and producer. Ignored: what was read can be written."""
+
+
+def check_columns(
+    columns: Sequence[tuple[str, str]], topic: str | None, order_by: tuple[str, ...] | None
+) -> None:
+    """`columns`: name and type of each; `topic`, `order_by`: the options of these names.
+
+    Raises `InvalidRows`, `MissingOption` and `InvalidOption`.
+    """
+    names = [name for name, _ in columns]
+    for name, kind in columns:
+        allowed = WRITTEN.get(name)
+        if allowed is None:
+            if name in GIVEN or name in (order_by or ()):
+                continue
+            raise InvalidRows(
+                f"column {name} cannot be written: a message has the columns {', '.join(WRITTEN)}. Drop it, "
+                "or make it part of value, for instance with to_json"
+            )
+        if kind not in allowed:
+            raise InvalidRows(f"column {name} has the type {kind}; allowed: {' or '.join(allowed)}")
+    if "value" not in names:
+        raise InvalidRows(f"column value is missing: what is written is {', '.join(names) or 'nothing'}")
+    if topic is None and "__topic" not in names:
+        raise MissingOption(
+            "option topic is required where there is no column __topic that says it for a row"
+        )
+    for name in order_by or ():
+        if name not in names:
+            raise InvalidOption(f"option orderBy: there is no column {name}; there are {', '.join(names)}")

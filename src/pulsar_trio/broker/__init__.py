@@ -1,0 +1,1 @@
+"""The embedded broker behind real sockets, and its administration over HTTP."""

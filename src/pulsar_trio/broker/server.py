@@ -1,0 +1,411 @@
+"""The broker behind real sockets: `open_broker` for a block of code, `serve` for a nursery.
+
+A `BrokerDriver` is a pump around `pulsar_sansio.Broker`: it accepts connections, reads one only while
+the broker wants to, and hands records to the store. It holds no topic and makes no decision.
+"""
+
+import errno
+import socket
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
+from datetime import datetime
+from functools import partial
+from logging import INFO, getLogger
+from time import time_ns
+from typing import Any, NoReturn, Unpack
+
+import trio
+
+from pulsar_sansio import (
+    Address,
+    Broker,
+    BrokerConfig,
+    InvalidConfiguration,
+    LocalProtocolError,
+    MemoryStore,
+    MessageId,
+    PulsarError,
+    Store,
+    milliseconds_of,
+)
+from pulsar_sansio import broker_outputs as outputs
+
+from ..client.options import BrokerOptions, broker_config, checked_seed
+from ..errors import StoreFailed
+from ..opening import opening
+from ..rate_limit import RateLimit
+from ..transport.background import background
+from ..transport.link import Link
+from ..transport.pump import Pump
+from .admin import AdminListener
+
+_log = getLogger("pulsar_trio.broker")
+
+OUT_OF_SPACE = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
+
+OF_ONE_CONNECTION = tuple(
+    getattr(errno, name)
+    for name in (
+        "ECONNABORTED",
+        "EPERM",
+        "EPROTO",
+        "ENETDOWN",
+        "ENOPROTOOPT",
+        "EHOSTDOWN",
+        "ENONET",
+        "EHOSTUNREACH",
+        "EOPNOTSUPP",
+        "ENETUNREACH",
+    )
+    if hasattr(errno, name)
+)
+"""What `accept` fails with where a connection has failed before it was accepted (accept(2)), or is forbidden:
+the next one is as good as any."""
+
+ACCEPT_PAUSE = 0.1
+"""Seconds to wait when the system has no more files or memory for a connection."""
+
+WILDCARDS = ("", "0.0.0.0", "::")
+
+
+class BrokerDriver(Pump):
+    """Runs one broker machine on the given listening sockets."""
+
+    machine: Broker
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        store: Store,
+        seed: int | None,
+    ) -> None:
+        super().__init__()
+        self.store = store
+        self.failed = trio.Event()
+        self._ends = RateLimit()
+        self._next_link = 1
+        self.machine = Broker(
+            self.now(),
+            config,
+            store.load(),
+            seed=checked_seed(seed),
+            wall_time=time_ns() // 1_000_000,
+        )
+        self.actions = {
+            outputs.Transmit: self.on_transmit,
+            outputs.Disconnect: self._on_disconnect,
+            outputs.ResumeReading: self._on_resume_reading,
+            outputs.Persist: self._on_persist,
+        }
+
+    def begin(
+        self,
+        listeners: Sequence[trio.SocketListener],
+        http_listeners: Sequence[trio.SocketListener] = (),
+    ) -> None:
+        """Accept connections from these sockets, with `run` already running."""
+        self.pump()
+        self.write_now()
+        admin = AdminListener(self)
+        for listener in listeners:
+            serve_one = partial(self._serve_one, self._serve_pulsar)
+            self.start_task(partial(_accept, listener, serve_one), "pulsar listener")
+        for listener in http_listeners:
+            serve_one = partial(self._serve_one, partial(self._serve_http, admin))
+            self.start_task(partial(_accept, listener, serve_one), "pulsar HTTP listener")
+
+    def _on_disconnect(self, output: outputs.Disconnect) -> None:
+        """The broker ends a connection, mostly because of what came over it: that is worth a line."""
+        if _log.isEnabledFor(INFO) and output.reason != outputs.CLIENT_LEFT:
+            left_out = self._ends.admit(output.reason, trio.current_time())
+            if left_out is not None:
+                more = f" ({left_out} records were left out before this one)" if left_out else ""
+                _log.info("connection %d is closed: %s%s", output.link, output.reason, more)
+        self.on_disconnect(output)
+
+    def _serve_one(
+        self,
+        serve: Callable[[trio.socket.SocketType, str], None],
+        accepted: trio.socket.SocketType,
+        address: Any,
+    ) -> None:
+        """Serve one connection that was accepted. Its failure is logged, and ends only it.
+
+        `address` is None on some systems if the connection was reset meanwhile.
+        """
+        try:
+            serve(accepted, str(Address(address[0], address[1])) if address else "unknown")
+        except Exception as error:
+            accepted.close()
+            self._link_failures.log(error)
+
+    def _serve_http(self, admin: AdminListener, accepted: trio.socket.SocketType, peer: str) -> None:
+        self.start_peer(partial(admin.serve, trio.SocketStream(accepted)), f"pulsar HTTP peer {peer}")
+
+    def command(self, command: Callable[..., Any], *arguments: object) -> Any:
+        """Give the machine an administrator's command, and do what follows from it, the store's part too.
+
+        Raises `LocalProtocolError` for the caller's mistake. Anything else (a store that cannot write, a bug)
+        ends the broker and is raised too.
+        """
+        if self.failure is not None:
+            raise self.failure.with_traceback(None)
+        try:
+            self.tick = self.now()
+            result = command(self.tick, *arguments)
+            self.pump()
+            self.write_now()
+        except LocalProtocolError:
+            raise
+        except Exception as error:
+            raise self.crash(error) from error
+        if self.failure is not None:  # met by `take`, which raises nothing
+            raise self.failure.with_traceback(None)
+        return result
+
+    def _serve_pulsar(self, accepted: trio.socket.SocketType, peer: str) -> None:
+        # Without a family Python asks `getsockname`, which may fail for a connection that was reset.
+        family, kind, protocol = accepted.family, accepted.type, accepted.proto
+        sock = socket.socket(family, kind, protocol, fileno=accepted.detach())
+        try:
+            with suppress(OSError):  # of such a connection too; its link meets the reset
+                sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            self._open_link(sock, peer)
+        except BaseException:
+            sock.close()
+            raise
+
+    def _open_link(self, sock: socket.socket, peer: str) -> None:
+        number = self._next_link
+        self._next_link += 1
+        machine = self.machine
+        link = Link(self.buffer, partial(self.take, number), partial(machine.wants_read, number))
+        link.open(sock)
+        self.start_link(number, link, partial(self.serve_link, number, link), f"pulsar peer {peer}")
+        self.fact(machine.accepted, number, peer)
+
+    def _on_resume_reading(self, output: outputs.ResumeReading) -> None:
+        link = self.links.get(output.link)
+        if link is not None:
+            link.resume()
+
+    def _on_persist(self, output: outputs.Persist) -> None:
+        try:
+            self.store.write(output.records)
+        except Exception as error:
+            raise StoreFailed(f"the broker's store cannot write: {error}") from error
+        self.machine.persisted(self.tick, output.write)
+
+    def _on_crash(self, failure: PulsarError) -> None:
+        self.failed.set()
+
+
+async def _accept(listener: trio.SocketListener, take: Callable[[trio.socket.SocketType, Any], None]) -> None:
+    """Accept connections until the listener is closed; `take` gets each, and its peer's address."""
+    while True:
+        try:
+            accepted, address = await listener.socket.accept()
+        except OSError as error:
+            if error.errno in OUT_OF_SPACE:
+                await trio.sleep(ACCEPT_PAUSE)
+            elif error.errno not in OF_ONE_CONNECTION:
+                raise
+            continue
+        take(accepted, address)
+
+
+class EmbeddedBroker:
+    """A running broker. What an administrator does are plain methods that take effect at once; they raise
+    `LocalProtocolError` for what cannot be done.
+    """
+
+    def __init__(self, driver: BrokerDriver, address: Address, http: Address | None = None) -> None:
+        self._driver = driver
+        self.port = address.port
+        self.url = f"pulsar://{address}"
+        """The service URL for clients."""
+        self.http_port = None if http is None else http.port
+        self.admin_url = None if http is None else f"http://{http}"
+        """The URL for Pulsar's administration tools, if there is an HTTP port."""
+
+    async def wait_failed(self) -> NoReturn:
+        """Wait until the broker fails, which only a bug or a store that cannot write makes it do."""
+        await self._driver.failed.wait()
+        assert self._driver.failure is not None
+        raise self._driver.failure.with_traceback(None)
+
+    def create_tenant(self, tenant: str) -> None:
+        self._command(self._driver.machine.create_tenant, tenant)
+
+    def create_namespace(self, namespace: str) -> None:
+        """`namespace` is `tenant/namespace`."""
+        self._command(self._driver.machine.create_namespace, namespace)
+
+    def set_policy(self, scope: str, policy: str, value: object) -> None:
+        """Set one of `Policies` for a namespace (`tenant/namespace`) or a topic (its full name)."""
+        self._command(self._driver.machine.set_policy, scope, policy, value)
+
+    def create_topic(self, topic: str) -> None:
+        self._command(self._driver.machine.create_topic, topic)
+
+    def create_partitioned_topic(self, topic: str, partitions: int) -> None:
+        self._command(self._driver.machine.create_partitioned_topic, topic, partitions)
+
+    def update_partitions(self, topic: str, partitions: int) -> None:
+        """Only ever more of them."""
+        self._command(self._driver.machine.update_partitions, topic, partitions)
+
+    def unload(self, topic: str) -> None:
+        """Send producers and consumers of a topic away, as if another broker had taken it."""
+        self._command(self._driver.machine.unload, topic)
+
+    def terminate(self, topic: str) -> MessageId:
+        """End a topic: it takes no more messages. Gives the id of its last one."""
+        last: MessageId = self._command(self._driver.machine.terminate, topic)
+        return last
+
+    def delete_topic(self, topic: str, *, force: bool = False) -> None:
+        """`force` also with producers, consumers or subscriptions on it."""
+        self._command(self._driver.machine.delete_topic, topic, force)
+
+    def reset_cursor(self, topic: str, subscription: str, position: MessageId | int | datetime) -> None:
+        """Move a subscription to a message id, or to a publish time: a datetime with a time zone, or
+        milliseconds since 1970."""
+        if isinstance(position, datetime):
+            position = milliseconds_of("position", position)
+        self._command(self._driver.machine.reset_cursor, topic, subscription, position)
+
+    def topics(self, namespace: str = "public/default") -> list[str]:
+        return list(self._driver.machine.topics(namespace))
+
+    def stats(self, topic: str) -> dict[str, Any]:
+        """Producers, subscriptions and counters of a topic, named as Pulsar's admin API names them."""
+        return dict(self._driver.machine.stats(topic))
+
+    def internal_stats(self, topic: str) -> dict[str, Any]:
+        """Ledgers and cursors of a topic."""
+        return dict(self._driver.machine.internal_stats(topic))
+
+    def _command(self, command: Callable[..., Any], *arguments: object) -> Any:
+        return self._driver.command(command, *arguments)
+
+    def __repr__(self) -> str:
+        driver = self._driver
+        state = "failed" if driver.failure is not None else "closed" if driver.stopped else "running"
+        return f"<EmbeddedBroker at {self.url}, {state}>"
+
+
+async def serve(
+    port: int = 6650,
+    *,
+    host: str = "127.0.0.1",
+    store: Store | None = None,
+    seed: int | None = None,
+    http_port: int | None = None,
+    advertised_host: str | None = None,
+    task_status: trio.TaskStatus[EmbeddedBroker] = trio.TASK_STATUS_IGNORED,
+    **options: Unpack[BrokerOptions],
+) -> None:
+    """Run a broker until cancelled: `broker = await nursery.start(serve)`.
+
+    `port` 0 takes a free one. `store` keeps what must outlive the broker; without one nothing does.
+    `http_port`: where to serve Pulsar's administration over HTTP, 0 a free one, None not at all.
+    `advertised_host`: the host that clients are told to connect to, where that is not `host`.
+    `options` are those of `BrokerConfig`. Raises `InvalidConfiguration`; `OSError` where it cannot
+    listen, or there is no such host.
+    """
+    running = open_broker(
+        port,
+        host=host,
+        store=store,
+        seed=seed,
+        http_port=http_port,
+        advertised_host=advertised_host,
+        **options,
+    )
+    async with running as broker:
+        task_status.started(broker)
+        await broker.wait_failed()
+
+
+@opening("async with open_broker() as broker:")
+async def open_broker(
+    port: int = 0,
+    *,
+    host: str = "127.0.0.1",
+    store: Store | None = None,
+    seed: int | None = None,
+    http_port: int | None = None,
+    advertised_host: str | None = None,
+    **options: Unpack[BrokerOptions],
+) -> AsyncIterator[EmbeddedBroker]:
+    """A broker that runs while the block does; leaving the block cuts all connections.
+
+    Arguments are those of `serve`, with a free port by default. `broker.url` is for `open_client`,
+    `broker.admin_url` for Pulsar's administration tools.
+    """
+    _check_port("port", port)
+    if http_port is not None:
+        _check_port("http_port", http_port)
+    if not isinstance(host, str):
+        raise _no_host(host)
+    if advertised_host is not None and (not isinstance(advertised_host, str) or not advertised_host):
+        raise InvalidConfiguration(f"advertised_host: a host's name or address, not {advertised_host!r}")
+    _check_store(store)
+    async with _listening(host, port) as listeners, _listening(host, http_port) as http_listeners:
+        advertised = advertised_host or (socket.gethostname() if host in WILDCARDS else host)
+        reached = "127.0.0.1" if host in WILDCARDS else host
+        bound = _port_of(listeners)
+        http = _port_of(http_listeners) if http_listeners else None
+        if http is not None:
+            options.setdefault("web_service_url", f"http://{Address(advertised, http)}")
+        config = broker_config(f"pulsar://{Address(advertised, bound)}", options)
+        driver = BrokerDriver(config, MemoryStore() if store is None else store, seed)
+        async with background(driver, trio.lowlevel.checkpoint):
+            driver.begin(listeners, http_listeners)
+            admin = None if http is None else Address(reached, http)
+            yield EmbeddedBroker(driver, Address(reached, bound), admin)
+
+
+def _check_port(option: str, port: object) -> None:
+    if isinstance(port, bool) or not isinstance(port, int) or not 0 <= port <= 65535:
+        raise InvalidConfiguration(f"{option}: a whole number from 0 to 65535, not {port!r}")
+
+
+def _no_host(host: object) -> InvalidConfiguration:
+    return InvalidConfiguration(
+        f"host: the name or an address of this machine, or '' for all of them, not {host!r}"
+    )
+
+
+def _check_store(store: object) -> None:
+    """A class that was not called is a common slip."""
+    methods = (getattr(store, "load", None), getattr(store, "write", None))
+    if store is not None and (isinstance(store, type) or not all(map(callable, methods))):
+        raise InvalidConfiguration(f"store: None or a store with load and write (see Store), not {store!r}")
+
+
+def _port_of(listeners: Sequence[trio.SocketListener]) -> int:
+    port: int = listeners[0].socket.getsockname()[1]
+    return port
+
+
+@asynccontextmanager
+async def _listening(host: str, port: int | None) -> AsyncIterator[list[trio.SocketListener]]:
+    """Listeners on every address of the host, closed at the end; none where there is no port.
+
+    Of a name with several addresses each would get a free port of its own, so port 0 takes the first.
+    """
+    try:
+        listeners = [] if port is None else list(await trio.open_tcp_listeners(port, host=host or None))
+    except UnicodeError:  # no resolver can be asked for it
+        raise _no_host(host) from None
+    try:
+        if port == 0:
+            for other in listeners[1:]:
+                other.socket.close()
+            del listeners[1:]
+        yield listeners
+    finally:
+        for listener in listeners:
+            listener.socket.close()

@@ -1,0 +1,1 @@
+"""The client for trio applications: its driver, options, table views and log records."""

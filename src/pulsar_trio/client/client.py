@@ -1,0 +1,290 @@
+"""`open_client` and `Client`: the way in for applications that produce and consume.
+
+The background tasks never show: an exception of the block leaves `async with` as itself, and a failure in
+the background surfaces at a call, or when the block is left.
+"""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal, Unpack, overload
+
+import trio
+
+from pulsar_sansio import (
+    PulsarError,
+    SubscriptionType,
+    TopicDomain,
+    TopicName,
+    WrongArguments,
+    unknown_names,
+)
+
+from .. import official_names
+from ..consuming.consumer import Consumer
+from ..consuming.consumer_kinds import (
+    CONSUMER_TYPES,
+    ExclusiveConsumer,
+    FailoverConsumer,
+    KeySharedConsumer,
+    SharedConsumer,
+)
+from ..consuming.reader import Reader, ReadingConsumer, Start, start_options
+from ..opening import opening
+from ..plain_calls import UPDATE_SERVICE_URL
+from ..producing.producer import Producer
+from ..transport.background import background, closing
+from .driver import Driver
+from .options import (
+    ClientOptions,
+    ConsumerOptions,
+    Kind,
+    ProducerOptions,
+    ReaderOptions,
+    TableViewOptions,
+    Topics,
+    checked_interval,
+    client_config,
+    consumer_spec,
+    producer_spec,
+    reader_spec,
+    table_view_spec,
+    waits_when_full,
+    word,
+)
+from .statistics_log import log_statistics
+from .table_view import TableView
+
+
+@dataclass(frozen=True, slots=True)
+class ClientStatistics:
+    """`links`: connections open or being opened. Bytes are those of these links. `memory_held`: bytes of
+    payload in all producers' messages that are neither confirmed nor failed, which `memory_limit` limits."""
+
+    links: int
+    producers: int
+    consumers: int
+    bytes_received: int
+    bytes_sent: int
+    memory_held: int
+
+
+@opening("async with open_client(url) as client:")
+async def open_client(
+    url: str,
+    *,
+    seed: int | None = None,
+    statistics_interval: float | None = None,
+    **options: Unpack[ClientOptions],
+) -> AsyncIterator["Client"]:
+    """A client of the Pulsar at `url`, `pulsar://host[:port][,host[:port]…]`, closed when the block ends.
+
+    It connects when something needs it, so a wrong host is reported by the first producer or consumer.
+    `options` are those of `ClientConfig`; `seed` fixes the randomness of backoff and generated names. Every
+    `statistics_interval` seconds (None: never) what producers and consumers count is logged at INFO. Raises
+    `InvalidServiceUrl` and `InvalidConfiguration`. Leaving the block closes producers and consumers
+    gracefully; a block that is left by cancellation is closed at once.
+    """
+    driver = Driver(client_config(url, options), seed)
+    client = Client(driver)
+    interval = checked_interval(statistics_interval)
+    async with background(driver, client.aclose):
+        if interval is not None:
+            driver.start_task(partial(log_statistics, driver.endpoints, interval), "pulsar statistics")
+        yield client
+
+
+@unknown_names(official_names.CLIENT)
+class Client:
+    """Made by `open_client`. Use it from any task of the same `trio.run`."""
+
+    def __init__(self, driver: Driver) -> None:
+        if not isinstance(driver, Driver):
+            raise WrongArguments(
+                "Client: it is made by open_client; write: async with open_client(url) as client:"
+            )
+        self._driver = driver
+
+    @opening("async with client.create_producer(topic) as producer:")
+    async def create_producer(
+        self, topic: str, **options: Unpack[ProducerOptions]
+    ) -> AsyncIterator[Producer]:
+        """A producer on `topic`, closed when the block ends; its options are those of `ProducerSpec`, and
+        `when_full`, "wait" or "fail".
+
+        Entering waits until it is ready. Raises `InvalidConfiguration` for a wrong option or name, what the
+        broker refuses it with, and `TimedOut` after `operation_timeout`.
+        """
+        driver = self._driver
+        make = partial(Producer, waits=waits_when_full(options))
+        producer = driver.open(driver.machine.open_producer, producer_spec(topic, options), make)
+        await producer._opened()
+        async with closing(producer):
+            yield producer
+
+    @overload
+    def subscribe(
+        self,
+        topic: Topics,
+        subscription: str,
+        kind: Literal["shared", SubscriptionType.SHARED] = ...,
+        **options: Unpack[ConsumerOptions],
+    ) -> AbstractAsyncContextManager[SharedConsumer]: ...
+    @overload
+    def subscribe(
+        self,
+        topic: Topics,
+        subscription: str,
+        kind: Literal["key_shared", SubscriptionType.KEY_SHARED],
+        **options: Unpack[ConsumerOptions],
+    ) -> AbstractAsyncContextManager[KeySharedConsumer]: ...
+    @overload
+    def subscribe(
+        self,
+        topic: Topics,
+        subscription: str,
+        kind: Literal["exclusive", SubscriptionType.EXCLUSIVE],
+        **options: Unpack[ConsumerOptions],
+    ) -> AbstractAsyncContextManager[ExclusiveConsumer]: ...
+    @overload
+    def subscribe(
+        self,
+        topic: Topics,
+        subscription: str,
+        kind: Literal["failover", SubscriptionType.FAILOVER],
+        **options: Unpack[ConsumerOptions],
+    ) -> AbstractAsyncContextManager[FailoverConsumer]: ...
+    @overload
+    def subscribe(
+        self,
+        topic: Topics,
+        subscription: str,
+        kind: SubscriptionType | Kind,
+        **options: Unpack[ConsumerOptions],
+    ) -> AbstractAsyncContextManager[Consumer]: ...
+    @opening("async with client.subscribe(topic, subscription) as consumer:")
+    async def subscribe(
+        self,
+        topic: Topics,
+        subscription: str,
+        kind: SubscriptionType | Kind | None = None,
+        **options: Unpack[ConsumerOptions],
+    ) -> AsyncIterator[Any]:
+        """A consumer of a topic, partitioned or not, of several, or of all that match a pattern, closed when
+        the block ends; its options are those of `ConsumerSpec`. See `TopicsPattern` for patterns; one
+        compiled by `re` is the same with defaults, matched by RE2.
+
+        `kind` is "shared" (the default), "key_shared", "exclusive" or "failover". Entering waits until it is
+        subscribed. Raises `InvalidConfiguration` for a wrong option or name, what the broker refuses it with,
+        and `TimedOut` after `operation_timeout`.
+        """
+        driver = self._driver
+        spec = consumer_spec(topic, subscription, options, kind)
+        consumer = driver.open(driver.machine.subscribe, spec, CONSUMER_TYPES[spec.subscription_type])
+        await consumer._opened()
+        async with closing(consumer):
+            yield consumer
+
+    @opening("async with client.create_reader(topic, 'earliest') as reader:")
+    async def create_reader(
+        self, topic: str | Sequence[str], start: Start, **options: Unpack[ReaderOptions]
+    ) -> AsyncIterator[Reader]:
+        """A reader of `topic`, or of several, that begins at `start` (see `Start`), closed when the block
+        ends; its options are those of `ReaderSpec`.
+
+        Entering waits until it is subscribed. Raises `InvalidConfiguration` for a wrong option or name, what
+        the broker refuses it with, and `TimedOut` after `operation_timeout`.
+        """
+        driver = self._driver
+        spec = reader_spec(topic, start_options(start), options)
+        consumer = driver.open(driver.machine.open_reader, spec, ReadingConsumer.of)
+        await consumer._opened()
+        async with closing(consumer):
+            yield Reader(consumer, in_part=spec.key_hash_ranges is not None)
+
+    @opening("async with client.create_table_view(topic) as view:")
+    async def create_table_view(
+        self, topic: str | Sequence[str], **options: Unpack[TableViewOptions]
+    ) -> AsyncIterator[TableView]:
+        """The last value of every key of `topic`, or of several, as a mapping; closed when the block ends.
+        Its options are those of `TableViewSpec`.
+
+        Entering waits until it holds everything that was there. Raises `InvalidConfiguration` for a wrong
+        option or name, `TableViewTooLarge`, what the broker refuses it with, and `TimedOut` after
+        `operation_timeout` without a connection.
+        """
+        driver = self._driver
+        spec = table_view_spec(topic, options)
+        view = driver.open(driver.machine.open_table_view, spec, TableView)
+        await view._opened()
+        async with closing(view):
+            yield view
+
+    def update_service_url(self, url: str) -> None:
+        """Find brokers by this URL from now on, `pulsar://host[:port][,host[:port]…]`. Every connection ends;
+        producers and consumers come back by the new URL, and send again what was not confirmed (rule
+        CLIENT-21). Raises `InvalidServiceUrl`, `ResourceClosed`."""
+        service_url = client_config(url, {}).service_url
+        self._driver.command(self._driver.machine.update_service_url, service_url)
+        return UPDATE_SERVICE_URL
+
+    async def partitions(self, topic: str) -> list[str]:
+        """The full names of a topic's partitions, in their order, so its length is their number; empty where
+        the topic is not partitioned or does not exist. Each is a topic by itself, for a producer, consumer or
+        reader of one partition."""
+        name = TopicName.parse(topic)
+        count = int(await self._driver.request(self._driver.machine.partitions, topic))
+        return [str(name.partition_name(index)) for index in range(count)]
+
+    async def topics(
+        self,
+        namespace: str = "public/default",
+        domain: TopicDomain | Literal["persistent", "non_persistent", "all"] = TopicDomain.PERSISTENT,
+    ) -> list[str]:
+        """Full names of the topics of a namespace, sorted; partitioned topics by their own name. `domain`:
+        "persistent", "non_persistent" (those that somebody uses) or "all"."""
+        driver = self._driver
+        names: list[str] = await driver.request(
+            driver.machine.topics, namespace, word("domain", domain, TopicDomain)
+        )
+        return names
+
+    async def aclose(self) -> None:
+        """Close every producer and consumer gracefully, then the connections. `open_client` does it too.
+
+        Silent when it is closed already. When cancelled, it is closed all the same, without waiting.
+        """
+        driver = self._driver
+        if driver.closed:
+            await trio.lowlevel.checkpoint()
+            return
+        try:
+            async with trio.open_nursery() as nursery:
+                for endpoint in list(driver.endpoints.values()):
+                    nursery.start_soon(endpoint.aclose)
+            await driver.request(driver.machine.close, None)
+            driver.closed = True
+            await driver.drained()
+        except PulsarError:
+            pass  # closed all the same; a bug of ours is reported by `open_client`
+        finally:
+            driver.shut()
+
+    def __repr__(self) -> str:
+        driver = self._driver
+        if driver.closed or driver.failure is not None:
+            return f"<Client of {driver.config.service_url}, closed>"
+        return f"<Client of {driver.config.service_url}, {len(driver.links)} connections>"
+
+    def statistics(self) -> ClientStatistics:
+        driver = self._driver
+        links, endpoints = driver.links.values(), driver.endpoints.values()
+        return ClientStatistics(
+            len(links),
+            sum(isinstance(endpoint, Producer) for endpoint in endpoints),
+            sum(isinstance(endpoint, Consumer) for endpoint in endpoints),
+            sum(link.bytes_received for link in links),
+            sum(link.bytes_sent for link in links),
+            driver.machine.memory_held,
+        )

@@ -1,0 +1,313 @@
+"""The client's driver: a pump around `pulsar_sansio.Client` that knows who waits for what.
+
+Outputs about producers and consumers go to the object registered under their handle; answers to requests
+go to whoever awaits them. `command` is the way to the machine for everything that is not per message.
+"""
+
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
+from logging import getLogger
+from time import time_ns
+from typing import Any, TypeVar
+
+import trio
+from trio.lowlevel import enable_ki_protection
+
+from pulsar_sansio import Client as Machine
+from pulsar_sansio import ClientConfig, LocalProtocolError, PulsarError
+from pulsar_sansio import client_outputs as outputs
+
+from ..errors import ResourceClosed, trio_error
+from ..transport.connecting import connect
+from ..transport.link import Link
+from ..transport.pump import Pump
+from .endpoint import Answer, Endpoint
+from .news import News, requests_wanted
+from .options import checked_seed
+
+_log = getLogger("pulsar_trio.driver")
+
+EndpointT = TypeVar("EndpointT", bound=Endpoint)
+SpecT = TypeVar("SpecT")
+
+
+class Driver(Pump):
+    """Runs one client machine."""
+
+    machine: Machine
+
+    def __init__(self, config: ClientConfig, seed: int | None) -> None:
+        super().__init__()
+        self.config = config
+        self.machine = Machine(self.now(), config, seed=checked_seed(seed), wall_time=time_ns() // 1_000_000)
+        self.endpoints: dict[int, Endpoint] = {}
+        self.answers: dict[int, Answer] = {}
+        self._news = News(self.endpoints)
+        self._to_push: set[int] = set()
+        self._push_wanted = trio.lowlevel.ParkingLot()
+        self.closed = False
+        self.actions = {
+            outputs.Connect: self._on_connect,
+            outputs.Transmit: self.on_transmit,
+            outputs.Disconnect: self.on_disconnect,
+            outputs.RequestDone: self._on_request_done,
+            outputs.RequestFailed: self._on_request_failed,
+            outputs.ProducerReady: self._on_producer_ready,
+            outputs.ProducerFailed: self._to_producer,
+            outputs.Receipts: self._to_producer,
+            outputs.SendFailed: self._to_producer,
+            outputs.Writable: self._to_producer,
+            outputs.InterceptorFailed: self._on_interceptor_failed,
+            outputs.ConsumerInterceptorFailed: self._on_consumer_interceptor_failed,
+            outputs.ConsumerReady: self._on_consumer_ready,
+            outputs.ConsumerFailed: self._to_consumer,
+            outputs.Deliverable: self._to_consumer,
+            outputs.LetterFailed: self._to_consumer,
+            outputs.ActiveChanged: self._to_consumer,
+            outputs.TopicJoined: self._to_consumer,
+            outputs.TopicLeft: self._to_consumer,
+            outputs.EndOfTopic: self._on_end_of_topic,
+            outputs.Undecryptable: self._to_consumer,
+            outputs.TableViewReady: self._on_view_ready,
+            outputs.TableViewFailed: self._to_view,
+            outputs.TableChanged: self._to_view,
+            outputs.Detached: self._to_either,
+            outputs.Attached: self._to_either,
+            outputs.Closed: self._to_either,
+            outputs.Retrying: self._news.on_retrying,
+            outputs.LetterSent: self._news.on_letter_sent,
+            outputs.ConsumerBlocked: self._news.on_blocked,
+            outputs.PartitionsAdded: self._news.on_partitions_added,
+            outputs.PartitionEnded: self._news.on_partition_ended,
+            outputs.RequestSent: self._news.on_request_sent,
+            outputs.RequestAnswered: self._news.on_request_answered,
+        }
+        self.machine.report_requests(requests_wanted())
+
+    # --- commands -------------------------------------------------------------------------------------
+
+    def command(self, call: Callable[..., Any], *arguments: object) -> Any:
+        """Give the machine a command and do what follows. Raises the caller's mistakes as they are.
+
+        Raises `ResourceClosed` after the client's end, and `InternalError` if the machine has failed.
+        """
+        if self.failure is not None:
+            raise self.failure.with_traceback(None)
+        if self.closed:
+            raise ResourceClosed("the client is closed")
+        try:
+            self.tick = self.now()
+            result = call(self.tick, *arguments)
+            self.pump()
+            self.write_now()
+        except LocalProtocolError as error:
+            raise trio_error(error) from error.__cause__
+        except Exception as error:
+            raise self.crash(error) from error
+        if self.failure is not None:  # met by `take`, which raises nothing
+            raise self.failure.with_traceback(None)
+        return result
+
+    def open(
+        self, call: Callable[..., int], spec: SpecT, kind: Callable[["Driver", int, SpecT], EndpointT]
+    ) -> EndpointT:
+        """Ask the machine for a producer or consumer; gives the object that its outputs go to."""
+
+        def begin(now: int) -> EndpointT:
+            return kind(self, call(now, spec), spec)
+
+        self.machine.report_requests(requests_wanted())
+        endpoint: EndpointT = self.command(begin)
+        return endpoint
+
+    async def request(self, call: Callable[..., int], *arguments: object, owner: int | None = None) -> Any:
+        """Give a command that is answered later, and wait for the answer. `owner`: the handle it is for."""
+        with self.asked(call, *arguments, owner=owner) as answer:
+            return await answer.get()
+
+    @contextmanager
+    def asked(
+        self, call: Callable[..., int], *arguments: object, owner: int | None = None
+    ) -> Iterator[Answer]:
+        """Give a command that is answered later; the answer comes while the block runs, or nobody gets it.
+        What it has begun goes on."""
+        answer = Answer()
+
+        def begin(now: int, *arguments: object) -> int:
+            request = call(now, *arguments)
+            self.answers[request] = answer
+            return request
+
+        request = self.command(begin, *arguments)
+        try:
+            yield answer
+        finally:
+            if self.answers.pop(request, None) is not None:
+                self.abandon(request, owner)
+
+    @enable_ki_protection
+    def abandon(self, identifier: int, owner: int | None = None) -> None:
+        """Nobody waits any more for this producer, consumer or request."""
+        if self.failure is None and not self.closed:
+            self.command(self.machine.abandon, identifier, owner)
+
+    def note_time(self) -> None:
+        """Let the machine's calls that are not told the time have a recent one."""
+        self.tick = self.now()
+        self.machine.note_time(self.tick, time_ns() // 1_000_000)
+
+    def after_call(self) -> None:
+        """Act on what a per-message call of the machine left behind.
+
+        The writer tasks write what there is to write, when they next run: together with what comes meanwhile.
+        """
+        try:
+            self.pump()
+            self.wake_writers()
+        except Exception as error:
+            raise self.crash(error) from error
+
+    def after_take(self) -> None:
+        """Act on what taking many messages left behind, and write it at once: the broker sends what the new
+        permits allow while the application is at work on what it has taken."""
+        try:
+            self.pump()
+            self.write_now()
+        except Exception as error:
+            raise self.crash(error) from error
+
+    def after_quiet_call(self) -> None:
+        """After a per-message call that left no outputs, but may have set a deadline."""
+        try:
+            self.set_timer()
+        except Exception as error:
+            raise self.crash(error) from error
+
+    def push_soon(self, producer: int) -> None:
+        """Send a producer's open batch when the tasks that can run now have run, and may have added to it."""
+        self._to_push.add(producer)
+        self._push_wanted.unpark()
+
+    def own_fault(self, error: Exception) -> Exception:
+        """What a per-message call raises for an exception of the machine."""
+        if isinstance(error, LocalProtocolError):
+            return trio_error(error)
+        return self.crash(error)
+
+    def shut(self) -> None:
+        """End everything at once: who still waits is told that the client is closed."""
+        self.closed = True
+        closed = ResourceClosed("the client is closed")
+        for endpoint in list(self.endpoints.values()):
+            endpoint._end(closed)
+        for answer in list(self.answers.values()):
+            answer.set(None, closed)
+        self.stop()
+
+    # --- outputs ----------------------------------------------------------------------------------------
+
+    def _to_producer(self, output: Any) -> None:
+        if (endpoint := self.endpoints.get(output.producer)) is not None:
+            endpoint._on_output(output)
+
+    def _on_interceptor_failed(self, output: outputs.InterceptorFailed) -> None:
+        """Logged here: it may be said after the producer's end."""
+        _log.error(
+            "an interceptor of producer %s failed, and was passed over: %r",
+            self.endpoints.get(output.producer, output.producer),
+            output.interceptor,
+            exc_info=output.error,
+        )
+
+    def _on_consumer_interceptor_failed(self, output: outputs.ConsumerInterceptorFailed) -> None:
+        """Logged here: it may be said after the consumer's end."""
+        _log.error(
+            "an interceptor of consumer %s failed, and was passed over: %r",
+            self.endpoints.get(output.consumer, output.consumer),
+            output.interceptor,
+            exc_info=output.error,
+        )
+
+    def _to_consumer(self, output: Any) -> None:
+        if (endpoint := self.endpoints.get(output.consumer)) is not None:
+            endpoint._on_output(output)
+
+    def _on_producer_ready(self, output: outputs.ProducerReady) -> None:
+        self._to_producer(output)
+        self._news.on_connected(output.producer)
+
+    def _on_consumer_ready(self, output: outputs.ConsumerReady) -> None:
+        self._to_consumer(output)
+        self._news.on_connected(output.consumer)
+
+    def _on_view_ready(self, output: outputs.TableViewReady) -> None:
+        self._to_view(output)
+        self._news.on_connected(output.view)
+
+    def _on_end_of_topic(self, output: outputs.EndOfTopic) -> None:
+        self._news.on_end_of_topic(output)
+        self._to_consumer(output)
+
+    def _to_view(self, output: Any) -> None:
+        if (endpoint := self.endpoints.get(output.view)) is not None:
+            endpoint._on_output(output)
+
+    def _to_either(self, output: Any) -> None:
+        if isinstance(output, outputs.Closed):
+            self._news.on_closed(output)
+        if (endpoint := self.endpoints.get(output.id)) is not None:
+            endpoint._on_output(output)
+        if isinstance(output, outputs.Detached):
+            self._news.on_detached(output)
+        elif isinstance(output, outputs.Attached):
+            self._news.on_connected(output.id)
+
+    def _on_request_done(self, output: outputs.RequestDone) -> None:
+        answer = self.answers.pop(output.request, None)
+        if answer is not None:
+            answer.set(output.result)
+
+    def _on_request_failed(self, output: outputs.RequestFailed) -> None:
+        answer = self.answers.pop(output.request, None)
+        if answer is not None:
+            answer.set(None, output.error)
+
+    def _on_connect(self, output: outputs.Connect) -> None:
+        self.machine.report_requests(requests_wanted())
+        link = Link(self.buffer, partial(self.take, output.link))
+        task = partial(self._run_client_link, output, link)
+        self.start_link(output.link, link, task, f"pulsar link {output.address}")
+
+    def _on_crash(self, failure: PulsarError) -> None:
+        for endpoint in list(self.endpoints.values()):
+            endpoint._on_crash(failure)
+        for answer in list(self.answers.values()):
+            answer.set(None, failure)
+
+    # --- tasks ----------------------------------------------------------------------------------------
+
+    def _tasks(self) -> dict[str, Callable[[], Awaitable[None]]]:
+        return {**super()._tasks(), "pulsar pushes": self._run_pushes}
+
+    async def _run_pushes(self) -> None:
+        while True:
+            while self._to_push:
+                producer = self._to_push.pop()
+                with suppress(PulsarError):  # closed meanwhile; a bug of ours is kept by `command`
+                    self.command(self.machine.push, producer)
+            await self._push_wanted.park()
+
+    # --- the life of a link -----------------------------------------------------------------------------
+
+    async def _run_client_link(self, wanted: outputs.Connect, link: Link) -> str:
+        number = wanted.link
+        try:
+            if wanted.tls:
+                raise OSError(f"cannot connect to {wanted.address}: TLS is not supported yet")
+            sock = await connect(wanted.address, self.config.connect_timeout)
+        except OSError as error:
+            return str(error)
+        link.open(sock)
+        self.fact(self.machine.connected, number)
+        return await self.serve_link(number, link)

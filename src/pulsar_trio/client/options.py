@@ -1,0 +1,334 @@
+"""What `open_client`, `create_producer` and `subscribe` take, and how it becomes the core's specs.
+
+The defaults stand in the specs of the core and nowhere else. Words are accepted for enums, as in
+`kind="shared"`; a wrong word is refused with the list of right ones.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from enum import Enum
+from secrets import randbits
+from typing import Any, Literal, TypeAlias, TypedDict, TypeVar
+
+from pulsar_sansio import (
+    BatchingPolicy,
+    BatchReceivePolicy,
+    BrokerConfig,
+    ClientConfig,
+    CompressionType,
+    ConsumerInterceptor,
+    ConsumerSpec,
+    CustomRouter,
+    DeadLetterPolicy,
+    HashingScheme,
+    InitialPosition,
+    InvalidConfiguration,
+    InvalidServiceUrl,
+    KeySharedPolicy,
+    MessageId,
+    Policies,
+    ProducerAccessMode,
+    ProducerInterceptor,
+    ProducerSpec,
+    ReaderSpec,
+    RedeliveryBackoff,
+    RoutingMode,
+    ServiceUrl,
+    SubscriptionType,
+    TableViewSpec,
+    TopicsPattern,
+)
+
+from ..official_names import word_meant, wrong_argument
+
+Topics: TypeAlias = str | Sequence[str] | re.Pattern[str] | TopicsPattern
+"""What a consumer may be of: a topic, several, or all those of a namespace that match."""
+
+EnumT = TypeVar("EnumT", bound=Enum)
+
+Kind: TypeAlias = Literal["shared", "key_shared", "exclusive", "failover"]
+"""The words for a `SubscriptionType`."""
+
+TEN_YEARS = 10 * 365 * 86_400
+"""Seconds: the longest time that anything may take."""
+
+
+class ClientOptions(TypedDict, total=False):
+    """Keywords of `open_client`, as in `ClientConfig`."""
+
+    operation_timeout: float
+    keepalive_interval: float
+    connect_timeout: float
+    connections_per_broker: int
+    max_lookup_redirects: int
+    max_pending_lookups: int
+    max_rejected_requests: int
+    initial_backoff: float
+    max_backoff: float
+    max_message_size: int
+    max_announced_message_size: int
+    listener_name: str | None
+    memory_limit: int | None
+    max_partitions: int
+    broker_hosts: tuple[str, ...] | None
+    create_topics: bool
+
+
+class ProducerOptions(TypedDict, total=False):
+    """Keywords of `create_producer`, as in `ProducerSpec`. `compression`, `access_mode`, `routing` and
+    `hashing` may be words: "lz4", "exclusive", "single_partition", "murmur3_32".
+
+    `when_full`: what `send`, `send_many` and `enqueue` do when the window or the client's memory is full:
+    "wait" for room, in the order of their calls, or "fail" with `ProducerQueueIsFull` at once."""
+
+    name: str | None
+    send_timeout: float
+    max_pending_messages: int
+    batching: BatchingPolicy | None
+    compression: CompressionType | Literal["none", "lz4", "zlib", "zstd", "snappy"]
+    initial_sequence_id: int | None
+    properties: Mapping[str, str]
+    initial_subscription: str | None
+    chunking: bool
+    chunk_max_message_size: int | None
+    access_mode: (
+        ProducerAccessMode | Literal["shared", "exclusive", "wait_for_exclusive", "exclusive_with_fencing"]
+    )
+    routing: RoutingMode | CustomRouter | Literal["round_robin", "single_partition"]
+    hashing: HashingScheme | Literal["java_string", "murmur3_32", "boost"]
+    lazy_start: bool
+    max_pending_messages_across_partitions: int
+    partitions_update_interval: float | None
+    interceptors: tuple[ProducerInterceptor, ...]
+    when_full: Literal["wait", "fail"]
+
+
+class ConsumerOptions(TypedDict, total=False):
+    """Keywords of `subscribe`, as in `ConsumerSpec`. `initial_position` may be "earliest" or "latest"."""
+
+    consumer_name: str | None
+    receiver_queue_size: int
+    auto_scaled_receiver_queue_size: bool
+    start_paused: bool
+    batch_receive: BatchReceivePolicy | None
+    interceptors: tuple[ConsumerInterceptor, ...]
+    acknowledgement_group_time: float
+    acknowledgement_group_size: int
+    acknowledgement_receipts: bool
+    batch_index_acknowledgement: bool
+    negative_acknowledgement_delay: float
+    negative_acknowledgement_backoff: RedeliveryBackoff | None
+    acknowledgement_timeout: float
+    acknowledgement_timeout_tick: float
+    acknowledgement_timeout_backoff: RedeliveryBackoff | None
+    dead_letter: DeadLetterPolicy | None
+    retry: bool
+    initial_position: InitialPosition | Literal["earliest", "latest"]
+    durable: bool
+    start_message_id: MessageId | None
+    start_message_id_inclusive: bool
+    start_message_rollback: float
+    read_compacted: bool
+    priority_level: int
+    properties: Mapping[str, str]
+    subscription_properties: Mapping[str, str]
+    replicate_subscription_state: bool
+    key_shared: KeySharedPolicy | None
+    max_pending_chunked_messages: int
+    acknowledge_dropped_chunks: bool
+    max_chunked_message_size: int
+    incomplete_chunked_message_timeout: float
+    max_total_receiver_queue_size: int
+    partitions_update_interval: float | None
+
+
+class ReaderOptions(TypedDict, total=False):
+    """Keywords of `create_reader`, as in `ReaderSpec`."""
+
+    start_inclusive: bool
+    name: str | None
+    subscription: str | None
+    subscription_prefix: str
+    read_compacted: bool
+    receiver_queue_size: int
+    properties: Mapping[str, str]
+    max_pending_chunked_messages: int
+    max_chunked_message_size: int
+    incomplete_chunked_message_timeout: float
+    partitions_update_interval: float | None
+    key_hash_ranges: tuple[tuple[int, int], ...] | None
+
+
+class TableViewOptions(TypedDict, total=False):
+    """Keywords of `create_table_view`, as in `TableViewSpec`."""
+
+    name: str | None
+    subscription_prefix: str
+    receiver_queue_size: int
+    max_size: int
+    partitions_update_interval: float | None
+
+
+def client_config(url: str, options: Mapping[str, Any]) -> ClientConfig:
+    """Raises `InvalidServiceUrl` or `InvalidConfiguration`; TLS is refused until it is built."""
+    if ServiceUrl.parse(url).tls:
+        raise InvalidServiceUrl(
+            f"service URL {url!r}: TLS (pulsar+ssl://) is not supported yet, use pulsar://"
+        )
+    return ClientConfig(url, **_known("open_client", ClientOptions, options))
+
+
+def checked_interval(seconds: object) -> float | None:
+    """`statistics_interval`: from a tenth of a second to ten years, or None."""
+    if seconds is None:
+        return None
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0.1 <= seconds <= TEN_YEARS:
+        raise InvalidConfiguration(
+            f"statistics_interval: None or a number of seconds, at least 0.1, not {seconds!r}"
+        )
+    return float(seconds)
+
+
+def checked_seed(seed: object) -> int:
+    """Given, or drawn."""
+    if seed is None:
+        return randbits(64)
+    if isinstance(seed, bool) or not isinstance(seed, int):
+        raise InvalidConfiguration(f"seed: a whole number or None, not {seed!r}")
+    return seed
+
+
+def producer_spec(topic: str, options: Mapping[str, Any]) -> ProducerSpec:
+    given = _known("create_producer", ProducerOptions, options)
+    given.pop("when_full", None)  # see `waits_when_full`
+    if "compression" in given:
+        given["compression"] = word("compression", given["compression"], CompressionType)
+    if "access_mode" in given:
+        given["access_mode"] = word("access_mode", given["access_mode"], ProducerAccessMode)
+    if "hashing" in given:
+        given["hashing"] = word("hashing", given["hashing"], HashingScheme)
+    if "routing" in given and not callable(given["routing"]):
+        given["routing"] = word("routing", given["routing"], RoutingMode)
+    return ProducerSpec(topic, **given)
+
+
+def waits_when_full(options: Mapping[str, Any]) -> bool:
+    """Whether the producer waits for room; the machine never does."""
+    given = options.get("when_full", "wait")
+    if given not in ("wait", "fail"):
+        meant = word_meant(given, ("wait", "fail"))
+        raise InvalidConfiguration(f"when_full: one of 'wait', 'fail', not {given!r}{meant}")
+    return bool(given == "wait")
+
+
+def consumer_spec(
+    topic: Topics,
+    subscription: str,
+    options: Mapping[str, Any],
+    kind: SubscriptionType | Kind | None = None,
+) -> ConsumerSpec:
+    """`kind`: None for the default, which is that of `ConsumerSpec`."""
+    given = _known("subscribe", ConsumerOptions, options)
+    if "initial_position" in given:
+        given["initial_position"] = word("initial_position", given["initial_position"], InitialPosition)
+    if isinstance(topic, re.Pattern):
+        topic = TopicsPattern.of(topic)
+    elif not isinstance(topic, TopicsPattern):
+        topic = _topics(topic)
+    if kind is not None:
+        given["subscription_type"] = word("kind", kind, SubscriptionType)
+    return ConsumerSpec(topic, subscription, **given)
+
+
+def reader_spec(
+    topic: str | Sequence[str], start: Mapping[str, Any], options: Mapping[str, Any]
+) -> ReaderSpec:
+    return ReaderSpec(_topics(topic), **start, **_known("create_reader", ReaderOptions, options))
+
+
+def table_view_spec(topic: str | Sequence[str], options: Mapping[str, Any]) -> TableViewSpec:
+    return TableViewSpec(_topics(topic), **_known("create_table_view", TableViewOptions, options))
+
+
+def _topics(topic: str | Sequence[str]) -> str | tuple[str, ...]:
+    """What is no text and nothing to go through is for the spec to refuse."""
+    return topic if isinstance(topic, str) or not isinstance(topic, Iterable) else tuple(topic)
+
+
+def word(option: str, given: object, kind: type[EnumT]) -> EnumT:
+    """The member of an enum, given itself or its name in lower case."""
+    if isinstance(given, kind):
+        return given
+    if isinstance(given, str):
+        for member in kind:
+            if member.name.lower() == given:
+                return member
+    words = [member.name.lower() for member in kind]
+    allowed = ", ".join(map(repr, words))
+    raise InvalidConfiguration(f"{option}: one of {allowed}, not {given!r}{word_meant(given, words)}")
+
+
+_ARGUMENTS = {"open_client": ("seed", "statistics_interval"), "subscribe": ("kind",)}
+"""What a function takes besides its options."""
+
+
+def _known(function: str, allowed: type, options: Mapping[str, Any]) -> dict[str, Any]:
+    for name in options:
+        if name not in allowed.__annotations__:
+            raise wrong_argument(function, name, [*allowed.__annotations__, *_ARGUMENTS.get(function, ())])
+    return dict(options)
+
+
+class BrokerOptions(TypedDict, total=False):
+    """Keywords of `open_broker` and `serve`, as in `BrokerConfig`. Without `service_url` clients are told the
+    address the broker listens on."""
+
+    service_url: str
+    service_url_tls: str | None
+    web_service_url: str | None
+    cluster: str
+    server_version: str
+    proxy_through_service_url: bool
+    protocol_version: int
+    feature_flags: bool
+    keepalive_interval: float
+    liveness_timeout: float
+    max_connections: int
+    max_topics: int
+    max_subscriptions_per_topic: int
+    max_message_size: int
+    max_unsent_bytes: int
+    max_pending_publishes: int
+    max_producers_per_connection: int
+    max_consumers_per_connection: int
+    auto_topic_creation: bool
+    auto_topic_partitions: int
+    auto_subscription_creation: bool
+    deduplication: bool
+    deduplication_inactivity: float
+    deduplication_max_producers: int
+    ledger_max_entries: int
+    ledger_max_bytes: int
+    keep_without_subscription: int
+    cursor_flush_interval: float
+    housekeeping_interval: float
+    broker_entry_metadata: bool
+    batch_index_acknowledgement: bool
+    max_unacked_messages_per_consumer: int
+    max_unacked_messages_per_subscription: int
+    failover_delay: float
+    entries_per_turn: int
+    key_shared_look_ahead: int
+    key_shared_consistent_hashing: bool
+    delayed_delivery: bool
+    delayed_delivery_tick: float
+    delayed_delivery_strict: bool
+    reached_end_of_topic: Literal["not to C++", "never"]
+    topic_list_watcher: bool
+    default_policies: Policies
+
+
+def broker_config(service_url: str, options: Mapping[str, Any]) -> BrokerConfig:
+    given = _known("open_broker", BrokerOptions, options)
+    given.setdefault("service_url", service_url)
+    return BrokerConfig(**given)

@@ -1,0 +1,61 @@
+"""Places in a topic, as an application says them: for seeks and readers."""
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import TypeAlias
+
+from pulsar_sansio import (
+    EARLIEST,
+    LATEST,
+    LocalProtocolError,
+    Message,
+    MessageId,
+    TopicMessageId,
+    milliseconds_of,
+)
+
+from ..official_names import word_meant
+
+Place: TypeAlias = Message | MessageId | TopicMessageId | datetime | int | str
+"""A message or its id; "earliest" or "latest", the ends of the topic; or a time of publishing, as a
+`datetime` with a time zone or in milliseconds since 1970: the place of the first message published then or
+later."""
+
+Position: TypeAlias = Place | Callable[[str], Place]
+"""A place, or a function that gives one for the full name of a topic."""
+
+_WORDS = {"earliest": EARLIEST, "latest": LATEST}
+
+CorePlace: TypeAlias = Message | MessageId | TopicMessageId | int
+
+
+def core_position(position: Position) -> CorePlace | Callable[[str], CorePlace]:
+    """As `pulsar_sansio` has it. Raises `LocalProtocolError` for a word or a time that is none."""
+    if callable(position):
+        place_for = position
+        return lambda topic: core_place(place_for(topic))
+    return core_place(position)
+
+
+def core_place(place: Place) -> CorePlace:
+    """The same for one place; what is of another type is for the core to refuse."""
+    if isinstance(place, str):
+        if place not in _WORDS:
+            raise LocalProtocolError(
+                f"position: 'earliest' or 'latest', a message id or a time, not {place!r}"
+                f"{word_meant(place, _WORDS)}"
+            )
+        return _WORDS[place]
+    if isinstance(place, datetime):
+        return milliseconds_of("position", place)
+    if type(place).__name__ == "MessageId" and not isinstance(place, MessageId):
+        raise LocalProtocolError(
+            f"position: a message id of this client, not {place!r} of another; did you mean 'earliest', "
+            "'latest', or decode_message_id(message_id.serialize())?"
+        )
+    return place
+
+
+def seconds(delay: float | timedelta) -> float:
+    """A timedelta as seconds; everything else is for the core to check."""
+    return delay.total_seconds() if isinstance(delay, timedelta) else delay

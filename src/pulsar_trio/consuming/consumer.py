@@ -1,0 +1,585 @@
+"""Consumers: a trio receive channel of messages, and their acknowledgement.
+
+`receive` and `async for` take one message after the other from what has arrived, without suspending while
+there is any; they yield every `TURN` messages. A message is taken after the last point of cancellation, so
+a cancelled `receive` loses nothing. Acknowledging is a plain call: it is grouped and sent in the background,
+and always before the consumer closes.
+
+What all kinds of subscriptions have is here; the kinds themselves are in `consumer_kinds`.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from logging import getLogger
+from typing import TYPE_CHECKING, Any
+
+import trio
+from trio.lowlevel import enable_ki_protection
+
+from pulsar_sansio import (
+    ArrivalCounters,
+    ConsumerSpec,
+    InvalidConfiguration,
+    LocalProtocolError,
+    Message,
+    MessageId,
+    Messages,
+    PulsarError,
+    TopicMessageId,
+    unknown_names,
+)
+from pulsar_sansio import ConsumerStatistics as Counted
+from pulsar_sansio import client_outputs as outputs
+
+from .. import official_names, plain_calls
+from ..client.endpoint import TURN, Endpoint
+from ..client.position import Position, core_position, seconds
+from .copies import copy_each
+from .failures import NEGATIVE_ACKNOWLEDGE, FailureActions, FailurePolicy
+from .running import Handler, Outcomes, Run, Source
+from .stopping import CurrentRun
+
+if TYPE_CHECKING:
+    from ..client.driver import Driver
+
+MessageOrId = Message | MessageId | TopicMessageId
+
+_ACKNOWLEDGED = plain_calls.ACKNOWLEDGE
+
+_log = getLogger("pulsar_trio.consumer")
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerStatistics:
+    """`waiting`: tasks that wait for a message. `undelivered`: messages that arrived and will not be received
+    here, by reason. The rest is as in `pulsar_sansio.ConsumerStatistics`, over all topics and partitions."""
+
+    available: int
+    waiting: int
+    undelivered: ArrivalCounters
+    messages_received: int
+    bytes_received: int
+    acknowledgements_sent: int
+    acknowledgements_failed: int
+    batches_forgotten: int
+
+
+@unknown_names(official_names.CONSUMER)
+class Consumer(Endpoint, trio.abc.ReceiveChannel[Message]):
+    """Made by `client.subscribe`. Use it from any task of the same `trio.run`."""
+
+    _kind = "consumer"
+    _by_key = False
+    """Whether messages of one key are to be handled one after the other."""
+
+    def __init__(self, driver: "Driver", handle: int, spec: ConsumerSpec) -> None:
+        super().__init__(driver, handle)
+        self._at_hand: Iterator[Message] = iter(())
+        """Messages that need only be taken; see `pulsar_sansio.Client.receiver`."""
+        self._find_ways()
+        self._arrived = trio.lowlevel.ParkingLot()
+        self._collects = spec.batch_receive is not None
+        self._collectors = 0
+        """Tasks that wait until the policy calls it enough."""
+        self._listening = False
+        """Whether `run` gets all messages."""
+        self._current_run = CurrentRun(driver)
+        self._draining = False
+        """Nothing is received any more: see `drain`."""
+        self._collecting: set[trio.CancelScope] = set()
+        """Those of `_collectors`."""
+        self._end_of_topic = False
+        self._one_by_one = spec.acknowledgement_timeout > 0
+        """Every message is handed out at a moment of its own, from which its time runs."""
+        self._spec = spec
+        self.subscription = spec.subscription
+        self.active: bool | None = None
+        """Failover only: whether this is the consumer that gets the messages, of several topics those of at
+        least one; None until the broker says."""
+        self._active_on: frozenset[str | None] = frozenset()
+        self._active_changed = trio.lowlevel.ParkingLot()
+
+    def _find_ways(self) -> None:
+        """The machine's shortest ways for each message."""
+        self._queue = self._machine.receiver(self._handle)
+        self._take: Callable[[int], Messages] = self._queue.take
+        self._acknowledge: Callable[..., bool] = self._machine.acknowledger(self._handle)
+        self._arrivals = self._machine.arrivals(self._handle)
+        self._machine.let_judge(self._handle, self)
+
+    @property
+    def topics(self) -> list[str]:
+        """Full names of the topics and partitions it is subscribed to. With partitions, several topics or a
+        pattern they come and go."""
+        return [] if self._ended else self._machine.subscribed_topics(self._handle)
+
+    # --- receiving --------------------------------------------------------------------------------------
+
+    @enable_ki_protection
+    async def receive(self, timeout_millis: None = None) -> Message:
+        """The next message, waiting for one where none has arrived. It takes no timeout, which other clients'
+        `timeout_millis` is: that raises `WrongArguments`; use `trio.move_on_after` or `trio.fail_after`.
+
+        Raises `trio.EndOfChannel` when the topic is terminated and everything in it is acknowledged, and
+        after `drain`; `ResourceClosed` or `ResourceBroken` when the consumer is.
+        """
+        if timeout_millis is not None:
+            raise official_names.no_timeout(timeout_millis)
+        message = next(self._at_hand, None)
+        if message is None:
+            self._check_not_listening()
+            return await self._receive_waiting()
+        return message
+
+    @enable_ki_protection
+    async def __anext__(self) -> Message:
+        message = next(self._at_hand, None)
+        if message is None:
+            self._check_not_listening()
+            try:
+                return await self._receive_waiting()
+            except trio.EndOfChannel:
+                raise StopAsyncIteration from None
+        return message
+
+    @enable_ki_protection
+    def receive_nowait(self) -> Message:
+        """The next message; raises `trio.WouldBlock` where none has arrived, and what `receive` raises."""
+        self._check_not_listening()
+        message = self._next()
+        if message is None:
+            if self._end_of_topic or self._draining:
+                raise trio.EndOfChannel
+            raise trio.WouldBlock
+        return message
+
+    @enable_ki_protection
+    async def receive_many(self, limit: int = 1000) -> Messages:
+        """1 to `limit` messages: all that have arrived, waiting where none has. The fast way, and
+        `acknowledge` takes what it gives as a whole. With a `batch_receive` policy it waits until there are
+        as many as that calls enough, and gives no more.
+
+        Raises what `receive` raises.
+        """
+        self._check_not_listening()
+        if type(limit) is not int or limit < 1:
+            raise InvalidConfiguration(f"limit: a whole number, 1 and more, not {limit!r}")
+        if self._turn <= 0:
+            self._turn = TURN
+            await trio.lowlevel.checkpoint()
+        if self._collects and not self._draining:
+            await self._collect()
+        self._driver.tick = self._now()
+        while True:
+            self._machine.note_time(self._driver.tick)
+            try:
+                messages = self._take(limit)
+            except Exception as error:
+                raise self._driver.own_fault(error) from error.__cause__
+            if self._outputs:
+                self._driver.after_take()
+            if messages:
+                self._turn -= len(messages)
+                self._pass_on()
+                return messages
+            if self._collects and not (self._end_of_topic or self._draining):
+                await self._collect()  # what was there is gone: taken back, or by another task
+            else:
+                await self._wait()
+
+    async def _collect(self) -> None:
+        """Wait until the policy calls it enough, or `drain`. It has taken nothing, so cancelling it loses
+        nothing."""
+        self._collectors += 1
+        try:
+            with trio.CancelScope() as scope:
+                self._collecting.add(scope)
+                await self._request(self._machine.collect)
+        except PulsarError:
+            if self._ended is not None:
+                self._refuse()
+            raise
+        finally:
+            self._collecting.discard(scope)
+            self._collectors -= 1
+
+    def _next(self) -> Message | None:
+        """The next message where a run of them may have ended; see `pulsar_sansio`'s `Client.receiver`."""
+        if self._ended is not None:
+            self._refuse()
+        if self._draining:
+            return None
+        queue = self._queue
+        if self._one_by_one:
+            self._driver.note_time()
+        try:
+            message = queue.receive()
+        except Exception as error:
+            raise self._driver.own_fault(error) from error.__cause__
+        if not (self._one_by_one or self._listening):
+            self._at_hand = queue.ready
+        if self._outputs:
+            self._driver.after_call()
+        return message
+
+    async def _receive_waiting(self) -> Message:
+        self._turn -= 1 if self._one_by_one or self._listening else self._queue.run_length or 1
+        if self._turn <= 0:
+            self._turn = TURN
+            await trio.lowlevel.checkpoint()
+            self._driver.note_time()
+        message = self._next()
+        while message is None:
+            await self._wait()
+            message = self._next()
+            self._pass_on()
+        return message
+
+    async def _wait(self) -> None:
+        """Wait until messages may have arrived. It has taken nothing, so cancelling it loses nothing."""
+        if self._end_of_topic or self._draining:
+            await trio.lowlevel.checkpoint()
+            raise trio.EndOfChannel
+        self._driver.write_now()
+        self._turn = TURN
+        await self._arrived.park()
+
+    def _pass_on(self) -> None:
+        """One task is woken for what has arrived; it wakes another one if it leaves something."""
+        if self._arrived and self._ended is None:
+            if self._machine.available(self._handle):
+                self._arrived.unpark()
+            else:
+                self._queue.want()
+                if self._outputs:
+                    self._driver.after_call()
+
+    def _check_not_listening(self) -> None:
+        if self._listening:
+            raise InvalidConfiguration("receive is not possible while run gets the messages of this consumer")
+
+    async def run(
+        self,
+        handler: Handler,
+        *,
+        concurrency: int = 1,
+        stop: trio.Event | None = None,
+        on_failure: FailurePolicy = NEGATIVE_ACKNOWLEDGE,
+    ) -> None:
+        """Call `await handler(message)` for every message, and acknowledge it when the handler returns; until
+        the topic ends, or the consumer is drained.
+
+        `concurrency`: how many messages are handled at a time, 1 and more. On a key_shared subscription those
+        of one key are handled one after the other even so. `stop`: when this event is set the consumer is
+        drained, and `run` returns when that is done: see `drain`.
+
+        `on_failure`: what becomes of a message whose handler raises an `Exception`: `NegativeAcknowledge()`,
+        `RetryLater(delay)`, `DeadLetter()`, `Raise()`, or a function of the message and the exception that
+        gives one of them. The exception is logged, or raised with `Raise()`. Where the copy for a retry or a
+        dead letter fails, the message is negatively acknowledged, and `run` goes on.
+
+        Cancellation is noticed before each handler, also where handlers never wait. Messages that are being
+        handled are then left as they are: not acknowledged, and delivered again when the consumer closes.
+
+        Meanwhile `receive` and its likes are refused (rule CONS-19), as is `run` while a task receives:
+        `InvalidConfiguration`, also for an action that the consumer was not subscribed for. Raises what
+        `receive`, `acknowledge` and `flush` raise, and what the function `on_failure` raises.
+        """
+        if isinstance(concurrency, bool) or not isinstance(concurrency, int) or concurrency < 1:
+            raise InvalidConfiguration(f"concurrency: a whole number, 1 and more, not {concurrency!r}")
+        actions = FailureActions(self, self._spec, on_failure)
+        outcomes = Outcomes(self.acknowledge, actions.failed, self.negative_acknowledge)
+        await self._handle_all(handler, outcomes, concurrency, stop)
+
+    async def _handle_all(
+        self, handler: Handler, outcomes: Outcomes, concurrency: int, stop: trio.Event | None
+    ) -> None:
+        if not callable(handler):
+            raise InvalidConfiguration(f"handler: an async function, not {handler!r}")
+        if not isinstance(stop, trio.Event | None):
+            raise InvalidConfiguration(f"stop: a trio.Event or None, not {stop!r}")
+        if self._ended is not None:
+            self._refuse()
+        self._check_not_listening()
+        if self._arrived or self._collectors:
+            raise InvalidConfiguration("run is not possible while a task waits in receive")
+        source = Source(self._receive_waiting, self._rest_of_run)
+        run = Run(source, outcomes, handler, concurrency, self._by_key, stop)
+        self._listening = True
+        self._at_hand = iter(())
+        try:
+            with self._current_run.going_on(run, stop, self._begin_drain):
+                await run.run()
+        finally:
+            self._listening = False
+        if stop is not None and run.is_stopped:
+            self._begin_drain()
+            await self.flush()
+
+    async def drain(self) -> None:
+        """Take nothing new, let `run` finish the handlers that have begun, and wait until the broker has
+        confirmed the acknowledgements.
+
+        From now on `receive` raises `trio.EndOfChannel`, `async for` ends, and `run` begins no more handlers
+        and returns. That cannot be taken back: messages can still be acknowledged, and the consumer closed.
+        Messages that have arrived and were not handled go back to the broker when the consumer closes.
+
+        It waits for `run` and the connection without a limit: `trio.move_on_after` sets one. When cancelled,
+        the consumer takes nothing new all the same; a second call waits for the rest. Raises
+        `InvalidConfiguration` when called by a handler of `run`, for which it would wait for ever, and what
+        `flush` raises.
+        """
+        self._current_run.check_can_wait()
+        self._begin_drain()
+        await self._current_run.over()
+        await self.flush()
+
+    def _begin_drain(self) -> None:
+        if self._draining:
+            return
+        with suppress(PulsarError):  # it has ended, or is closing: its calls say so
+            self._command(self._machine.pause)
+        self._draining = True
+        self._at_hand = iter(())
+        if self._ended is None:
+            self._take = _nothing
+        self._arrived.unpark_all()
+        for scope in self._collecting:
+            scope.cancel()
+        self._current_run.stop()
+
+    def _rest_of_run(self) -> Iterator[Message]:
+        """What need only be taken, for who is the only one that receives."""
+        if self._one_by_one or self._draining:
+            return iter(())
+        self._turn -= self._queue.run_length
+        return self._queue.ready
+
+    # --- acknowledging ----------------------------------------------------------------------------------
+
+    @enable_ki_protection
+    def acknowledge(self, what: MessageOrId | Sequence[MessageOrId]) -> None:
+        """Acknowledge a message, an id, or a list of them. A plain call, without `await`.
+
+        They are collected and sent together, at the latest after `acknowledgement_group_time` and before the
+        consumer closes; `flush` waits until the broker has confirmed them. Doing it twice is harmless.
+        """
+        try:
+            something_follows = self._acknowledge(what)
+        except Exception as error:
+            raise self._driver.own_fault(error) from error.__cause__
+        if something_follows:
+            self._driver.after_call()
+        return _ACKNOWLEDGED
+
+    def negative_acknowledge(self, what: MessageOrId | Sequence[MessageOrId]) -> None:
+        """Give a message, an id, or a list of them back; they come again after
+        `negative_acknowledgement_delay`, to whichever consumer of the subscription.
+        """
+        self._command(self._machine.negative_acknowledge, what)
+        return plain_calls.NEGATIVE_ACKNOWLEDGE
+
+    def pause(self) -> None:
+        """Ask the broker for no more messages until `resume`; those that it was asked for may still come."""
+        self._command(self._machine.pause)
+        return plain_calls.PAUSE
+
+    def resume(self) -> None:
+        """Ask for messages again. Raises `InvalidConfiguration` after `drain`."""
+        if self._draining:
+            raise InvalidConfiguration("resume: this consumer was drained, and takes nothing new any more")
+        self._command(self._machine.resume)
+        return plain_calls.RESUME
+
+    async def reconsume_later(
+        self,
+        what: Message | Sequence[Message],
+        delay: float | timedelta,
+        properties: Mapping[str, str] | None = None,
+    ) -> None:
+        """Have a message, or each of several, delivered again after `delay`, a timedelta or seconds; only
+        with `retry=True`.
+
+        Returns when a copy is safe in the retry topic, or among the dead letters once that has happened
+        `max_redeliver_count` times, and the message is acknowledged. `properties`: more of them for the copy.
+        Raises why it could not be copied; the message then comes again as after `negative_acknowledge`. Of
+        several each is copied by itself; what went wrong with the first of those that could not be is raised
+        when all have been tried. When cancelled, it happens all the same.
+        """
+        seconds_of_delay = seconds(delay)
+        publish_time = self._publish_time()
+        call = self._machine.reconsume_later
+        await copy_each(
+            what if isinstance(what, Iterable) else [what],
+            lambda message: self._asked(call, message, seconds_of_delay, publish_time, properties),
+        )
+
+    async def dead_letter(
+        self, what: Message | Sequence[Message], properties: Mapping[str, str] | None = None
+    ) -> None:
+        """Send a message, or each of several, to the dead-letter topic, however often it was delivered; only
+        with a `DeadLetterPolicy` or `retry=True`.
+
+        Returns when a copy is safe there and the message is acknowledged. `properties`: more of them for the
+        copy. Raises `LocalProtocolError` without a policy, and why a message could not be copied, as
+        `reconsume_later` does: the message then comes again as after `negative_acknowledge`. When cancelled,
+        it happens all the same.
+        """
+        publish_time = self._publish_time()
+        call = self._machine.dead_letter
+        await copy_each(
+            what if isinstance(what, Iterable) else [what],
+            lambda message: self._asked(call, message, publish_time, properties),
+        )
+
+    def _publish_time(self) -> int:
+        """Of a copy made now: milliseconds since 1970."""
+        return (self._driver.now() + self._driver.wall_offset) // 1_000_000
+
+    def redeliver_unacknowledged(self) -> None:
+        """Have everything delivered again that is not acknowledged, also what has not been received yet."""
+        self._command(self._machine.redeliver_unacknowledged)
+        return plain_calls.REDELIVER_UNACKNOWLEDGED
+
+    async def flush(self) -> None:
+        """Send the collected acknowledgements and wait until the broker has confirmed them.
+
+        Raises what the broker refuses one with. Those on their way when a connection was lost are sent again
+        first, with `acknowledgement_receipts`; without, they are not covered by this, and come again if they
+        are lost (rule ACK-09).
+        """
+        await self._request(self._machine.flush_acknowledgements)
+
+    async def unsubscribe(self, *, force: bool = False) -> None:
+        """Delete the subscription with all it remembers, and close this consumer.
+
+        With other consumers on the subscription the broker refuses, unless `force`.
+        """
+        await self._request(self._machine.unsubscribe, force)
+        await self._gone.wait()
+
+    # --- positions --------------------------------------------------------------------------------------
+
+    async def seek(self, target: Position, *, inclusive: bool = False) -> None:
+        """Move the subscription to another place in the topic: see `Position`.
+
+        After a message, unless `inclusive`, the one behind it comes next. When it returns, nothing that was
+        there before is received any more, and acknowledgements that were not sent are dropped. It concerns
+        all consumers of the subscription. Raises `LocalProtocolError` for what is no place in this topic,
+        what the broker refuses it with, and `TimedOut`. When cancelled, it may happen all the same.
+        """
+        await self._request(self._machine.seek, core_position(target), inclusive)
+
+    async def last_message_id(self) -> MessageId:
+        """The id of the topic's last message; ledger and entry are -1 where there is none. Raises
+        `LocalProtocolError` where there are several topics or partitions: see `last_message_ids`."""
+        ids = await self.last_message_ids()
+        if len(ids) != 1:
+            raise LocalProtocolError(
+                f"last_message_id: one of {len(ids)} topics or partitions; last_message_ids gives all of them"
+            )
+        return ids[0].message_id
+
+    async def last_message_ids(self) -> list[TopicMessageId]:
+        """The same for each topic and partition there is, by their names."""
+        last: MessageId | list[TopicMessageId] = await self._request(self._machine.last_message_id)
+        return [TopicMessageId(self.topic, last)] if isinstance(last, MessageId) else last
+
+    async def has_message_available(self) -> bool:
+        """Whether there is a message after those that were received: `receive` will not wait for long."""
+        if self._ended is None and self._machine.available(self._handle):
+            await self._pass_turn()
+            return True
+        return bool(await self._request(self._machine.has_message_available))
+
+    def positions(self) -> dict[str, MessageId]:
+        """How far it is: of each topic, by its full name, the message behind which the next one comes."""
+        if self._ended is not None:
+            self._refuse()
+        return self._machine.checkpoint(self._handle)
+
+    # --- the driver's side ------------------------------------------------------------------------------
+
+    def _on_output(self, output: Any) -> None:
+        match output:
+            case outputs.Deliverable():
+                self._arrived.unpark()
+            case outputs.ActiveChanged(_, active, topic):
+                self._active_on = self._active_on - {topic} if not active else self._active_on | {topic}
+                self.active = bool(self._active_on)
+                self._active_changed.unpark_all()
+            case outputs.TopicJoined(_, topic):
+                _log.info("%r: subscribed to %s too", self, topic)
+            case outputs.TopicLeft(_, topic, None):
+                _log.info("%r: not subscribed to %s any more", self, topic)
+            case outputs.TopicLeft(_, topic, error):
+                _log.warning("%r: not subscribed to %s any more: %s", self, topic, error)
+            case outputs.EndOfTopic():
+                self._end_of_topic = True
+                self._arrived.unpark_all()
+            case outputs.Undecryptable(_, message_id, keys):
+                _log.warning(
+                    "%r: message %s is encrypted with %s, and this client cannot decrypt: encrypted messages "
+                    "are not delivered here, and stay in the subscription (statistics().undelivered counts "
+                    "them)",
+                    self,
+                    message_id,
+                    ", ".join(repr(key[:100]) for key in keys[:5]),
+                )
+            case outputs.LetterFailed(_, message_id, topic, error):
+                _log.warning("%r: message %s could not be copied to %s: %s", self, message_id, topic, error)
+            case outputs.ConsumerReady(_, topic):
+                self._find_ways()  # with partitions they are others than those of one topic
+                self.topic = topic
+                self.connected = True
+                self._ready.set(None)
+            case outputs.ConsumerFailed(_, error):
+                self._ready.set(None, error)
+            case outputs.Detached():
+                self._end_of_topic = False  # said again where it still is
+                super()._on_output(output)
+            case _:
+                super()._on_output(output)
+
+    def _on_end(self, error: PulsarError) -> None:
+        self._at_hand = iter(())
+        self._take = self._acknowledge = self._refuse
+        self._arrived.unpark_all()
+        self._active_changed.unpark_all()
+
+    # --- facts about it ---------------------------------------------------------------------------------
+
+    def statistics(self) -> ConsumerStatistics:
+        try:
+            counted = self._machine.consumer_statistics(self._handle)
+        except PulsarError:  # it ended long ago
+            counted = Counted()
+        return ConsumerStatistics(
+            0 if self._ended else counted.available,
+            len(self._arrived) + self._collectors,
+            replace(self._arrivals),
+            counted.messages_received,
+            counted.bytes_received,
+            counted.acknowledgements_sent,
+            counted.acknowledgements_failed,
+            counted.batches_forgotten,
+        )
+
+    def _waiting(self) -> list[str]:
+        tasks = len(self._arrived) + self._collectors
+        return [f"{tasks} tasks wait for a message"] if tasks else []
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.subscription!r} on {self.topic}, {self._state}>"
+
+    @property
+    def _state(self) -> str:
+        """The word for texts: closed, connected or not connected."""
+        return "closed" if self._ended else "connected" if self.connected else "not connected"
+
+
+def _nothing(limit: int) -> Messages:
+    """Stands in for the queue's `take` while a consumer is being drained."""
+    return Messages([])

@@ -1,0 +1,71 @@
+"""The four kinds of subscriptions are types, so that what a kind forbids does not exist: a `SharedConsumer`
+has no `acknowledge_cumulative` (rule ACK-02).
+"""
+
+from collections.abc import Mapping
+from datetime import timedelta
+from functools import partial
+
+import trio
+
+from pulsar_sansio import Message, SubscriptionType
+
+from .. import plain_calls
+from ..client.position import seconds
+from .consumer import Consumer, MessageOrId
+
+
+class SharedConsumer(Consumer):
+    """Shares the messages with the subscription's other consumers."""
+
+
+class KeySharedConsumer(Consumer):
+    """Shares them so that messages of one key stay in order at one consumer."""
+
+    _by_key = True
+
+
+class _InOrderConsumer(Consumer):
+    def acknowledge_cumulative(self, what: MessageOrId) -> None:
+        """Acknowledge a message or id and everything before it. Sent as `acknowledge` does."""
+        self._command(self._machine.acknowledge_cumulative, what)
+        return plain_calls.ACKNOWLEDGE_CUMULATIVE
+
+    async def reconsume_later_cumulative(
+        self, message: Message, delay: float | timedelta, properties: Mapping[str, str] | None = None
+    ) -> None:
+        """Have this message delivered again after `delay`, a timedelta or seconds, and be done with all that
+        is before it in its topic or partition; only with `retry=True`.
+
+        As `reconsume_later` of one message; when it raises why the message could not be copied, nothing is
+        acknowledged, and all of it comes again.
+        """
+        call = partial(self._machine.reconsume_later, cumulative=True)
+        await self._request(call, message, seconds(delay), self._publish_time(), properties)
+
+
+class ExclusiveConsumer(_InOrderConsumer):
+    """The only consumer of its subscription."""
+
+
+class FailoverConsumer(_InOrderConsumer):
+    """One of several, of which one at a time gets the messages: see `active`."""
+
+    async def active_changed(self) -> bool:
+        """Wait until the broker says again which consumer gets the messages: whether it is this one
+        (rule LSNR-05). Raises `ResourceClosed` or `ResourceBroken` when the consumer ends."""
+        if self._ended is None:
+            await self._active_changed.park()
+        else:
+            await trio.lowlevel.checkpoint()
+        if self._ended is not None:
+            self._refuse()
+        return bool(self.active)
+
+
+CONSUMER_TYPES: dict[SubscriptionType, type[Consumer]] = {
+    SubscriptionType.EXCLUSIVE: ExclusiveConsumer,
+    SubscriptionType.SHARED: SharedConsumer,
+    SubscriptionType.FAILOVER: FailoverConsumer,
+    SubscriptionType.KEY_SHARED: KeySharedConsumer,
+}

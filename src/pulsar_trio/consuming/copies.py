@@ -1,0 +1,33 @@
+"""Copies of several messages in another topic: each by itself, and one answer for all."""
+
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, ExitStack
+
+from pulsar_sansio import Message, PulsarError
+
+from ..client.endpoint import Answer
+
+
+async def copy_each(
+    messages: Iterable[Message], copy: Callable[[Message], AbstractContextManager[Answer]]
+) -> None:
+    """Ask for a copy of each message, in this order, and wait until each is safe or has failed.
+
+    Raises what went wrong with the first of those that could not be copied, when all have been tried. When
+    cancelled, all are copied all the same.
+    """
+    errors: list[PulsarError] = []
+    with ExitStack() as waiting:
+        answers = []
+        for message in messages:
+            try:
+                answers.append(waiting.enter_context(copy(message)))
+            except PulsarError as error:
+                errors.append(error)
+        for answer in answers:
+            try:
+                await answer.get()
+            except PulsarError as error:
+                errors.append(error)
+    if errors:
+        raise errors[0]

@@ -1,0 +1,1 @@
+"""Producers for trio applications, and receipts of what they send."""

@@ -1,0 +1,1 @@
+"""Sockets, tasks and timers around a machine of the core."""

@@ -1,0 +1,30 @@
+"""The client of a command: what keeps it from connecting is printed."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import trio
+
+from pulsar_trio.client.client import Client, open_client
+
+from .console import Output
+
+PATIENCE = 2.0
+"""Seconds after which a command says what it waits for. Connecting mostly takes a tenth of that."""
+
+
+@asynccontextmanager
+async def told_client(url: str, output: Output) -> AsyncIterator[Client]:
+    """A client of the Pulsar at `url`. Where no attempt has failed and none has succeeded for `PATIENCE`, as
+    behind a firewall that answers nothing, a line says so; failed attempts are printed when they fail."""
+    async with open_client(url) as client, trio.open_nursery() as nursery:
+        nursery.start_soon(_say_what_is_waited_for, client, output)
+        yield client
+        nursery.cancel_scope.cancel()
+
+
+async def _say_what_is_waited_for(client: Client, output: Output) -> None:
+    await trio.sleep(PATIENCE)
+    for endpoint in list(client._driver.endpoints.values()):
+        if not endpoint.connected and endpoint._cause is None:
+            output.warning(endpoint.explain().splitlines()[0])

@@ -1,0 +1,30 @@
+"""Turns among consumers of a Shared subscription: those with room, by level, in the order of arrival."""
+
+from pulsar_sansio.broker.dispatching.turns import Turns
+from tests.broker.test_scale import consumer
+
+
+def test_turns_go_round_among_those_with_room_of_the_best_level() -> None:
+    turns = Turns()
+    first, second, third, spare = consumer("1"), consumer("2"), consumer("3"), consumer("4", priority=1)
+    everyone = (first, second, third, spare)
+    for each in everyone:
+        turns.add(each)
+    assert turns.next() is None
+    assert not turns.any_available()
+    for each in everyone:
+        each.permits = 1
+        turns.wake(each)
+    assert turns.any_available()
+    assert [turns.next() for _ in range(4)] == [first, second, third, first]
+    second.permits = 0
+    assert [turns.next() for _ in range(2)] == [third, first]
+    second.permits = 1
+    assert [turns.next() for _ in range(2)] == [third, first], "asleep until it is woken"
+    turns.wake(second)
+    assert turns.next() is second
+    for each in (first, second, third):
+        each.permits = 0
+    assert [turns.next() for _ in range(2)] == [spare, spare]
+    turns.remove(spare)
+    assert turns.next() is None

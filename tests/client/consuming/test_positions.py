@@ -1,0 +1,624 @@
+"""Where a consumer begins and goes on, and whether there is more (rules CONS-16, READER-03, SEEK-05)."""
+
+from typing import Any
+
+import pytest
+
+from pulsar_sansio.client.outputs import ConsumerFailed, ConsumerReady, RequestDone, RequestFailed
+from pulsar_sansio.model.errors import (
+    InvalidConfiguration,
+    LocalProtocolError,
+    MetadataError,
+    TimedOut,
+    UnsupportedVersion,
+)
+from pulsar_sansio.model.message_id import EARLIEST, LATEST, MessageId
+from pulsar_sansio.wire import proto
+from tests.client.broker_script import SECOND, ConsumerScript, entry_bytes
+
+NOTHING = (-1, -1, -1)
+
+
+def started(**spec: Any) -> ConsumerScript:
+    s = ConsumerScript(**spec)
+    s.answers_positions = False
+    s.accept()
+    s.outputs()
+    return s
+
+
+def answer(
+    s: ConsumerScript, request_id: int, last: tuple[int, int, int], mark_delete: tuple[int, int] | None = None
+) -> None:
+    ledger_id, entry_id, batch_index = last
+    response = proto.CommandGetLastMessageIdResponse(request_id=request_id)
+    response.last_message_id.ledgerId = ledger_id % 2**64
+    response.last_message_id.entryId = entry_id % 2**64
+    response.last_message_id.batch_index = batch_index
+    response.last_message_id.partition = -1
+    if mark_delete is not None:
+        response.consumer_mark_delete_position.ledgerId = mark_delete[0]
+        response.consumer_mark_delete_position.entryId = mark_delete[1] % 2**64
+    s.say("GET_LAST_MESSAGE_ID_RESPONSE", response)
+
+
+def refuse(s: ConsumerScript, request_id: int, code: Any) -> None:
+    s.say("ERROR", proto.CommandError(request_id=request_id, error=code, message="no"))
+
+
+def back(s: ConsumerScript, seek: proto.CommandSeek) -> None:
+    """The broker has done it, and the consumer subscribes again."""
+    s.close_by_broker()
+    s.say("SUCCESS", proto.CommandSuccess(request_id=seek.request_id))
+    s.pass_time(SECOND)
+    s.accept()
+
+
+def asked(s: ConsumerScript) -> int:
+    """The request id of the question that the broker was asked last."""
+    return [int(command.request_id) for name, command in s.frames() if name == "GET_LAST_MESSAGE_ID"][-1]
+
+
+def has_more(
+    s: ConsumerScript, last: tuple[int, int, int] | None = None, mark_delete: tuple[int, int] | None = None
+) -> bool:
+    """What the application is told; `last`: what the broker has to say for that."""
+    request = s.client.has_message_available(s.now, s.consumer)
+    if last is not None:
+        answer(s, asked(s), last, mark_delete)
+    (done,) = [each for each in s.outputs() if isinstance(each, RequestDone)]
+    assert done.request == request
+    assert isinstance(done.result, bool)
+    return done.result
+
+
+def deliver_chunk(s: ConsumerScript, entry: int, number: int, total: int) -> None:
+    """A chunk of one byte."""
+    fields = {"uuid": "p-0", "chunk_id": number, "num_chunks_from_msg": total, "total_chunk_msg_size": total}
+    s.deliver(entry, entry_bytes(b"x", **fields))
+
+
+def seek(s: ConsumerScript, target: MessageId) -> int:
+    """The subscription is moved, and the consumer attached anew; the request of the application."""
+    s.frames()
+    request = s.client.seek(s.now, s.consumer, target)
+    (command,) = s.expect("SEEK")
+    back(s, command)
+    s.outputs()
+    return request
+
+
+class TestTheLastMessage:
+    @pytest.mark.parametrize(
+        ("said", "expected"),
+        [
+            ((153, 0, 3), MessageId(153, 0, -1, 3, 4)),  # seen: java-last-message-id
+            ((49, 1, -1), MessageId(49, 1)),
+            (NOTHING, MessageId(-1, -1)),
+        ],
+    )
+    def test_is_an_id(self, said: tuple[int, int, int], expected: MessageId) -> None:
+        s = started()
+        request = s.client.last_message_id(s.now, s.consumer)
+        answer(s, asked(s), said, (153, -1))
+        assert s.outputs() == [RequestDone(request, expected)]
+
+    def test_of_a_partition(self) -> None:
+        s = started(topic="t-partition-2")
+        s.client.last_message_id(s.now, s.consumer)
+        answer(s, asked(s), (1, 2, -1))
+        (done,) = s.outputs()
+        assert isinstance(done, RequestDone)
+        assert done.result == MessageId(1, 2, 2)
+
+    def test_is_asked_for_again_on_the_next_connection(self) -> None:
+        s = started()
+        request = s.client.last_message_id(s.now, s.consumer)
+        asked(s)
+        s.lose()
+        s.pass_time(SECOND)
+        s.accept()
+        s.outputs()
+        answer(s, asked(s), (1, 2, -1))
+        assert s.outputs() == [RequestDone(request, MessageId(1, 2))]
+
+    def test_a_refusal_is_final(self) -> None:
+        """Who asks in a loop does not spin."""
+        s = started()
+        request = s.client.last_message_id(s.now, s.consumer)
+        code: Any = proto.MetadataError
+        s.say("ERROR", proto.CommandError(request_id=asked(s), error=code, message="no"))
+        (failed,) = s.outputs()
+        assert isinstance(failed, RequestFailed)
+        assert failed.request == request
+        assert isinstance(failed.error, MetadataError)
+        assert s.frames() == []
+
+    def test_within_the_operation_timeout(self) -> None:
+        s = started()
+        s.lose()
+        s.answers_lookups = False
+        requests = [s.client.last_message_id(s.now, s.consumer)]
+        s.pass_time(10 * SECOND)
+        requests.append(s.client.last_message_id(s.now, s.consumer))
+        s.pass_time(19 * SECOND)
+        assert [each for each in s.outputs() if isinstance(each, RequestFailed)] == []
+        for request in requests:
+            s.pass_time(10 * SECOND)
+            (failed,) = [each for each in s.outputs() if isinstance(each, RequestFailed)]
+            assert failed.request == request
+            assert isinstance(failed.error, TimedOut)
+
+    def test_nobody_wants_to_know(self) -> None:
+        s = started()
+        s.client.abandon(s.now, s.client.last_message_id(s.now, s.consumer))
+        answer(s, asked(s), (1, 2, -1))
+        assert s.outputs() == []
+
+    def test_old_brokers_do_not_know(self) -> None:
+        s = ConsumerScript(protocol_version=11)
+        s.accept()
+        s.outputs()
+        s.client.last_message_id(s.now, s.consumer)
+        (failed,) = s.outputs()
+        assert isinstance(failed, RequestFailed)
+        assert isinstance(failed.error, UnsupportedVersion)
+
+    def test_there_is_none_without_memory(self) -> None:
+        s = started(topic="non-persistent://public/default/t")
+        for ask in (s.client.last_message_id, s.client.has_message_available):
+            with pytest.raises(LocalProtocolError, match="not persistent"):
+                ask(s.now, s.consumer)
+
+    def test_a_closed_consumer_answers(self) -> None:
+        s = started()
+        s.client.last_message_id(s.now, s.consumer)
+        asked(s)
+        s.close()
+        (close,) = s.expect("CLOSE_CONSUMER")
+        s.say("SUCCESS", proto.CommandSuccess(request_id=close.request_id))
+        assert [each for each in s.outputs() if isinstance(each, RequestFailed)]
+
+
+class TestIsThereMore:
+    def test_what_has_arrived(self) -> None:
+        s = started()
+        s.frames()
+        s.message(1)
+        assert has_more(s)
+        assert s.frames() == []
+
+    def test_in_an_empty_topic_there_is_not(self) -> None:
+        assert not has_more(started(), NOTHING, (153, -1))
+
+    def test_after_what_was_handed_out(self) -> None:
+        s = started()
+        s.message(1)
+        s.receive()
+        assert not has_more(s, (1, 1, -1))
+        assert has_more(s, (1, 2, -1))
+        assert has_more(s)  # known already
+        s.message(2)
+        s.receive()
+        assert has_more(s, (2, 0, 7))
+
+    def test_of_what_is_read_compacted_an_older_answer_is_not_believed(self) -> None:
+        """The message that was the last one may have been compacted away since."""
+        s = started(durable=False, start_message_id=EARLIEST, read_compacted=True)
+        s.message(1)
+        s.receive()
+        assert has_more(s, (1, 2, -1))
+        assert not has_more(s, (1, 1, -1))
+
+    @pytest.mark.parametrize(
+        ("mark_delete", "last", "more"),
+        [
+            ((5, -1), (5, 0, -1), True),
+            ((5, 3), (5, 3, -1), False),
+            ((5, 3), (5, 3, 9), False),  # of a whole entry
+            ((6, -1), (5, 3, -1), False),  # the next ledger was begun, and is empty
+            ((5, 3), (6, 0, -1), True),
+            (None, (5, 3, -1), True),  # a broker that does not say
+        ],
+    )
+    def test_of_a_durable_subscription_its_cursor_decides(
+        self, mark_delete: tuple[int, int] | None, last: tuple[int, int, int], more: bool
+    ) -> None:
+        assert has_more(started(), last, mark_delete) is more
+
+    @pytest.mark.parametrize(
+        ("start", "inclusive", "last", "more"),
+        [
+            (EARLIEST, False, (1, 0, -1), True),
+            (EARLIEST, False, NOTHING, False),
+            (MessageId(1, 5), False, (1, 5, -1), False),
+            (MessageId(1, 5), True, (1, 5, -1), True),
+            (MessageId(1, 5), False, (1, 6, -1), True),
+            (MessageId(1, 5), True, (1, 4, -1), False),
+            (MessageId(1, 5, -1, 2, 4), False, (1, 5, 3), True),
+            (MessageId(1, 5, -1, 3, 4), False, (1, 5, 3), False),
+            (MessageId(1, 5, -1, 3, 4), True, (1, 5, 3), True),
+        ],
+    )
+    def test_of_another_one_its_start(
+        self, start: MessageId, inclusive: bool, last: tuple[int, int, int], more: bool
+    ) -> None:
+        s = started(durable=False, start_message_id=start, start_message_id_inclusive=inclusive)
+        assert has_more(s, last) is more
+
+    def test_what_is_of_no_use_does_not_count(self) -> None:
+        """A last message that is never handed out must not keep anybody waiting."""
+        s = started(durable=False, start_message_id=MessageId(1, 5))
+        s.message(5)  # before the start
+        assert not has_more(s, (1, 5, 3))
+        s.deliver(6, b"\x0e\x01 this is no entry")
+        assert not has_more(s, (1, 6, -1))
+        assert has_more(s, (1, 7, -1))
+
+    def test_nor_does_the_rest_of_a_batch_that_is_not_delivered(self) -> None:
+        s = started()
+        s.batch(1, 4, ack_set=0b0011)
+        assert len(s.take()) == 2
+        assert not has_more(s, (1, 1, 3))
+
+    @pytest.mark.parametrize(
+        "chunks", [[(1, 2)], [(0, 3), (2, 3)], [(0, 2), (1, 2), (1, 2)]], ids=["rest", "gap", "twice"]
+    )
+    def test_chunks_that_make_no_message_do_not_count(self, chunks: list[tuple[int, int]]) -> None:
+        """Nobody has to wait for what never comes."""
+        s = started(durable=False, start_message_id=EARLIEST)
+        s.message(0)
+        for entry, (number, total) in enumerate(chunks, 1):
+            deliver_chunk(s, entry, number, total)
+        while s.receive() is not None:
+            pass
+        assert not has_more(s, (1, len(chunks), -1))
+        assert has_more(s, (1, len(chunks) + 1, -1))
+
+    def test_chunks_of_which_more_may_come_count_until_their_time_is_over(self) -> None:
+        s = started(durable=False, start_message_id=EARLIEST, incomplete_chunked_message_timeout=5.0)
+        deliver_chunk(s, 1, 0, 2)
+        assert has_more(s, (1, 1, -1))
+        s.pass_time(6 * SECOND)
+        assert not has_more(s, (1, 1, -1))
+
+    def test_chunks_before_a_seek_count_again(self) -> None:
+        s = started()
+        deliver_chunk(s, 1, 1, 2)
+        assert not has_more(s, (1, 1, -1), (1, -1))
+        seek(s, EARLIEST)
+        assert has_more(s, (1, 1, -1), (1, -1))
+
+    @pytest.mark.parametrize(("last", "expected"), [((1, 0, -1), False), ((1, 1, -1), True)])
+    def test_what_came_after_a_seek_to_the_end_counts(
+        self, last: tuple[int, int, int], expected: bool
+    ) -> None:
+        """The end was where the subscription is, and not where the topic ends now."""
+        s = started()
+        seek(s, LATEST)
+        assert has_more(s, last, (1, 0)) is expected
+
+    def test_a_message_in_chunks_that_is_too_large_does_not_count(self) -> None:
+        s = started(durable=False, start_message_id=EARLIEST, max_chunked_message_size=1024)
+        deliver_chunk(s, 1, 0, 1025)
+        assert not has_more(s, (1, 1, -1))
+
+    def test_what_comes_again_after_a_reconnect_counts(self) -> None:
+        s = started(durable=False, start_message_id=EARLIEST)
+        s.message(1)
+        s.deliver(2, b"\x0e\x01 this is no entry")
+        s.reconnect()
+        assert has_more(s, (1, 2, -1))
+
+    @pytest.mark.parametrize("durable", [False, True])
+    def test_so_does_the_rest_of_a_batch_that_comes_again(self, durable: bool) -> None:
+        s = started() if durable else started(durable=False, start_message_id=EARLIEST)
+        s.batch(1, 3)
+        assert [message.data for message in s.take(2)] == [b"1.0", b"1.1"]
+        s.reconnect()
+        assert has_more(s, (1, 1, 2))
+        s.batch(1, 3)
+        s.take()
+        assert not has_more(s, (1, 1, 2))
+
+    def test_while_a_seek_is_under_way_it_is_not_known(self) -> None:
+        s = started()
+        s.message(1)
+        s.frames()
+        s.client.seek(s.now, s.consumer, LATEST)
+        (command,) = s.expect("SEEK")
+        request = s.client.has_message_available(s.now, s.consumer)
+        assert s.frames() == []
+        back(s, command)
+        s.outputs()
+        answer(s, asked(s), (1, 1, -1), (1, 1))
+        assert s.outputs() == [RequestDone(request, False)]
+
+    def test_nor_while_another_one_waits_for_it(self) -> None:
+        """Of a seek to the end the broker is asked where that was; the application's question waits on."""
+        s = started(durable=False, start_message_id=EARLIEST)
+        first, second = seek(s, LATEST), s.client.seek(s.now, s.consumer, EARLIEST)
+        request = s.client.has_message_available(s.now, s.consumer)
+        (where,) = s.expect("GET_LAST_MESSAGE_ID")
+        assert s.frames() == []
+        answer(s, where.request_id, (1, 1, -1), (1, 1))
+        assert s.outputs() == [RequestDone(first, None)]
+        (command,) = s.expect("SEEK")
+        assert s.frames() == []
+        back(s, command)
+        assert RequestDone(second, None) in s.outputs()
+        answer(s, asked(s), (1, 1, -1), (1, -1))
+        assert s.outputs() == [RequestDone(request, True)]
+
+    def test_a_seek_asked_for_after_the_question(self) -> None:
+        s = started()
+        request = s.client.has_message_available(s.now, s.consumer)
+        first = asked(s)
+        s.client.seek(s.now, s.consumer, EARLIEST)
+        (command,) = s.expect("SEEK")
+        answer(s, first, NOTHING)  # of before
+        assert s.outputs() == []
+        back(s, command)
+        s.outputs()
+        answer(s, asked(s), (1, 1, -1), (1, -1))
+        assert s.outputs() == [RequestDone(request, True)]
+
+
+class TestWhereTheBrokerPutIt:
+    """A subscription that is not durable, and begins where only the broker knows."""
+
+    def test_it_goes_on_there_though_nothing_came_yet(self) -> None:
+        """At the end of the topic, as it was: what is published meanwhile is not passed over."""
+        s = started(durable=False, start_message_id=LATEST)
+        answer(s, asked(s), (7, 3, 9), (7, 3))
+        subscribe = s.reconnect()
+        start = subscribe.start_message_id
+        assert (start.ledgerId, start.entryId) == (7, 3)
+        s.batch(3, 2, ledger=7)  # the broker begins with the whole entry
+        s.message(4, b"new", ledger=7)
+        assert [message.data for message in s.take()] == [b"new"]
+
+    def test_nor_does_what_lies_there_come_because_a_part_of_a_message_came(self) -> None:
+        s = started(durable=False, start_message_id=LATEST)
+        answer(s, asked(s), (1, 3, -1), (1, 3))
+        deliver_chunk(s, 4, 0, 2)
+        s.reconnect()
+        s.message(3, b"old")
+        deliver_chunk(s, 4, 0, 2)
+        deliver_chunk(s, 5, 1, 2)
+        assert [message.data for message in s.take()] == [b"xx"]
+
+    @pytest.mark.parametrize("between", [2, 3])
+    def test_who_did_not_get_back_to_all_chunks_goes_as_far_back_again(self, between: int) -> None:
+        """The message between them was handed out, the one in chunks was waiting when it was lost."""
+        s = started(durable=False, start_message_id=EARLIEST)
+
+        def come() -> None:
+            deliver_chunk(s, 1, 0, 3)
+            for entry in (2, 3):
+                s.message(entry, b"between") if entry == between else deliver_chunk(s, entry, 1, 3)
+
+        come()
+        assert [message.data for message in s.take()] == [b"between"]
+        deliver_chunk(s, 4, 2, 3)
+        assert s.reconnect().start_message_id.entryId == 0
+        deliver_chunk(s, 1, 0, 3)
+        assert s.reconnect().start_message_id.entryId == 0
+        come()
+        deliver_chunk(s, 4, 2, 3)
+        assert [message.data for message in s.take()] == [b"xxx"]
+
+    def test_it_is_ready_when_that_is_known(self) -> None:
+        """What is published from then on is read, whatever happens to the connection."""
+        s = ConsumerScript(durable=False, start_message_id=LATEST)
+        s.answers_positions = False
+        s.accept()
+        request = asked(s)
+        assert s.outputs() == []
+        s.close_by_broker()
+        assert s.outputs() == []  # nobody was told that it was attached
+        s.pass_time(SECOND)
+        s.accept()
+        request = asked(s)
+        answer(s, request, (7, 3, -1), (7, 3))
+        assert s.outputs() == [ConsumerReady(s.consumer, "persistent://public/default/t")]
+        s.expect("FLOW")
+
+    @pytest.mark.parametrize("answers", [False, True])
+    def test_who_is_closed_meanwhile_lets_nothing_in(self, answers: bool) -> None:
+        s = ConsumerScript(durable=False, start_message_id=LATEST)
+        s.answers_positions = False
+        s.accept()
+        request = asked(s)
+        s.close()
+        if answers:
+            answer(s, request, (7, 3, -1), (7, 3))
+        else:
+            refuse(s, request, proto.NotAllowedError)
+        (close,) = s.expect("CLOSE_CONSUMER")
+        s.say("SUCCESS", proto.CommandSuccess(request_id=close.request_id))
+        assert [type(each) for each in s.outputs()] == [ConsumerFailed, RequestDone]
+
+    @pytest.mark.parametrize("answers", [False, True])
+    def test_or_when_it_cannot_be_known(self, answers: bool) -> None:
+        s = ConsumerScript(durable=False, start_message_id=LATEST)
+        s.answers_positions = False
+        s.accept()
+        request = asked(s)
+        if answers:
+            refuse(s, request, proto.NotAllowedError)
+        else:
+            s.pass_time(30 * SECOND)
+        assert [type(each) for each in s.outputs()] == [ConsumerReady]
+
+    def test_a_broker_that_cannot_say_yet_is_asked_again(self) -> None:
+        s = ConsumerScript(durable=False, start_message_id=LATEST)
+        s.answers_positions = False
+        s.accept()
+        for _ in range(3):
+            refuse(s, asked(s), proto.ServiceNotReady)
+            assert s.outputs() == []
+            s.pass_time(SECOND)
+        answer(s, asked(s), (7, 3, -1), (7, 3))
+        assert [type(each) for each in s.outputs()] == [ConsumerReady]
+        assert s.reconnect().start_message_id.entryId == 3
+
+    def test_but_not_waited_for_without_end(self) -> None:
+        """It goes on being asked: what it says when messages are let in already is as good."""
+        s = ConsumerScript(durable=False, start_message_id=LATEST)
+        s.answers_positions = False
+        s.accept()
+        for _ in range(30):
+            refuse(s, asked(s), proto.ServiceNotReady)
+            assert s.outputs() == []
+            s.pass_time(SECOND)
+        refuse(s, asked(s), proto.ServiceNotReady)
+        assert [type(each) for each in s.outputs()] == [ConsumerReady]
+        s.pass_time(SECOND)
+        answer(s, asked(s), (7, 3, -1), (7, 3))
+        assert s.reconnect().start_message_id.entryId == 3
+
+    def test_who_says_nothing_is_asked_again(self) -> None:
+        s = ConsumerScript(durable=False, start_message_id=LATEST)
+        s.answers_positions = False
+        s.accept()
+        asked(s)
+        s.pass_time(30 * SECOND)
+        assert [type(each) for each in s.outputs()] == [ConsumerReady]
+        s.pass_time(SECOND)
+        answer(s, asked(s), (7, 3, -1), (7, 3))
+        assert s.reconnect().start_message_id.entryId == 3
+        before = s.client.next_deadline()
+        s.pass_time(SECOND)
+        assert s.client.next_deadline() == before
+
+    def test_in_a_ledger_without_entries(self) -> None:
+        s = started(durable=False, start_message_id=LATEST)
+        answer(s, asked(s), NOTHING, (7, -1))
+        start = s.reconnect().start_message_id
+        assert (start.ledgerId, start.entryId) == (7, 2**64 - 1)
+        s.message(0, b"new", ledger=7)
+        assert [message.data for message in s.take()] == [b"new"]
+
+    def test_what_has_come_is_a_better_answer(self) -> None:
+        s = started(durable=False, start_message_id=LATEST)
+        request = asked(s)
+        s.message(5)
+        s.receive()
+        answer(s, request, (1, 5, -1), (1, 4))
+        assert s.reconnect().start_message_id.entryId == 5
+
+    def test_asked_again_where_the_answer_is_lost(self) -> None:
+        s = started(durable=False)
+        asked(s)
+        s.reconnect()
+        answer(s, asked(s), (1, 5, -1), (1, 5))
+        assert s.reconnect().start_message_id.entryId == 5
+        assert [name for name, _ in s.frames()] == ["FLOW"]
+
+    def test_by_time_it_goes_on_with_what_that_was(self) -> None:
+        s = started(durable=False, start_message_id=EARLIEST)
+        s.client.seek(s.now, s.consumer, 1_000)
+        seek = s.frames()[-1][1]
+        s.close_by_broker()
+        s.say("SUCCESS", proto.CommandSuccess(request_id=seek.request_id))
+        s.pass_time(SECOND)
+        s.accept()
+        answer(s, asked(s), (1, 9, -1), (1, 4))
+        assert s.reconnect().start_message_id.entryId == 4
+        assert [name for name, _ in s.frames()] == ["FLOW"]
+
+    def test_or_is_moved_once_more(self) -> None:
+        """What the SEEK had moved went with the connection, before it was known where to."""
+        s = started(durable=False, start_message_id=EARLIEST)
+        request = s.client.seek(s.now, s.consumer, 1_000)
+        seek = s.frames()[-1][1]
+        s.close_by_broker()
+        s.say("SUCCESS", proto.CommandSuccess(request_id=seek.request_id))
+        s.pass_time(SECOND)
+        s.accept()
+        assert RequestDone(request, None) not in s.outputs()
+        s.reconnect()
+        (seek,) = [command for name, command in s.frames() if name == "SEEK"]
+        assert seek.message_publish_time == 1_000
+        s.close_by_broker()
+        s.say("SUCCESS", proto.CommandSuccess(request_id=seek.request_id))
+        s.pass_time(SECOND)
+        s.accept()
+        answer(s, asked(s), (1, 9, -1), (1, 4))
+        s.expect("FLOW")
+        assert [each.request for each in s.outputs() if isinstance(each, RequestDone)] == [request]
+
+    @pytest.mark.parametrize(
+        ("mark_delete", "left_out"),
+        [
+            ((1, -1), True),
+            ((1, 0), False),
+            ((2, -1), False),  # the next ledger was begun, and is empty: it is the end
+            (None, False),
+        ],
+    )
+    def test_or_leaves_out_what_is_older_where_that_may_be_lost(
+        self, mark_delete: tuple[int, int] | None, left_out: bool
+    ) -> None:
+        """The topic was unloaded since the SEEK: SUBSCRIBE made another subscription, at its beginning."""
+        s = started(durable=False, start_message_id=EARLIEST, receiver_queue_size=4)
+        s.client.seek(s.now, s.consumer, 1_700_000_000_000)
+        back(s, s.frames()[-1][1])
+        answer(s, asked(s), (1, 9, -1), mark_delete)
+        s.deliver(1, entry_bytes(b"old", publish_time=1_699_999_999_999))
+        if not left_out:
+            assert [message.data for message in s.take()] == [b"old"]
+            return
+        s.frames()
+        s.reconnect()
+        for entry, time in enumerate((-2, -1, 0, -1), 1):  # the last one by a clock that is slow
+            s.deliver(entry, entry_bytes(b"%d" % entry, publish_time=1_700_000_000_000 + time))
+        assert [message.data for message in s.take()] == [b"3", b"4"]
+        granted = sum(command.message_permits for name, command in s.frames() if name == "FLOW")
+        assert granted == 4 + 4  # those of what was left out came back
+
+    def test_so_long_ago(self) -> None:
+        s = ConsumerScript(durable=False, start_message_rollback=10.0)
+        s.answers_positions = False
+        subscribe = s.accept()
+        assert subscribe.start_message_rollback_duration_sec == 10
+        assert subscribe.start_message_id.entryId == 2**64 - 1
+        s.pass_time(30 * SECOND)
+        assert s.reconnect().start_message_rollback_duration_sec == 41  # the same moment, or just before
+        answer(s, asked(s), (1, 9, -1), (1, 4))
+        again = s.reconnect()
+        assert again.start_message_rollback_duration_sec == 0
+        assert again.start_message_id.entryId == 4
+
+    @pytest.mark.parametrize("options", [{}, {"durable": False, "start_message_id": EARLIEST}])
+    def test_so_long_ago_and_nothing_else(self, options: dict[str, Any]) -> None:
+        with pytest.raises(InvalidConfiguration, match="start_message_rollback"):
+            ConsumerScript(start_message_rollback=1.0, **options)
+
+    def test_with_the_last_message(self) -> None:
+        """Inclusive, at the end of the topic: the last message there is, whichever that is."""
+        s = started(durable=False, start_message_id=LATEST, start_message_id_inclusive=True)
+        answer(s, asked(s), (7, 3, 9), (7, 3))
+        (seek,) = s.expect("SEEK")
+        assert (seek.message_id.ledgerId, seek.message_id.entryId) == (7, 3)
+        s.close_by_broker()
+        s.say("SUCCESS", proto.CommandSuccess(request_id=seek.request_id))
+        s.pass_time(SECOND)
+        s.accept()
+        s.batch(3, 10, ledger=7)
+        assert [message.data for message in s.take()] == [b"3.9"]
+
+    def test_which_there_may_not_be(self) -> None:
+        s = started(durable=False, start_message_id=LATEST, start_message_id_inclusive=True)
+        answer(s, asked(s), NOTHING, (7, -1))
+        s.expect("FLOW")
+
+
+def test_a_batch_without_measure_makes_no_bits() -> None:
+    """What the broker says of the size of the last message's batch is only said."""
+    s = started(durable=False, start_message_id=LATEST, start_message_id_inclusive=True)
+    answer(s, asked(s), (5, 6, 2**31 - 2), (5, 6))
+    (seek,) = [command for name, command in s.frames() if name == "SEEK"]
+    assert (seek.message_id.ledgerId, seek.message_id.entryId) == (5, 6)
+    assert not seek.message_id.ack_set

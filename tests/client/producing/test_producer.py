@@ -1,0 +1,915 @@
+"""From `send` to the receipt (rules PROD-01 to PROD-58). Batches are in test_batching."""
+
+from random import Random
+from typing import Any
+
+import pytest
+
+from pulsar_sansio.client.outputs import (
+    Attached,
+    Closed,
+    Detached,
+    Disconnect,
+    ProducerFailed,
+    ProducerReady,
+    Receipts,
+    RequestDone,
+    RequestFailed,
+    SendFailed,
+    Writable,
+)
+from pulsar_sansio.client.producing.producer import Producer
+from pulsar_sansio.model.config import (
+    BatchingPolicy,
+    CompressionType,
+    OutgoingMessage,
+    ProducerSpec,
+)
+from pulsar_sansio.model.errors import (
+    ChecksumMismatch,
+    ClosedError,
+    InvalidMessage,
+    LocalProtocolError,
+    MessageTooLarge,
+    NotAllowed,
+    ProducerBlockedQuotaExceeded,
+    ProducerFenced,
+    ProducerQueueIsFull,
+    TimedOut,
+    TopicTerminated,
+)
+from pulsar_sansio.model.message_id import MessageId
+from pulsar_sansio.wire import decompress, encode_command, proto, split_batch, unpack_payload
+from tests.client.script import (
+    WALL,
+    Command,
+    Script,
+    frame_close_producer,
+    frame_error,
+    frame_lookup,
+    frame_producer_success,
+    frame_receipt,
+    frame_send_error,
+    frame_success,
+)
+
+UNBATCHED = ProducerSpec(topic="demo", batching=None)
+
+
+class Sender:
+    """An attached producer, unbatched where nothing else is said."""
+
+    def __init__(self, script: Script | None = None, spec: ProducerSpec = UNBATCHED, **options: Any) -> None:
+        self.script = script or Script()
+        self.handle, self.link = self.script.ready_producer(spec, **options)
+
+    def send(self, message: Any = b"x", publish_time: int = WALL) -> int:
+        return self.script.client.send(self.script.now, self.handle, message, publish_time)
+
+    def sent(self) -> list[Any]:
+        """The SENDs written since the last look."""
+        found = self.script.commands(self.link)
+        assert all(kind == Command.SEND for kind, _ in found)
+        return [command for _, command in found]
+
+    def reattach(self, **connected: Any) -> None:
+        """The link dies; the producer comes back over a new one."""
+        self.script.lose(self.link)
+        self.script.advance(0.2)
+        outputs = self.script.said()
+        self.link = max(self.script.client.links)
+        self.script.outputs = [output for output in outputs if type(output).__name__ == "Connect"]
+        assert self.script.ready_link(**connected) == self.link
+        self.script.find_topic(self.link)
+        asked = self.script.sent(self.link, Command.PRODUCER)
+        self.script.feed(self.link, frame_producer_success(asked.request_id, "other-name", 77))
+
+
+def receipts(*outputs: Any) -> list[tuple[int, list[MessageId]]]:
+    return [(output.first, list(output.message_ids)) for output in outputs if isinstance(output, Receipts)]
+
+
+def test_a_key_of_bytes_is_base64_text_with_a_flag() -> None:
+    """In a message by itself, in a batch's members, and in the batch's own metadata."""
+    sender = Sender()
+    sender.send(OutgoingMessage(b"m", key=b"\x00\xff"))
+    (send,) = sender.sent()
+    metadata = unpack_payload(send.payload).metadata
+    assert (metadata.partition_key, metadata.partition_key_b64_encoded) == ("AP8=", True)
+    sender = Sender(spec=ProducerSpec(topic="demo", batching=BatchingPolicy(max_messages=2)))
+    sender.send(OutgoingMessage(b"0", key=b"\x00\xff"))
+    sender.send(OutgoingMessage(b"1", key="AP8="))
+    (send,) = sender.sent()
+    unpacked = unpack_payload(send.payload)
+    assert (unpacked.metadata.partition_key, unpacked.metadata.partition_key_b64_encoded) == ("AP8=", True)
+    batch = split_batch(unpacked.payload, 2)
+    singles = [batch.single(index) for index in range(2)]
+    assert [(single.partition_key, single.partition_key_b64_encoded) for single in singles] == [
+        ("AP8=", True),
+        ("AP8=", False),
+    ]
+
+
+# --- sending ---------------------------------------------------------------------------------------
+
+
+def test_a_message_goes_out_and_its_receipt_comes_back() -> None:
+    """java-produce-single: SEND with producer_id and sequence_id only; uncompressed_size in the metadata."""
+    sender = Sender()
+    assert sender.send(b"m0") == 0
+    (send,) = sender.sent()
+    assert (send.producer_id, send.sequence_id, send.num_messages, send.highest_sequence_id) == (
+        0,
+        0,
+        1,
+        None,
+    )
+    unpacked = unpack_payload(send.payload)
+    assert unpacked.checksum_ok
+    assert unpacked.payload == b"m0"
+    assert unpacked.metadata.__dict__ == {
+        "producer_name": "p-1",
+        "sequence_id": 0,
+        "publish_time": WALL,
+        "uncompressed_size": 2,
+    }
+    sender.script.feed(sender.link, frame_receipt(0, 7, 5))
+    assert receipts(*sender.script.said()) == [(0, [MessageId(7, 5)])]
+
+
+def test_everything_that_goes_with_a_message() -> None:
+    """java-produce-single, the message `full` and the null one."""
+    sender = Sender()
+    sender.send(
+        OutgoingMessage(
+            b"full", key="k", properties={"a": "1", "b": "2"}, ordering_key=b"o", event_time=1_700_000_000_000
+        )
+    )
+    sender.send(OutgoingMessage(None))
+    sender.send(OutgoingMessage(b"later", deliver_at=WALL + 1000, replicate_to=("east",)))
+    full, null, later = (unpack_payload(send.payload).metadata.__dict__ for send in sender.sent())
+    assert full == {
+        "producer_name": "p-1",
+        "sequence_id": 0,
+        "publish_time": WALL,
+        "properties": [("a", "1"), ("b", "2")],
+        "partition_key": "k",
+        "uncompressed_size": 4,
+        "event_time": 1_700_000_000_000,
+        "partition_key_b64_encoded": False,
+        "ordering_key": b"o",
+    }
+    assert null["null_value"] is True
+    assert null["uncompressed_size"] == 0
+    assert (later["deliver_at_time"], later["replicate_to"]) == (WALL + 1000, ["east"])
+
+
+def test_receipts_that_come_together_are_one_output() -> None:
+    sender = Sender()
+    for _ in range(5):
+        sender.send()
+    sender.script.feed(sender.link, *(frame_receipt(n, 7, n) for n in range(3)))
+    (output,) = sender.script.said()
+    assert isinstance(output, Receipts)
+    assert (output.first, len(output.message_ids)) == (0, 3)
+    assert output.message_ids[-1] == MessageId(7, 2)
+    sender.script.feed(sender.link, frame_receipt(3, 7, 3), frame_receipt(4, 8, 0))
+    assert receipts(*sender.script.said()) == [(3, [MessageId(7, 3), MessageId(8, 0)])]
+
+
+def test_an_output_that_was_taken_does_not_grow() -> None:
+    sender = Sender()
+    sender.send()
+    sender.send()
+    sender.script.feed(sender.link, frame_receipt(0))
+    (first,) = sender.script.said()
+    sender.script.feed(sender.link, frame_receipt(1))
+    assert isinstance(first, Receipts)
+    assert len(first.message_ids) == 1
+
+
+def test_a_receipt_without_an_id_is_a_success_with_an_invalid_id() -> None:
+    """Rule CONN-08: -1:-1 from deduplication and from non-persistent topics."""
+    sender = Sender()
+    sender.send()
+    sender.send()
+    no_id = proto.CommandSendReceipt(producer_id=0, sequence_id=1)
+    sender.script.feed(sender.link, frame_receipt(0, -1, -1), encode_command(Command.SEND_RECEIPT, no_id))
+    assert receipts(*sender.script.said()) == [(0, [MessageId(-1, -1), MessageId(-1, -1)])]
+
+
+def test_the_partition_in_a_topics_name_is_in_its_ids() -> None:
+    sender = Sender(spec=ProducerSpec(topic="demo-partition-3", batching=None))
+    sender.send()
+    sender.script.feed(sender.link, frame_receipt(0, 7, 5))
+    assert receipts(*sender.script.said()) == [(0, [MessageId(7, 5, 3)])]
+
+
+# --- sequence ids (PROD-38) ------------------------------------------------------------------------
+
+
+def test_ids_continue_from_what_the_broker_knows() -> None:
+    script = Script()
+    handle = script.client.open_producer(script.now, UNBATCHED)
+    link = script.ready_link()
+    script.check_partitions(link)
+    script.find_topic(link)
+    asked = script.sent(link, Command.PRODUCER)
+    script.feed(link, frame_producer_success(asked.request_id, last_sequence_id=41))
+    ready = script.expect_one(ProducerReady)
+    assert ready.last_sequence_id == 41
+    script.client.send(script.now, handle, b"x", WALL)
+    assert script.sent(link, Command.SEND).sequence_id == 42
+
+
+def test_an_initial_sequence_id_comes_first_and_the_brokers_is_ignored() -> None:
+    """Rules PROD-04, PROD-18."""
+    sender = Sender(initial_sequence_id=9)
+    sender.send()
+    assert sender.sent()[0].sequence_id == 10
+
+
+def test_on_reconnect_name_and_ids_of_the_broker_are_ignored() -> None:
+    sender = Sender()
+    sender.send()
+    sender.sent()
+    sender.script.feed(sender.link, frame_receipt(0))
+    sender.reattach()
+    sender.send()
+    (send,) = sender.sent()
+    assert send.sequence_id == 1
+    assert unpack_payload(send.payload).metadata.producer_name == "p-1"
+
+
+@pytest.mark.breaks("INV-P6", why="sequence ids of the application, in any order")
+def test_an_id_of_ones_own_is_sent_as_given_and_does_not_move_the_counter() -> None:
+    """Rule PROD-38; java-deduplication sends 0, 1, 0."""
+    sender = Sender()
+    for sequence_id in (0, 1, 0, None, 500, None):
+        sender.send(OutgoingMessage(b"x", sequence_id=sequence_id))
+    assert [send.sequence_id for send in sender.sent()] == [0, 1, 0, 0, 500, 1]
+    for entry, sequence_id in enumerate((0, 1, 0, 0, 500, 1)):
+        sender.script.feed(sender.link, frame_receipt(sequence_id, 7, entry))
+    found = [ticket for output in sender.script.said() for ticket in tickets(output)]
+    assert found == [0, 1, 2, 3, 4, 5]
+
+
+def tickets(output: Any) -> list[int]:
+    if isinstance(output, Receipts):
+        return list(range(output.first, output.first + len(output.message_ids)))
+    if isinstance(output, SendFailed):
+        return list(range(output.first, output.first + output.count))
+    return []
+
+
+# --- matching receipts (rules PROD-42, PROD-43) -----------------------------------------------------
+
+
+def test_a_receipt_above_the_oldest_closes_the_link_and_everything_goes_again() -> None:
+    sender = Sender()
+    for _ in range(3):
+        sender.send()
+    before = [send.payload for send in sender.sent()]
+    sender.script.feed(sender.link, frame_receipt(1))
+    gone, detached = sender.script.said()
+    assert isinstance(gone, Disconnect)
+    assert "confirmed message 1 of producer 0 while 0 was not" in gone.reason
+    assert isinstance(detached, Detached)
+    sender.reattach()
+    again = sender.sent()
+    assert [send.sequence_id for send in again] == [0, 1, 2]
+    assert [send.payload for send in again] == before
+
+
+def test_a_receipt_below_the_oldest_and_one_for_nothing_are_ignored() -> None:
+    sender = Sender()
+    sender.send()
+    sender.send()
+    sender.script.feed(sender.link, frame_receipt(0), frame_receipt(0))
+    assert len(sender.script.said()) == 1
+    sender.script.feed(sender.link, frame_receipt(1), frame_receipt(1), frame_receipt(5))
+    assert len(sender.script.said()) == 1
+    assert sender.script.client.links == (sender.link,)
+
+
+# --- the window (rules PROD-02, PROD-33) -------------------------------------------------------------
+
+
+def test_a_full_window_refuses_and_says_when_there_is_room() -> None:
+    sender = Sender(max_pending_messages=2)
+    sender.send()
+    sender.send()
+    with pytest.raises(ProducerQueueIsFull, match="2 messages"):
+        sender.send()
+    sender.script.feed(sender.link, frame_receipt(0))
+    receipt, writable = sender.script.said()
+    assert isinstance(receipt, Receipts)
+    assert writable == Writable(sender.handle)
+    sender.script.feed(sender.link, frame_receipt(1))
+    assert [type(output) for output in sender.script.said()] == [Receipts]  # said once per edge
+    assert sender.send() == 2
+
+
+def test_send_many_takes_what_fits() -> None:
+    sender = Sender(max_pending_messages=5)
+    client, now = sender.script.client, sender.script.now
+    assert client.send_many(now, sender.handle, [b"a", b"b"], WALL) == range(2)
+    assert client.send_many(now, sender.handle, [b"c"] * 9, WALL) == range(2, 5)
+    assert client.send_many(now, sender.handle, [b"d"], WALL) == range(5, 5)
+    assert [unpack_payload(send.payload).payload for send in sender.sent()] == [b"a", b"b", b"c", b"c", b"c"]
+    sender.script.feed(sender.link, frame_receipt(0))
+    assert Writable(sender.handle) in sender.script.said()
+    assert client.send_many(now, sender.handle, [], WALL) == range(5, 5)
+
+
+def test_refused_messages_take_no_room() -> None:
+    """Rules PROD-35, PROD-36 (section 41.4): a permit must not get lost for each refused message."""
+    sender = Sender(max_pending_messages=2)
+    for _ in range(5):
+        with pytest.raises(MessageTooLarge):
+            sender.send(bytes(5 * 1024 * 1024 + 1))
+    assert sender.send() == 0
+    assert sender.send() == 1
+    assert [send.sequence_id for send in sender.sent()] == [0, 1]
+
+
+# --- bad input -------------------------------------------------------------------------------------
+
+
+def test_an_oversized_message_is_refused_by_its_size() -> None:
+    """Rule PROD-35; java-message-too-large: nothing is written, the producer goes on."""
+    sender = Sender()
+    with pytest.raises(MessageTooLarge, match="6291456 bytes, the broker accepts 5242880"):
+        sender.send(bytes(6 * 1024 * 1024))
+    assert sender.sent() == []
+    sender.send(bytes(5 * 1024 * 1024))
+    assert len(sender.sent()) == 1
+
+
+def test_metadata_that_does_not_fit_into_a_frame_is_refused() -> None:
+    sender = Sender()
+    with pytest.raises(MessageTooLarge, match="payload and metadata"):
+        sender.send(OutgoingMessage(bytes(5 * 1024 * 1024), properties={"p": "x" * 20_000}))
+    assert sender.sent() == []
+    assert sender.send(OutgoingMessage(b"", properties={"p": "x" * 20_000})) == 0
+
+
+@pytest.mark.parametrize("message", ["text", None, 3, bytearray(b"x"), [b"x"]])
+def test_what_is_no_message_is_refused(message: Any) -> None:
+    sender = Sender()
+    with pytest.raises(InvalidMessage, match="a message is bytes or an OutgoingMessage"):
+        sender.send(message)
+    client, now = sender.script.client, sender.script.now
+    with pytest.raises(InvalidMessage):
+        client.send_many(now, sender.handle, [b"good", message], WALL)
+    assert sender.sent() == []
+    assert sender.send() == 0
+
+
+@pytest.mark.parametrize("publish_time", [-1, 2**63, 1.5, None, "now", True])
+def test_a_publish_time_is_milliseconds(publish_time: Any) -> None:
+    for batching in (None, BatchingPolicy()):
+        sender = Sender(batching=batching)
+        with pytest.raises(InvalidMessage, match="publish_time"):
+            sender.send(b"x", publish_time)
+        assert sender.sent() == []
+
+
+@pytest.mark.parametrize("batching", [None, BatchingPolicy()])
+def test_text_without_a_utf8_form_is_refused(batching: BatchingPolicy | None) -> None:
+    sender = Sender(batching=batching)
+    with pytest.raises(InvalidMessage, match="UTF-8"):
+        sender.send(OutgoingMessage(b"x", key="\ud800"))
+    assert sender.send() == 0
+    sender.script.client.push(sender.script.now, sender.handle)
+    (send,) = sender.sent()
+    assert send.sequence_id == 0
+
+
+def test_in_send_many_what_only_shows_when_sealed_fails_that_message() -> None:
+    sender = Sender(compression=CompressionType.ZLIB)
+    client, now = sender.script.client, sender.script.now
+    noise = Random(1).randbytes(5_600_000)
+    assert client.send_many(now, sender.handle, [b"a", OutgoingMessage(noise), b"c"], WALL) == range(3)
+    failed = sender.script.expect_one(SendFailed)
+    assert (failed.first, failed.count) == (1, 1)
+    assert isinstance(failed.error, MessageTooLarge)
+    assert [send.sequence_id for send in sender.sent()] == [0, 1]
+    with pytest.raises(MessageTooLarge):
+        client.send_many(now, sender.handle, [OutgoingMessage(noise), b"c"], WALL)
+
+
+@pytest.mark.parametrize("handle", [0, -1, 99, 10**9])
+def test_an_unknown_producer(handle: int) -> None:
+    script = Script()
+    script.ready_producer()
+    client = script.client
+    for call in (
+        lambda: client.send(script.now, handle, b"x", WALL),
+        lambda: client.send_many(script.now, handle, [b"x"], WALL),
+        lambda: client.appender(handle),
+        lambda: client.flush(script.now, handle),
+        lambda: client.push(script.now, handle),
+        lambda: client.close(script.now, handle),
+        lambda: client.abandon(script.now, handle),
+    ):
+        with pytest.raises(LocalProtocolError):
+            call()
+    assert script.said() == []
+
+
+# --- compression -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("codec", list(CompressionType))
+def test_every_codec(codec: CompressionType) -> None:
+    sender = Sender(compression=codec)
+    payload = b"abc" * 50
+    sender.send(payload)
+    sender.send(OutgoingMessage(None))
+    first, null = (unpack_payload(send.payload) for send in sender.sent())
+    assert first.metadata.compression == codec
+    assert first.metadata.uncompressed_size == len(payload)
+    assert decompress(codec, first.payload, len(payload), 1000) == payload
+    assert null.metadata.null_value
+
+
+def test_it_is_the_compressed_size_that_counts() -> None:
+    """The broker checks what arrives; 6 MiB of zeros are a few kilobytes."""
+    sender = Sender(compression=CompressionType.LZ4)
+    sender.send(bytes(6 * 1024 * 1024))
+    (send,) = sender.sent()
+    assert len(send.payload) < 100_000
+
+
+def test_what_grows_by_compression_beyond_the_limit_goes_as_it_is() -> None:
+    sender = Sender(compression=CompressionType.LZ4)
+    sender.reattach(max_message_size=1024)
+    noise = Random(1).randbytes(1024)
+    sender.send(noise)
+    (send,) = sender.sent()
+    unpacked = unpack_payload(send.payload)
+    assert not unpacked.metadata.has("compression")
+    assert unpacked.payload == noise
+
+
+# --- errors of single messages (CONN-09) ---------------------------------------------------------
+
+
+def test_not_allowed_fails_that_message_and_no_other() -> None:
+    sender = Sender()
+    for _ in range(3):
+        sender.send()
+    sender.sent()
+    sender.script.feed(sender.link, frame_send_error(1, proto.NotAllowedError, "too big for the topic"))
+    failed = sender.script.expect_one(SendFailed)
+    assert (failed.first, failed.count) == (1, 1)
+    assert isinstance(failed.error, NotAllowed)
+    sender.script.feed(sender.link, frame_receipt(0), frame_receipt(2))
+    assert [ticket for output in sender.script.said() for ticket in tickets(output)] == [0, 2]
+    sender.script.feed(sender.link, frame_send_error(77, proto.NotAllowedError))
+    assert sender.script.said() == []
+
+
+def test_topic_terminated_fails_everything_for_good() -> None:
+    """Rule PROD-45."""
+    sender = Sender()
+    sender.send()
+    sender.send()
+    sender.script.feed(sender.link, frame_send_error(0, proto.TopicTerminatedError, "over"))
+    failed, closed = sender.script.said()
+    assert isinstance(failed, SendFailed)
+    assert (failed.first, failed.count) == (0, 2)
+    assert isinstance(closed, Closed)
+    assert isinstance(closed.error, TopicTerminated)
+    with pytest.raises(ClosedError, match="over"):
+        sender.send()
+    sender.script.lose(sender.link)
+    sender.script.advance(60)
+    assert sender.script.said() == []
+
+
+def test_termination_is_learnt_on_the_way_back() -> None:
+    """java-terminate: CLOSE_PRODUCER, then PRODUCER refused with TopicTerminatedError (rule PROD-22)."""
+    sender = Sender()
+    sender.send()
+    sender.sent()
+    script, link = sender.script, sender.link
+    script.feed(link, frame_close_producer())
+    script.advance(0.2)
+    script.find_topic(link)
+    asked = script.sent(link, Command.PRODUCER)
+    script.feed(link, frame_error(asked.request_id, proto.TopicTerminatedError, "already terminated"))
+    assert [type(output) for output in script.said()] == [Detached, SendFailed, Closed]
+
+
+def test_a_fenced_producer_is_closed_for_good() -> None:
+    """java-access-fencing (rule PROD-55): the connection is closed, the way back ends in ProducerFenced."""
+    sender = Sender()
+    script = sender.script
+    sender.send()
+    sender.sent()
+    script.lose(sender.link)
+    script.said()
+    script.advance(0.2)
+    link = script.ready_link()
+    script.find_topic(link)
+    asked = script.sent(link, Command.PRODUCER)
+    script.feed(link, frame_error(asked.request_id, proto.ProducerFenced, "fenced"))
+    failed, closed = script.said()
+    assert isinstance(failed, SendFailed)
+    assert isinstance(closed, Closed)
+    assert isinstance(closed.error, ProducerFenced)
+
+
+@pytest.mark.parametrize("code", [proto.PersistenceError, proto.MetadataError, proto.UnknownError])
+def test_any_other_error_closes_the_link_and_everything_goes_again(code: int) -> None:
+    """Rule CONN-09."""
+    sender = Sender()
+    sender.send()
+    sender.sent()
+    sender.script.feed(sender.link, frame_send_error(0, code))
+    gone, detached = sender.script.said()
+    assert isinstance(gone, Disconnect)
+    assert isinstance(detached, Detached)
+    sender.reattach()
+    assert [send.sequence_id for send in sender.sent()] == [0]
+
+
+def test_a_checksum_error_of_an_intact_message_sends_everything_again() -> None:
+    """Rule PROD-44: it was damaged on the way."""
+    sender = Sender()
+    sender.send()
+    sender.send()
+    sender.sent()
+    sender.script.feed(sender.link, frame_send_error(0, proto.ChecksumError))
+    assert [type(output) for output in sender.script.said()] == [Disconnect, Detached]
+    sender.reattach()
+    assert [send.sequence_id for send in sender.sent()] == [0, 1]
+
+
+def test_a_checksum_error_of_a_message_damaged_in_memory_fails_it() -> None:
+    sender = Sender()
+    sender.send(b"first")
+    sender.send(b"second")
+    sender.sent()
+    producer = sender.script.client._producers[sender.handle]
+    assert isinstance(producer, Producer)
+    head = producer._window.entries[0]
+    assert isinstance(head.frame, bytes)
+    head.frame = head.frame.replace(b"first", b"fir5t")
+    sender.script.feed(sender.link, frame_send_error(0, proto.ChecksumError))
+    failed = sender.script.expect_one(SendFailed)
+    assert (failed.first, failed.count) == (0, 1)
+    assert isinstance(failed.error, ChecksumMismatch)
+    sender.script.feed(sender.link, frame_receipt(1))
+    assert isinstance(sender.script.said()[0], Receipts)
+
+
+def test_a_checksum_error_for_nothing_is_ignored() -> None:
+    sender = Sender()
+    sender.script.feed(sender.link, frame_send_error(0, proto.ChecksumError))
+    assert sender.script.said() == []
+
+
+# --- send timeout (rules PROD-47, PROD-48) -----------------------------------------------------------
+
+
+def test_when_the_oldest_times_out_everything_fails_and_the_producer_goes_on() -> None:
+    sender = Sender(send_timeout=10.0)
+    sender.send()
+    sender.script.advance(6)
+    sender.send()
+    sender.script.advance(3.9)
+    assert sender.script.said() == []
+    sender.script.advance(0.2)
+    failed = sender.script.expect_one(SendFailed)
+    assert (failed.first, failed.count) == (0, 2)
+    assert isinstance(failed.error, TimedOut)
+    sender.script.feed(sender.link, frame_receipt(0), frame_receipt(1))  # late: ignored
+    assert sender.script.said() == []
+    assert sender.send() == 2
+    assert [send.sequence_id for send in sender.sent()] == [0, 1, 2]
+    sender.script.feed(sender.link, frame_receipt(1), frame_receipt(2))
+    assert len(sender.script.said()) == 1
+
+
+def test_a_confirmed_message_does_not_time_out_for_the_next() -> None:
+    sender = Sender(send_timeout=10.0)
+    sender.send()
+    sender.script.advance(6)
+    sender.send()
+    sender.script.feed(sender.link, frame_receipt(0))
+    sender.script.said()
+    sender.script.advance(9)
+    assert sender.script.said() == []
+    sender.script.advance(1)
+    failed = sender.script.expect_one(SendFailed)
+    assert (failed.first, failed.count) == (1, 1)
+
+
+def test_the_clock_runs_while_detached() -> None:
+    sender = Sender(send_timeout=10.0)
+    sender.script.lose(sender.link)
+    sender.script.said()
+    sender.send()
+    sender.script.advance(10)
+    assert [type(output) for output in sender.script.said() if isinstance(output, SendFailed)]
+
+
+def test_without_a_send_timeout_messages_wait_for_ever() -> None:
+    sender = Sender(script=Script(keepalive_interval=100_000.0), send_timeout=0.0)
+    sender.send()
+    sender.script.advance(3600)
+    assert sender.script.said() == []
+
+
+def test_when_everything_is_confirmed_nothing_times_out() -> None:
+    sender = Sender(send_timeout=10.0)
+    sender.send()
+    sender.script.feed(sender.link, frame_receipt(0))
+    sender.script.said()
+    sender.script.advance(29)
+    assert sender.script.said() == []
+
+
+# --- reconnect (rule PROD-46) ------------------------------------------------------------------------
+
+
+def test_what_is_unconfirmed_goes_again_in_order_byte_for_byte_before_anything_new() -> None:
+    sender = Sender()
+    for number in range(4):
+        sender.send(b"m%d" % number)
+    before = sender.sent()
+    sender.script.feed(sender.link, frame_receipt(0))
+    sender.script.said()
+    sender.script.lose(sender.link)
+    sender.script.said()
+    assert sender.send(b"while away") == 4
+    sender.script.advance(0.2)
+    sender.link = sender.script.ready_link()
+    sender.script.find_topic(sender.link)
+    asked = sender.script.sent(sender.link, Command.PRODUCER)
+    sender.script.feed(sender.link, frame_producer_success(asked.request_id, last_sequence_id=2))
+    attached = sender.script.expect_one(Attached)
+    assert (attached.id, attached.last_sequence_id) == (sender.handle, 2)
+    sender.send(b"new")
+    again = sender.sent()
+    assert [send.sequence_id for send in again] == [1, 2, 3, 4, 5]
+    assert again[:3] == before[1:]
+    sender.script.feed(sender.link, *(frame_receipt(n, 8, n) for n in range(1, 6)))
+    (output,) = sender.script.said()
+    assert isinstance(output, Receipts)
+    assert (output.first, len(output.message_ids)) == (1, 5)
+
+
+def test_what_the_new_broker_would_not_accept_fails_instead_of_ending_every_connection() -> None:
+    sender = Sender()
+    sender.send(bytes(30_000))
+    sender.send(b"small")
+    sender.reattach(max_message_size=4096)
+    outputs = sender.script.said()
+    assert [type(output) for output in outputs] == [SendFailed, Attached]
+    assert isinstance(outputs[0], SendFailed)
+    assert outputs[0].first == 0
+    assert isinstance(outputs[0].error, MessageTooLarge)
+    assert [send.sequence_id for send in sender.sent()] == [1]
+    with pytest.raises(MessageTooLarge, match="4096"):
+        sender.send(bytes(4097))
+
+
+def test_the_quota_exception_fails_what_is_pending_and_tries_on() -> None:
+    """Rule PROD-21: the other quota code only waits."""
+    for code, fails in (
+        (proto.ProducerBlockedQuotaExceededException, True),
+        (proto.ProducerBlockedQuotaExceededError, False),
+    ):
+        sender = Sender()
+        script = sender.script
+        sender.send()
+        sender.sent()
+        script.feed(sender.link, frame_close_producer())
+        script.advance(0.2)
+        script.find_topic(sender.link)
+        asked = script.sent(sender.link, Command.PRODUCER)
+        script.said()
+        script.feed(sender.link, frame_error(asked.request_id, code))
+        outputs = script.said()
+        assert bool(outputs) is fails
+        if fails:
+            assert isinstance(outputs[0], SendFailed)
+            assert isinstance(outputs[0].error, ProducerBlockedQuotaExceeded)
+        script.advance(0.3)
+        script.sent(sender.link, Command.LOOKUP)
+
+
+# --- before the first attachment ---------------------------------------------------------------------
+
+
+def test_messages_may_be_sent_before_the_producer_is_ready() -> None:
+    script = Script()
+    handle = script.client.open_producer(script.now, UNBATCHED)
+    tickets = [script.client.send(script.now, handle, b"m%d" % number, WALL) for number in range(3)]
+    assert tickets == [0, 1, 2]
+    link = script.ready_link()
+    script.check_partitions(link)
+    script.find_topic(link)
+    asked = script.sent(link, Command.PRODUCER)
+    script.feed(link, frame_producer_success(asked.request_id, last_sequence_id=9))
+    sends = [command for _, command in script.commands(link)]
+    assert [send.sequence_id for send in sends] == [10, 11, 12]
+    assert [unpack_payload(send.payload).payload for send in sends] == [b"m0", b"m1", b"m2"]
+    script.feed(link, frame_receipt(10))
+    assert isinstance(script.said()[0], ProducerReady)
+
+
+def test_early_messages_count_for_the_window_and_fail_with_the_producer() -> None:
+    script = Script(operation_timeout=1.0)
+    handle = script.client.open_producer(
+        script.now, ProducerSpec(topic="demo", max_pending_messages=2, batching=None)
+    )
+    client = script.client
+    client.send(script.now, handle, b"a", WALL)
+    client.send(script.now, handle, b"b", WALL)
+    request = client.flush(script.now, handle)
+    with pytest.raises(ProducerQueueIsFull):
+        client.send(script.now, handle, b"c", WALL)
+    script.advance(1)
+    outputs = script.said()
+    assert [type(output) for output in outputs[1:]] == [SendFailed, RequestFailed, ProducerFailed]
+    failed, flushed = outputs[1], outputs[2]
+    assert isinstance(failed, SendFailed)
+    assert (failed.first, failed.count) == (0, 2)
+    assert isinstance(flushed, RequestFailed)
+    assert flushed.request == request
+
+
+def test_an_early_message_that_is_too_large_for_the_broker_fails_by_itself() -> None:
+    script = Script()
+    handle = script.client.open_producer(script.now, UNBATCHED)
+    for payload in (b"a", bytes(5000), b"c"):
+        script.client.send(script.now, handle, payload, WALL)
+    link = script.ready_link(max_message_size=4096)
+    script.check_partitions(link)
+    script.find_topic(link)
+    asked = script.sent(link, Command.PRODUCER)
+    script.feed(link, frame_producer_success(asked.request_id))
+    _, failed = script.said()
+    assert isinstance(failed, SendFailed)
+    assert (failed.first, failed.count) == (1, 1)
+    assert [command.sequence_id for _, command in script.commands(link)] == [0, 1]
+
+
+def test_early_text_that_cannot_be_sent_is_refused_at_once() -> None:
+    script = Script()
+    handle = script.client.open_producer(script.now, UNBATCHED)
+    with pytest.raises(InvalidMessage):
+        script.client.send(script.now, handle, OutgoingMessage(b"", key="\udfff"), WALL)
+
+
+# --- flush and close -------------------------------------------------------------------------------
+
+
+def test_flush_waits_for_what_was_sent_before_it() -> None:
+    """Rule PROD-49."""
+    sender = Sender()
+    client, now = sender.script.client, sender.script.now
+    idle = client.flush(now, sender.handle)
+    sender.script.expect(RequestDone(idle, None))
+    sender.send()
+    sender.send()
+    first = client.flush(now, sender.handle)
+    sender.send()
+    second = client.flush(now, sender.handle)
+    sender.script.feed(sender.link, frame_receipt(0), frame_receipt(1))
+    assert sender.script.said()[-1] == RequestDone(first, None)
+    sender.script.feed(sender.link, frame_receipt(2))
+    assert sender.script.said()[-1] == RequestDone(second, None)
+
+
+def test_flush_does_not_wait_for_what_comes_after_it() -> None:
+    sender = Sender(batching=BatchingPolicy(max_delay=60.0))
+    client, now = sender.script.client, sender.script.now
+    sender.send()
+    request = client.flush(now, sender.handle)
+    sender.send()
+    sender.script.feed(sender.link, frame_receipt(0))
+    assert sender.script.said()[-1] == RequestDone(request, None)
+
+
+def test_a_refused_message_lets_a_flush_that_waited_for_it_fail() -> None:
+    sender = Sender()
+    client, now = sender.script.client, sender.script.now
+    sender.send()
+    request = client.flush(now, sender.handle)
+    sender.script.feed(sender.link, frame_send_error(0, proto.NotAllowedError))
+    failed, flushed = sender.script.said()
+    assert isinstance(failed, SendFailed)
+    assert flushed == RequestFailed(request, failed.error)
+
+
+def test_flush_fails_with_what_it_waited_for() -> None:
+    sender = Sender(send_timeout=1.0)
+    client, now = sender.script.client, sender.script.now
+    sender.send()
+    request = client.flush(now, sender.handle)
+    abandoned = client.flush(now, sender.handle)
+    client.abandon(now, abandoned)
+    sender.script.advance(1)
+    failed, flushed = sender.script.said()
+    assert isinstance(failed, SendFailed)
+    assert isinstance(flushed, RequestFailed)
+    assert flushed.request == request
+    assert flushed.error is failed.error
+
+
+def test_close_fails_what_is_not_confirmed_when_the_broker_answers() -> None:
+    """Rule PROD-52 (section 41.4): nobody is left waiting."""
+    sender = Sender()
+    script, client = sender.script, sender.script.client
+    sender.send()
+    sender.send()
+    flush = client.flush(script.now, sender.handle)
+    request = client.close(script.now, sender.handle)
+    with pytest.raises(ClosedError):
+        sender.send()
+    with pytest.raises(ClosedError):
+        client.flush(script.now, sender.handle)
+    *_, (_, close) = script.commands(sender.link)
+    script.feed(sender.link, frame_receipt(0), frame_success(close.request_id))
+    receipt, failed, flushed, closed, done = script.said()
+    assert isinstance(receipt, Receipts)
+    assert isinstance(failed, SendFailed)
+    assert (failed.first, failed.count) == (1, 1)
+    assert isinstance(failed.error, ClosedError)
+    assert isinstance(flushed, RequestFailed)
+    assert flushed.request == flush
+    assert closed == Closed(sender.handle, None)
+    assert done == RequestDone(request, None)
+    with pytest.raises(ClosedError):
+        sender.send()
+
+
+def test_close_while_detached_is_complete_at_once() -> None:
+    """Rule PROD-51 (section 41.4): the open batch and the pending messages too."""
+    sender = Sender(batching=BatchingPolicy(max_delay=60.0))
+    script, client = sender.script, sender.script.client
+    sender.send(b"pending")
+    client.push(script.now, sender.handle)
+    script.lose(sender.link)
+    script.said()
+    sender.send(b"in the batch")
+    request = client.close(script.now, sender.handle)
+    outputs = script.said()
+    assert sorted(ticket for output in outputs for ticket in tickets(output)) == [0, 1]
+    assert outputs[-2:] == [Closed(sender.handle, None), RequestDone(request, None)]
+    assert client.next_deadline() is None
+
+
+def test_a_second_close_while_closing_is_done_with_the_first_and_a_third_at_once() -> None:
+    sender = Sender()
+    script, client = sender.script, sender.script.client
+    first = client.close(script.now, sender.handle)
+    second = client.close(script.now, sender.handle)
+    close = script.sent(sender.link, Command.CLOSE_PRODUCER)
+    script.feed(sender.link, frame_success(close.request_id))
+    script.expect(Closed(sender.handle, None), RequestDone(first, None), RequestDone(second, None))
+    third = client.close(script.now, sender.handle)
+    script.expect(RequestDone(third, None))
+
+
+def test_every_ticket_is_settled_once_whatever_happens() -> None:
+    sender = Sender(send_timeout=5.0, batching=BatchingPolicy(max_messages=3))
+    script = sender.script
+    script.history.clear()
+    for number in range(20):
+        sender.send(b"%d" % number)
+        if number == 7:
+            script.feed(sender.link, frame_receipt(0, 1, 0, 2))
+        if number == 12:
+            sender.reattach()
+            script.said()
+    script.advance(6)
+    settled = [ticket for output in script.history for ticket in tickets(output)]
+    assert sorted(settled) == list(range(20))
+    assert len(settled) == 20
+
+
+@pytest.mark.parametrize("chop", [False, True])
+def test_a_whole_conversation_fed_byte_by_byte_gives_the_same_outputs(chop: bool) -> None:
+    script = Script(chop=chop)
+    sender = Sender(script)
+    for number in range(5):
+        sender.send(b"m%d" % number)
+    script.feed(sender.link, frame_receipt(0), frame_receipt(1), frame_close_producer())
+    script.advance(0.2)
+    lookup = script.commands(sender.link)[-1][1]
+    script.feed(sender.link, frame_lookup(lookup.request_id, "pulsar://next:1"))
+    script.outputs = [output for output in script.said() if type(output).__name__ == "Connect"]
+    link = script.ready_link("next")
+    asked = script.sent(link, Command.PRODUCER)
+    script.feed(link, frame_producer_success(asked.request_id))
+    assert [command.sequence_id for _, command in script.commands(link)] == [2, 3, 4]
+    script.feed(link, *(frame_receipt(n) for n in (2, 3, 4)))
+    settled = [ticket for output in script.history for ticket in tickets(output)]
+    assert settled == [0, 1, 2, 3, 4]

@@ -1,0 +1,49 @@
+"""Listening at the machines of a process: a checker at every client and broker that it drives.
+
+A client answers for what it writes, given what it was given, and a broker likewise. Owns the methods that
+are replaced; what is done with a violation is the caller's affair. `everywhere` listens in the tests' own
+process, `processes/sitecustomize.py` in those that tests start.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from pulsar_sansio.broker import Broker
+from pulsar_sansio.client.client import Client
+from pulsar_sansio.conformance import Session, Side, Violation
+
+Hear = Callable[[Side, Violation], None]
+"""Told of a violation, with the side whose machine was listened at."""
+
+
+def listen(hear: Hear, is_on: Callable[[], bool]) -> None:
+    """From now on, at every client and broker; `is_on` says whether bytes count."""
+    _listen_at(Client, Side.CLIENT, True, hear, is_on)
+    _listen_at(Broker, Side.BROKER, False, hear, is_on)
+
+
+def _listen_at(machine: type[Any], me: Side, one_peer: bool, hear: Hear, is_on: Callable[[], bool]) -> None:
+    sessions: WeakKeyDictionary[Any, dict[int, Session]] = WeakKeyDictionary()
+    receive_data, data_to_send = machine.receive_data, machine.data_to_send
+
+    def session(root: Any, link: int) -> Session:
+        """A client has one for all of its links; of a broker's links nobody knows whose they are."""
+        return sessions.setdefault(root, {}).setdefault(0 if one_peer else link, Session())
+
+    def feed(root: Any, link: int, author: Side, data: bytes) -> None:
+        for violation in session(root, link).feed(link, author, data):
+            hear(me, violation)
+
+    def received(self: Any, now: int, link: int, data: bytes) -> None:
+        if is_on():
+            feed(self, link, me.other, bytes(data))
+        receive_data(self, now, link, data)
+
+    def to_send(self: Any, link: int) -> Sequence[bytes]:
+        chunks: Sequence[bytes] = data_to_send(self, link)
+        if is_on() and chunks:
+            feed(self, link, me, b"".join(chunks))
+        return chunks
+
+    machine.receive_data, machine.data_to_send = received, to_send

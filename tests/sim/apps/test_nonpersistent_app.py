@@ -1,0 +1,72 @@
+"""Worlds with non-persistent topics: they are drawn, they pass, and what cannot be is noticed."""
+
+from typing import Any
+
+import pytest
+
+from pulsar_sansio.client.consuming.arrival import Arrival
+from pulsar_sim import Streams, World, draw
+from pulsar_sim.engine.failures import Outcome, ViolationError
+from pulsar_sim.engine.profile import Profile, WhisperPlan
+from pulsar_sim.runs.scenarios import quiet_profile
+
+MILLISECOND = 10**6
+
+
+def whispering(**plan: Any) -> Profile:
+    """Nothing but somebody who talks to himself."""
+    profile = quiet_profile(messages=1)
+    profile.run_time = 2_000 * MILLISECOND
+    profile.lingers = True
+    found = {"client": 0, "reads": True, "queue": 10, "pause": 50 * MILLISECOND, "close_permille": 0, **plan}
+    profile.whispers = [WhisperPlan(**found)]
+    return profile
+
+
+@pytest.mark.parametrize("reads", [True, False])
+@pytest.mark.parametrize("queue", [1, 100])
+def test_what_is_said_is_heard(reads: bool, queue: int) -> None:
+    world = World(3, whispering(reads=reads, queue=queue), keep_trace=True)
+    report = world.run()
+    assert report.outcome is Outcome.PASSED, str(report)
+    frames = [
+        line for line in report.transcript if "<- MESSAGE" in line and "ledger_id=0 entry_id=0 " in line
+    ]
+    assert len(frames) > 10
+    assert not [line for line in report.transcript if "<- ACK" in line]
+
+
+def test_they_are_drawn_and_pass() -> None:
+    found = [(seed, profile) for seed in range(200) if (profile := draw(Streams(seed))).whispers]
+    assert len(found) > 4
+    for seed, profile in found[:2]:
+        report = World(seed, profile).run()
+        assert report.outcome is Outcome.PASSED, str(report)
+
+
+def test_who_hears_nothing_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Arrival, "receive", lambda *_: None)
+    monkeypatch.setattr(Arrival, "receive_alike", lambda *_: True)
+    report = World(3, whispering()).run()
+    assert (report.rule, report.phase) == ("INV-N5", "drain")
+
+
+def test_what_was_not_said_and_what_comes_again_are_noticed() -> None:
+    world = World(3, whispering())
+    assert world.run().outcome is Outcome.PASSED
+    (whisperer,) = world.whisperers
+    with pytest.raises(ViolationError, match="hears 1000000"):
+        whisperer._check(1_000_000)
+    with pytest.raises(ViolationError, match="hears 1 after"):
+        whisperer._check(1)
+    whisperer.may_repeat_itself()
+    whisperer._said += 1
+    for number in (whisperer._said, 1, 2):
+        whisperer._check(number)
+    with pytest.raises(ViolationError, match="hears 2 after 2"):
+        whisperer._check(2)
+    whisperer.may_repeat_itself()
+    whisperer._said = later = whisperer._said + 1
+    whisperer._check(later)
+    with pytest.raises(ViolationError, match=f"hears {later} after {later}"):
+        whisperer._check(later)  # it was said after what may come again

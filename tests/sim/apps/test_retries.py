@@ -1,0 +1,134 @@
+"""Worlds in which messages are put off to be consumed later: they are drawn, they pass, and what goes wrong
+with copies is noticed."""
+
+from functools import cache
+from itertools import islice
+from typing import Any
+
+import pytest
+
+from pulsar_sansio.client.letter_topics import letter_topics as letters
+from pulsar_sansio.client.letter_topics.letter_topics import Letters
+from pulsar_sansio.model.config import (
+    ConsumerSpec,
+    DeadLetterPolicy,
+    ProducerSpec,
+    SubscriptionType,
+)
+from pulsar_sansio.wire import MessageMetadata
+from pulsar_sim.checks.letter_frames import LetterWatch
+from pulsar_sim.engine.failures import Outcome
+from pulsar_sim.engine.profile import Profile
+from pulsar_sim.engine.randomness import Streams
+from pulsar_sim.generate import draw
+from pulsar_sim.model.records import (
+    ConsumerRecord,
+    ProducerRecord,
+    Sent,
+    SubscriptionRecord,
+    TopicRecord,
+)
+from pulsar_sim.model.reference_model import ReferenceModel
+from pulsar_sim.model.retry_letters import DELAY, TIMES, Copy, PutOff
+from pulsar_sim.world.world import World
+
+
+@cache
+def with_retries(count: int) -> list[tuple[int, Profile]]:
+    found = ((seed, draw(Streams(seed))) for seed in range(2000))
+    return list(islice((each for each in found if any(group.retry for group in each[1].groups)), count))
+
+
+def test_they_pass() -> None:
+    put_off = letters_dead = 0
+    for seed, profile in with_retries(12)[:6]:
+        world = World(seed, profile)
+        report = world.run()
+        assert report.outcome is Outcome.PASSED, str(report)
+        for name in world.model.letters:
+            if name in world.model.retries:
+                put_off += len(world.model.topics[name].order)
+            else:
+                letters_dead += len(world.model.topics[name].order)
+    assert put_off > 5
+    assert letters_dead > 0
+
+
+def rules_broken() -> set[str]:
+    return {World(seed, profile).run().rule for seed, profile in with_retries(12)}
+
+
+def test_a_copy_that_counts_wrongly_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(letters, "times_reconsumed", lambda properties: 0)
+    assert "INV-C10" in rules_broken()
+
+
+def test_acknowledged_before_the_copy_is_safe_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    original = Letters.reconsume_later
+
+    def reconsume_later(self: Any, *arguments: Any) -> None:
+        arguments[-1](None)
+        original(self, *arguments)
+
+    monkeypatch.setattr(Letters, "reconsume_later", reconsume_later)
+    assert rules_broken() & {"INV-C4", "INV-C10"}
+
+
+def test_a_copy_that_does_not_wait_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    original = letters.copy_of
+
+    def copy_of(message: Any, properties: Any, deliver_at: Any = None) -> Any:
+        return original(message, properties)
+
+    monkeypatch.setattr(letters, "copy_of", copy_of)
+    assert "INV-C10" in rules_broken()
+
+
+def test_a_copy_is_of_what_was_put_off_by_as_much() -> None:
+    """Somebody else is not done with all before it because of that."""
+    topic, later = TopicRecord("t", False), TopicRecord("r", False)
+    policy = DeadLetterPolicy(3, "d", "r")
+    spec = ConsumerSpec("t", "s", subscription_type=SubscriptionType.FAILOVER, retry=True, dead_letter=policy)
+    subscription = SubscriptionRecord(topic, "s", SubscriptionType.FAILOVER)
+    sent = Sent(ProducerRecord("p", topic, ProducerSpec("t")), 0, b"1", None, {}, 0)
+    at_once, in_time = (
+        PutOff(ConsumerRecord(name, subscription, spec), (1, 0, 0), sent, delay, cumulative=True)
+        for name, delay in (("a", 0), ("b", 300))
+    )
+    watch = LetterWatch(ReferenceModel())
+    said = [(TIMES, "1"), (DELAY, "0")]
+    metadata = MessageMetadata(producer_name="q", sequence_id=0, publish_time=5, properties=said)
+    sources = watch._put_off(watch.opened(later, "q"), metadata, [in_time, at_once])
+    assert [source.put_off for source in sources] == [at_once]
+
+
+def put_off_twice() -> tuple[PutOff, PutOff]:
+    topic = TopicRecord("t", False)
+    spec = ConsumerSpec("t", "s", subscription_type=SubscriptionType.SHARED, retry=True)
+    record = ConsumerRecord("c", SubscriptionRecord(topic, "s", SubscriptionType.SHARED), spec)
+    sent = Sent(ProducerRecord("p", topic, ProducerSpec("t")), 0, b"1", None, {}, 0)
+    first, second = (PutOff(record, (1, 0, 0), sent, 0, cumulative=False) for _ in range(2))
+    return first, second
+
+
+def test_a_copy_is_counted_once() -> None:
+    first, second = put_off_twice()
+    copy = Copy(1)
+    first.is_stored(copy)
+    second.is_stored(copy)
+    second.is_stored(copy)
+    assert second.is_safe()
+    assert not first.is_safe(), "there is one copy"
+    first.is_stored(Copy(2))
+    assert first.is_safe()
+
+
+def test_the_first_copy_is_counted_that_may_be_its_own() -> None:
+    """It was written before the second one was asked for; both are stored afterwards."""
+    first, second = put_off_twice()
+    early, late = Copy(1), Copy(2)
+    first.is_stored(late)
+    second.is_stored(late)
+    first.is_stored(early)
+    assert first.is_safe()
+    assert second.is_safe()

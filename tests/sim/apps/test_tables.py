@@ -1,0 +1,97 @@
+"""Worlds with table views and compaction: they are drawn, they pass, and wrong tables are noticed."""
+
+from dataclasses import replace
+from functools import cache
+from itertools import islice
+
+import pytest
+
+from pulsar_sansio.client.table_view import TableView
+from pulsar_sansio.model.config import ProducerSpec
+from pulsar_sim.engine.failures import Outcome
+from pulsar_sim.engine.profile import CompactionPlan, Profile
+from pulsar_sim.engine.randomness import Streams
+from pulsar_sim.generate import draw
+from pulsar_sim.model.compaction import Compacted
+from pulsar_sim.model.records import Entry, ProducerRecord, Sent, TopicRecord
+from pulsar_sim.runs.case import Case
+from pulsar_sim.world.world import World
+
+
+@cache
+def with_tables(count: int) -> list[tuple[int, Profile]]:
+    found = ((seed, draw(Streams(seed))) for seed in range(2000))
+    return list(islice((each for each in found if each[1].tables), count))
+
+
+def test_they_are_drawn() -> None:
+    tables = [profile for _, profile in with_tables(80)]
+    assert len(tables) > 40
+    assert any(profile.compactions for profile in tables)
+    assert any(roamer.compacted for profile in tables for roamer in profile.roamers)
+
+
+def test_they_pass() -> None:
+    for seed, profile in with_tables(20)[:4]:
+        report = World(seed, profile).run()
+        assert report.outcome is Outcome.PASSED, str(report)
+
+
+def test_a_case_with_tables_can_be_written_down() -> None:
+    seed, profile = with_tables(20)[0]
+    case = Case(seed, replace(profile, compactions=[CompactionPlan(0, 5)]))
+    again = Case.from_json(case.as_json())
+    assert again.profile.tables == profile.tables
+    assert again.profile.compactions == [CompactionPlan(0, 5)]
+
+
+def test_of_a_partitioned_topic_that_grows() -> None:
+    for seed in range(3000):
+        profile = draw(Streams(seed))
+        if any(plan.partitioned is not None for plan in profile.tables) and profile.partitioned[0].growth:
+            world = World(seed, profile)
+            report = world.run()
+            assert report.outcome is Outcome.PASSED, str(report)
+            if len(world.model.partitioned[world.partitioned[0]].counts) == 1:  # all was sent before that
+                continue
+            tables = [table for table in world.tables if table.plan.partitioned is not None]
+            assert all(len(table.parts) > profile.partitioned[0].partitions for table in tables)
+            return
+    raise AssertionError("none is drawn")
+
+
+def a_log(*messages: tuple[str | None, bytes]) -> TopicRecord:
+    """One message in each entry: key and value."""
+    topic = TopicRecord("t", False)
+    for number, (key, value) in enumerate(messages):
+        sent = Sent(_nobody(topic), number, value, key, {}, 0)
+        topic.stored((0, number), Entry(b"%d" % number, (sent,)))
+    return topic
+
+
+def _nobody(topic: TopicRecord) -> ProducerRecord:
+    return ProducerRecord("p", topic, ProducerSpec(topic="t"))
+
+
+def test_what_may_be_left_out() -> None:
+    topic = a_log(("a", b"1"), ("a", b"2"), (None, b"3"), ("b", b"4"), ("b", b""), ("c", b"5"), ("c", b"6"))
+    compacted: Compacted = topic.compacted
+    places = [(0, number, 0) for number in range(7)]
+    assert not any(compacted.may_lack(place) for place in places), "nothing was compacted"
+    compacted.begins((0, 5))
+    assert [compacted.may_lack(place) for place in places] == [True, False, True, True, True, False, False]
+    compacted.begins((0, 3))
+    assert compacted.may_lack((0, 4, 0)), "what was compacted once stays so"
+
+
+def run_until_noticed(rule: str) -> str:
+    for seed, profile in with_tables(20):
+        report = World(seed, profile).run()
+        if report.rule == rule:
+            return report.text
+    raise AssertionError(f"nobody notices: {rule}")
+
+
+def test_a_refresh_that_does_not_wait_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(TableView, "_look", lambda self, what: self._done(what))
+    assert "has" in run_until_noticed("INV-C18")

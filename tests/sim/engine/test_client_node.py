@@ -1,0 +1,43 @@
+"""The processes of a world: what one client may do in any weather."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from pulsar_sim import World
+from pulsar_sim.engine.client_node import ATTEMPTS_EACH, MAX_ATTEMPTS
+from pulsar_sim.engine.failures import ViolationError
+from pulsar_sim.runs.scenarios import quiet_profile
+
+
+@pytest.fixture
+def world() -> World:
+    """One that was, with one producer."""
+    world = World(3, quiet_profile(messages=1))
+    assert str(world.run()) == "seed 3 passed"
+    world.hosts[0].node._recent_attempts.clear()
+    return world
+
+
+def connect(world: World, times: int) -> None:
+    for _ in range(times):
+        world.hosts[0].node._count_attempt()
+
+
+def test_a_storm_of_connections_is_noticed(world: World) -> None:
+    """INV-N6. That others have much to connect to is no excuse."""
+    stranger: Any = SimpleNamespace(host=SimpleNamespace(node=None))
+    world.visitors = [stranger] * MAX_ATTEMPTS
+    connect(world, MAX_ATTEMPTS)
+    with pytest.raises(ViolationError, match=f"opens {MAX_ATTEMPTS + 1} connections within a second"):
+        connect(world, 1)
+
+
+def test_who_has_many_producers_and_consumers_connects_more_often(world: World) -> None:
+    user: Any = SimpleNamespace(host=world.hosts[0])
+    world.visitors = [user] * MAX_ATTEMPTS
+    most = ATTEMPTS_EACH * (MAX_ATTEMPTS + 1) * len(world.topics)
+    connect(world, most)
+    with pytest.raises(ViolationError, match=f"opens {most + 1} connections within a second"):
+        connect(world, 1)

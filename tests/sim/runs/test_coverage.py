@@ -1,0 +1,210 @@
+"""What simulated worlds reached: recorded where it happens, without a trace in the machines or in the run."""
+
+import pickle
+from collections.abc import Iterator
+from importlib import import_module
+from pkgutil import walk_packages
+from types import ModuleType
+
+import pytest
+
+import pulsar_sansio
+from pulsar_sansio import Broker, BrokerConfig, MemoryStore
+from pulsar_sansio.broker import broker as broker_root
+from pulsar_sansio.broker.topics.producers import Deduplication
+from pulsar_sansio.client.delivery.permits import Permits
+from pulsar_sansio.core.buffers import ReceiveBuffer
+from pulsar_sansio.core.transitions import Transitions
+from pulsar_sansio.model.errors import PersistenceError
+from pulsar_sim import Outcome, World
+from pulsar_sim.coverage_points import MARKS, Mark, mark
+from pulsar_sim.runs.coverage import MAPS, TABLES, TO_BROKERS, TO_CLIENTS, Coverage, Recorder
+
+FIRST, FEWEST, MOST = 280, 4, 40
+"""From which seed on, and how many, until the connection's table is reached. Which do it changes with the
+draws."""
+
+
+@pytest.fixture(scope="module")
+def observed() -> tuple[Coverage, list[str]]:
+    """What a few worlds reached, and their hashes."""
+    coverage = Coverage()
+    hashes = []
+    with Recorder() as recorder:
+        for seed in range(FIRST, FIRST + MOST):
+            report = World(seed).run()
+            assert report.outcome is not Outcome.EXCEPTION, report.text
+            hashes.append(report.trace_hash)
+            coverage.add(recorder.take())
+            if len(hashes) >= FEWEST and not coverage.missing("connection"):
+                break
+    return coverage, hashes
+
+
+def modules() -> Iterator[ModuleType]:
+    for found in walk_packages(pulsar_sansio.__path__, "pulsar_sansio."):
+        yield import_module(found.name)
+
+
+def test_every_transition_table_is_watched() -> None:
+    tables = {
+        id(value): value
+        for module in modules()
+        for value in vars(module).values()
+        if isinstance(value, Transitions)
+    }
+    assert sorted(table.name for table in tables.values()) == sorted(TABLES)
+
+
+def test_the_machines_are_as_they_were() -> None:
+    watched = [(mark.owner, mark.method) for mark in MARKS.values()]
+    watched += [(Transitions, "check"), (Transitions, "allows")]
+    before = [vars(owner)[method] for owner, method in watched]
+    handlers = broker_root.HANDLERS
+    with Recorder():
+        during = [vars(owner)[method] for owner, method in watched]
+        assert broker_root.HANDLERS is not handlers
+    assert [vars(owner)[method] for owner, method in watched] == before
+    assert all(new is not old for new, old in zip(during, before, strict=True))
+    assert broker_root.HANDLERS is handlers
+
+
+def test_a_mark_that_does_not_fit_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    misfit = Mark("misfit", "Never.", Permits, "no_such_method", lambda *_: False)
+    monkeypatch.setitem(MARKS, "misfit", misfit)
+    check = vars(Transitions)["check"]
+    with pytest.raises(KeyError, match="no_such_method"), Recorder():
+        pass
+    assert vars(Transitions)["check"] is check
+
+
+@pytest.mark.slow
+def test_a_world_does_not_notice_that_it_is_watched(observed: tuple[Coverage, list[str]]) -> None:
+    hashes = observed[1]
+    assert [World(seed).run().trace_hash for seed in range(FIRST, FIRST + len(hashes))] == hashes
+
+
+def test_moves_and_commands_tell_one_story(observed: tuple[Coverage, list[str]]) -> None:
+    cells = observed[0].cells
+    connected = cells["connection", "Handshaking", "CONNECTED"]
+    assert connected == cells[TO_CLIENTS, "handshaking", "CONNECTED"]
+    assert (
+        connected
+        <= cells[TO_BROKERS, "before CONNECT", "CONNECT"]
+        <= cells["connection", "Opening", "OPENED"]
+    )
+    opened = cells["attachment", "Opening", "OPENED"]
+    assert 0 < opened <= cells["attachment", "Connecting", "CONNECTED"]
+    answered = cells[TO_CLIENTS, "answer awaited", "PRODUCER_SUCCESS"]
+    assert answered <= cells[TO_BROKERS, "for nobody", "PRODUCER"]
+    # Every message, also those of the short way for several plain ones.
+    messages = sum(
+        count for (name, _, kind), count in cells.items() if (name, kind) == (TO_CLIENTS, "MESSAGE")
+    )
+    assert messages > 100
+
+
+def test_only_what_a_table_has_is_counted_as_a_move(observed: tuple[Coverage, list[str]]) -> None:
+    coverage = observed[0]
+    for name, row, column in coverage.cells:
+        assert (row, column) in MAPS[name].legal
+    for name, row, column in coverage.illegal:
+        assert (row, column) not in MAPS[name].legal
+
+
+def test_maps_have_the_whole_of_their_tables() -> None:
+    for name, table in TABLES.items():
+        each = MAPS[name]
+        assert len(each.legal) == len(table.table)
+        assert {row for row, _ in each.legal} <= set(each.rows)
+        assert {column for _, column in each.legal} <= set(each.columns)
+        assert len(each.rows) == len(table.states)
+
+
+def test_a_few_worlds_reach_most_of_it(observed: tuple[Coverage, list[str]]) -> None:
+    coverage, hashes = observed
+    assert coverage.missing("connection") == []
+    assert len(coverage.marks) > 20
+    found = coverage.as_json()
+    assert found["maps"]["connection"]["reached"] == found["maps"]["connection"]["legal"] == 5
+    assert set(found["marks_missing"]) | set(coverage.marks) == set(MARKS)
+    assert found["marks"]["frame in pieces"]["seeds"] <= len(hashes)
+    assert found["maps"]["attachment"]["cells"]["Idle"]["START"] > 10
+
+
+def test_what_is_missing_is_named() -> None:
+    missing = Coverage().missing_moves
+    assert "connection: OPENED in Opening" in missing
+    assert len(missing) == sum(len(table.table) for table in TABLES.values())
+    assert Coverage(marks={"window full": 1}).missing_marks == [
+        name for name in MARKS if name != "window full"
+    ]
+
+
+def test_coverage_adds_up_and_travels_between_processes() -> None:
+    one = Coverage({("m", "r", "c"): 1}, {("m", "r", "d"): 2}, {"a": 3, "b": 1}, {"a": 1, "b": 1})
+    other = pickle.loads(pickle.dumps(Coverage({("m", "r", "c"): 5}, {}, {"a": 4}, {"a": 1})))
+    one.add(other)
+    assert one == Coverage({("m", "r", "c"): 6}, {("m", "r", "d"): 2}, {"a": 7, "b": 1}, {"a": 2, "b": 1})
+
+
+def test_taking_begins_anew() -> None:
+    with Recorder() as recorder:
+        buffer = ReceiveBuffer()
+        buffer.hold(bytes(2), 0)
+        assert buffer.feed(bytes(2)) == bytes(4)
+        assert recorder.take().marks == {"frame in pieces": 1}
+        assert recorder.take() == Coverage()
+
+
+def test_what_is_not_legal_is_counted_apart() -> None:
+    with Recorder() as recorder:
+        broker = Broker(0, BrokerConfig(), MemoryStore().load(), seed=1, wall_time=0)
+        broker.accepted(0, 7, "somebody")
+        broker.receive_data(0, 7, bytes.fromhex("00000006 00000002 0878"))  # of a later version
+        coverage = recorder.take()
+    assert coverage.illegal == {(TO_BROKERS, "before CONNECT", "command 120"): 1}
+    assert coverage.cells == {}
+
+
+# --- marks ---------------------------------------------------------------------------------------------
+
+
+def test_there_are_enough_marks_and_each_says_what_happened() -> None:
+    assert len(MARKS) >= 60
+    for each in MARKS.values():
+        assert each.text.endswith(".")
+        assert callable(vars(each.owner)[each.method])
+
+
+def test_no_two_marks_have_one_name() -> None:
+    def window_full(*_: object) -> bool:
+        return False
+
+    with pytest.raises(ValueError, match="window full"):
+        mark(Permits, "charge")(window_full)
+
+
+def test_more_messages_than_permits_is_an_overrun() -> None:
+    with Recorder() as recorder:
+        permits = Permits(4)
+        permits.attach(lambda granted: None)
+        permits.at_broker -= 3  # a batch of three
+        permits.give_back(3)
+        assert recorder.take().marks == {}
+        permits.at_broker -= 16  # a batch of sixteen
+        permits.give_back(16)
+        assert recorder.take().marks == {"permits overrun": 1}
+
+
+def test_a_message_sent_again_is_known_or_not_yet() -> None:
+    with Recorder() as recorder:
+        known = Deduplication({}, now=0, limit=10)
+        assert not known.is_duplicate("producer", 0, 4)
+        assert recorder.take().marks == {}
+        with pytest.raises(PersistenceError):
+            known.is_duplicate("producer", 0, 4)
+        assert recorder.take().marks == {}
+        known.stored("producer", 4)
+        assert known.is_duplicate("producer", 0, 4)
+        assert recorder.take().marks == {"resent message known": 1}
