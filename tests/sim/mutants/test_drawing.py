@@ -70,9 +70,9 @@ def test_the_seed_decides() -> None:
 def test_the_same_seed_draws_the_same_in_another_process() -> None:
     code = """if True:
         from pathlib import Path
-        from pulsar_sansio.client import window
+        from pulsar_sansio.client.producing import send_window
         from pulsar_sim.mutants import Reach, Source, drawn
-        source = Source("pulsar_sansio.client.producing.send_window", Path(window.__file__).read_text())
+        source = Source("pulsar_sansio.client.producing.send_window", Path(send_window.__file__).read_text())
         reach = Reach({"a": {source.module: (1 << source.statements) - 1}})
         print([each.name for each in drawn([source], reach, 3, 30)])
     """
