@@ -68,6 +68,14 @@ MISTAKES: dict[str, tuple[type[LocalProtocolError], Callable[[Broker], object]]]
         lambda broker: broker.set_policy(0, TOPIC, "deduplication", 1),
     ),
     "negative": (InvalidConfiguration, lambda broker: broker.set_policy(0, TOPIC, "max_consumers", -1)),
+    "a retention time below -1": (
+        InvalidConfiguration,
+        lambda broker: broker.set_policy(0, TOPIC, "retention_time", -2),
+    ),
+    "a retention size below -1": (
+        InvalidConfiguration,
+        lambda broker: broker.set_policy(0, TOPIC, "retention_size", -2),
+    ),
     "policy of nothing": (
         NoSuchThing,
         lambda broker: broker.set_policy(0, "x/y", "deduplication", True),
@@ -229,6 +237,8 @@ def test_wall_text() -> None:
         {"service_url": "http://x"},
         {"reached_end_of_topic": "always"},
         {"ledger_max_entries": True},
+        {"keep_without_subscription": -1},
+        {"keep_without_subscription": 2**40 + 1},
     ],
 )
 def test_options_are_checked(options: dict[str, object]) -> None:

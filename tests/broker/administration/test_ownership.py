@@ -103,6 +103,17 @@ def test_nobody_is_admitted_to_a_topic_of_another(answer: Elsewhere | ServiceNot
     assert node.broker.all_topics == {}
 
 
+def test_a_namespace_that_is_not_there_is_served_by_no_broker() -> None:
+    """The refusal says that the namespace is missing, since another broker would not have it either."""
+    node = Node(Elsewhere(B))
+    peer = node.connect()
+    peer.ask_producer("persistent://no/where/t")
+    peer.expect_error("TopicNotFound")
+    peer.ask_subscribe(topic="persistent://no/where/t")
+    peer.expect_error("TopicNotFound")
+    assert node.asked == []
+
+
 @pytest.mark.parametrize("moved_to", [None, Elsewhere(B), Elsewhere(B, SECURE_B)])
 def test_a_released_topic_sends_everybody_away(moved_to: Elsewhere | None) -> None:
     """GAP-37; receipts of what was taken come first."""

@@ -310,7 +310,7 @@ def test_a_later_epoch_is_taken_over() -> None:
     assert mode(World().connect(), EXCLUSIVE, 0, topic_epoch=7).topic_epoch == 7
 
 
-@pytest.mark.parametrize("version", [4, 21])
+@pytest.mark.parametrize("version", [4, 5, 21])
 def test_a_producer_sent_away_by_the_broker(version: int) -> None:
     """GAP-37: request_id 2^64-1; late SENDs are ignored for one keep-alive interval."""
     world = World()

@@ -6,7 +6,7 @@ from pulsar_sansio.broker import BrokerConfig
 from pulsar_sansio.broker.records import EntryAdded
 from pulsar_sansio.broker.storage.store import MemoryStore, StoredState
 from pulsar_sansio.wire import CUMULATIVE
-from tests.broker.peer import TOPIC, WALL, Peer, SubType, Type, World, ids
+from tests.broker.peer import SECOND, TOPIC, WALL, Peer, SubType, Type, World, ids
 
 SMALL = BrokerConfig(ledger_max_entries=10, keep_without_subscription=200)
 """Ledgers of ten entries, so that a short test sees many."""
@@ -241,3 +241,31 @@ def test_a_policy_that_keeps_less_trims_at_once() -> None:
     world.broker.set_policies(world.now, "public/default", {"retention_time": 0, "retention_size": 0})
     world.pump()
     assert len(world.broker.internal_stats(TOPIC)["ledgers"]) < kept
+
+
+@pytest.mark.parametrize(("policy", "value"), [("retention_time", 300.0), ("retention_size", 100_000)])
+def test_a_retention_policy_that_is_not_set_is_no_limit(policy: str, value: float) -> None:
+    """STORE-31: the other one alone decides what is kept."""
+    world = World(BrokerConfig(ledger_max_entries=1))
+    peer = world.connect()
+    peer.producer()
+    peer.subscribe()
+    world.broker.set_policy(world.now, TOPIC, policy, value)
+    publish(peer, 3)
+    peer.ack((2, 0, None), kind=CUMULATIVE)
+    assert ledgers(world) == [1, 1, 1]
+
+
+def test_a_retention_time_counts_up_to_the_moment_when_it_is_set() -> None:
+    """STORE-31: also where the broker has heard nothing for longer than that."""
+    world = World(BrokerConfig(ledger_max_entries=1))
+    world.broker.set_policies(world.now, "public/default", {"retention_time": -1, "retention_size": -1})
+    peer = world.connect()
+    peer.producer()
+    peer.subscribe()
+    publish(peer, 3)
+    peer.ack((2, 0, None), kind=CUMULATIVE)
+    assert ledgers(world) == [1, 1, 1]
+    world.now = 400 * SECOND
+    world.broker.set_policy(world.now, "public/default", "retention_time", 300)
+    assert ledgers(world) == [1]
