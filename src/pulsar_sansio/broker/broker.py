@@ -122,7 +122,6 @@ class Broker(Administration, OwnedTopics):
         self._begin(now)
         assert link not in self.links, "a link's number is used twice"
         self.links[link] = Connection(self, link, peer, HANDLERS)
-        self._settle()
 
     def receive_data(self, now: int, link: int, data: bytes) -> None:
         """Bytes came. Never raises for what they are; unknown links are ignored."""

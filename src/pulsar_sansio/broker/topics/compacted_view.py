@@ -77,6 +77,7 @@ class CompactedView:
 
 
 def _last_index(entry: EntryAdded) -> int:
+    """The index of the last message that was left of a batch, of which at least one was; else -1."""
     metadata = entry_metadata(entry.data)
     count = metadata.num_messages_in_batch
     if count is None:
@@ -88,4 +89,4 @@ def _last_index(entry: EntryAdded) -> int:
         batch = split_batch(payload, count)
     except FrameError:  # what cannot be read stays as it is
         return count - 1
-    return max((index for index in range(count) if not batch.single(index).compacted_out), default=count - 1)
+    return max(index for index in range(count) if not batch.single(index).compacted_out)
