@@ -99,6 +99,19 @@ def test_keep_alive_asks_and_then_closes() -> None:
     lively.expect(Type.PING)
 
 
+def test_the_first_probe_comes_one_interval_after_the_handshake() -> None:
+    """CONN-01: a client that took its time for CONNECT has shown life with it."""
+    world = World()
+    peer = world.raw()
+    world.advance(20)
+    peer.send(Type.CONNECT, CONNECT)
+    peer.expect(Type.CONNECTED)
+    world.advance(29.9)
+    peer.nothing()
+    world.advance(0.1)
+    peer.expect(Type.PING)
+
+
 def test_who_was_asked_for_a_sign_of_life_just_now_is_not_late() -> None:
     """A newcomer claims its place just before its keep-alive is due."""
     world = World()
@@ -174,6 +187,16 @@ def test_how_much_came_behind_what_ended_the_connection_is_known() -> None:
         peer.feed(ping + ends + ping)
         assert peer.closed is not None
         assert connection.unread == unread
+
+
+def test_nothing_is_unread_where_bytes_did_not_end_the_connection() -> None:
+    """All that came before the end counts as read."""
+    peer = World().connect()
+    connection = peer.world.broker.links[peer.link]
+    peer.feed(encode_ping())
+    peer.drop()
+    assert connection.dead
+    assert connection.unread == 0
 
 
 def test_unknown_commands_are_ignored() -> None:
@@ -272,3 +295,20 @@ def test_a_probe_unanswered_for_our_own_back_pressure_does_not_close() -> None:
     assert not world.broker.wants_read(peer.link)
     world.advance(200)
     assert peer.closed is None
+
+
+def test_nothing_is_delivered_to_a_connection_that_ends() -> None:
+    """What one of its consumers leaves goes to other connections, and not to its next consumer first."""
+    world = World()
+    producing, ending, staying = world.connect(), world.connect(), world.connect()
+    producing.producer()
+    for consumer_id in range(2):
+        ending.subscribe(SubType.Shared, consumer_id)
+    for number in range(4):
+        producing.publish(b"x", number)
+    assert len(ending.messages()) == 4
+    ending.drop()
+    assert world.broker.stats(TOPIC)["msgOutCounter"] == 4
+    staying.subscribe(SubType.Shared)
+    assert len(staying.messages()) == 4
+    assert world.broker.stats(TOPIC)["msgOutCounter"] == 8

@@ -339,7 +339,6 @@ class Connection:
         for consumer in consumers:
             consumer.subscription.remove(consumer)
         for producer in producers:
-            producer.closing = True
             producer.topic.producer_left(producer)
         waiters, self._liveness_waiters = self._liveness_waiters, []
         for waiter in waiters:
@@ -349,7 +348,6 @@ class Connection:
 
     def forget_producer(self, producer: Producer) -> None:
         """Out of the registries, without a word to the client."""
-        producer.closing = True
         if self.producers.get(producer.id) is producer:
             del self.producers[producer.id]
         producer.topic.producer_left(producer)
@@ -465,7 +463,6 @@ class Connection:
     def refuse_waiting_producer(self, producer: Producer, error: BrokerError) -> None:
         if self.producers.get(producer.id) is producer:
             del self.producers[producer.id]
-        producer.closing = True
         self.refuse(producer.request_id, error)
 
     def grant_waiting_producer(self, producer: Producer) -> None:
@@ -474,7 +471,7 @@ class Connection:
 
     def producer_success(self, producer: Producer, ready: bool) -> None:
         """PRODUCER_SUCCESS, unless the producer went away meanwhile."""
-        if self.producers.get(producer.id) is not producer or producer.closing:
+        if self.producers.get(producer.id) is not producer:
             return
         producer.ready = ready
         answer = proto.CommandProducerSuccess(
