@@ -30,6 +30,7 @@ from .serving.topic_list_watch import TopicNames, Topics, Watchers
 from .storage.journal import Journal
 from .storage.store import StoredState
 from .topics.nonpersistent import VolatileTopic
+from .topics.producers import going_away
 from .topics.schemas import Schemas
 from .topics.topic import Topic
 
@@ -277,6 +278,8 @@ class Broker(Administration, OwnedTopics):
         text = str(name)
         topic = self.all_topics.get(text)
         if topic is not None:
+            if topic.closing:
+                raise going_away()
             return topic
         self.check_namespace(name.namespace_name)
         self.check_served(text)

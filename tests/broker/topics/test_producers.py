@@ -348,6 +348,30 @@ def test_who_comes_back_after_being_sent_away_and_is_fenced_out_has_no_late_send
     assert peer.closed is not None
 
 
+VOLATILE = TOPIC.replace("persistent", "non-persistent", 1)
+
+
+@pytest.mark.parametrize(("command", "topic"), [("delete", TOPIC), ("delete", VOLATILE), ("unload", TOPIC)])
+def test_no_producer_is_admitted_while_the_topic_goes_away(command: str, topic: str) -> None:
+    """The holder of the name is too old to be told, so its connection ends, and the newcomer's turn comes."""
+    world = World()
+    old, new = world.connect(version=4), world.connect()
+    old.producer(topic, name="a")
+    new.ask_producer(topic, name="a")
+    old.expect(Type.PING)
+    if command == "delete":
+        world.broker.delete_topic(world.now, topic, force=True)
+    else:
+        world.broker.unload(world.now, topic)
+    world.pump()
+    assert old.closed is not None
+    new.expect_error("ServiceNotReady")
+    new.producer(topic, name="a")
+    new.publish(b"x")
+    new.expect(Type.SEND_RECEIPT)
+    assert len(world.broker.stats(topic)["publishers"]) == 1
+
+
 def test_two_newcomers_for_one_dead_name() -> None:
     world = World()
     old, first, second = world.connect(), world.connect(), world.connect()

@@ -30,7 +30,7 @@ MODE_NAMES = {
 
 
 def going_away() -> ServiceNotReady:
-    """What a producer that waits for its turn gets when the topic is unloaded or deleted."""
+    """What a client gets that waits for its turn, or comes, while the topic is unloaded or deleted."""
     return ServiceNotReady("Topic is temporarily unavailable")
 
 
