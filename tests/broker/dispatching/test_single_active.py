@@ -7,6 +7,7 @@ import pytest
 
 from pulsar_sansio.broker import BrokerConfig
 from pulsar_sansio.broker.dispatching.key_hash import murmur3_32, slot_of
+from pulsar_sansio.model.message_id import MessageId
 from pulsar_sansio.wire import unpack_payload
 from tests.broker.peer import TOPIC, Peer, SubType, Type, World, ids
 
@@ -340,3 +341,28 @@ def test_ranges_are_nothing_to_who_shares_in_another_way() -> None:
     world.advance(2)
     active_changes(consuming)
     assert len(consuming.messages()) == 1
+
+
+def read_position(world: World) -> tuple[str, int]:
+    """Where the next entry is read, and how far that is from the mark-delete position."""
+    cursor = world.broker.internal_stats(TOPIC)["cursors"]["s"]
+    return cursor["readPosition"], cursor["numberOfEntriesSinceFirstNotAckedMessage"]
+
+
+@pytest.mark.parametrize("kind", [SubType.Exclusive, SubType.Failover])
+def test_without_a_consumer_the_cursor_stands_at_the_first_entry_that_is_not_acknowledged(kind: Any) -> None:
+    world = World()
+    producing, consuming = publisher(world), world.connect()
+    consuming.subscribe(kind)
+    world.advance(1.1)
+    active_changes(consuming)
+    for number in range(3):
+        producing.publish(b"x", number)
+    consuming.ack(consuming.messages()[0])
+    assert read_position(world) == ("0:3", 3)
+    consuming.close_consumer()
+    assert read_position(world) == ("0:1", 1)
+    world.broker.reset_cursor(world.now, TOPIC, "s", MessageId(0, 2))
+    assert read_position(world) == ("0:2", 1)
+    world.broker.reset_cursor(world.now, TOPIC, "s", MessageId(0, 0))
+    assert read_position(world) == ("0:0", 1)

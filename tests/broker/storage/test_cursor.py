@@ -98,3 +98,13 @@ def test_given_sets_may_hold_bits_cleared_long_ago() -> None:
     assert not cursor.acknowledged(0)
     cursor.acknowledge_partly(0, 42, 8)
     assert cursor.acknowledged(0), "the last set still has bits, the state has none"
+
+
+def test_the_mark_moves_over_the_next_range_whatever_comes_behind_it() -> None:
+    cursor = Cursor(-1)
+    for offset in (1, 2, 4, 6):
+        cursor.acknowledge(offset)
+    cursor.acknowledge(0)
+    assert (cursor.mark_delete, list(cursor.ranges)) == (2, [(4, 4), (6, 6)])
+    cursor.acknowledge_up_to(3)
+    assert (cursor.mark_delete, list(cursor.ranges)) == (4, [(6, 6)])
