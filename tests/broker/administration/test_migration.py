@@ -7,7 +7,7 @@ import pytest
 from pulsar_sansio import InvalidConfiguration, InvalidServiceUrl
 from pulsar_sansio.broker import NoSuchThing, WrongKind
 from pulsar_sansio.wire import proto
-from tests.broker.peer import TOPIC, Peer, SubType, Type, World
+from tests.broker.peer import SECOND, TOPIC, Peer, SubType, Type, World
 
 GREEN = "pulsar://green:6650"
 GREEN_TLS = "pulsar+ssl://green:6651"
@@ -50,6 +50,23 @@ def test_producers_go_at_once_after_their_receipts() -> None:
     peer.publish(b"ignored", 2)
     peer.nothing()
     assert peer.closed is None
+
+
+def test_late_messages_are_ignored_for_one_interval_from_the_migration_on() -> None:
+    """GAP-37: also where the broker has heard nothing for a while before."""
+    world = World()
+    peer = world.connect()
+    peer.producer()
+    world.now = 20 * SECOND
+    migrate(world)
+    expect_move(peer, Migrated.Producer)
+    world.now = 49 * SECOND
+    peer.publish(b"late")
+    assert peer.closed is None
+    peer.nothing()
+    world.now = 51 * SECOND
+    peer.publish(b"too late")
+    assert peer.closed is not None
 
 
 def test_who_waits_for_exclusive_access_goes_too() -> None:
@@ -104,6 +121,41 @@ def test_consumers_go_when_what_they_acknowledged_is_durable() -> None:
     consuming.nothing()
     world.hold_writes = False
     world.sync()
+    expect_move(consuming, Migrated.Consumer)
+
+
+@pytest.mark.parametrize("kind", [SubType.Shared, SubType.Key_Shared])
+def test_a_blocked_consumer_goes_when_what_it_acknowledged_is_durable(kind: SubType) -> None:
+    """What it acknowledges lets the broker dispatch again, which looks at the end of the topic, too."""
+    world = World()
+    producing, consuming = world.connect(), world.connect()
+    producing.producer()
+    world.broker.set_policy(world.now, TOPIC, "max_unacked_messages_per_consumer", 2)
+    consuming.subscribe(kind)
+    for number in range(2):
+        producing.publish(b"x", number)
+    messages = consuming.messages()
+    migrate(world)
+    world.hold_writes = True
+    consuming.ack(*messages)
+    consuming.nothing()
+    world.hold_writes = False
+    world.sync()
+    expect_move(consuming, Migrated.Consumer)
+
+
+def test_consumers_of_a_terminated_topic_go_without_hearing_of_its_end() -> None:
+    """The end is that of the topic here; in the other cluster it may go on."""
+    world = World()
+    producing, consuming = world.connect(), world.connect()
+    producing.producer()
+    consuming.subscribe()
+    producing.publish(b"x")
+    (message,) = consuming.messages()
+    world.broker.terminate(world.now, TOPIC)
+    migrate(world)
+    consuming.ack(message)
+    world.advance(1)
     expect_move(consuming, Migrated.Consumer)
 
 

@@ -196,9 +196,9 @@ class Subscription:
                 if fresh:
                     changed = True
                     dispatcher.settled(consumer, offset, fresh, cursor.acknowledged(offset))
-        dispatcher.acknowledgements_done()
         if changed:
             self._moved(before)
+        dispatcher.acknowledgements_done()
 
     def acknowledge_cumulative(
         self, consumer: Consumer, ledger_id: int, entry_id: int, ack_set: int | None
@@ -236,9 +236,9 @@ class Subscription:
             self.dispatcher.settled_up_to(offset)
         if not self.cursor.acknowledge_up_to(offset):
             return False
+        self._moved(before)
         if self.dispatcher is not None:
             self.dispatcher.acknowledgements_done()
-        self._moved(before)
         return True
 
     def expire_up_to(self, offset: int) -> bool:
