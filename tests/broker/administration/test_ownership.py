@@ -11,7 +11,7 @@ from pulsar_sansio.broker.outputs import Persist, Released
 from pulsar_sansio.broker.storage.store import StoredTopic
 from pulsar_sansio.model.errors import LocalProtocolError, ServiceNotReady
 from pulsar_sansio.wire import proto
-from tests.broker.peer import TOPIC, WALL, Type, World
+from tests.broker.peer import SECOND, TOPIC, WALL, Type, World
 
 Lookup = proto.CommandLookupTopicResponse
 
@@ -144,6 +144,24 @@ def test_a_released_topic_sends_everybody_away(moved_to: Elsewhere | None) -> No
         )
     if moved_to is not None:
         assert closed.assignedBrokerServiceUrl == B
+
+
+def test_late_messages_are_ignored_for_one_interval_from_the_release_on() -> None:
+    """GAP-37: also where the broker has heard nothing for a while before."""
+    node = Node()
+    peer = node.connect()
+    peer.producer()
+    node.now = 20 * SECOND
+    node.broker.release(node.now, TOPIC)
+    node.pump()
+    peer.expect(Type.CLOSE_PRODUCER)
+    node.now = 49 * SECOND
+    peer.publish(b"late")
+    assert peer.closed is None
+    peer.nothing()
+    node.now = 51 * SECOND
+    peer.publish(b"too late")
+    assert peer.closed is not None
 
 
 def test_acknowledgements_that_wait_are_written_before_a_topic_is_released() -> None:
