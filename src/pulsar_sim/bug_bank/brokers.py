@@ -40,14 +40,13 @@ def receipts_before_messages_are_durable(patches: Patches) -> None:
 def acknowledgements_confirmed_before_they_are_durable(patches: Patches) -> None:
     """An acknowledgement is confirmed before its cursor is written."""
 
-    def confirm_cursor(self: Any, subscription: Any, effect: Any) -> None:
-        self.cursor_moved(subscription)
+    def confirm_cursors(_self: Any, effect: Any) -> None:
         effect()
 
     def is_cursor_durable(_self: Any, _subscription: Any) -> bool:
         return True
 
-    patches.replace(Journal, "confirm_cursor", confirm_cursor)
+    patches.replace(Journal, "confirm_cursors", confirm_cursors)
     patches.replace(Journal, "is_cursor_durable", is_cursor_durable)
 
 

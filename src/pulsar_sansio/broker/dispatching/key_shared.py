@@ -152,7 +152,7 @@ class KeyShared(Shared):
             offset = heappop(heap)
             self._held_count -= 1
             self._replaying.discard(offset)
-            if cursor.acknowledged(offset) or offset < log.first:
+            if cursor.acknowledged(offset):  # so is every entry of a ledger that was removed
                 self._slots.pop(offset, None)
             else:
                 self._deliver_slot(target, log.ledger_at(offset), offset, slot)

@@ -116,7 +116,7 @@ class Shared:
         while self._replay:
             offset = heappop(self._replay)
             self._replaying.discard(offset)
-            if offset < first or cursor.acknowledged(offset):
+            if cursor.acknowledged(offset):  # so is every entry of a ledger that was removed
                 continue
             if not (special and offset in special and self._is_for_later_or_another(offset)):
                 return offset

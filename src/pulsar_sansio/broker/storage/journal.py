@@ -58,9 +58,8 @@ class Journal:
         if self._flush.when is None:
             self._flush.set(self._context.now + self._flush_interval)
 
-    def confirm_cursor(self, subscription: "Subscription", effect: Callable[[], None]) -> None:
-        """Write this cursor with the next batch, then run `effect`."""
-        self._dirty[subscription] = None
+    def confirm_cursors(self, effect: Callable[[], None]) -> None:
+        """Write every cursor that moved with the next batch, then run `effect`."""
         self._dirty_due = True
         self._effects.append(effect)
 

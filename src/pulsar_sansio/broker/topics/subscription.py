@@ -276,7 +276,7 @@ class Subscription:
     def confirm(self, effect: Callable[[], None]) -> None:
         """Run `effect` once the present position is durable."""
         if self.durable:
-            self.topic.journal.confirm_cursor(self, effect)
+            self.topic.journal.confirm_cursors(effect)
         else:
             self.topic.journal.confirm(effect)
 
