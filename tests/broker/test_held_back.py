@@ -1,4 +1,4 @@
-"""What Shared and Key_Shared hold back: how far they read, what waits in replay, and what ends its waiting."""
+"""What Shared and Key_Shared hold back: how far they read, what waits in replay, and what ends the wait."""
 
 from typing import Any
 

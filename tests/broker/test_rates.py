@@ -73,3 +73,19 @@ def test_rates_in_the_stats_of_a_topic() -> None:
     assert subscription["msgRateOut"] == subscription["consumers"][0]["msgRateOut"] == 2.0
     world.advance(10)
     assert world.broker.stats(TOPIC)["msgRateIn"] == 0.0
+
+
+def test_rates_in_the_stats_of_a_non_persistent_topic() -> None:
+    """Its one producer has the rates of the topic."""
+    topic = TOPIC.replace("persistent", "non-persistent", 1)
+    world = World(BrokerConfig(housekeeping_interval=10.0))
+    peer = world.connect()
+    peer.producer(topic, name="p")
+    for sequence in range(20):
+        peer.publish(b"x" * 50, sequence)
+    world.advance(10)
+    stats = world.broker.stats(topic)
+    (producer,) = stats["publishers"]
+    assert producer["msgRateIn"] == stats["msgRateIn"] == 2.0
+    assert producer["msgThroughputIn"] == stats["msgThroughputIn"] == stats["bytesInCounter"] / 10
+    assert producer["averageMsgSize"] == stats["averageMsgSize"]

@@ -364,6 +364,19 @@ def test_sticky_ranges_and_keys_nobody_wants() -> None:
     assert {key_of(message) for message in peer.messages()} == set(KEYS) - below
 
 
+@pytest.mark.parametrize("present", [False, True])
+def test_ranges_of_the_first_consumer_are_checked(present: bool) -> None:
+    """Whether the subscription is there already or not (BROKER-24)."""
+    world, _, peer = world_with()
+    if present:
+        world.broker.create_subscription(world.now, TOPIC, "s")
+    for pairs in ([], [(0, 5), (5, 9)]):
+        ranges = [{"start": start, "end": end} for start, end in pairs]
+        meta = {"keySharedMode": "STICKY", "hashRanges": ranges}
+        peer.ask_subscribe(SubType.Key_Shared, 0, keySharedMeta=meta)
+        peer.expect_error("ConsumerAssignError")
+
+
 def test_what_is_skipped_is_not_held_back_any_more() -> None:
     """Nobody wants the first keys, and they fill the look-ahead."""
     world, producing, peer = world_with(BrokerConfig(key_shared_look_ahead=5))

@@ -306,6 +306,22 @@ def test_the_epoch_survives_the_broker() -> None:
     assert mode(world.connect(), EXCLUSIVE, 0).topic_epoch == 2
 
 
+@pytest.mark.parametrize("access", [EXCLUSIVE, WAIT, FENCING])
+def test_an_epoch_that_has_passed_is_refused(access: int) -> None:
+    """BROKER-35: a producer that was exclusive before fences out none that came after it."""
+    world = World()
+    first, second, again = world.connect(), world.connect(), world.connect()
+    assert mode(first, FENCING, 0).topic_epoch == 0
+    assert mode(second, FENCING, 0).topic_epoch == 1
+    if access == EXCLUSIVE:
+        second.close_producer()
+        second.expect(Type.SUCCESS)
+    refused(again, access, 0, "ProducerFenced", topic_epoch=0)
+    if access != EXCLUSIVE:
+        second.publish(b"x")
+        second.expect(Type.SEND_RECEIPT)
+
+
 def test_a_later_epoch_is_taken_over() -> None:
     assert mode(World().connect(), EXCLUSIVE, 0, topic_epoch=7).topic_epoch == 7
 

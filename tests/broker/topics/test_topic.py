@@ -269,3 +269,24 @@ def test_a_retention_time_counts_up_to_the_moment_when_it_is_set() -> None:
     world.now = 400 * SECOND
     world.broker.set_policy(world.now, "public/default", "retention_time", 300)
     assert ledgers(world) == [1]
+
+
+def test_a_cumulative_acknowledgement_of_part_of_a_batch_counts_for_what_comes_before_it() -> None:
+    """It survives the broker also where that part of the batch was acknowledged before."""
+    world = World()
+    peer = world.connect()
+    peer.producer()
+    peer.subscribe()
+    publish(peer, 2)
+    peer.publish_batch([b"a", b"b"], 2)
+    peer.ack((0, 2, 0b10))
+    world.advance(1)
+    peer.ack((0, 2, 0b10), kind=CUMULATIVE)
+    world.advance(1)
+    world.start()
+    cursor = world.broker.internal_stats(TOPIC)["cursors"]["s"]
+    assert cursor["markDeletePosition"] == "0:1"
+    later = world.connect()
+    later.subscribe()
+    (message,) = later.messages()
+    assert (message.entry_id, message.ack_set) == (2, 0b10)
