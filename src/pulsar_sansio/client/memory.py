@@ -192,8 +192,8 @@ class MemoryLimit:
 
     def lend(self, borrower: Borrower, size: int) -> int:
         """Up to `size` bytes to be used without asking."""
-        lent = 0 if self.blocked else min(size, self.free)
-        if lent <= 0:
+        lent = min(size, self.free)
+        if self.blocked or lent <= 0:
             return 0
         self.free -= lent
         self._borrowers[borrower] = None

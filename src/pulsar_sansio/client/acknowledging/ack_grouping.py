@@ -190,7 +190,6 @@ class Acknowledger:
         self._stop_timer()
         if not self._durable:
             self._tracker.discard_waiting()
-            self._fail_flushes(cause)
 
     def drop(self, error: PulsarError | None = None) -> None:
         """The subscription was moved: what waits, or has no answer yet, says nothing of where it is now, and

@@ -357,7 +357,6 @@ class AckTracker:
         self.deliveries.left = True
         self._begin()
         self.discard_waiting()
-        self._sent = None
         self._batches.clear()
         self._chunked.clear()
 

@@ -210,8 +210,6 @@ class Attachment:
         ended: Callable[[int, PulsarError | None], None] | None = None,
     ) -> None:
         self.state: State = Idle()
-        self.connection: Connection | None = None
-        """The connection, only while attached."""
         self.was_attached = False
         self.on_partitioned: Callable[[int], None] | None = None
         """Told the number of partitions where the topic turns out to have any, as the last thing that happens
@@ -377,7 +375,6 @@ class Attachment:
             return
         attached = Attached(connection)
         self._move(Input.OPENED, attached)
-        self.connection = connection
         self._owner.on_opened(connection, reply)
         if self.state is attached:  # else what the broker answered was no use, and the connection was ended
             self.was_attached = True
@@ -502,7 +499,6 @@ class Attachment:
             self._tell_of_retry(cause, 0, lost)
 
     def _detached(self, cause: PulsarError) -> None:
-        self.connection = None
         self.down_since = self._context.now
         self._owner.on_detached(cause)
 
@@ -548,7 +544,6 @@ class Attachment:
                 connection.unregister(self._owner)
             case _:
                 pass
-        self.connection = None
         self.state = following
         self.since = self._context.now
 

@@ -378,8 +378,8 @@ class Arrival:
         For the sake of a message in chunks the broker may begin further back (`MessageId.first_chunk`). What
         lies before that shows that the subscription was moved to somewhere else since, by a seek that was
         never answered or by somebody else: then everything is wanted."""
-        start = self.start
-        if start is None or not self._filtering:
+        start = self.start if self._filtering else None
+        if start is None:
             return False
         if start[:2] == place:
             return start.batch_index < 0 and not self.inclusive
@@ -425,8 +425,8 @@ class Arrival:
 
     def _without_skipped(self, batch: Batch | UndividedBatch, place: Place, size: int, bits: int) -> int:
         """`bits` without the messages that are not for the application (CONS-33)."""
-        start = self.start
-        if start is None or not self._filtering:
+        start = self.start if self._filtering else None
+        if start is None:
             skipped = 0
         elif start[:2] != place:
             skipped = size if self._is_before_start(place) else 0

@@ -141,7 +141,6 @@ class LastMessage:
             question.asked = None
 
     def _over(self, question: Question) -> Question:
-        question.asked = None
         self._open.remove(question)
         if not self._open:
             self._slot.clear()

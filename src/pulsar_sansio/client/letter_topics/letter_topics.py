@@ -174,7 +174,6 @@ class Letters:
 
     __slots__ = (
         "_burials",
-        "_closed",
         "_context",
         "_counters",
         "_dead",
@@ -249,7 +248,6 @@ class Letters:
         """Those that wait for a copy."""
         self._moves = 0
         """How often the subscription was moved: what was asked for before that judges nothing."""
-        self._closed = False
 
     # --- dead letters ----------------------------------------------------------------------------
 
@@ -440,9 +438,6 @@ class Letters:
 
     def close(self) -> None:
         """The originals of copies on their way stay unacknowledged."""
-        if self._closed:
-            return
-        self._closed = True
         self.drop()
         self._dead.close()
         self._later.close()

@@ -324,12 +324,9 @@ class Intake:
     # --- what the producer tells it ---
 
     def attached(self, connection: Connection, name: str, producer_id: int, last_sequence_id: int) -> None:
-        """See `Sealing.attached`. The first time, what was early is taken."""
-        first = self.sealing.sealer is None
+        """See `Sealing.attached`. What was early, before the first time, is taken."""
         self.sealing.attached(connection, name, producer_id, last_sequence_id)
         self._max_message_size = connection.max_message_size
-        if not first:
-            return
         self._take_early()
         if self._spec.batching is None and not self._spec.chunking and self.ended is None:
             self._plain_sealer = self.sealing.sealer
@@ -343,7 +340,6 @@ class Intake:
             try:
                 self.check(message, publish_time)
                 self.sealing.take(message, ticket, publish_time)
-                self._next_ticket = ticket + 1
             except InvalidMessage as error:  # too large for this broker
                 self._memory.free += payload_size(message)
                 self._fail_untaken(error)
