@@ -7,6 +7,7 @@ import pytest
 from pulsar_sansio.client.outputs import RequestDone, RequestFailed
 from pulsar_sansio.model.config import SubscriptionType
 from pulsar_sansio.model.errors import BrokerError, ClosedError, ConnectionLost, TimedOut
+from pulsar_sansio.model.message_id import EARLIEST
 from pulsar_sansio.wire import proto
 from tests.client.broker_script import MILLISECOND, SECOND, ConsumerScript
 
@@ -318,6 +319,18 @@ class TestFlush:
         assert s.frames()[-1][1].request_id is None
         assert len(requests(s)) == 1
 
+    def test_the_oldest_broker_that_answers_is_asked(self) -> None:
+        """From protocol version 17 on the broker answers an ACK."""
+        s = ConsumerScript(protocol_version=17, acknowledgement_group_time=0.0)
+        s.accept()
+        s.acknowledge(deliver(s, 1))
+        s.frames()
+        request = s.flush()
+        (again,) = s.expect("ACK")
+        assert requests(s) == []
+        confirm(s, again)
+        assert requests(s) == [RequestDone(request, None)]
+
     def test_two_flushes_wait_for_the_same_answer(self) -> None:
         s = started()
         s.acknowledge(deliver(s, 1))
@@ -442,3 +455,32 @@ def test_an_acknowledged_message_that_was_confirmed_never_waits_again() -> None:
     confirm(s, ack)
     s.reconnect()
     s.expect("FLOW")
+
+
+def test_after_a_seek_an_earlier_position_is_acknowledged_though_a_later_one_was_before() -> None:
+    """The broker leaves the consumer open: the cursor is at the beginning, and moves on from there."""
+    s = started(acknowledgement_group_time=0.0)
+    s.acknowledge_cumulative(deliver(s, 6)[5])
+    s.expect("ACK")
+    s.client.seek(s.now, s.consumer, EARLIEST)
+    (seek,) = s.expect("SEEK")
+    s.say("SUCCESS", proto.CommandSuccess(request_id=seek.request_id))
+    s.frames()
+    s.acknowledge_cumulative(deliver(s, 3)[2])
+    (ack,) = s.expect("ACK")
+    assert (ack.ack_type, ack.message_ids) == (1, [(1, 2, None)])
+
+
+def test_a_consumer_that_is_closed_waits_for_no_answer_to_an_ack() -> None:
+    """The operation timeout of the ACK does not wake the client, which still has its connection."""
+    s = started(acknowledgement_receipts=True, acknowledgement_group_time=0.0)
+    keepalive = s.client.next_deadline()
+    assert keepalive is not None
+    s.pass_time(SECOND)
+    s.acknowledge(deliver(s, 1))
+    s.expect("ACK")
+    s.close()
+    (close,) = s.expect("CLOSE_CONSUMER")
+    s.say("SUCCESS", proto.CommandSuccess(request_id=close.request_id))
+    s.pass_time(keepalive - s.now)
+    assert s.client.next_deadline() == keepalive + 30 * SECOND
