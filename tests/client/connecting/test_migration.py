@@ -247,6 +247,30 @@ def test_what_was_handed_out_here_is_not_judged_there(judge: Callable[..., objec
     assert [place[:2] for place in script.sent(green, Command.ACK).message_ids] == [(7, 0)]
 
 
+def test_the_chunks_of_a_message_here_are_not_acknowledged_there() -> None:
+    """INV-N13: a message by itself lies there where here the last chunk of another one did."""
+    script = Script()
+    handle, link, asked = subscribed(script, acknowledgement_group_time=0.0)
+    fields = {"uuid": "p-0", "num_chunks_from_msg": 2, "total_chunk_msg_size": 2}
+    for number in range(2):
+        stored = entry_bytes(b"x", chunk_id=number, **fields)
+        script.feed(link, MessageCommand(asked.consumer_id, 7, number, payload=stored).encode())
+    assert script.client.receive(script.now, handle) is not None
+    moved = frame_migrated(asked.consumer_id, Migrated.Consumer)
+    script.feed(link, moved, frame_close_consumer(asked.consumer_id))
+    script.said()
+    script.advance(0.2)
+    green = script.ready_link("green")
+    script.find_topic(green, GREEN)
+    script.feed(green, frame_success(script.sent(green, Command.SUBSCRIBE).request_id))
+    script.sent(green, Command.FLOW)
+    script.feed(green, MessageCommand(asked.consumer_id, 7, 1, payload=entry_bytes(b"y")).encode())
+    there = script.client.receive(script.now, handle)
+    assert there is not None
+    script.client.acknowledge(script.now, handle, there.message_id)
+    assert script.sent(green, Command.ACK).message_ids == [(7, 1, None)]
+
+
 def test_a_consumer_goes_too() -> None:
     script = Script()
     handle, link, asked = subscribed(script)

@@ -142,6 +142,13 @@ class TestAckSet:
         assert data(s) == []
         assert all_permits_are_back(s)
 
+    def test_an_entry_with_nothing_to_deliver_is_acknowledged(self) -> None:
+        """A backlog would stay for ever: the application never gets a message of it."""
+        s = started(acknowledgement_group_time=0.0)
+        s.batch(0, 4, ack_set=0)
+        (ack,) = s.expect("ACK")
+        assert ack.message_ids == [(1, 0, None)]
+
 
 class TestDiscarded:
     def expect_discarded(self, s: ConsumerScript, error: int, messages: int) -> None:

@@ -291,6 +291,42 @@ def test_the_oldest_goes_when_too_many_are_incomplete(acknowledge: bool) -> None
     assert [message.data for message in s.take()] == [b"abcdefg"] * 2
 
 
+def test_a_message_whose_first_chunk_comes_again_takes_no_other_place() -> None:
+    """No message has to go for it, since it is one of the two that may be incomplete."""
+    s = Chunked(max_pending_chunked_messages=2, acknowledge_dropped_chunks=True)
+    s.chunk(0, 0, PARTS, "A")
+    s.chunk(1, 0, PARTS, "B")
+    for number in range(3):
+        s.chunk(10 + number, number, PARTS, "B")
+    for number in (1, 2):
+        s.chunk(20 + number, number, PARTS, "A")
+    assert [message.message_id.first_chunk for message in s.take()] == [(1, 10), (1, 0)]
+    assert s.acknowledged() == [(1, 1)]
+    assert s.counters.chunks_dropped == 0
+
+
+def test_chunks_from_before_a_seek_make_no_message_with_those_after_it() -> None:
+    s = Chunked()
+    s.chunk(0, 0, PARTS)
+    s.client.seek(s.now, s.consumer, 1_700_000_000_000)
+    (seek,) = s.expect("SEEK")
+    s.say("SUCCESS", proto.CommandSuccess(request_id=seek.request_id))
+    s.chunk(1, 1, PARTS)
+    s.chunk(2, 2, PARTS)
+    assert s.receive() is None
+    assert s.counters.chunk_orphans == 2
+
+
+def test_when_no_message_is_incomplete_no_time_runs_for_one() -> None:
+    s = Chunked(incomplete_chunked_message_timeout=10.0)
+    idle = s.client.next_deadline()
+    s.chunk(0, 0, PARTS)
+    assert s.client.next_deadline() == s.now + 10 * SECOND
+    for number in (1, 2):
+        s.chunk(number, number, PARTS)
+    assert s.client.next_deadline() == idle
+
+
 @pytest.mark.parametrize("acknowledge", [False, True])
 def test_the_rest_of_what_was_dropped_drops_nothing_else(acknowledge: bool) -> None:
     s = Chunked(max_pending_chunked_messages=2, acknowledge_dropped_chunks=acknowledge)

@@ -154,3 +154,14 @@ def test_who_reconnects_while_paused_is_granted_the_queue_when_resumed() -> None
     assert granted == [10]  # FLOW-10
     permits.resume()
     assert granted == [10, 10]
+
+
+def test_what_came_beyond_a_grant_is_forgotten_with_the_next_one() -> None:
+    """FLOW-14: large messages one after the other are no attack."""
+    permits, granted = attached(1)
+    permits.charge(1, 1)
+    for _ in range(3):
+        permits.charge(1, MAX_BYTES_BEYOND_GRANT)
+        permits.give_back(2)
+        permits.charge(1, 1)
+    assert granted == [1, 2, 2, 2]
