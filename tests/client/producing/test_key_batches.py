@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from pulsar_sansio.client.outputs import Receipts, RequestDone, RequestFailed, SendFailed
-from pulsar_sansio.client.producing.key_batches import runs
+from pulsar_sansio.client.producing.key_batches import KeyBatches, runs
 from pulsar_sansio.client.producing.producer import Producer
 from pulsar_sansio.model.config import (
     BatchingPolicy,
@@ -47,6 +47,15 @@ def told(*outputs: Any) -> dict[int, MessageId | PulsarError]:
 
 def ids(send: Any) -> tuple[int, int, int | None]:
     return send.sequence_id, send.num_messages, send.highest_sequence_id
+
+
+def test_batches_may_be_as_large_together_as_an_entry() -> None:
+    """BATCH-04: with what the members add to their payloads, and not a byte more."""
+    batches = KeyBatches()
+    batches.limit(9, 1000, 100)
+    batches.add(b"", b"", 40, 10, 0, 0, WALL)
+    assert batches.has_room_for(30, 20, 1)
+    assert not batches.has_room_for(30, 21, 1)
 
 
 def test_nine_messages_of_three_keys_are_three_entries_known_by_their_highest_ids() -> None:

@@ -294,6 +294,37 @@ def test_a_batch_larger_than_the_broker_accepts_is_never_made() -> None:
         sender.send(OutgoingMessage(b"", properties={"name": "x" * 2000}))
 
 
+def test_properties_of_both_messages_count_for_what_the_broker_accepts() -> None:
+    """BATCH-13: each has room by itself, and both together have not."""
+    script = Script()
+    sender = Sender(script, batching=BatchingPolicy(max_messages=3, max_delay=60.0))
+    sender.reattach(max_message_size=2000)
+    for _ in range(2):
+        sender.send(OutgoingMessage(b"", properties={"name": "x" * 1200}))
+    script.client.push(script.now, sender.handle)
+    assert [send.num_messages for send in sender.sent()] == [1, 1]
+
+
+def test_a_payload_that_this_broker_does_not_accept_is_not_taken_into_a_batch() -> None:
+    script = Script()
+    sender = Sender(script, batching=BatchingPolicy(max_delay=60.0))
+    sender.reattach(max_message_size=2000)
+    sender.send(bytes(2000))
+    with pytest.raises(MessageTooLarge):
+        sender.send(bytes(2001))
+
+
+def test_half_of_an_entry_is_left_for_payloads_however_many_messages_may_join() -> None:
+    """BATCH-13: what the members add to their payloads takes the other half at most."""
+    script = Script()
+    sender = Sender(script, batching=BatchingPolicy(max_messages=100_000, max_delay=60.0))
+    sender.reattach(max_message_size=2000)
+    for _ in range(3):
+        sender.send(bytes(300))
+    script.client.push(script.now, sender.handle)
+    assert [send.num_messages for send in sender.sent()] == [3]
+
+
 def test_a_smaller_limit_after_a_reconnect_counts_for_the_next_batch() -> None:
     sender = Sender(spec=SPEC, batching=BatchingPolicy(max_delay=60.0))
     sender.send(b"before")

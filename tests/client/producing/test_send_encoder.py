@@ -1,0 +1,18 @@
+"""What a message is sent in: its metadata, and its payload as it is sent."""
+
+import pytest
+
+from pulsar_sansio.model.config import CompressionType
+from pulsar_sansio.wire import decompress, unpack_payload
+from tests.client.producing.test_producer import UNBATCHED, Sender
+
+
+@pytest.mark.parametrize("payload", [b"", b"x" * 100], ids=["empty", "not empty"])
+def test_with_a_codec_every_payload_is_compressed(payload: bytes) -> None:
+    """Java compresses an empty payload, too."""
+    sender = Sender(spec=UNBATCHED, compression=CompressionType.ZLIB)
+    sender.send(payload)
+    (send,) = sender.sent()
+    metadata, data = unpack_payload(send.payload)[-2:]
+    assert (metadata.compression, metadata.uncompressed_size) == (CompressionType.ZLIB, len(payload))
+    assert decompress(CompressionType.ZLIB, bytes(data), len(payload), 1000) == payload
