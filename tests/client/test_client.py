@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import pulsar_sansio
-from pulsar_sansio import Client, ClientConfig, ConsumerSpec
+from pulsar_sansio import Client, ClientConfig, ConsumerSpec, ReaderSpec, TableViewSpec
 from pulsar_sansio.client.closed_handles import REMEMBERED_ENDS
 from pulsar_sansio.client.consuming.consumer import Consumer
 from pulsar_sansio.client.outputs import (
@@ -28,9 +28,12 @@ from pulsar_sansio.model.errors import (
     InvalidServiceUrl,
     InvalidTopicName,
     LocalProtocolError,
+    TopicTerminated,
 )
+from pulsar_sansio.model.message_id import EARLIEST
 from pulsar_sansio.wire import proto
 from tests.client.script import (
+    SECOND,
     WALL,
     Command,
     Script,
@@ -116,6 +119,24 @@ def test_a_deadline_that_is_handled_too_early_or_twice_does_nothing() -> None:
     assert script.client.next_output() == Transmit(1)
     script.client.handle_deadline(deadline)
     assert not script.client.has_output
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        lambda client, now: client.open_producer(now, SPEC),
+        lambda client, now: client.subscribe(now, ConsumerSpec(topic="demo", subscription="s")),
+        lambda client, now: client.open_reader(now, ReaderSpec("demo", EARLIEST)),
+        lambda client, now: client.open_table_view(now, TableViewSpec("demo")),
+    ],
+    ids=["producer", "consumer", "reader", "table view"],
+)
+def test_the_time_to_open_runs_from_the_command_on(command: Callable[[Client, int], int]) -> None:
+    """Nothing else told the client the time before."""
+    script = Script(operation_timeout=1.0)
+    script.now += 100 * SECOND
+    command(script.client, script.now)
+    assert script.client.next_deadline() == script.now + SECOND
 
 
 def test_inputs_may_come_before_outputs_are_taken() -> None:
@@ -302,8 +323,9 @@ def test_a_closed_producer_says_so_and_why() -> None:
     script.said()
     with pytest.raises(
         ClosedError, match=rf"producer {producer} is closed: TopicTerminatedError: it is over"
-    ):
+    ) as caught:
         script.client.send(script.now, producer, b"x", WALL)
+    assert isinstance(caught.value.__cause__, TopicTerminated)
     request = script.client.close(script.now, producer)
     script.expect(RequestDone(request, None))
 

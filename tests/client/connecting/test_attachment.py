@@ -303,6 +303,19 @@ def test_an_assigned_address_that_is_stale_falls_back_to_a_lookup() -> None:
     script.sent(link, Command.PRODUCER)
 
 
+def test_so_many_assigned_addresses_in_a_row_are_gone_to_at_once() -> None:
+    """GAP-37: brokers that send each other a producer do not keep the client busy."""
+    script = Script(max_lookup_redirects=2)
+    _, link = script.ready_producer()
+    for number in (1, 2):
+        script.feed(link, frame_close_producer(url=f"pulsar://next-{number}:1"))
+        script.outputs = [output for output in script.said() if isinstance(output, Connect)]
+        link = script.ready_link(f"next-{number}")
+        script.sent(link, Command.PRODUCER)
+    script.feed(link, frame_close_producer(url="pulsar://next-3:1"))
+    assert script.said() == []
+
+
 def test_an_assigned_address_of_no_use_is_ignored() -> None:
     script = Script()
     _, link = script.ready_producer()

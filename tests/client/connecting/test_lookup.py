@@ -176,6 +176,14 @@ def test_redirects_are_bounded() -> None:
     assert isinstance(failed.error.__cause__, TooManyRedirects)
 
 
+def test_one_redirect_too_many_is_not_followed() -> None:
+    script = Script(max_lookup_redirects=0)
+    link = looking_up(script)
+    script.find_topic(link, "pulsar://elsewhere:6650", redirect=True)
+    assert script.said() == []
+    assert script.client.links == (link,)
+
+
 def test_equal_questions_share_one_lookup() -> None:
     """As java-unload shows: producer and consumer come back by one LOOKUP."""
     script = Script()
