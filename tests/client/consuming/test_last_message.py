@@ -48,3 +48,26 @@ def test_a_question_on_its_way_is_not_asked_again_over_the_same_connection() -> 
     reply.last_message_id.entryId = 7
     requests.sent[1][0](reply)
     assert [answer.last[:2] for answer in answers] == [(5, 7)]
+
+
+def test_when_one_is_answered_the_next_one_has_its_own_time() -> None:
+    """Questions may be older than their order of asking: one that is asked anew keeps its first deadline."""
+    requests, answers = Requests(), list[LastPosition]()
+    services: Any = SimpleNamespace(requests=requests, config=SimpleNamespace(operation_timeout=10.0))
+    context: Context[Any] = Context(0, 1)
+    last = LastMessage(context, services, wire_id=0, partition=-1)
+    last.attach(SimpleNamespace(protocol_version=21))  # type: ignore[arg-type]
+    failed: list[int] = []
+
+    def ask(deadline: int) -> None:
+        last.ask(answers.append, lambda error: failed.append(deadline), deadline)
+
+    for deadline in (30, 10, 20):
+        ask(deadline)
+    answered, _ = requests.sent[1]
+    answered(proto.CommandGetLastMessageIdResponse(request_id=2))
+    for now in (10, 19, 20, 30):
+        context.now = now
+        context.deadlines.run(now)
+        assert failed == [deadline for deadline in (20, 30) if deadline <= now]
+    assert len(answers) == 1
