@@ -270,7 +270,6 @@ class Positions:
 
     def detach(self) -> None:
         self._connection = None
-        self._held = False
         self._ask_again.clear()
         self._seeking.detach()
         self._last.detach()
@@ -291,7 +290,6 @@ class Positions:
         self._ask_again.clear()
         self._seeking.end(error)
         self._last.end(error)
-        self._where.end(error)
 
     # --- inside ----------------------------------------------------------------------------------
 

@@ -238,7 +238,6 @@ class Seeking:
 
     def end(self, error: PulsarError) -> None:
         """The consumer is gone: whoever still waits is told."""
-        self._connection = None
         self._cancel()
         self._slot.clear()
         seeks = [self.current, *self.waiting]

@@ -39,8 +39,6 @@ class MergedQueue:
         if queue not in self._has_turn:
             self._has_turn.add(queue)
             self._turns.append(queue)
-            if len(self._turns) == 1:
-                self._begin_turn()
         return alone
 
     def remove(self, queue: DeliveryQueue) -> None:

@@ -88,7 +88,7 @@ class PatternTopics:
             str(self._list),
             partial(self._services.lookup.topics, self._list),
             self._first_listed,
-            self._first_failed,
+            self._on_failed,
         )
         self._first.ask()
 
@@ -123,7 +123,6 @@ class PatternTopics:
         return TopicList(pattern.namespace, pattern.topics_of, pattern.text, self._hash)
 
     def _first_listed(self, listed: TopicListing) -> None:
-        self._first = None
         try:
             self._take(listed)
         except TooManyPartitions as error:
@@ -132,10 +131,6 @@ class PatternTopics:
         if self._interval:
             self._poll.set(self._context.now + self._interval)
         self._tell()
-
-    def _first_failed(self, error: PulsarError) -> None:
-        self._first = None
-        self._on_failed(error)
 
     def _ask_again(self) -> None:
         """PATTERN-03 to PATTERN-06: not while the last question is under way."""

@@ -41,7 +41,6 @@ class Sealing:
         self._key_batches: KeyBatches | None = None
         if policy.by_key:
             self._key_batches = KeyBatches()
-            self._key_batches.limit(*self.batch.limits)
         self.messages_sent = 0
         """Written to a connection, again each time."""
         self.bytes_sent = 0

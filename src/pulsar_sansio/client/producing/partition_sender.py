@@ -284,5 +284,4 @@ class Spread:
 
     def close(self) -> None:
         """Nothing more is taken."""
-        self._append = _decline
         self._memory.leave(self._handle)

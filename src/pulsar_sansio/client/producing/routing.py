@@ -149,7 +149,7 @@ class Router:
             self._window = max(SHORTEST_WINDOW, seconds_to_ns(spec.batching.max_delay) * SWITCH_FREQUENCY)
         self.stays = self._custom is None and (self._single or self._window > 0)
         """Whether messages without a key go, for a while, to the same partition."""
-        self._moves = self._custom is None and not self.stays
+        self._moves = not self.stays
         self._hash = HASHES[spec.hashing]
         self._hashes: dict[str, int] = {}
 
