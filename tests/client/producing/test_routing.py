@@ -223,3 +223,23 @@ def test_what_is_no_message_is_refused(wrong: Any) -> None:
     for routing in (RoutingMode.ROUND_ROBIN, lambda message, partitions: 0):
         with pytest.raises(InvalidMessage, match="a message is bytes"):
             router(routing=routing).choose(0, wrong, 4)
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {},
+        {"batching": BatchingPolicy(max_delay=0.001)},
+        {"routing": RoutingMode.SINGLE_PARTITION},
+    ],
+    ids=["by turns", "in batches", "single"],
+)
+def test_the_partition_to_open_first_is_that_of_the_first_message(spec: dict[str, Any]) -> None:
+    """Where the application's function decides, it is the first partition."""
+    firsts = set()
+    for seed in range(20):
+        one = router(seed=seed, **spec)
+        firsts.add(one.first(0, 4))
+        assert one.first(0, 4) == one.choose(0, b"", 4)
+    assert firsts == {0, 1, 2, 3}
+    assert router(routing=lambda message, partitions: 3).first(0, 4) == 0

@@ -1,0 +1,89 @@
+"""What goes to partitions that have ended, are full, detached, or not open (rules PART-01 to PART-15)."""
+
+import gc
+
+import pytest
+
+from pulsar_sansio.client.outputs import Detached, ProducerReady
+from pulsar_sansio.client.producing.partition_producer import Partition
+from pulsar_sansio.model.config import BatchingPolicy, OutgoingMessage, RoutingMode
+from pulsar_sansio.model.errors import ClosedError, ConnectionLost, TopicTerminated
+from pulsar_sansio.wire import proto
+from tests.client.partitioned_script import TOPIC, PartitionedScript
+from tests.client.producing.test_partitioned_producer import by_property, ready
+from tests.client.script import WALL
+
+
+def test_when_the_last_one_is_open_and_another_one_is_not_any_more_the_reason_is_told() -> None:
+    world = PartitionedScript(2)
+    world.ignore = {1}
+    world.answer()
+    world.ignore = {0}
+    world.close_by_broker(0)
+    world.open_after_all(0)
+    opened, detached = world.told()
+    assert opened == ProducerReady(world.handle, "p-1", 0, TOPIC)
+    assert isinstance(detached, Detached)
+    assert isinstance(detached.cause, ConnectionLost)
+
+
+@pytest.mark.parametrize("lazy", [False, True])
+def test_a_closing_producer_takes_no_messages_and_opens_nothing(lazy: bool) -> None:
+    world = ready(2, lazy_start=lazy)
+    world.answer_closes = False
+    world.script.client.close(world.script.now, world.handle)
+    world.answer()
+    opened = len(world.asked)
+    for messages in ([], [b"x"] * 4):
+        with pytest.raises(ClosedError):
+            world.send_many(messages)
+    world.answer()
+    assert len(world.asked) == opened
+
+
+def test_payloads_in_batches_to_a_partition_that_has_ended_fail() -> None:
+    """As messages by themselves do, and as a single one does: the other partition goes on."""
+    world = ready(
+        2, batching=BatchingPolicy(max_delay=0.001), routing=RoutingMode.SINGLE_PARTITION, lazy_start=False
+    )
+    world.send(b"where")
+    world.pass_time(0.01)
+    (index,) = world.stored
+    world.terminate(index)
+    world.told()
+    assert world.send_many([b"a", b"b"]) == range(1, 3)
+    failed = world.settled()
+    assert {ticket: type(error) for ticket, error in failed.items()} == dict.fromkeys((1, 2), TopicTerminated)
+
+
+def test_what_comes_behind_a_message_without_room_is_not_looked_at() -> None:
+    """It is for the next attempt, when there is room, to say what is wrong with it."""
+    world = ready(2, routing=by_property, max_pending_messages=1)
+    assert world.send_many([b"0", b"1", b"0", 5]) == range(2)
+
+
+def test_the_appender_gives_minus_one_for_a_key_that_it_does_not_know() -> None:
+    world = ready(2, batching=BatchingPolicy(max_delay=60.0))
+    append = world.script.client.appender(world.handle)
+    message = OutgoingMessage(b"x", key="k")
+    assert append(message) == -1
+    assert world.script.client.send(world.script.now, world.handle, message, WALL) == 0
+    assert append(message) == 1
+
+
+def test_partitions_that_could_not_be_opened_are_not_kept() -> None:
+    """The application tries again and again, and flushes nothing."""
+    world = PartitionedScript(2, routing=by_property, lazy_start=True).answer()
+    world.refuse = {1: proto.NotAllowedError}
+
+    def kept() -> int:
+        gc.collect()
+        return sum(isinstance(each, Partition) for each in gc.get_objects())
+
+    before = kept()
+    for _ in range(5):
+        world.send(b"1")
+        world.answer()
+    world.send(b"0")
+    world.pass_time(100.0)
+    assert kept() == before
