@@ -165,6 +165,17 @@ def test_a_closed_one_says_so() -> None:
     assert merged.available == 0
 
 
+def test_what_was_left_of_a_run_is_not_handed_out_once_it_is_closed() -> None:
+    merged = MergedQueue()
+    topic = Topic("a", merged)
+    topic.add(3)
+    assert merged.receive() is not None
+    merged.close("it is closed")
+    assert list(merged.ready) == []
+    with pytest.raises(ClosedError, match="it is closed"):
+        merged.receive()
+
+
 @pytest.mark.parametrize("seed", range(30))
 def test_whatever_happens_every_message_comes_once_in_the_order_of_its_topic(seed: int) -> None:
     """Received one by one, out of the iterator at hand, in lists; cleared and filled in between. Permits come
