@@ -1,8 +1,11 @@
 """What is left out after a seek by time, where the broker may have forgotten it (rule SEEK-05)."""
 
-from pulsar_sansio.model.message_id import EARLIEST, MessageId
-from tests.client.broker_script import entry_bytes
-from tests.client.consuming.test_positions import answer, asked, back, seek, started
+from pulsar_sansio.client.outputs import RequestFailed
+from pulsar_sansio.model.errors import ConnectionLost, TimedOut
+from pulsar_sansio.model.message_id import EARLIEST, LATEST, MessageId
+from pulsar_sansio.wire import proto
+from tests.client.broker_script import SECOND, entry_bytes
+from tests.client.consuming.test_positions import answer, asked, back, refuse, seek, started
 
 
 def test_what_is_older_comes_where_a_message_before_it_was_sought_since() -> None:
@@ -14,3 +17,42 @@ def test_what_is_older_comes_where_a_message_before_it_was_sought_since() -> Non
     seek(s, MessageId(1, 3))
     s.deliver(4, entry_bytes(b"old", publish_time=1_699_999_999_999))
     assert [message.data for message in s.take()] == [b"old"]
+
+
+def test_without_a_durable_cursor_it_subscribes_at_the_beginning_until_it_is_known_where_that_is() -> None:
+    """SUBSCRIBE has to name a place, and the SEEK follows it, or has moved the subscription already."""
+    s = started(durable=False, start_message_id=MessageId(1, 5))
+    s.frames()
+    s.client.seek(s.now, s.consumer, 1_700_000_000_000)
+    (command,) = s.expect("SEEK")
+    s.close_by_broker()
+    s.say("SUCCESS", proto.CommandSuccess(request_id=command.request_id))
+    s.pass_time(SECOND)
+    start = s.accept().start_message_id
+    assert (start.ledgerId, start.entryId) == (2**64 - 1, 2**64 - 1)
+
+
+def test_a_seek_that_was_lost_with_its_connection_says_so_when_its_time_is_over() -> None:
+    s = started()
+    request = s.client.seek(s.now, s.consumer, 1_700_000_000_000)
+    s.frames()
+    s.lose()
+    s.answers_lookups = False
+    s.pass_time(30 * SECOND)
+    (failed,) = [each for each in s.outputs() if isinstance(each, RequestFailed)]
+    assert failed.request == request
+    assert isinstance(failed.error, TimedOut)
+    assert isinstance(failed.error.__cause__, ConnectionLost)
+
+
+def test_a_consumer_that_is_not_attached_has_no_time_to_ask_again_where_it_is() -> None:
+    """It asks when it is attached again."""
+    s = started(durable=False, start_message_id=LATEST)
+    s.answers_positions = False
+    refuse(s, asked(s), proto.ServiceNotReady)
+    s.lose()
+    s.pass_time(SECOND // 2)
+    s.expect("SUBSCRIBE")
+    deadline = s.client.next_deadline()
+    assert deadline is not None
+    assert deadline > s.now + 10 * SECOND

@@ -7,6 +7,7 @@ import pytest
 from pulsar_sansio.client.acknowledging.redelivery import NegativeAcknowledgements
 from pulsar_sansio.client.outputs import Attached, Deliverable, Detached, Disconnect
 from pulsar_sansio.model.config import ConsumerSpec, RedeliveryBackoff, SubscriptionType
+from pulsar_sansio.model.message_id import MessageId
 from pulsar_sansio.wire import proto
 from tests.client.broker_script import MILLISECOND, SECOND, ConsumerScript
 
@@ -324,3 +325,28 @@ class TestFailover:
         self.active(s, True)
         (request,) = s.expect("REDELIVER_UNACKNOWLEDGED_MESSAGES")
         assert request.consumer_epoch == 1
+
+
+def test_what_comes_again_over_a_new_connection_is_not_asked_for_when_something_else_is() -> None:
+    s = started(SHARED)
+    s.message(0)
+    s.negative_acknowledge(s.receive())
+    s.reconnect()
+    s.frames()
+    for entry in range(2):
+        s.message(entry)
+    s.negative_acknowledge(s.take()[1])
+    s.pass_time(2 * SECOND)
+    (redeliver,) = s.expect("REDELIVER_UNACKNOWLEDGED_MESSAGES")
+    assert places(redeliver) == [(1, 1)]
+
+
+def test_after_a_seek_nothing_from_before_is_asked_for_though_the_consumer_stayed_open() -> None:
+    s = started(SHARED)
+    s.message(0)
+    s.negative_acknowledge(s.receive())
+    s.client.seek(s.now, s.consumer, MessageId(1, 5))
+    (seek,) = s.expect("SEEK")
+    s.say("SUCCESS", proto.CommandSuccess(request_id=seek.request_id))
+    s.pass_time(2 * SECOND)
+    s.expect()

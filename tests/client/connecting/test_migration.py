@@ -290,6 +290,29 @@ def test_a_consumer_goes_too() -> None:
     assert closing in [output.request for output in script.said() if isinstance(output, RequestDone)]
 
 
+def test_how_long_ago_a_reader_was_to_begin_means_nothing_there() -> None:
+    """It begins with the first message of the other cluster, whichever time that is of."""
+    script = Script()
+    script.client.open_reader(script.now, ReaderSpec("demo", start_rollback=10.0))
+    link = script.ready_link()
+    script.check_partitions(link)
+    script.find_topic(link)
+    asked = script.sent(link, Command.SUBSCRIBE)
+    assert asked.start_message_rollback_duration_sec == 10
+    script.feed(link, frame_success(asked.request_id))
+    moved = frame_migrated(asked.consumer_id, Migrated.Consumer)
+    script.feed(link, moved, frame_close_consumer(asked.consumer_id))
+    script.said()
+    script.advance(0.2)
+    green = script.ready_link("green")
+    script.find_topic(green, GREEN)
+    again = script.sent(green, Command.SUBSCRIBE)
+    assert again.start_message_rollback_duration_sec == 0
+    assert again.start_message_id.ledgerId == 2**64 - 1
+    script.feed(green, frame_success(again.request_id))
+    script.sent(green, Command.FLOW)
+
+
 def test_a_reader_begins_anew_there() -> None:
     """The places of the cluster that it leaves mean nothing in the other one."""
     script = Script()
