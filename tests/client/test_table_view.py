@@ -109,6 +109,22 @@ def test_a_last_message_that_never_comes() -> None:
     assert s.outputs() == [TableViewReady(s.view, TOPIC)]
 
 
+def test_the_broker_has_one_question_at_a_time_and_is_asked_again_when_there_is_more() -> None:
+    """Whatever comes meanwhile: the answer says whether that was all."""
+    s = TableScript()
+    s.accept()
+    answer(s, asked(s), (1, 5, -1))
+    s.put(0, "a", b"1")
+    question = asked(s)
+    s.put(1, "b", b"2")
+    s.expect()
+    answer(s, question, (1, 5, -1))
+    s.expect()
+    s.pass_time(SECOND)
+    answer(s, asked(s), (1, 1, -1))
+    assert s.outputs() == [TableViewReady(s.view, TOPIC)]
+
+
 def test_a_topic_without_memory() -> None:
     s = TableScript(topic="non-persistent://public/default/t")
     subscribe = s.accept()

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pulsar_sansio.model.config import SubscriptionType
-from pulsar_sansio.model.errors import LocalProtocolError
+from pulsar_sansio.model.errors import ClosedError, LocalProtocolError
 from pulsar_sansio.model.message_id import MessageId, TopicMessageId
 from tests.client.broker_script import SECOND, ConsumerScript
 
@@ -293,3 +293,27 @@ def test_however_they_are_grouped_the_same_messages_are_acknowledged(
             assert told[entry] == sum(1 << index for index in left)
         else:
             assert entry not in told
+
+
+def test_messages_that_were_taken_together_cannot_be_acknowledged_once_it_is_closing() -> None:
+    s = started()
+    for entry in range(3):
+        s.message(entry)
+    messages = s.take_together()
+    s.close()
+    s.expect("CLOSE_CONSUMER")
+    with pytest.raises(ClosedError):
+        s.acknowledge(messages)
+    s.expect()
+
+
+def test_the_short_way_says_whether_anything_follows() -> None:
+    """The first acknowledgement of a group sets its time, and so does the first one after it was sent."""
+    s = started(acknowledgement_group_time=1.0, acknowledgement_group_size=4)
+    for entry in range(6):
+        s.message(entry)
+    messages = s.take()
+    acknowledge = s.client.acknowledger(s.consumer)
+    assert [acknowledge(message) for message in messages] == [True, False, False, True, True, False]
+    (ack,) = s.expect("ACK")
+    assert len(ack.message_ids) == 4
