@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from pulsar_sansio.client.outputs import Disconnect, Receipts, SendFailed
 from pulsar_sansio.client.producing.producer import Producer
+from pulsar_sansio.client.producing.send_encoder import encode_member
 from pulsar_sansio.model.config import (
     BatchingPolicy,
     CompressionType,
@@ -312,6 +313,21 @@ def test_a_payload_that_this_broker_does_not_accept_is_not_taken_into_a_batch() 
     sender.send(bytes(2000))
     with pytest.raises(MessageTooLarge):
         sender.send(bytes(2001))
+
+
+def test_a_message_may_take_a_whole_entry_with_its_properties() -> None:
+    """BATCH-13: what it takes as a member of a batch counts."""
+    script = Script()
+    sender = Sender(script, batching=BatchingPolicy(max_delay=60.0))
+    sender.reattach(max_message_size=2000)
+
+    def message(size: int) -> OutgoingMessage:
+        return OutgoingMessage(b"", properties={"name": "x" * size})
+
+    most = next(size for size in range(2000, 0, -1) if len(encode_member(message(size), 0)) == 2000)
+    sender.send(message(most))
+    with pytest.raises(MessageTooLarge):
+        sender.send(message(most + 1))
 
 
 def test_half_of_an_entry_is_left_for_payloads_however_many_messages_may_join() -> None:

@@ -26,6 +26,7 @@ from pulsar_sansio.model.config import (
     ProducerSpec,
 )
 from pulsar_sansio.model.errors import (
+    BrokerError,
     ChecksumMismatch,
     ClosedError,
     InvalidMessage,
@@ -543,7 +544,10 @@ def test_a_checksum_error_of_an_intact_message_sends_everything_again() -> None:
     sender.send()
     sender.sent()
     sender.script.feed(sender.link, frame_send_error(0, proto.ChecksumError))
-    assert [type(output) for output in sender.script.said()] == [Disconnect, Detached]
+    ended, detached = sender.script.said()
+    assert isinstance(ended, Disconnect)
+    assert isinstance(detached, Detached)
+    assert isinstance(detached.cause.__cause__, BrokerError)
     sender.reattach()
     assert [send.sequence_id for send in sender.sent()] == [0, 1]
 
