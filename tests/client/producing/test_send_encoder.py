@@ -9,7 +9,7 @@ from tests.client.producing.test_producer import UNBATCHED, Sender
 
 @pytest.mark.parametrize("payload", [b"", b"x" * 100], ids=["empty", "not empty"])
 def test_with_a_codec_every_payload_is_compressed(payload: bytes) -> None:
-    """Java compresses an empty payload, too."""
+    """PROD-34, PROD-39: an empty one, too."""
     sender = Sender(spec=UNBATCHED, compression=CompressionType.ZLIB)
     sender.send(payload)
     (send,) = sender.sent()

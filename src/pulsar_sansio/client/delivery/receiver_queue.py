@@ -201,7 +201,7 @@ class DeliveryQueue:
         """The current item is over; `left` of its messages were not handed out, and will not be."""
         item = self._current
         assert item is not None
-        assert left < size_of(item)  # who begins an item hands out its first message
+        assert left < size_of(item)  # its first message is handed out as soon as it begins
         self._last_entry, self._last_index = message_at(item, size_of(item) - left - 1)
         self._partly = left > 0 and isinstance(item, BatchItem)
         deque(self._left, maxlen=0)
