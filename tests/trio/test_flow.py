@@ -16,6 +16,7 @@ from pulsar_trio import (
 )
 from tests.patience import PATIENCE
 from tests.trio.consuming.test_consumer import fill, numbers_left
+from tests.trio.waiting import until
 
 
 async def nothing_comes(consumer: Consumer) -> bool:
@@ -170,6 +171,23 @@ async def test_who_gives_up_collecting_loses_nothing(client: Client, steps: int)
             while len(received) < 6:
                 await receive(trio.CancelScope())
         assert received == list(range(6))
+
+
+async def test_a_cancelled_call_leaves_what_was_enough_to_the_next(client: Client) -> None:
+    """The machine says at once that it is enough, and cancellation keeps the task from taking it."""
+    policy = BatchReceivePolicy(max_messages=1, timeout=0.0)
+    async with (
+        client.subscribe("t", "s", batch_receive=policy) as consumer,
+        client.create_producer("t") as producer,
+    ):
+        await producer.send(b"1")
+        await until(lambda: consumer.statistics().available)
+        with trio.CancelScope() as scope:
+            scope.cancel()
+            await consumer.receive_many()
+        assert scope.cancelled_caught
+        with trio.fail_after(PATIENCE):
+            assert [message.data for message in await consumer.receive_many()] == [b"1"]
 
 
 async def test_closing_wakes_who_collects(client: Client) -> None:

@@ -143,7 +143,8 @@ class Driver(Pump):
         try:
             yield answer
         finally:
-            if self.answers.pop(request, None) is not None:
+            self.answers.pop(request, None)
+            if not answer.taken:  # it may have come all the same, to a task that was cancelled meanwhile
                 self.abandon(request, owner)
 
     @enable_ki_protection

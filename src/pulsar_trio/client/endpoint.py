@@ -22,10 +22,12 @@ TURN = 64
 class Answer:
     """One result that is to come."""
 
-    __slots__ = ("_event", "error", "value")
+    __slots__ = ("_event", "error", "taken", "value")
 
     def __init__(self) -> None:
         self._event = trio.Event()
+        self.taken = False
+        """Whether a task has got it."""
         self.value: Any = None
         self.error: PulsarError | None = None
 
@@ -37,6 +39,7 @@ class Answer:
 
     async def get(self) -> Any:
         await self._event.wait()
+        self.taken = True
         if self.error is not None:
             raise self.error.with_traceback(None)
         return self.value
