@@ -180,6 +180,8 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message]):
                 raise self._driver.own_fault(error) from error.__cause__
             if self._outputs:
                 self._driver.after_take()
+            elif self._collects:  # the time of the next task that collects may end before all else
+                self._driver.after_quiet_call()
             if messages:
                 self._turn -= len(messages)
                 self._pass_on()
