@@ -5,12 +5,20 @@ cancelled call may and may not have done is known exactly.
 """
 
 from collections.abc import Awaitable, Callable
+from contextlib import ExitStack, suppress
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import trio
 
-from pulsar_sansio import ClosedError, ProducerQueueIsFull, PulsarError, SubscriptionType
+from pulsar_sansio import (
+    ClosedError,
+    MessageId,
+    OutgoingMessage,
+    ProducerQueueIsFull,
+    PulsarError,
+    SubscriptionType,
+)
 from pulsar_sim.engine.randomness import Stream
 from pulsar_trio import (
     Client,
@@ -67,18 +75,21 @@ class Producing:
     async def _session(self, client: Client) -> None:
         world = self.world
         options = producer_options(self.stream)
-        async with client.create_producer(self.topic, **options) as producer:
-            book = ProducerBook(world.books, self.topic, producer, options["max_pending_messages"])
-            world.books.producers.append(book)
-            try:
-                async with trio.open_nursery() as nursery:
-                    for task in range(self.stream.between(1, 3)):
-                        name = f"producer {self.index}.{self.sessions}.{task}"
-                        sender = Sender(self, book, task, world.streams.stream(name), name)
-                        nursery.start_soon(sender.run)
-            finally:
-                world.books.producers.remove(book)
-                world.ended.append(book)
+        with ExitStack() as leaving:
+            async with client.create_producer(self.topic, **options) as producer:
+                waits = options["when_full"] == "wait"
+                book = ProducerBook(world.books, self.topic, producer, options["max_pending_messages"], waits)
+                world.books.producers.append(book)
+                leaving.callback(book.left)
+                try:
+                    async with trio.open_nursery() as nursery:
+                        for task in range(self.stream.between(1, 3)):
+                            name = f"producer {self.index}.{self.sessions}.{task}"
+                            sender = Sender(self, book, task, world.streams.stream(name), name)
+                            nursery.start_soon(sender.run)
+                finally:
+                    world.books.producers.remove(book)
+                    world.ended.append(book)
         book.ended()
 
 
@@ -116,6 +127,7 @@ class Sender:
                     await trio.sleep(self.stream.choice([0, 0, PAUSE]))
             except PulsarError as error:
                 excused(error)
+                self.book.refused(error)
                 if isinstance(error, ClosedError):
                     return
             self.book.look()
@@ -131,7 +143,7 @@ class Sender:
     async def _enqueue(self) -> str:
         sent = self._new()
         try:
-            receipt = await self.producer.enqueue(sent.payload)
+            receipt = await self.producer.enqueue(sent.payload, **sent.fields)
         except BaseException:
             sent.state = State.KEPT_OUT
             raise
@@ -141,7 +153,7 @@ class Sender:
     async def _enqueue_nowait(self) -> str:
         sent = self._new()
         try:
-            receipt = self.producer.enqueue_nowait(sent.payload)
+            receipt = self.producer.enqueue_nowait(sent.payload, **sent.fields)
         except ProducerQueueIsFull:
             sent.state = State.KEPT_OUT
             return f"no room for {sent}"
@@ -154,7 +166,7 @@ class Sender:
     async def _send(self) -> str:
         sent = self._new()
         try:
-            message_id = await self.producer.send(sent.payload)
+            message_id = await self.producer.send(sent.payload, **sent.fields)
         except PulsarError as error:
             self.world.books.came_to(sent, error)
             raise
@@ -170,7 +182,7 @@ class Sender:
             nonlocal given
             for sent in many:
                 given = next(asked) + 1
-                yield sent.payload
+                yield OutgoingMessage(sent.payload, key=sent.key) if sent.key else sent.payload
 
         try:
             message_ids = await self.producer.send_many(messages())
@@ -203,10 +215,17 @@ class Sender:
         return "flushed"
 
     async def _close(self) -> str:
+        if self.stream.chance(300):
+            return await self._abandon()
         before = list(self.book.unsettled)
         await self.producer.aclose()
         self.book.must_be_settled(before, "aclose")
+        await self.world.books.check_cancelled("flush after the end", self.producer.flush)
         return "closed"
+
+    async def _abandon(self) -> str:
+        await self.world.books.check_cancelled("close", self.producer.aclose)
+        return "closed without waiting"
 
     async def _pause(self) -> str:
         seconds = self.stream.spread(1, 100) / 1000
@@ -240,19 +259,22 @@ class Consuming:
     async def _session(self, client: Client) -> None:
         world, subscription = self.world, self.book.subscription
         options = consumer_options(self.stream)
-        async with client.subscribe(
-            subscription.topic, subscription.name, subscription.kind, **options
-        ) as consumer:
-            book = ConsumerBook(self.book, consumer)
-            world.books.consumers.append(book)
-            try:
-                async with trio.open_nursery() as nursery:
-                    for task in range(self.stream.between(1, 3)):
-                        name = f"consumer {self.index}.{self.sessions}.{task}"
-                        receiver = Receiver(world, book, world.streams.stream(name), name)
-                        nursery.start_soon(receiver.run)
-            finally:
-                world.books.consumers.remove(book)
+        with ExitStack() as leaving:
+            async with client.subscribe(
+                subscription.topic, subscription.name, subscription.kind, **options
+            ) as consumer:
+                policy = options["batch_receive"]
+                book = ConsumerBook(self.book, consumer, policy.max_messages if policy else 1)
+                leaving.callback(book.left, MessageId(0, 0))
+                world.books.consumers.append(book)
+                try:
+                    async with trio.open_nursery() as nursery:
+                        for task in range(self.stream.between(1, 3)):
+                            name = f"consumer {self.index}.{self.sessions}.{task}"
+                            receiver = Receiver(world, book, world.streams.stream(name), name)
+                            nursery.start_soon(receiver.run)
+                finally:
+                    world.books.consumers.remove(book)
 
 
 class Receiver:
@@ -283,6 +305,8 @@ class Receiver:
             (self._slow, world.profile.slow_permille // 10 + 1),
             (self._close, 1),
         ]
+        if isinstance(self.consumer, FailoverConsumer):
+            self.calls.append((self._active_changed, 3))
 
     async def run(self) -> None:
         left = self.stream.between(1, 80)
@@ -301,22 +325,25 @@ class Receiver:
                 return
 
     async def _receive(self) -> str:
-        message = await self.consumer.receive()
+        with self.book.waiting():
+            message = await self.consumer.receive()
         self.book.received([message])
         return f"received {message.message_id}"
 
     async def _receive_many(self) -> str:
-        messages = await self.consumer.receive_many(self.stream.spread(1, 100))
+        with self.book.waiting():
+            messages = await self.consumer.receive_many(self.stream.spread(1, 100))
         self.book.received(messages)
         return f"received {len(messages)} from {messages[0].message_id}"
 
     async def _iterate(self) -> str:
         left = self.stream.between(1, 5)
-        async for message in self.consumer:
-            self.book.received([message])
-            left -= 1
-            if not left:
-                break
+        with self.book.waiting():
+            async for message in self.consumer:
+                self.book.received([message])
+                left -= 1
+                if not left:
+                    break
         return "iterated"
 
     async def _receive_nowait(self) -> str:
@@ -371,8 +398,27 @@ class Receiver:
         return "flushed"
 
     async def _close(self) -> str:
-        await self.consumer.aclose()
+        if self.stream.chance(300):
+            return await self._abandon()
+        async with trio.open_nursery() as nursery:
+            if isinstance(self.consumer, FailoverConsumer):
+                nursery.start_soon(_hear_of_turns, self.consumer)
+            await self.consumer.aclose()
+            nursery.cancel_scope.deadline = trio.current_time() + 1.0
+        if nursery.cancel_scope.cancelled_caught:
+            self.world.fail("WAKE", "a task waits for another turn of a consumer that is closed")
+        await self.world.books.check_cancelled("flush after the end", self.consumer.flush)
         return "closed"
+
+    async def _abandon(self) -> str:
+        await self.world.books.check_cancelled("close", self.consumer.aclose)
+        return "closed without waiting"
+
+    async def _active_changed(self) -> str:
+        assert isinstance(self.consumer, FailoverConsumer)
+        with trio.move_on_after(0.2):
+            return f"is active: {await self.consumer.active_changed()}"
+        return "active as before"
 
     async def _run(self) -> str:
         """Until so many are handled, or the consumer is drained, or nothing comes for a while."""
@@ -399,8 +445,12 @@ class Receiver:
         # Tasks begin in any order: the books want what an exclusive consumer receives in its own.
         exclusive = self.book.subscription.subscription.kind is SubscriptionType.EXCLUSIVE
         concurrency = 1 if exclusive else self.stream.between(1, 4)
-        with trio.move_on_after(0.2) as limit:
-            await self.consumer.run(handle, concurrency=concurrency, stop=stop)
+        self.book.runs += 1
+        try:
+            with trio.move_on_after(0.2) as limit:
+                await self.consumer.run(handle, concurrency=concurrency, stop=stop)
+        finally:
+            self.book.runs -= 1
         if begun != ended and not limit.cancelled_caught:
             self.world.books.fail("STOP", f"{begun} handlers have begun, {ended} have ended")
         return f"handled {ended} of {begun}"
@@ -420,3 +470,10 @@ class Receiver:
         seconds = self.stream.spread(1, 300) / 1000
         await trio.sleep(seconds)
         return f"slept {seconds}"
+
+
+async def _hear_of_turns(consumer: FailoverConsumer) -> None:
+    """Wait for every change of the active consumer until this one is closed."""
+    with suppress(ClosedError):
+        while True:
+            await consumer.active_changed()

@@ -3,20 +3,36 @@
 Fed by the applications' calls only. It knows nothing of the library but its public objects.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
 from enum import Enum
+from typing import Any
 
-from pulsar_sansio import Message, MessageId, PulsarError, SubscriptionType
+import trio
+
+from pulsar_sansio import (
+    ClosedError,
+    Message,
+    MessageId,
+    ProducerQueueIsFull,
+    PulsarError,
+    SubscriptionType,
+)
 from pulsar_trio import Consumer, Producer, Receipt
 from tests.triosim.profile import Subscription
 
 Place = tuple[int, int, int]
+Call = Callable[[], object]
 Order = tuple[int, int, int]
 """Messages of one (producer, session, task) lie in the log in the order in which they were given."""
 
 
 def place_of(message_id: MessageId) -> Place:
     return message_id.ledger_id, message_id.entry_id, max(0, message_id.batch_index)
+
+
+BATCH_AGE = 60
+"""Milliseconds by which a message may be younger than its batch, whose publish time it has."""
 
 
 class State(Enum):
@@ -28,16 +44,24 @@ class State(Enum):
 class Sent:
     """One message. `result`: what it came to, as first seen."""
 
-    __slots__ = ("number", "order", "payload", "receipt", "result", "state", "topic")
+    __slots__ = ("given_at", "key", "number", "order", "payload", "receipt", "result", "state", "topic")
 
-    def __init__(self, topic: str, order: Order, number: int, padding: int) -> None:
+    def __init__(self, topic: str, order: Order, number: int, padding: int, given_at: int) -> None:
         self.topic = topic
         self.order = order
         self.number = number
         self.payload = b"%d.%d.%d.%d|" % (*order, number) + b"x" * padding
+        self.key = f"key {number % 5}" if number % 3 == 0 else None
+        self.given_at = given_at
+        """When it was made, in milliseconds since 1970."""
         self.state = State.OPEN
         self.receipt: Receipt | None = None
         self.result: MessageId | PulsarError | None = None
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """The keywords of the call that sends it."""
+        return {"key": self.key} if self.key else {}
 
     def __str__(self) -> str:
         return self.payload.partition(b"|")[0].decode()
@@ -46,11 +70,13 @@ class Sent:
 class ProducerBook:
     """One producer, from opening to closing."""
 
-    def __init__(self, books: "Books", topic: str, producer: Producer, window: int) -> None:
+    def __init__(self, books: "Books", topic: str, producer: Producer, window: int, waits: bool) -> None:
+        """`waits`: for room in the window, where there is none."""
         self.books = books
         self.topic = topic
         self.producer = producer
         self.window = window
+        self.waits = waits
         self.receipts: list[Sent] = []
         self.unsettled: list[Sent] = []
 
@@ -71,6 +97,28 @@ class ProducerBook:
         for one in sent:
             if not self.books.settled(one):
                 self.books.fail("INV-P8", f"{one} is not settled after {why}")
+
+    def refused(self, error: PulsarError) -> None:
+        """A call has raised this: a window that is full is an error only where nothing waits for room."""
+        if isinstance(error, ProducerQueueIsFull) and self.waits:
+            self.books.fail("INV-P7", f"a producer that waits for room has raised {error!r}")
+
+    def check_idle(self) -> None:
+        found = self.producer.statistics()
+        if found.waiting and found.pending < self.window:
+            self.books.fail("WAKE", f"tasks wait for room, and there is some: {found}")
+        if found.waiting and not self.waits:
+            self.books.fail("INV-P7", f"tasks of a producer that does not wait do wait for room: {found}")
+
+    def left(self) -> None:
+        """The block was left in whatever way: every call refuses, and says why it has ended."""
+        producer = self.producer
+        calls: list[Call] = [
+            lambda: producer.enqueue_nowait(b"late"),
+            lambda: producer.enqueue_nowait(b"late", key="key"),
+            producer.partition_statistics,
+        ]
+        self.books.check_ended(producer, calls)
 
     def ended(self) -> None:
         """After the producer's block: everything has come to an end, once."""
@@ -103,6 +151,10 @@ class SubscriptionBook:
             if place < self.last:
                 self.books.fail("INV-C3", f"{self.subscription.name} got {sent} after {self.last}")
             self.last = place
+        if message.key != sent.key:
+            self.books.fail("INV-C2", f"{sent} has the key {message.key!r}, and was sent with {sent.key!r}")
+        if not sent.given_at - BATCH_AGE <= message.publish_time <= self.books.wall_time() + 1:
+            self.books.fail("INV-C2", f"{sent} of {sent.given_at} was published at {message.publish_time}")
         self.seen[place] = self.seen.get(place, 0) + 1
         self.books.received += 1
 
@@ -110,10 +162,48 @@ class SubscriptionBook:
 class ConsumerBook:
     """One consumer, from subscribing to closing. `hand`: received and not yet acknowledged."""
 
-    def __init__(self, subscription: SubscriptionBook, consumer: Consumer) -> None:
+    def __init__(self, subscription: SubscriptionBook, consumer: Consumer, enough: int) -> None:
         self.subscription = subscription
         self.consumer = consumer
         self.hand: list[Message] = []
+        self.enough = enough
+        """So many messages are enough for every task that waits."""
+        self.receiving = 0
+        """Tasks in a call that waits for a message; without those of `run`."""
+        self.runs = 0
+        """Calls of `run` that go on."""
+
+    @contextmanager
+    def waiting(self) -> Iterator[None]:
+        """Around a call that waits for a message."""
+        self.receiving += 1
+        try:
+            yield
+        finally:
+            self.receiving -= 1
+
+    def check_idle(self) -> None:
+        found = self.consumer.statistics()
+        if found.waiting and found.available >= self.enough:
+            self.subscription.books.fail("WAKE", f"tasks wait for messages, and there are some: {found}")
+        if not self.receiving <= found.waiting <= self.receiving + self.runs:
+            self.subscription.books.fail(
+                "WAKE", f"{self.receiving} tasks wait for messages, beside {self.runs} runs: {found}"
+            )
+
+    def left(self, some: MessageId) -> None:
+        """The block was left in whatever way: every call refuses, and says why it has ended."""
+        consumer = self.consumer
+        calls: list[Call] = [
+            lambda: consumer.acknowledge(some),
+            lambda: consumer.acknowledge([some]),
+            lambda: consumer.negative_acknowledge(some),
+            consumer.receive_nowait,
+            consumer.pause,
+            consumer.redeliver_unacknowledged,
+            consumer.positions,
+        ]
+        self.subscription.books.check_ended(consumer, calls)
 
     def received(self, messages: Sequence[Message]) -> None:
         for message in messages:
@@ -124,8 +214,15 @@ class ConsumerBook:
 class Books:
     """All records of a run. `fail` is told what is wrong."""
 
-    def __init__(self, subscriptions: Sequence[Subscription], fail: Callable[[str, str], None]) -> None:
+    def __init__(
+        self,
+        subscriptions: Sequence[Subscription],
+        fail: Callable[[str, str], None],
+        wall_time: Callable[[], int],
+    ) -> None:
         self.fail = fail
+        self.wall_time = wall_time
+        """Milliseconds since 1970."""
         self.sent: dict[bytes, Sent] = {}
         self.subscriptions = [SubscriptionBook(self, subscription) for subscription in subscriptions]
         self.producers: list[ProducerBook] = []
@@ -137,7 +234,7 @@ class Books:
 
     def new(self, topic: str, order: Order, padding: int) -> Sent:
         number = self._numbers[order] = self._numbers.get(order, -1) + 1
-        sent = Sent(topic, order, number, padding)
+        sent = Sent(topic, order, number, padding, self.wall_time())
         self.sent[sent.payload] = sent
         return sent
 
@@ -167,13 +264,34 @@ class Books:
     def check_idle(self) -> None:
         """Nothing can run before time goes on: so nobody waits for what is there."""
         for book in self.producers:
-            producer = book.producer.statistics()
-            if producer.waiting and producer.pending < book.window:
-                self.fail("WAKE", f"tasks wait for room, and there is some: {producer}")
+            book.check_idle()
         for entry in self.consumers:
-            consumer = entry.consumer.statistics()
-            if consumer.waiting and consumer.available:
-                self.fail("WAKE", f"tasks wait for messages, and there are some: {consumer}")
+            entry.check_idle()
+
+    def check_ended(self, endpoint: Producer | Consumer, calls: Sequence[Call]) -> None:
+        """Every call of what has ended raises the reason."""
+        reason = endpoint.explain()
+        for call in calls:
+            try:
+                call()
+            except ClosedError as error:
+                if str(error) != reason:
+                    self.fail("ENDED", f"{endpoint} has ended: {reason}; and a call says: {error}")
+            except PulsarError as error:
+                self.fail("ENDED", f"{endpoint} has ended: {reason}; and a call raises {error!r}")
+            else:
+                self.fail("ENDED", f"{endpoint} has ended, and a call works")
+
+    async def check_cancelled(self, what: str, call: Callable[[], Awaitable[None]]) -> None:
+        """A call of a task that is cancelled is cancelled, whatever it would come to without that."""
+        with trio.CancelScope() as scope:
+            scope.cancel()
+            try:
+                await call()
+            except PulsarError as error:
+                self.fail("CANCEL", f"a cancelled {what} raises {error!r}")
+            else:
+                self.fail("CANCEL", f"a cancelled {what} goes on")
 
     def check_log(self, topic: str, log: Sequence[Message]) -> None:
         """The finished history of one topic against what a fresh reader found in it."""

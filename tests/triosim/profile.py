@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from pulsar_sansio import BatchingPolicy, BrokerConfig, SubscriptionType
+from pulsar_sansio import BatchingPolicy, BatchReceivePolicy, BrokerConfig, SubscriptionType
 from pulsar_sim.engine.clock import MICROSECOND, MILLISECOND
 from pulsar_sim.engine.network import Conditions
 from pulsar_sim.engine.randomness import Stream
@@ -91,6 +91,7 @@ def client_options(stream: Stream) -> dict[str, Any]:
         "initial_backoff": 0.01,
         "max_backoff": 0.2,
         "connections_per_broker": stream.between(1, 2),
+        "statistics_interval": stream.choice([None, 0.1]),
     }
 
 
@@ -103,6 +104,7 @@ def producer_options(stream: Stream) -> dict[str, Any]:
         "max_pending_messages": stream.spread(1, 100),
         "send_timeout": stream.choice([0.0, 0.5, 30.0]),
         "compression": stream.choice(["none", "none", "lz4"]),
+        "when_full": stream.choice(["wait", "wait", "wait", "fail"]),
     }
 
 
@@ -115,4 +117,5 @@ def consumer_options(stream: Stream) -> dict[str, Any]:
         "batch_index_acknowledgement": stream.chance(500),
         "negative_acknowledgement_delay": stream.choice([0.0, 0.2]),
         "initial_position": "earliest",
+        "batch_receive": stream.choice([None, None, None, BatchReceivePolicy(max_messages=5, timeout=0.05)]),
     }

@@ -124,5 +124,10 @@ class Canceller(trio.abc.Instrument):
             self._on_busy_loop()
 
     def before_io_wait(self, timeout: float) -> None:
-        if not _run.GLOBAL_RUN_CONTEXT.runner.runq:
+        if not _run.GLOBAL_RUN_CONTEXT.runner.runq and _nothing_is_due():
             self._on_idle()
+
+
+def _nothing_is_due() -> bool:
+    """No scope is about to be cancelled because its deadline has come."""
+    return trio.lowlevel.current_statistics().seconds_to_next_deadline > 0

@@ -81,7 +81,7 @@ class MemorySocket:
         self.peer: MemorySocket | None = None
         self.opened = trio.Event()
         self._net = net
-        self._client_side = client_side
+        self.client_side = client_side
         self._capacity = net.stream.spread(max(64, net.capacity // 16), net.capacity)
         self._inbox = bytearray()
         self._sent = 0
@@ -89,6 +89,10 @@ class MemorySocket:
         self._eof = False
         self._error = ""
         self.closed = False
+        self.mute = False
+        """Nothing can be sent any more, as where a firewall forbids it; reading goes on."""
+        self.ended_at: float | None = None
+        """When its reader could first find out that the peer or the connection has gone."""
         self._readers = trio.lowlevel.ParkingLot()
         self._writers = trio.lowlevel.ParkingLot()
 
@@ -114,7 +118,10 @@ class MemorySocket:
 
     def send(self, data: bytes | memoryview) -> int:
         self._check_open()
-        if self._error:
+        if self._error or self.mute:
+            self._note_end()
+            if self.mute:
+                raise PermissionError(errno.EPERM, "sending is forbidden")
             raise ConnectionResetError(errno.ECONNRESET, self._error)
         size = min(len(data), self._room())
         if data and not size:
@@ -144,7 +151,7 @@ class MemorySocket:
             self._net.open.remove(self)
             if self.wire is not None and not self._error:
                 self._net.clock.sync()
-                self.wire.closed_by(self._client_side, abort=bool(self._inbox))
+                self.wire.closed_by(self.client_side, abort=bool(self._inbox))
 
     async def wait_readable(self) -> None:
         if self._inbox or self._eof or self._error or self._net.spurious():
@@ -158,6 +165,11 @@ class MemorySocket:
         else:
             await self._writers.park()
 
+    def _note_end(self) -> None:
+        """A client always reads. A broker does not while it is behind, so it finds out when it writes."""
+        if self.ended_at is None:
+            self.ended_at = trio.current_time()
+
     def _check_open(self) -> None:
         if self.closed:
             raise OSError(errno.EBADF, "the socket is closed")
@@ -168,7 +180,7 @@ class MemorySocket:
 
     def _outgoing(self) -> Pipe:
         assert self.wire is not None
-        return self.wire.to_broker if self._client_side else self.wire.to_client
+        return self.wire.to_broker if self.client_side else self.wire.to_client
 
     # --- as the end of a wire -------------------------------------------------------------------------
 
@@ -182,10 +194,14 @@ class MemorySocket:
 
     def link_eof(self, link: int) -> None:
         self._eof = True
+        if self.client_side:
+            self._note_end()
         self._readers.unpark_all()
 
     def link_lost(self, link: int, reason: str) -> None:
         self._error = reason
+        if self.client_side:
+            self._note_end()
         self.opened.set()
         self._readers.unpark_all()
         self._writers.unpark_all()

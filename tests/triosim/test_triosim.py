@@ -16,7 +16,7 @@ from unittest.mock import patch
 import pytest
 import trio
 
-from pulsar_sansio import Message, client_outputs
+from pulsar_sansio import Message, OutgoingMessage, client_outputs
 from pulsar_trio import Consumer
 from pulsar_trio.producing.producer import Producer
 from pulsar_trio.transport.link import Link
@@ -88,9 +88,9 @@ def _forget_the_rest(real: Callable[..., None]) -> Callable[..., None]:
     return write_leftover
 
 
-async def _enqueue_before_the_checkpoint(self: Producer, message: bytes) -> Any:
+async def _enqueue_before_the_checkpoint(self: Producer, message: bytes, **fields: Any) -> Any:
     """In the window, and then cancelled: the caller thinks that it was never taken."""
-    receipt = await self._enqueue_in_turn(message)
+    receipt = await self._enqueue_in_turn(OutgoingMessage(message, **fields))
     await trio.lowlevel.checkpoint()
     return receipt
 

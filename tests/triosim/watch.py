@@ -9,6 +9,7 @@ from contextvars import ContextVar
 from typing import Any
 
 from pulsar_sansio import Broker, Client
+from pulsar_sansio import client_outputs as outputs
 from pulsar_sansio.conformance import Session, Side, TopicMemory
 
 CLIENT: ContextVar[str] = ContextVar("client")
@@ -42,6 +43,13 @@ class Watch:
             self._fail("BYTES", f"wire {wire}: the {side} got other bytes than the {side.other} gave out")
         self._judge(side, side.other, client, wire, data)
 
+    def is_told(self, side: Side, reason: str) -> None:
+        """A machine is told that a link is gone; what the socket has said has to be in the reason."""
+        if not reason or reason == "the link ended":
+            self._fail(
+                "REASON", f"the {side} is told {reason!r} of a lost link, and not what the socket said"
+            )
+
     def _judge(self, side: Side, author: Side, client: str, wire: int, data: bytes) -> None:
         session = self._sessions.get((side, client))
         if session is None:
@@ -57,10 +65,30 @@ def watched_client(watch: Watch) -> type[Client]:
             super().__init__(*arguments, **options)
             self._name = CLIENT.get()
             self._wires: dict[int, int] = {}
+            self.attached: set[int] = set()
+            """Handles of producers and consumers that are attached, by what the machine has said."""
+            self.ended: set[int] = set()
+            """Handles of those that the machine has said to be closed."""
+
+        def next_output(self) -> Any:
+            output = super().next_output()
+            match output:
+                case outputs.Attached(handle) | outputs.ProducerReady(handle) | outputs.ConsumerReady(handle):
+                    self.attached.add(handle)
+                case outputs.Detached(handle):
+                    self.attached.discard(handle)
+                case outputs.Closed(handle):
+                    self.attached.discard(handle)
+                    self.ended.add(handle)
+            return output
 
         def connected(self, now: int, link: int) -> None:
             self._wires[link] = watch.connected_wire
             super().connected(now, link)
+
+        def disconnected(self, now: int, link: int, reason: str) -> None:
+            watch.is_told(Side.CLIENT, reason)
+            super().disconnected(now, link, reason)
 
         def receive_data(self, now: int, link: int, data: bytes | bytearray | memoryview) -> None:
             watch.gets(Side.CLIENT, self._name, self._wires[link], bytes(data))
@@ -85,6 +113,10 @@ def watched_broker(watch: Watch) -> type[Broker]:
             client, _, wire = peer.partition("/")
             self._wires[link] = client, int(wire)
             super().accepted(now, link, peer)
+
+        def disconnected(self, now: int, link: int, reason: str) -> None:
+            watch.is_told(Side.BROKER, reason)
+            super().disconnected(now, link, reason)
 
         def receive_data(self, now: int, link: int, data: bytes) -> None:
             watch.gets(Side.BROKER, *self._wires[link], data)

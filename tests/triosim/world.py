@@ -18,9 +18,11 @@ from pulsar_sansio import Address, ClosedError, MemoryStore, Message
 from pulsar_sim.engine.clock import MILLISECOND
 from pulsar_sim.engine.randomness import Stream, Streams
 from pulsar_sim.engine.trace import Trace
-from pulsar_trio import Client, EmbeddedBroker, open_client
+from pulsar_trio import Client, Consumer, EmbeddedBroker, Producer, open_client
 from pulsar_trio.broker.server import BrokerDriver
 from pulsar_trio.transport.background import background
+from pulsar_trio.transport.link import LINGER
+from pulsar_trio.transport.pump import Pump
 from tests.triosim import scheduler
 from tests.triosim.actors import Consuming, Producing
 from tests.triosim.books import Books, ProducerBook
@@ -39,6 +41,9 @@ DRAIN = 20.0
 
 BOUND = 60.0
 """Seconds for a whole run."""
+
+LATE = 2_000
+"""Nanoseconds by which a timer may be late: it is set a microsecond late, and trio's clock is a float."""
 
 PROBE = 2.0
 """Seconds that one message may take in good weather."""
@@ -79,7 +84,7 @@ class World:
         self.over = False
         self.faults = 0
         self.virtual_seconds = 0.0
-        self.books = Books(self.profile.subscriptions, self.fail)
+        self.books = Books(self.profile.subscriptions, self.fail, self.wall_time)
         self.ended: list[ProducerBook] = []
         self.watch = Watch(self.fail)
         self.canceller = scheduler.Canceller(self._on_idle, self._on_busy_loop)
@@ -90,6 +95,8 @@ class World:
         """What cancels the block of each application's producer or consumer."""
         self.calls: dict[str, trio.CancelScope] = {}
         """What cancels the call in which a task is."""
+        self._broker_driver: BrokerDriver | None = None
+        """The one that runs."""
         self._scope = trio.CancelScope()
 
     # --- what goes wrong --------------------------------------------------------------------------------
@@ -107,12 +114,48 @@ class World:
     def now(self) -> float:
         return trio.current_time()
 
+    def wall_time(self) -> int:
+        """Milliseconds since 1970."""
+        return WALL_TIME // 1_000_000 + int(self.now() * 1000)
+
     def _on_idle(self) -> None:
         if not self.failure:
             self.books.check_idle()
+            self._check_drivers()
+            self._check_sockets()
 
     def _on_busy_loop(self) -> None:
         self.fail("LIVENESS", f"{scheduler.MAX_STEPS} steps of tasks, and still not done")
+
+    def _check_drivers(self) -> None:
+        """Nothing can run before time goes on: so all that the machines have said is done."""
+        drivers: list[Pump] = [client._driver for client, _ in self.clients]
+        if self._broker_driver is not None:
+            drivers.append(self._broker_driver)
+        now = int(self.now() * 1_000_000_000)
+        for driver in drivers:
+            if driver.stopped:
+                continue
+            if driver.machine.has_output or driver.unwritten:
+                self.fail("QUIET", f"{driver} has not heard, or not written, what its machine has said")
+            due = driver.machine.next_deadline()
+            if due is not None and due + LATE < now:
+                self.fail("LATE", f"{driver} should have woken its machine {now - due} ns ago")
+        for client, _ in self.clients:
+            machine: Any = client._driver.machine
+            for handle, endpoint in client._driver.endpoints.items():
+                if endpoint.connected != (handle in machine.attached):
+                    self.fail("STATE", f"{endpoint} is not what its machine has said")
+                if handle in machine.ended:
+                    self.fail("STATE", f"{endpoint} is open, and its machine has said that it is closed")
+                if isinstance(endpoint, Producer | Consumer) and not endpoint.topic:
+                    endpoint.statistics()  # the log of statistics counts also what is being opened
+
+    def _check_sockets(self) -> None:
+        """A link whose connection is gone is closed, at the latest when an orderly end has had its time."""
+        for sock in self.net.open:
+            if sock.ended_at is not None and self.now() > sock.ended_at + LINGER + 0.01:
+                self.fail("INV-N2", f"{sock.name} is gone since {sock.ended_at}, and is open still")
 
     # --- for the applications -------------------------------------------------------------------------
 
@@ -279,7 +322,9 @@ class World:
                             nursery.start_soon(application.run, client)
                         if stream.chance(permille // 4):
                             await trio.sleep(stream.below(2000) / 1000)
-                            await client.aclose()
+                            if not self.is_closed(client):
+                                await client.aclose()
+                                self._quiet(client)
                 finished = all(each.done.is_set() for each in group if isinstance(each, Producing))
                 if finished and not any(isinstance(each, Consuming) for each in group):
                     return
@@ -309,6 +354,13 @@ class World:
         held = links, tuple(driver.endpoints), tuple(driver.answers), driver._live_links
         if any(held) or not driver.stopped:
             self.fail("INV-N11", f"a closed client has links, producers and consumers, requests: {held}")
+        try:
+            client.update_service_url(URL)
+        except ClosedError as error:
+            if str(error) != "the client is closed":
+                self.fail("ENDED", f"a closed client says: {error}")
+        else:
+            self.fail("ENDED", "a closed client takes commands")
 
     # --- the broker -----------------------------------------------------------------------------------
 
@@ -321,6 +373,7 @@ class World:
             with trio.CancelScope() as self._broker_scope:
                 async with background(driver, trio.lowlevel.checkpoint):
                     driver.begin([])
+                    self._broker_driver = driver
                     self.broker = EmbeddedBroker(driver, Address(HOST, 6650))
                     self.listener.take = driver._open_link  # type: ignore[assignment]
                     if lives == 1:
@@ -351,7 +404,7 @@ class World:
         kind = stream.weighted([(each, 1) for each in kinds])
         if kind == "wire" and wires:
             wire = stream.choice(wires)
-            how = stream.choice(["reset", "half-open", "clean end", "stall", "stall"])
+            how = stream.choice(["reset", "half-open", "clean end", "stall", "stall", "mute"])
             kind = f"{how} of wire {wire.number}"
             if how == "reset":
                 wire.reset()
@@ -359,6 +412,11 @@ class World:
                 wire.half_open(*stream.choice([(True, False), (False, True), (True, True)]))
             elif how == "clean end":
                 wire.clean_end()
+            elif how == "mute":
+                client_side = stream.chance(500)
+                for sock in self.net.open:
+                    if sock.wire is wire and sock.client_side is client_side:
+                        sock.mute = True
             else:
                 stream.choice([wire.to_broker, wire.to_client]).block(soon)
         elif kind == "unload":
@@ -401,9 +459,12 @@ class World:
                     for book in self.books.subscriptions
                     if self._backlog(book.subscription.topic, book.subscription.name)
                 ]
-                if not backlog:
+                strangers = [topic for topic in self.profile.topics if self._strangers(topic)]
+                if not backlog and not strangers:
                     return
                 await trio.sleep(0.1)
+        if not backlog:
+            self.fail("INV-N4", f"{strangers} have producers or consumers that no application has")
         waiting = [(each.index, each.left) for each in self.producing if not each.done.is_set()]
         self.fail(
             "LIVENESS",
@@ -415,10 +476,25 @@ class World:
         found = self.broker.stats(f"persistent://public/default/{topic}")["subscriptions"]
         return int(found[subscription]["backlog"]) if subscription in found else 1
 
+    def _strangers(self, topic: str) -> bool:
+        """Whether the broker has other producers and consumers on a topic than applications have."""
+        found = self.broker.stats(f"persistent://public/default/{topic}")
+        producers = sum(book.topic == topic for book in self.books.producers)
+        if len(found["publishers"]) > producers:
+            return True
+        for book in self.books.subscriptions:
+            if book.subscription.topic == topic:
+                consumers = sum(entry.subscription is book for entry in self.books.consumers)
+                if len(found["subscriptions"][book.subscription.name]["consumers"]) > consumers:
+                    return True
+        return False
+
     async def _with_client(self, name: str, use: Callable[[Client], Awaitable[None]]) -> None:
         CLIENT.set(name)
         async with open_client(URL, seed=1, initial_backoff=0.01, max_backoff=0.1) as client:
             await use(client)
+            await client.aclose()
+            self._quiet(client)  # also inside of the block, where it was closed there
         self._quiet(client)
 
     async def _begin_audit(self, client: Client) -> None:
@@ -458,6 +534,8 @@ class World:
                 self.books.check_log(topic, log[:-1])
                 reader.acknowledge(log)
                 await reader.flush()
+                if self._backlog(topic, "audit"):
+                    self.fail("INV-C4", f"{topic}: what was acknowledged and flushed is not at the broker")
                 return
             self.fail("LIVENESS", f"a fresh reader of {topic} does not come to its end")
 
