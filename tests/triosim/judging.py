@@ -5,6 +5,7 @@
 
 from collections.abc import Iterator
 
+from tests.triosim.scenes import SCENES, play
 from tests.triosim.sweep import KINDS, run_at
 from tests.triosim.world import run_seed
 
@@ -18,7 +19,10 @@ STEPS = 300
 
 
 def worlds(drawn: int = SEEDS, points: int = STEPS // EVERY) -> Iterator[str]:
-    """Names for `broken_by`: the seeds from 0 on, then the small run disturbed at every `EVERY`th step."""
+    """Names for `broken_by`: the scenes, the seeds from 0 on, then the small run disturbed at every `EVERY`th
+    step."""
+    for name in SCENES:
+        yield f"scene {name}"
     for seed in range(drawn):
         yield f"seed {seed}"
     for number, kind in enumerate(KINDS):
@@ -31,4 +35,6 @@ def broken_by(world: str) -> str:
     kind, _, step = world.partition(": ")
     if step:
         return run_at(0, kind, int(step))[0].failure
+    if world.startswith("scene "):
+        return play(world.removeprefix("scene ")).failure
     return run_seed(int(world.removeprefix("seed "))).failure

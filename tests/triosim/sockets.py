@@ -96,6 +96,11 @@ class MemorySocket:
         self._readers = trio.lowlevel.ParkingLot()
         self._writers = trio.lowlevel.ParkingLot()
 
+    @property
+    def carried(self) -> tuple[int, int]:
+        """Bytes that were sent, and bytes that were read."""
+        return self._sent, self._read
+
     # --- as a socket ------------------------------------------------------------------------------------
 
     def recv_into(self, buffer: memoryview) -> int:

@@ -243,6 +243,7 @@ class World:
             patch("pulsar_trio.client.driver.connect", connect),
             patch("pulsar_trio.client.driver.Machine", watched_client(self.watch)),
             patch("pulsar_trio.broker.server.Broker", watched_broker(self.watch)),
+            patch("pulsar_trio.client.driver.time_ns", time_ns),
             patch("pulsar_trio.transport.pump.time_ns", time_ns),
             patch("pulsar_trio.broker.server.time_ns", time_ns),
             patch("trio.lowlevel.wait_readable", wait_readable),
