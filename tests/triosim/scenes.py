@@ -163,6 +163,25 @@ async def closing_does_not_wait_for_a_connection(stage: Stage) -> None:
     stage.net.network.heal()
 
 
+async def several_tasks_close_a_client(stage: Stage) -> None:
+    """Each task that closes a client waits until nothing of it is left, and no longer."""
+    async with (
+        stage.client() as client,
+        client.create_producer("t"),
+        client.subscribe("t", "s"),
+        trio.open_nursery() as nursery,
+    ):
+
+        async def close(after: float) -> None:
+            await trio.sleep(after)
+            with trio.fail_after(1.0):
+                await client.aclose()
+            assert client.statistics().links == 0
+
+        for after in (0.0, 0.0, 0.001, 0.002, 0.003, 0.004):
+            nursery.start_soon(close, after)
+
+
 async def _open_until_closed(client: Client) -> None:
     with suppress(ClosedError):
         async with client.create_producer("t"):
@@ -437,6 +456,7 @@ SCENES: dict[str, Callable[[Stage], Awaitable[None]]] = {
         half_closed_peers_are_answered,
         last_words_arrive,
         closing_does_not_wait_for_a_connection,
+        several_tasks_close_a_client,
         an_open_batch_is_sent_in_its_time,
         a_message_fails_in_its_time,
         enqueue_yields,

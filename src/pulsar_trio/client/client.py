@@ -264,7 +264,6 @@ class Client:
                 for endpoint in list(driver.endpoints.values()):
                     nursery.start_soon(endpoint.aclose)
             await driver.request(driver.machine.close, None)
-            driver.closed = True
             await driver.drained()
         except PulsarError:
             pass  # closed all the same; a bug of ours is reported by `open_client`

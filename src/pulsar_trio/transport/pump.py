@@ -245,7 +245,8 @@ class Pump(ABC):
     async def drained(self) -> None:
         """Wait until no link is left; ending ones do so by themselves within `link.LINGER`."""
         while self._live_links and not self.stopped:
-            self._drained = trio.Event()
+            if self._drained.is_set():  # else other tasks wait for it, too
+                self._drained = trio.Event()
             await self._drained.wait()
 
     @trio.lowlevel.enable_ki_protection
