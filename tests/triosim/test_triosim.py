@@ -64,7 +64,6 @@ async def _wake_up_and_then_wait(self: Consumer) -> None:
     """A woken task may be cancelled before it has taken anything, and nobody else is woken for it."""
     if self._draining:
         raise trio.EndOfChannel
-    self._driver.write_now()
     await self._arrived.park()
     await trio.lowlevel.checkpoint()
 

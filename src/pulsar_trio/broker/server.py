@@ -105,7 +105,6 @@ class BrokerDriver(Pump):
     ) -> None:
         """Accept connections from these sockets, with `run` already running."""
         self.pump()
-        self.write_now()
         admin = AdminListener(self)
         for listener in listeners:
             serve_one = partial(self._serve_one, self._serve_pulsar)

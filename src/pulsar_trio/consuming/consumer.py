@@ -244,7 +244,6 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message]):
         if self._end_of_topic or self._draining:
             await trio.lowlevel.checkpoint()
             raise trio.EndOfChannel
-        self._driver.write_now()
         self._turn = TURN
         await self._arrived.park()
 

@@ -277,7 +277,6 @@ class Producer(Endpoint):
         settled: list[Settled] = []
         for page, tickets in pages:
             while (ticket := page.unsettled(tickets)) is not None:
-                self._driver.write_now()
                 await page.wait(ticket)
             settled += page.ranges(tickets)
         for part in settled:
@@ -349,7 +348,6 @@ class Producer(Endpoint):
                     try:
                         return attempt()
                     except ProducerQueueIsFull:
-                        self._driver.write_now()
                         await self._room.park()
         finally:
             self._in_line -= 1
@@ -412,9 +410,6 @@ class Producer(Endpoint):
             page.fail_rest(error)
         self._pages.clear()
         self._room.unpark_all()
-
-    def _before_waiting(self) -> None:
-        self._driver.write_now()
 
     # --- facts about it -----------------------------------------------------------------------------------
 

@@ -205,7 +205,6 @@ class Receipt:
         if 0 <= index < len(page.ids):
             return page.ids[index]
         if page.find(ticket) is None:
-            producer._before_waiting()
             await page.wait(ticket)
         return self.result()
 

@@ -52,6 +52,8 @@ class Pump(ABC):
     """Base of the two drivers. `machine` is set by the subclass; `actions` maps output types to methods."""
 
     machine: Machine
+    wall_offset: int
+    """Nanoseconds to add to `now` for the time since 1970; taken when the machine is listened to."""
 
     def __init__(self) -> None:
         self.now, self._clock_offset = _clock()
@@ -67,8 +69,6 @@ class Pump(ABC):
         """The last moment the machine was told. Good enough for calls that only need time not to go back."""
         self.generation = 0
         """Counts the times the machine was listened to."""
-        self.wall_offset = time_ns() - self.now()
-        """Nanoseconds to add to `now` for the time since 1970."""
         self._live_links = 0
         self._drained = trio.Event()
         self._timer_at: float = inf

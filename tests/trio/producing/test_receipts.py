@@ -21,9 +21,6 @@ class AnyProducer:
 
     topic = "t"
 
-    def _before_waiting(self) -> None:
-        pass
-
     def __init__(self) -> None:
         self._turn = 64
 
