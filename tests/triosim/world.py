@@ -362,6 +362,8 @@ class World:
                 self.fail("ENDED", f"a closed client says: {error}")
         else:
             self.fail("ENDED", "a closed client takes commands")
+        if not repr(client).endswith(", closed>"):
+            self.fail("ENDED", f"a client is closed, and its text is {client!r}")
 
     # --- the broker -----------------------------------------------------------------------------------
 
