@@ -101,7 +101,6 @@ class Producer(Endpoint):
         self._sets_timer = False
         self._pages: dict[int, Page] = {}
         self._page_end = 0
-        self._first = 0
         self._last = -1
         self._confirmed = self._failed = 0
         self._line = trio.StrictFIFOLock()
@@ -353,12 +352,10 @@ class Producer(Endpoint):
             self._in_line -= 1
 
     def _pending(self) -> int:
-        return self._last + 1 - self._first - self._confirmed - self._failed
+        return self._last + 1 - self._confirmed - self._failed
 
     def _turn_page(self, ticket: int) -> None:
         """Begin the page of a ticket."""
-        if self._page_end == 0:
-            self._first = ticket
         self._page = Page(self, ticket, ticket - ticket % PAGE + PAGE)
         self._page_end = self._page.end
         self._pages[ticket // PAGE] = self._page
