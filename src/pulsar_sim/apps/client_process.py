@@ -11,6 +11,7 @@ from pulsar_sansio.client.outputs import (
     ConsumerFailed,
     ConsumerReady,
     Deliverable,
+    Detached,
     EndOfTopic,
     InterceptorFailed,
     LetterFailed,
@@ -30,6 +31,7 @@ from pulsar_sansio.client.outputs import (
     Writable,
 )
 
+from ..checks.leftovers import CLOSED as NOTHING_LEFT
 from ..engine.client_node import Application, ClientNode
 from ..engine.clock import MILLISECOND, SECOND
 from ..engine.failures import ViolationError
@@ -107,6 +109,8 @@ class Host:
             key = _subject(output)
             receiver = self.routes.get(key)
         self.world.trace.add(self.world.clock.now, self.node.name, f"{kind.__name__} {key}")
+        if kind is Detached:
+            self.node.check_detached(key)
         if receiver is not None:
             receiver.on_output(output)
 
@@ -185,6 +189,7 @@ def check_quiet(node: ClientNode) -> None:
         raise ViolationError("INV-N11", f"{node.name} is closed and has open links")
     if node.client.next_output() is not None or node.client.next_deadline() is not None:
         raise ViolationError("INV-N11", f"{node.name} is closed and not quiet")
+    NOTHING_LEFT.check(node.name, node.client)
 
 
 def _subject(output: Any) -> int:

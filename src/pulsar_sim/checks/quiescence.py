@@ -16,6 +16,7 @@ from ..model.multi_topics_subscriptions import GroupRecord
 from ..model.records import ConsumerRecord, TopicRecord
 from ..model.single_topic_position import Visited
 from .client_side_state import Farewell
+from .leftovers import ALONE, BROKER_RESTING, RESTING
 from .receive_frames import held_back
 
 if TYPE_CHECKING:
@@ -255,6 +256,25 @@ def check_permits(world: "World") -> None:
 def _shares_its_queue(spec: ConsumerSpec) -> bool:
     """Whether partitions may have less of it than what is said for one topic."""
     return spec.max_total_receiver_queue_size < MOST_PARTITIONS * spec.receiver_queue_size
+
+
+def check_leftovers(world: "World") -> None:
+    """INV-L1 at rest: nothing is under way, so no machine holds what is under way."""
+    for host in world.hosts:
+        if host.closing is None:
+            client = host.node.client
+            RESTING.check_root(host.node.name, client, client._context.deadlines)
+    for node in world.brokers:
+        # Whoever has gone to another cluster may have left something in this one.
+        if node.broker is not None and not world.administrator.migrated:
+            BROKER_RESTING.check_root(node.name, node.broker, node.broker.context.deadlines)
+
+
+def check_alone(world: "World") -> None:
+    """INV-L1 when every client is closed: brokers hold nothing of any."""
+    for node in world.brokers:
+        if node.broker is not None:
+            ALONE.check_root(node.name, node.broker, node.broker.context.deadlines)
 
 
 UNANSWERED = {"request_unanswered", "closed_while_unsubscribing", "opened_too_late"}

@@ -17,7 +17,9 @@ from pulsar_sansio.broker.outputs import Output as BrokerOutput
 from pulsar_sansio.broker.outputs import Persist, Released, ResumeReading
 from pulsar_sansio.broker.outputs import Transmit as BrokerTransmit
 from pulsar_sansio.broker.records import OF_ITS_OWNER, Record
+from pulsar_sansio.broker.serving.connection import Connection
 
+from ..checks.leftovers import SEAT_LEFT
 from .client_node import Timer
 from .clock import MILLISECOND
 from .network import GARBAGE, Wire
@@ -61,6 +63,8 @@ class BrokerNode:
         self._frozen: list[Callable[[], None]] = []
         self._unread: dict[int, list[tuple[bytes, list[tuple[int, int, Any]]]]] = {}
         """By link: bytes that came while the broker did not read."""
+        self._seats: dict[int, Connection] = {}
+        """By link: the machine's end of it, until the link has ended."""
         self.doomed: tuple[bool, int] | None = None
         """To be killed during the next write: whether the write is kept, and for how long it stays down."""
         self._timer: Timer | None = None
@@ -130,6 +134,7 @@ class BrokerNode:
         self.frozen_until = 0
         self._frozen.clear()
         self._unread.clear()
+        self._seats.clear()
         if self._timer is not None:
             self._timer.cancel()
         wires = list(self.wires.values())
@@ -263,6 +268,7 @@ class BrokerNode:
     def _accept(self, wire: Wire) -> None:
         if wire.broker_open and self.broker is not None:
             self.broker.accepted(self.world.clock.now, wire.number, f"{wire.client.name}:{wire.number}")
+            self._seats[wire.number] = self.broker.links[wire.number]
             self.pump()
 
     def link_connected(self, link: int, wire: Wire) -> None:
@@ -326,6 +332,7 @@ class BrokerNode:
         self.world.broker_watch.wire_closed(wire)
         self.broker.disconnected(self.world.clock.now, link, reason)
         self.pump()
+        self._check_left(link)
 
     def _soon(self, action: Callable[[], None]) -> None:
         if self.broker is None:
@@ -353,6 +360,13 @@ class BrokerNode:
             self.world.trace.add(self.world.clock.now, self.name, f"wire {wire.number} closed")
             self.world.broker_watch.wire_closed(wire)
             wire.closed_by(client_side=False)
+            self._check_left(link)
+
+    def _check_left(self, link: int) -> None:
+        """INV-L1: nothing is left of a connection that has ended."""
+        seat = self._seats.pop(link, None)
+        if seat is not None:
+            SEAT_LEFT.check(f"{self.name}: link {link}", seat)
 
     def _persist(self, output: Persist) -> None:
         assert self._writing is None, "one Persist at a time"

@@ -8,10 +8,13 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
-from pulsar_sansio.client.client import Client
+from pulsar_sansio.client.client import Client as ClientMachine
+from pulsar_sansio.client.consuming.consumer import Consumer
 from pulsar_sansio.client.outputs import NOTICES, Connect, Disconnect, Output, Retrying, Transmit
 from pulsar_sansio.model.config import ClientConfig
+from pulsar_sansio.model.errors import PulsarError
 
+from ..checks.leftovers import DETACHED, ENDED, LINK_ENDED
 from .clock import SECOND
 from .failures import ViolationError
 from .network import GARBAGE, Attempt, Wire
@@ -88,6 +91,28 @@ class Timer:
         self._fire()
 
 
+class Client(ClientMachine):
+    """A client that says which of its machines have ended."""
+
+    def __init__(self, now: int, config: ClientConfig, *, seed: int, wall_time: int) -> None:
+        super().__init__(now, config, seed=seed, wall_time=wall_time)
+        self.has_ended: list[Any] = []
+        """Producers, consumers and table views, since this was last looked at."""
+
+    def _ended(self, handle: int, error: PulsarError | None) -> None:
+        machines = [each.get(handle) for each in (self._producers, self._consumers, self._views)]
+        super()._ended(handle, error)
+        self.has_ended += [each for each in machines if each is not None]
+
+    def machine(self, handle: int) -> Any:
+        """The producer or consumer, if it has not ended."""
+        return self._producers.get(handle) or self._consumers.get(handle)
+
+    def connection(self, link: int) -> Any:
+        """The connection over a link, if it has not ended."""
+        return self._services.pool.links.get(link)
+
+
 class ClientNode:
     """One client process: a `Client` and the ends of its wires."""
 
@@ -125,6 +150,16 @@ class ClientNode:
                 self.application.on_output(output)
         self._pumping = False
         self._timer.arm()
+        if client.has_ended:
+            ended, client.has_ended = client.has_ended, []
+            for machine in ended:
+                ENDED.check(f"{self.name}: {type(machine).__name__} {machine.handle}", machine)
+
+    def check_detached(self, handle: int) -> None:
+        """INV-L1: what belongs to a connection that is lost is gone with it."""
+        machine = self.client.machine(handle)
+        if isinstance(machine, Consumer) and machine.attachment.connection is None:
+            DETACHED.check(f"{self.name}: consumer {handle}", machine)
 
     def _notice(self, output: Output) -> None:
         """Notices have no effect; on each failed attempt the application asks why nothing moves."""
@@ -157,7 +192,7 @@ class ClientNode:
         if wire is None:
             return
         watch = self.world.client_watch
-        connection = self.client._services.pool.links[link]
+        connection = self.client.connection(link)
         self.client.receive_data(self.world.clock.now, link, data)
         for behind, kind, command in frames:
             if kind == GARBAGE:
@@ -180,8 +215,11 @@ class ClientNode:
         if wire is not None:
             self.world.client_watch.forget(wire)
         if self.alive:
+            connection = self.client.connection(link)
             self.client.disconnected(self.world.clock.now, link, reason)
             self.pump()
+            if connection is not None:
+                LINK_ENDED.check(f"{self.name}: link {link}", connection)
 
     # --- outputs ---
 

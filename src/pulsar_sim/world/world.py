@@ -31,8 +31,10 @@ from ..checks.conformance import RuleWatch
 from ..checks.quiescence import (
     all_sent,
     brokers_are_alone,
+    check_alone,
     check_attachments,
     check_farewells,
+    check_leftovers,
     check_memory,
     check_permits,
     drained,
@@ -395,6 +397,7 @@ class World:
         check_memory(self)
         check_tallies(self)
         check_farewells(self)
+        check_leftovers(self)
 
         self._set_phase("close")
         self.closing = True
@@ -409,6 +412,7 @@ class World:
             round((3 * profile.broker.keepalive_interval + 5) * SECOND),
             "the broker holds on to links, producers or consumers",
         )
+        check_alone(self)
 
     def _set_phase(self, phase: str) -> None:
         self.phase = phase

@@ -1,0 +1,106 @@
+"""What machines hold that they should have let go of (INV-L1): a forgotten reset, a leak, a timer of nothing.
+
+Owns the comparison of a machine's parts (`parts`) with what they hold at such a moment (`let_go`). Unlike
+all other checks it looks inside the machines, at their state and not at what they do. What an end or a lost
+connection leaves behind often shows much later, or only to an application that uses much of one thing.
+"""
+
+from collections import deque
+from typing import Any
+
+from pulsar_sansio.core.deadlines import Deadlines, Slot
+
+from ..engine.failures import ViolationError
+from . import let_go
+from .machine_parts import SHARED, Walk, identity, slots_of
+
+_CONTAINERS = (list, dict, set, deque)
+
+
+class Moment:
+    """One moment of a machine's life, and what it has let go of then.
+
+    `over`: no container and no timer of it is in use any more, unless it is known to be kept.
+    """
+
+    def __init__(
+        self, what: str, table: str, beyond: frozenset[str] = frozenset(), *, over: bool = False
+    ) -> None:
+        self._what = what
+        self._table = let_go.parsed(table)
+        self._walk = Walk(beyond)
+        self._over = over
+        self._known: dict[type, list[tuple[str, object]]] = {}
+
+    def check(self, name: str, machine: object) -> set[int]:
+        """The ids of all parts. Raises `ViolationError` for the first one that holds something."""
+        known = self._known
+        ids = set()
+        for part in self._walk.parts(machine):
+            ids.add(identity(part))
+            kind = type(part)
+            expected = known.get(kind)
+            if expected is None:
+                expected = known[kind] = self._expected(kind)
+            for attribute, wanted in expected:
+                found = getattr(part, attribute, wanted)
+                if found is not wanted and not _is(found, wanted):
+                    self._fail(name, kind, attribute, found)
+            if self._over:
+                self._check_over(name, part)
+        return ids
+
+    def check_root(self, name: str, root: object, deadlines: Deadlines) -> None:
+        """Likewise, of all that there is. A timer that is set belongs to a part: what was let go of waits for
+        nothing."""
+        ids = self.check(name, root)
+        for _, _, slot in deadlines._heap:
+            owner = getattr(slot.action, "__self__", None)
+            if slot.when is not None and owner is not None and identity(owner) not in ids:
+                what = f"{type(owner).__name__}.{slot.action.__name__}"
+                raise ViolationError(
+                    "INV-L1", f"{name} {self._what} and waits to call {what} of no part of it"
+                )
+
+    def _check_over(self, name: str, part: Any) -> None:
+        kind = type(part)
+        for attribute in (*slots_of(kind), *getattr(part, "__dict__", ())):
+            found = getattr(part, attribute, None)
+            in_use = found if type(found) in _CONTAINERS else type(found) is Slot and found.when is not None
+            if in_use and not _is_kept(kind, attribute):
+                self._fail(name, kind, attribute, found)
+
+    def _fail(self, name: str, kind: type, attribute: str, found: object) -> None:
+        if isinstance(found, Slot):
+            text = f"due at {found.when}"
+        elif isinstance(found, _CONTAINERS):
+            text = f"a {type(found).__name__} of {len(found)}"
+        else:
+            text = repr(found) if isinstance(found, (int, str, bytes, tuple)) else f"a {type(found).__name__}"
+        raise ViolationError("INV-L1", f"{name} {self._what}, and {kind.__name__}.{attribute} is {text}")
+
+    def _expected(self, kind: type) -> list[tuple[str, object]]:
+        """Those of a class and of its bases."""
+        return [each for base in kind.__mro__ for each in self._table.get(base.__name__, ())]
+
+
+def _is(found: object, wanted: object) -> bool:
+    if wanted == "empty":
+        return not found
+    if wanted == "unset":
+        return not isinstance(found, Slot) or found.when is None
+    return found == wanted
+
+
+def _is_kept(kind: type, attribute: str) -> bool:
+    return any(attribute in let_go.KEPT.get(base.__name__, "").split() for base in kind.__mro__)
+
+
+ENDED = Moment("has ended", let_go.ENDED, SHARED, over=True)
+DETACHED = Moment("is detached", let_go.DETACHED, SHARED)
+LINK_ENDED = Moment("has ended", let_go.LINK_ENDED, SHARED)
+CLOSED = Moment("is closed", let_go.CLOSED, over=True)
+RESTING = Moment("is at rest", let_go.RESTING)
+BROKER_RESTING = Moment("is at rest", let_go.BROKER_RESTING)
+SEAT_LEFT = Moment("has ended", let_go.SEAT_LEFT, SHARED | {"Consumer", "Producer", "Topic"})
+ALONE = Moment("is alone", let_go.ALONE)

@@ -1,0 +1,194 @@
+"""What machines have let go of, by the moment: tables, one line for each class.
+
+A line says what attributes of instances of a class, and of its subclasses, hold at that moment: "empty" (a
+container, a text, bytes), "unset" (a timer), or the value. Each attribute named here holds something else at
+other times. The tables were read off two thousand worlds in which nothing else was wrong. When a machine
+changes, its line changes with it.
+"""
+
+from ast import literal_eval
+
+ENDED = """
+AckTracker: _parts=empty _position=None _position_record=None
+Acknowledger: _connection=None calm=0
+Arrival: since=None
+Attachment: connection=None
+BlockedWatch: _connection=None
+ConsumerRequests: _connection=None
+DeliveryQueue: _current=None _left_after=0 _singles=None _waiting=0 announced=False run_length=0
+GroupTopic: query=None
+InnerContext: _deaf=True
+Intake: _plain_sealer=None
+Interception: _refused=None
+KeyBatches: _extra=0 count=0 highest=-1 size=0
+LastMessage: _connection=None
+LetterBox: _producer=None
+Letters: _closed=True _moves=1
+MergedQueue: announced=False run_length=0
+MeteredQueue: bytes_waiting=0
+OpenBatch: _extra=0 _lent=0 _members=0 _size=0 _size_then=0 _space_then=0 explicit_highest=-1 first=empty
+OpenBatch: first_ticket=0 lowest=0 publish_time=0 replicate_to=empty room=0 run_first=0 space=0
+PartitionedProducer: _detached=0
+PatternWatch: _closed=True
+Permits: _beyond_bytes=0 _beyond_entries=0 _grant=None at_broker=0 unreported=0
+Positions: _connection=None _question=None _rollback=0 _sought_time=None _to_last=False
+Redelivery: _connection=None
+Sealing: connection=None
+Seeking: _connection=None _leaving=True _pending=None _unanswered=None current=None
+Spread: _current=None
+TableView: _over=True
+TopicsConsumer: _detached=0
+Verdicts: _owner=None _single=None
+Window: _first_chunk=None messages=0
+"""
+"""A producer, a consumer or a table view has ended."""
+
+DETACHED = """
+AckTracker: _sent=None
+AcknowledgementTimeout: _slot=unset
+Acknowledger: _connection=None _last_sent=None _slot=unset _unconfirmed=empty calm=0
+Arrival: since=None
+BlockedWatch: _connection=None _slot=unset
+ConsumerRequests: _active=None _connection=None _end_of_topic=False _in_place=False
+Due: _at=empty _moments=empty _when=empty
+HeldBack: _seen=empty _slot=unset
+LastMessage: _connection=None
+Permits: _beyond_bytes=0 _beyond_entries=0 _grant=None at_broker=0 unreported=0
+Positions: _connection=None _held=False _question=None _rollback=0 _to_last=False
+Positions: _ask_again=unset
+Question: asked=None
+Redelivery: _connection=None _expired=empty _slot=unset
+Seeking: _connection=None _unanswered=None
+"""
+"""A consumer has lost its connection, and has no other one yet."""
+
+LINK_ENDED = """
+Connection: _ended=True _timer=unset consumers=empty pending=empty producers=empty ready=False watchers=empty
+Connection: unwritten=empty
+LookupQueue: _in_flight=0 _waiting=empty
+ReceiveBuffer: _length=0 _needed=0 _pieces=empty
+"""
+"""A client's connection has ended."""
+
+CLOSED = """
+Client: _closed=True
+MemoryLimit: blocked=False turn=0
+ReceivedMemory: bytes_waiting=0
+_Timeouts: _done=0
+"""
+"""A client is closed."""
+
+RESTING = """
+Arrival: since=None
+Client: _close_requests=empty _closing=None _queries=empty
+Connection: _unread_answers=0 unwritten=empty
+ConsumerRequests: _unsubscribing=empty
+Context: outputs=empty
+MeteredQueue: bytes_waiting=0
+GatheredRequests: _asked=empty
+GroupTopic: growth=empty missing=empty query=None
+InnerContext: _slot=unset
+Intake: _early=empty waits_for_memory=False was_full=False
+Interception: _messages=empty
+KeyBatches: _batches=empty _extra=0 count=0 highest=-1 size=0
+LastMessage: _open=empty _slot=unset
+LetterBox: _posted=empty _waiting=empty
+Letters: _burials=empty _moves=0 _requests=empty _slot=unset
+MemoryLimit: _borrowers=empty _untold=empty blocked=False turn=0
+MergedQueue: _has_turn=empty _turns=empty announced=False run_length=0
+OpenBatch: _extra=0 _lent=0 _members=0 _size=0 _size_then=0 _space_then=0 explicit_highest=-1 first=empty
+OpenBatch: first_ticket=0 lowest=0 publish_time=0 replicate_to=empty room=0 run_first=0 space=0
+OpenBatch: _parts=empty run=empty
+PartitionedProducer: _detached=0 _flushes=empty _growth=empty _missing=empty _query=None _unnamed=empty
+PatternTopics: _first=None _query=None
+Permits: _beyond_bytes=0 _beyond_entries=0
+Positions: _ask_again=unset _held=False _question=None _requests=empty _rollback=0 _sought_time=None
+Positions: _to_last=False _unknown=False
+ReceivedMemory: bytes_waiting=0
+Sealing: _batch_timer=unset
+Seeking: _leaving=False _pending=None _slot=unset _unanswered=None current=None waiting=empty
+Spread: was_full=False
+TableView: _answers=empty _catching_up=empty _loading=False
+Window: _first_chunk=None _flushes=empty entries=empty messages=0
+"""
+"""A client that is open, when all that was sent is stored and all that was delivered is acknowledged."""
+
+BROKER_RESTING = """
+Broker: _departed=empty _leaving=empty
+Compaction: _work=None
+Connection: _liveness=unset _liveness_waiters=empty _outbox=empty _unsent=0 pending_publishes=0 unread=0
+Consumer: blocked=False pending=empty saved_permits=0
+Context: outputs=empty
+Delays: _heap=empty _timer=unset _waiting=empty
+Journal: _cursors_written=empty _dirty_due=False _effects=empty _publishes=empty _waiting_effects=empty
+Journal: _waiting_publishes=empty records=empty
+Producer: _in_turn=empty pending=0
+Producers: waiting=empty
+Shared: _chunk_holders=empty _chunks_held=empty _replay=empty _replaying=empty
+Shared: blocked=False outstanding=0 redeliveries=empty
+KeyShared: _held=empty _held_count=0 _holders=empty _short_of_room=empty _slots=empty
+Subscription: fenced=False
+Topic: _pending=empty _sequences_moved=empty
+Watchers: _tell=unset
+"""
+"""A broker, when all that was sent is stored and all that was delivered is acknowledged."""
+
+SEAT_LEFT = """
+Connection: _keepalive=unset _liveness=unset _liveness_waiters=empty
+Connection: consumers=empty producers=empty writable=False
+ReceiveBuffer: _length=0 _needed=0 _pieces=empty
+"""
+"""A broker's connection has ended."""
+
+ALONE = """
+Broker: _departed=empty _leaving=empty links=empty
+Compaction: _work=None
+Connection: _outbox=empty _unsent=0 pending_publishes=0 unread=0 writable=False
+Consumer: blocked=False closed=True pending=empty saved_permits=0
+Context: outputs=empty
+Delays: _heap=empty _timer=unset _waiting=empty
+KeyShared: _chunk_holders=empty _chunks_held=empty _held=empty _held_count=0 _holders=empty _slots=empty
+KeyShared: _short_of_room=empty
+Producer: _in_turn=empty closing=True pending=0
+Producers: by_name=empty exclusive=None waiting=empty
+Shared: _replay=empty _replaying=empty blocked=False consumers=empty outstanding=0 redeliveries=empty
+SingleActive: _change=unset _order=empty _places=empty active=None consumers=empty
+Subscription: _unaware_of_end=empty
+Topic: _pending=empty _sequences_moved=empty served=empty
+Turns: _awake=empty _next=empty _order=empty _seats=empty
+Watchers: _all=empty _tell=unset
+"""
+"""A broker, when no client is connected any more."""
+
+KEPT = {
+    "AckTracker": "_batches _chunked",  # what was handed out can be acknowledged for ever
+    "NegativeAcknowledgements": "_delays",  # of the spec
+    "AcknowledgementTimeout": "_delays",
+    "InnerContext": "outputs",  # of which nothing is heard any more
+    "GroupTopic": "growth missing",  # statistics read what follows
+    "Partition": "_runs",
+    "PartitionedProducer": "_growth _missing _unnamed",
+    "PatternTopics": "_names",
+    "Router": "_hashes",
+    "Spread": "partitions",
+    "TableView": "_answers _table",
+    "TopicsConsumer": "_topics",
+    "Tries": "_entries",
+    "Window": "latencies",
+    "Ends": "_causes _statistics",
+    "Pool": "left",
+    "Connection": "_handlers",
+}
+"""Containers that are not emptied by an end: nothing reads them, or what is still asked of it."""
+
+
+def parsed(table: str) -> dict[str, list[tuple[str, object]]]:
+    """Class -> its attributes, each with "empty", "unset" or a value."""
+    found: dict[str, list[tuple[str, object]]] = {}
+    for line in table.strip().splitlines():
+        name, _, attributes = line.partition(": ")
+        for each in attributes.split():
+            attribute, _, text = each.partition("=")
+            value = text if text in ("empty", "unset") else literal_eval(text)
+            found.setdefault(name, []).append((attribute, value))
+    return found

@@ -1,0 +1,126 @@
+"""What a machine is made of: the objects that can be reached from it, each once.
+
+Owns the walk, and what counts as a part: objects of classes of client, broker and core. Containers are looked
+into. What is shared between machines (services, the context, a connection) is no part of any of them, unless
+the walk begins there. Most of the time of a walk goes into looking at attributes that lead nowhere.
+"""
+
+from collections import OrderedDict, deque
+from collections.abc import Iterator
+from typing import Any
+
+from pulsar_sansio.core.deadlines import Slot
+
+_ROOMS = ("pulsar_sansio.client.", "pulsar_sansio.broker.", "pulsar_sansio.core.")
+
+SHARED = frozenset(
+    {
+        "Broker",
+        "Client",
+        "Connection",
+        "Context",
+        "Deadlines",
+        "Lookup",
+        "MemoryLimit",
+        "Pool",
+        "ReceivedMemory",
+        "Requests",
+        "Services",
+    }
+)
+"""Classes whose instances several machines have in common."""
+
+_RECORDS = frozenset(
+    {
+        "ArrivalCounters",
+        "Attached",
+        "Backoff",
+        "BatchAcknowledgement",
+        "BrokerConfig",
+        "Closed",
+        "CompactedView",
+        "Cursor",
+        "Deliveries",
+        "Directions",
+        "Durations",
+        "Entry",
+        "EntryAcknowledgement",
+        "EntryAdded",
+        "ManagedLedger",
+        "MessageFront",
+        "Pending",
+        "Policies",
+        "Ready",
+        "ReceiptIds",
+        "Rng",
+        "Transmit",
+    }
+)
+"""Classes of which there are many instances, or which have nothing that is ever reset."""
+
+_CONTAINERS = (list, dict, set, deque, tuple, OrderedDict)
+
+_LEAF, _CONTAINER, _PART = range(3)
+
+_slots: dict[type, tuple[str, ...]] = {}
+
+
+class Walk:
+    """A walk that does not enter instances of the classes in `beyond`."""
+
+    def __init__(self, beyond: frozenset[str] = frozenset()) -> None:
+        self._beyond = beyond
+        self._kinds: dict[type, int] = {}
+
+    def parts(self, root: object) -> Iterator[Any]:
+        """The parts of a machine, itself first."""
+        kinds = self._kinds
+        seen = {id(root)}
+        todo: list[Any] = [root]
+        while todo:
+            part = todo.pop()
+            yield part
+            values = [getattr(part, name, None) for name in slots_of(type(part))]
+            if hasattr(part, "__dict__"):
+                values += part.__dict__.values()
+            for value in values:
+                kind = type(value)
+                found = kinds.get(kind)
+                if found is None:
+                    found = kinds[kind] = self._kind(kind)
+                if found == _PART:
+                    if id(value) not in seen:
+                        seen.add(id(value))
+                        todo.append(value)
+                elif found == _CONTAINER and value:
+                    for each in [*value, *value.values()] if isinstance(value, dict) else value:
+                        kind = type(each)
+                        found = kinds.get(kind)
+                        if found is None:
+                            found = kinds[kind] = self._kind(kind)
+                        if found == _PART and id(each) not in seen:
+                            seen.add(id(each))
+                            todo.append(each)
+
+    def _kind(self, kind: type) -> int:
+        if kind in _CONTAINERS:
+            return _CONTAINER
+        names = {each.__name__ for each in kind.__mro__}
+        if issubclass(kind, (tuple, int, BaseException, Slot, type)) or names & (self._beyond | _RECORDS):
+            return _LEAF
+        return _PART if any(each.__module__.startswith(_ROOMS) for each in kind.__mro__) else _LEAF
+
+
+def slots_of(kind: type) -> tuple[str, ...]:
+    """The names in `__slots__` of a class and of its bases."""
+    names = _slots.get(kind)
+    if names is None:
+        every = [vars(each).get("__slots__", ()) for each in kind.__mro__]
+        flat = [name for each in every for name in ((each,) if isinstance(each, str) else each)]
+        names = _slots[kind] = tuple(name for name in flat if not name.startswith("__"))
+    return names
+
+
+def identity(part: object) -> int:
+    """Says whether two parts are the same one. It differs from run to run, so nothing is ordered by it."""
+    return id(part)

@@ -1,0 +1,75 @@
+"""What machines have to let go of at an end, at the loss of a connection, and at rest (INV-L1)."""
+
+import pytest
+
+from pulsar_sansio.client.connecting.pool import Pool
+from pulsar_sansio.client.consuming.blocked_watch import BlockedWatch
+from pulsar_sansio.client.consuming.last_message import LastMessage
+from pulsar_sansio.client.consuming.positions import Positions
+from pulsar_sansio.client.consuming.seeking import Seeking
+from pulsar_sansio.client.delivery.permits import Permits
+from pulsar_sansio.core.context import Context
+from pulsar_sim.checks.leftovers import Moment
+from pulsar_sim.engine.failures import ViolationError
+from pulsar_sim.mutants import broken_by
+
+
+@pytest.mark.parametrize(
+    ("machine", "method", "world", "text"),
+    [
+        (Permits, "detach", "produce-single", "has ended, and Permits._grant is a function"),
+        (LastMessage, "detach", "produce-single", "has ended, and LastMessage._connection is a Connection"),
+        (Seeking, "end", "produce-single", "has ended, and Seeking._connection is a Connection"),
+        (Pool, "ended", "produce-single", "is closed, and Pool._connections is a dict of 1"),
+        (BlockedWatch, "detach", "consume-shared", "has ended, and BlockedWatch._connection is a Connection"),
+        (
+            Positions,
+            "detach",
+            "unload-while-receiving",
+            "is detached, and Positions._connection is a Connection",
+        ),
+    ],
+)
+def test_what_is_not_let_go_of_is_named(
+    monkeypatch: pytest.MonkeyPatch, machine: type, method: str, world: str, text: str
+) -> None:
+    """A machine that does not forget its connection is found at the end or at the loss of it."""
+    assert broken_by(f"{world}: order of time") == ""
+    monkeypatch.setattr(machine, method, lambda self, *arguments, **options: None)
+    assert broken_by(f"{world}: order of time").endswith(text)
+
+
+def test_a_timer_belongs_to_a_part_of_the_machine() -> None:
+    """A timer of what was let go of is found, and one of what is in use, or that is not set, is not."""
+    root: Context[object] = Context(0, 0)
+    gone: Context[object] = Context(0, 0)
+    moment = Moment("is at rest", "")
+    slot = root.deadlines.slot(gone.new_id)  # type: ignore[arg-type]
+    moment.check_root("root", root, root.deadlines)
+    slot.set(10)
+    with pytest.raises(ViolationError, match=r"root is at rest and waits to call Context\.new_id"):
+        moment.check_root("root", root, root.deadlines)
+    slot.clear()
+    root.deadlines.slot(root.new_id).set(10)  # type: ignore[arg-type]
+    moment.check_root("root", root, root.deadlines)
+
+
+@pytest.mark.parametrize(
+    ("table", "text"),
+    [
+        ("Context: outputs=empty", "Context.outputs is a deque of 1"),
+        ("Context: _next_link=0", "Context._next_link is 1"),
+        ("Context: _next_id=0 unknown=1", ""),
+    ],
+)
+def test_a_table_says_what_attributes_hold(table: str, text: str) -> None:
+    """What is empty, what has a value; an attribute that an object does not have says nothing."""
+    root: Context[object] = Context(0, 0)
+    root.emit(object())
+    root.new_link()
+    found = ""
+    try:
+        Moment("is at rest", table).check("root", root)
+    except ViolationError as error:
+        found = error.text.removeprefix("root is at rest, and ")
+    assert found == text
