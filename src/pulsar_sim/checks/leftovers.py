@@ -6,13 +6,14 @@ connection leaves behind often shows much later, or only to an application that 
 """
 
 from collections import deque
+from operator import attrgetter
 from typing import Any
 
 from pulsar_sansio.core.deadlines import Deadlines, Slot
 
 from ..engine.failures import ViolationError
 from . import let_go
-from .machine_parts import SHARED, Walk, identity, slots_of
+from .machine_parts import SHARED, Walk, identity, names_of
 
 _CONTAINERS = (list, dict, set, deque)
 
@@ -30,7 +31,7 @@ class Moment:
         self._table = let_go.parsed(table)
         self._walk = Walk(beyond)
         self._over = over
-        self._known: dict[type, list[tuple[str, object]]] = {}
+        self._known: dict[type, _Expected] = {}
 
     def check(self, name: str, machine: object) -> set[int]:
         """The ids of all parts. Raises `ViolationError` for the first one that holds something."""
@@ -41,10 +42,15 @@ class Moment:
             kind = type(part)
             expected = known.get(kind)
             if expected is None:
-                expected = known[kind] = self._expected(kind)
-            for attribute, wanted in expected:
-                found = getattr(part, attribute, wanted)
-                if found is not wanted and not _is(found, wanted):
+                expected = known[kind] = _Expected(kind, part, self._table)
+            if expected.values(part) != expected.wanted:
+                for attribute, wanted in expected.each:
+                    found = getattr(part, attribute)
+                    if found != wanted:
+                        self._fail(name, kind, attribute, found)
+            for attribute, wanted in expected.others:
+                found = getattr(part, attribute)
+                if found if wanted == "empty" else found.when is not None:
                     self._fail(name, kind, attribute, found)
             if self._over:
                 self._check_over(name, part)
@@ -64,7 +70,7 @@ class Moment:
 
     def _check_over(self, name: str, part: Any) -> None:
         kind = type(part)
-        for attribute in (*slots_of(kind), *getattr(part, "__dict__", ())):
+        for attribute in names_of(part):
             found = getattr(part, attribute, None)
             in_use = found if type(found) in _CONTAINERS else type(found) is Slot and found.when is not None
             if in_use and not _is_kept(kind, attribute):
@@ -79,17 +85,18 @@ class Moment:
             text = repr(found) if isinstance(found, (int, str, bytes, tuple)) else f"a {type(found).__name__}"
         raise ViolationError("INV-L1", f"{name} {self._what}, and {kind.__name__}.{attribute} is {text}")
 
-    def _expected(self, kind: type) -> list[tuple[str, object]]:
-        """Those of a class and of its bases."""
-        return [each for base in kind.__mro__ for each in self._table.get(base.__name__, ())]
 
+class _Expected:
+    """What a table says of a class and of its bases, as far as its instances have such attributes."""
 
-def _is(found: object, wanted: object) -> bool:
-    if wanted == "empty":
-        return not found
-    if wanted == "unset":
-        return not isinstance(found, Slot) or found.when is None
-    return found == wanted
+    def __init__(self, kind: type, part: object, table: dict[str, list[tuple[str, object]]]) -> None:
+        lines = [each for base in kind.__mro__ for each in table.get(base.__name__, ())]
+        lines = [each for each in lines if hasattr(part, each[0])]
+        self.each = [each for each in lines if each[1] not in ("empty", "unset")]
+        self.others = [each for each in lines if each[1] in ("empty", "unset")]
+        self.values = attrgetter("__class__", *(attribute for attribute, _ in self.each))
+        """Those with a value, all at once: most of the time they are as they should be."""
+        self.wanted: object = (kind, *(wanted for _, wanted in self.each)) if self.each else kind
 
 
 def _is_kept(kind: type, attribute: str) -> bool:

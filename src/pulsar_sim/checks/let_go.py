@@ -106,7 +106,7 @@ Positions: _ask_again=unset _held=False _question=None _requests=empty _rollback
 Positions: _to_last=False _unknown=False
 ReceivedMemory: bytes_waiting=0
 Sealing: _batch_timer=unset
-Seeking: _leaving=False _pending=None _slot=unset _unanswered=None current=None waiting=empty
+Seeking: _pending=None _slot=unset _unanswered=None current=None waiting=empty
 Spread: was_full=False
 TableView: _answers=empty _catching_up=empty _loading=False
 Window: _first_chunk=None _flushes=empty entries=empty messages=0

@@ -6,7 +6,9 @@ the walk begins there. Most of the time of a walk goes into looking at attribute
 """
 
 from collections import OrderedDict, deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from operator import attrgetter
+from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any
 
 from pulsar_sansio.core.deadlines import Slot
@@ -62,7 +64,12 @@ _CONTAINERS = (list, dict, set, deque, tuple, OrderedDict)
 
 _LEAF, _CONTAINER, _PART = range(3)
 
-_slots: dict[type, tuple[str, ...]] = {}
+_DULL = (bool, int, float, str, bytes, FunctionType, MethodType, BuiltinFunctionType)
+"""What an attribute holds that never holds a part: so says the first instance of a class."""
+
+_names: dict[type, tuple[str, ...]] = {}
+
+_getters: dict[type, Callable[[Any], tuple[Any, ...]]] = {}
 
 
 class Walk:
@@ -80,9 +87,14 @@ class Walk:
         while todo:
             part = todo.pop()
             yield part
-            values = [getattr(part, name, None) for name in slots_of(type(part))]
-            if hasattr(part, "__dict__"):
-                values += part.__dict__.values()
+            kind = type(part)
+            getter = _getters.get(kind)
+            if getter is None:
+                getter = _getters[kind] = attrgetter("__class__", "__class__", *names_of(part))
+            try:
+                values = getter(part)
+            except AttributeError:  # one is not set, or not any more
+                values = tuple(getattr(part, name, None) for name in names_of(part))
             for value in values:
                 kind = type(value)
                 found = kinds.get(kind)
@@ -111,13 +123,19 @@ class Walk:
         return _PART if any(each.__module__.startswith(_ROOMS) for each in kind.__mro__) else _LEAF
 
 
-def slots_of(kind: type) -> tuple[str, ...]:
-    """The names in `__slots__` of a class and of its bases."""
-    names = _slots.get(kind)
+def names_of(part: object) -> tuple[str, ...]:
+    """The attributes of an object that may hold parts, containers or timers."""
+    kind = type(part)
+    names = _names.get(kind)
     if names is None:
         every = [vars(each).get("__slots__", ()) for each in kind.__mro__]
         flat = [name for each in every for name in ((each,) if isinstance(each, str) else each)]
-        names = _slots[kind] = tuple(name for name in flat if not name.startswith("__"))
+        flat += getattr(part, "__dict__", {})
+        names = _names[kind] = tuple(
+            name
+            for name in flat
+            if not name.startswith("__") and not isinstance(getattr(part, name, None), _DULL)
+        )
     return names
 
 

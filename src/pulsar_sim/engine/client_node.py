@@ -152,13 +152,13 @@ class ClientNode:
         self._timer.arm()
         if client.has_ended:
             ended, client.has_ended = client.has_ended, []
-            for machine in ended:
+            for machine in ended if self.world.audits_ends else ():
                 ENDED.check(f"{self.name}: {type(machine).__name__} {machine.handle}", machine)
 
     def check_detached(self, handle: int) -> None:
         """INV-L1: what belongs to a connection that is lost is gone with it."""
         machine = self.client.machine(handle)
-        if isinstance(machine, Consumer) and machine.attachment.connection is None:
+        if self.world.audits_ends and isinstance(machine, Consumer) and machine.attachment.connection is None:
             DETACHED.check(f"{self.name}: consumer {handle}", machine)
 
     def _notice(self, output: Output) -> None:

@@ -62,6 +62,7 @@ from ..model.reference_model import ReferenceModel
 from .administrator import Administrator
 from .auditor import Auditor
 from .fault_schedule import Injector
+from .last_round import make_last_round
 from .wire_observers import BrokerEnds, ClientEnds, broker_process, client_process
 
 WALL_CLOCK_AT_START = 1_700_000_000_000
@@ -69,6 +70,9 @@ WALL_CLOCK_AT_START = 1_700_000_000_000
 
 POLL = 50 * MILLISECOND
 """How often the end of a phase is looked for."""
+
+AUDITED_PERMILLE = 500
+"""In so many worlds what ends while it runs is searched; at rest and at the end all are."""
 
 EVENT_LIMIT = 2_000_000
 """More events than any seed needs; beyond it something runs in circles."""
@@ -123,6 +127,8 @@ class World:
         self.rash = True
         """Applications do what they like; later they only finish their work."""
         self.healed = False
+        self.audits_ends = self.streams.stream("audit").chance(AUDITED_PERMILLE)
+        """What ends or is detached is searched for what it has not let go of. It takes time."""
         self.reset_due = False
         """One reset is still to come."""
         self.closing = False
@@ -413,6 +419,7 @@ class World:
             "the broker holds on to links, producers or consumers",
         )
         check_alone(self)
+        make_last_round(self)
 
     def _set_phase(self, phase: str) -> None:
         self.phase = phase

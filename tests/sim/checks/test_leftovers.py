@@ -12,6 +12,7 @@ from pulsar_sansio.core.context import Context
 from pulsar_sim.checks.leftovers import Moment
 from pulsar_sim.engine.failures import ViolationError
 from pulsar_sim.mutants import broken_by
+from pulsar_sim.world import world as worlds
 
 
 @pytest.mark.parametrize(
@@ -34,6 +35,7 @@ def test_what_is_not_let_go_of_is_named(
     monkeypatch: pytest.MonkeyPatch, machine: type, method: str, world: str, text: str
 ) -> None:
     """A machine that does not forget its connection is found at the end or at the loss of it."""
+    monkeypatch.setattr(worlds, "AUDITED_PERMILLE", 1000)
     assert broken_by(f"{world}: order of time") == ""
     monkeypatch.setattr(machine, method, lambda self, *arguments, **options: None)
     assert broken_by(f"{world}: order of time").endswith(text)

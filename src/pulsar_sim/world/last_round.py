@@ -1,0 +1,276 @@
+"""The last round of the administrator: when no client is left, it reads and moves what there is (INV-A1).
+
+Owns what is asked of one topic of every broker that still holds some, and what has to be answered: the store
+says which entries there are, and all else follows from that. Last every broker is stopped and started again
+over the store, and has to know the same as before. Nothing of it is traced, and nothing comes after it.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from pulsar_sansio.broker.admin_errors import AlreadyThere, NoSuchThing
+from pulsar_sansio.broker.broker import Broker
+from pulsar_sansio.broker.outputs import Persist
+from pulsar_sansio.model.errors import LocalProtocolError
+from pulsar_sansio.model.message_id import EARLIEST, MessageId
+from pulsar_sansio.model.topic_name import TopicName
+
+from ..engine.failures import ViolationError
+from ..model.records import AUDIT
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ..engine.broker_node import BrokerNode
+    from ..engine.randomness import Stream
+    from .world import World
+
+ROUNDS_PERMILLE = 200
+
+SUBSCRIPTION = "last-round"
+
+PROPERTIES = {"round": "last", "of": "all"}
+
+VOLATILE = frozenset(
+    {
+        "readPosition",
+        "waitingReadOp",
+        "waitingCursorsCount",
+        "active",
+        "numberOfEntriesSinceFirstNotAckedMessage",
+        "subscriptionHavePendingRead",
+        "entriesAddedCounter",
+        "messagesConsumedCounter",
+        "lastLedgerCreatedTimestamp",
+        "compactedLedger",
+    }
+)
+"""What of the internal statistics is known since a broker serves a topic, and not for longer."""
+
+NEVER = {"offloaded": False, "underReplicated": False}
+"""What is true of every ledger."""
+
+
+def make_last_round(world: "World") -> None:
+    """INV-A1, of every broker that has written everything down; in some worlds, since it takes time."""
+    stream = world.streams.stream("last round")
+    if not stream.chance(ROUNDS_PERMILLE):
+        return
+    for node in world.brokers:
+        if node.broker is not None and node.is_done:
+            _Round(world, node, node.broker, stream).make()
+
+
+class _Round:
+    """Of one broker."""
+
+    def __init__(self, world: "World", node: "BrokerNode", broker: Broker, stream: "Stream") -> None:
+        self._world = world
+        self._node = node
+        self._broker = broker
+        self._stream = stream
+
+    def make(self) -> None:
+        topics = [name for name in self._world.topics if self._may_be_moved(name)]
+        if topics:
+            topic = self._stream.choice(topics)
+            self._use(topic)
+        self._found_a_namespace()
+        self._start_again()
+
+    def _may_be_moved(self, topic: str) -> bool:
+        """Whether the broker holds the topic by right, and all of it is kept."""
+        cluster = self._node.cluster
+        return (
+            cluster.owners.get(topic) == self._node.name
+            and topic in self._broker.all_topics
+            and topic not in self._world.administrator.migrated
+            and AUDIT in self._broker.subscriptions(topic)
+        )
+
+    # --- one topic ------------------------------------------------------------------------------------------
+
+    def _use(self, topic: str) -> None:
+        """Make a subscription, move it, and delete it."""
+        broker, stream = self._broker, self._stream
+        ids = [
+            MessageId(*place, TopicName.parse(topic).partition)
+            for place, _ in self._node.cluster.durable(topic)
+        ]
+        self._check_ledgers(topic, ids)
+        self._do(broker.create_subscription, topic, SUBSCRIPTION, EARLIEST, PROPERTIES)
+        self._refused(AlreadyThere, broker.create_subscription, topic, SUBSCRIPTION)
+        self._check_backlog(topic, ids)
+        if ids:
+            count = stream.below(len(ids) + 1)
+            self._do(broker.skip_messages, topic, SUBSCRIPTION, count)
+            self._check_backlog(topic, ids[count:])
+            first = stream.below(len(ids))
+            self._do(broker.reset_cursor, topic, SUBSCRIPTION, ids[first])
+            self._check_backlog(topic, ids[first:])
+            self._check_single(topic, ids, first)
+            last = first + stream.below(len(ids) - first)
+            self._do(broker.expire_messages, topic, SUBSCRIPTION, ids[last])
+            self._check_backlog(topic, ids[last + 1 :])
+            expired = broker.stats(topic)["subscriptions"][SUBSCRIPTION]["totalMsgExpired"]
+            self._agree("expired", expired, last + 1 - first)
+            self._do(broker.reset_cursor, topic, SUBSCRIPTION, 0)
+            self._check_backlog(topic, ids)
+            self._do(broker.skip_messages, topic, SUBSCRIPTION, None)
+            self._check_backlog(topic, [])
+            self._do_reset_behind(topic, ids, first)
+        self._keep_properties(topic)
+        before = self._image(broker, topic)
+        self._do(broker.unload, topic)
+        self._agree("after an unload", self._image(broker, topic), before)
+        self._do(broker.delete_subscription, topic, SUBSCRIPTION)
+        self._refused(NoSuchThing, broker.delete_subscription, topic, SUBSCRIPTION)
+        self._agree("the subscription", SUBSCRIPTION in broker.subscriptions(topic), False)
+
+    def _check_ledgers(self, topic: str, ids: list[MessageId]) -> None:
+        inside = self._broker.internal_stats(topic)
+        self._agree("entries", inside["numberOfEntries"], len(ids))
+        for ledger in inside["ledgers"]:
+            held = len([each for each in ids if each.ledger_id == ledger["ledgerId"]])
+            self._agree("entries of a ledger", ledger["entries"], held)
+            if held > self._broker.config.ledger_max_entries:
+                self._fail(f"ledger {ledger['ledgerId']} of {topic} has {held} entries")
+            self._agree("a ledger", {name: ledger[name] for name in NEVER}, NEVER)
+        last = ids[-1] if ids else None
+        if last is not None:
+            self._agree("the last entry", self._broker.last_message_id(topic), last)
+
+    def _check_single(self, topic: str, ids: list[MessageId], number: int) -> None:
+        """Single entries are found by number and by id."""
+        broker, wanted = self._broker, ids[number]
+        self._agree("read", broker.read_entry(topic, *wanted[:2]).message_id, wanted)
+        self._agree("examined", broker.examine(topic, number + 1, from_end=False).message_id, wanted)
+        behind = broker.examine(topic, len(ids) - number, from_end=True)
+        self._agree("examined from the end", behind.message_id, wanted)
+
+    def _check_backlog(self, topic: str, ids: list[MessageId]) -> None:
+        """All accounts of what is before the subscription agree."""
+        broker = self._broker
+        found = broker.stats(topic)["subscriptions"][SUBSCRIPTION]
+        self._agree("backlog", found["msgBacklog"], len(ids))
+        analysis = broker.analyze_backlog(topic, SUBSCRIPTION)
+        self._agree("analysis", analysis.entries, len(ids))
+        ends = (ids[0], ids[-1]) if ids else (None, None)
+        self._agree("ends of the backlog", (analysis.first, analysis.last), ends)
+        if ids:
+            number = self._stream.below(min(3, len(ids)))
+            peeked = broker.peek(topic, SUBSCRIPTION, number + 1).message_id
+            self._agree("peek", peeked, ids[number])
+        self._refused(NoSuchThing, lambda now: broker.peek(topic, SUBSCRIPTION, len(ids) + 1))
+
+    def _do_reset_behind(self, topic: str, ids: list[MessageId], first: int) -> None:
+        now = self._world.clock.now
+        self._broker.reset_cursor(now, topic, SUBSCRIPTION, ids[first], inclusive=False)
+        self._settle()
+        self._check_backlog(topic, ids[first + 1 :])
+
+    def _keep_properties(self, topic: str) -> None:
+        broker = self._broker
+        kept = broker.subscription_properties(topic, SUBSCRIPTION)
+        self._agree("properties of a subscription", kept, PROPERTIES)
+        self._do(broker.set_subscription_properties, topic, SUBSCRIPTION, {"round": "over"})
+        changed = broker.stats(topic)["subscriptions"][SUBSCRIPTION]["subscriptionProperties"]
+        self._agree("properties of a subscription", changed, {"round": "over"})
+        before = broker.topic_properties(topic)
+        self._do(broker.update_topic_properties, topic, {"round": "last"})
+        self._agree("properties", broker.topic_properties(topic), {**before, "round": "last"})
+        self._do(broker.remove_topic_property, topic, "round")
+        self._agree("properties", broker.topic_properties(topic), before)
+
+    # --- what is made and deleted ---------------------------------------------------------------------------
+
+    def _found_a_namespace(self) -> None:
+        """A tenant, a namespace and a topic; they stay for the restart."""
+        broker, tenant = self._broker, f"of-{self._node.name}"
+        namespace = f"{tenant}/last"
+        topic = f"persistent://{namespace}/topic"
+        self._node.cluster.owners[topic] = self._node.name
+        self._do(broker.create_tenant, tenant)
+        self._do(broker.create_namespace, namespace)
+        self._agree("namespaces", list(broker.namespaces(tenant)), [namespace])
+        self._do(broker.set_policy, namespace, "message_ttl", 7)
+        self._do(broker.create_topic, topic, PROPERTIES)
+        if self._node.cluster.several:  # which topics there are is told to one of several
+            self._do(broker.topic_made, topic)
+        self._agree("topics", broker.topics(namespace), [topic])
+        self._agree("a policy", broker.policies_of(topic, True).message_ttl, 7)
+        self._do(broker.set_policy, topic, "message_ttl", 3)
+        self._agree("a policy", broker.policies_of(topic, True).message_ttl, 3)
+        self._do(broker.create_subscription, topic, SUBSCRIPTION)
+
+    # --- the store knows the same ---------------------------------------------------------------------------
+
+    def _start_again(self) -> None:
+        now = self._world.clock.now
+        node, broker = self._node, self._broker
+        broker.shutdown(now)
+        self._settle()
+        again = Broker(now, node.config, node.cluster.load(node), seed=0, wall_time=self._world.wall_time())
+        mine = [name for name in broker.all_topics if self._is_mine(name)]
+        self._agree("topics after a restart", sorted(again.all_topics), sorted(mine))
+        for topic in mine:
+            before, after = self._image(broker, topic), self._image(again, topic)
+            self._agree(f"{topic} after a restart", after, before)
+            for name in again.subscriptions(topic):
+                kept = again.subscription_properties(topic, name)
+                expected = broker.subscription_properties(topic, name)
+                self._agree(f"{name} after a restart", kept, expected)
+        for what in ("policies", "tenants", "properties"):
+            expected = getattr(broker, what)
+            found = {name: value for name, value in getattr(again, what).items() if name in expected}
+            self._agree(f"{what} after a restart", found, expected)
+
+    def _is_mine(self, topic: str) -> bool:
+        persistent = topic.startswith("persistent://")
+        return persistent and self._node.cluster.owners.get(topic, self._node.name) == self._node.name
+
+    def _image(self, broker: Broker, topic: str) -> dict[str, Any]:
+        """Internal statistics without what is only known since a broker serves the topic, and without
+        subscriptions that are not durable."""
+        subscriptions = broker.stats(topic)["subscriptions"]
+        inside = broker.internal_stats(topic)
+        found = {name: value for name, value in inside.items() if name not in VOLATILE}
+        found["cursors"] = {
+            name: {key: value for key, value in cursor.items() if key not in VOLATILE}
+            for name, cursor in inside["cursors"].items()
+            if subscriptions[name]["isDurable"]
+        }
+        return found
+
+    # --- how ------------------------------------------------------------------------------------------------
+
+    def _do(self, command: "Callable[..., Any]", *arguments: Any) -> None:
+        command(self._world.clock.now, *arguments)
+        self._settle()
+
+    def _refused(
+        self, error: type[LocalProtocolError], command: "Callable[..., Any]", *arguments: Any
+    ) -> None:
+        try:
+            command(self._world.clock.now, *arguments)
+        except error:
+            return
+        self._fail(f"{command} of {arguments} is not refused")
+
+    def _settle(self) -> None:
+        """Everything that is to be written is durable at once."""
+        now = self._world.clock.now
+        while (output := self._broker.next_output()) is not None:
+            if isinstance(output, Persist):
+                self._node.cluster.write(self._node, output.records)
+                self._broker.persisted(now, output.write)
+
+    def _agree(self, what: str, found: object, expected: object) -> None:
+        if found == expected:
+            return
+        if isinstance(found, dict) and isinstance(expected, dict):  # say what differs, and nothing else
+            for name in dict.fromkeys((*found, *expected)):
+                self._agree(f"{what}, {name}", found.get(name), expected.get(name))
+        self._fail(f"{what}: {found} found, {expected} expected")
+
+    def _fail(self, text: str) -> None:
+        raise ViolationError("INV-A1", f"{self._node.name}: {text}")

@@ -1,0 +1,59 @@
+"""The administrator's last round: what it reads and moves agrees with the store (INV-A1)."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from pulsar_sansio.broker.storage.cursor import Cursor
+from pulsar_sansio.broker.storage.journal import Journal
+from pulsar_sansio.broker.topics.subscription import Subscription
+from pulsar_sim.mutants import broken_by
+from pulsar_sim.world import last_round
+
+
+@pytest.fixture(autouse=True)
+def _in_every_world(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(last_round, "ROUNDS_PERMILLE", 1000)
+
+
+@pytest.mark.parametrize(
+    "world", ["consume-shared: order of time", "move-to-a-given-address: order of time", "seed 1", "seed 2"]
+)
+def test_all_agrees(world: str) -> None:
+    """With one broker, with several, and in drawn worlds."""
+    assert broken_by(world) == ""
+
+
+def _nothing(*_arguments: Any, **_options: Any) -> None:
+    """Forget to do it."""
+
+
+_SKIP = Subscription.skip_up_to
+
+
+def _skip_one_less(subscription: Subscription, offset: int) -> bool:
+    return _SKIP(subscription, offset - 1)
+
+
+def _expire_uncounted(subscription: Subscription, offset: int) -> bool:
+    return subscription.skip_up_to(offset)
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "wrong", "text"),
+    [
+        (Subscription, "skip_up_to", _skip_one_less, "broker-0: backlog: 6 found, 5 expected"),
+        (Subscription, "expire_up_to", _expire_uncounted, "broker-0: expired: 0 found, 1 expected"),
+        (Cursor, "reset", _nothing, "broker-0: backlog: 5 found, 3 expected"),
+        (Journal, "cursor_moved", _nothing, "sub-0, markDeletePosition: 0:-1 found, 0:5 expected"),
+    ],
+)
+def test_what_does_not_agree_is_named(
+    monkeypatch: pytest.MonkeyPatch, owner: type, name: str, wrong: Callable[..., Any], text: str
+) -> None:
+    """Numbers that are wrong, and positions that are not written down."""
+    monkeypatch.setattr(owner, name, wrong)
+    found = broken_by("consume-shared: order of time")
+    assert found.startswith("INV-A1")
+    assert found.endswith(text)
