@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 
 T = proto.BaseCommand
 
+_BROKER_BLOCK = b"\x0e\x02"
+"""How broker entry metadata begins; its size follows in four bytes."""
+
 Handler: TypeAlias = "Callable[[Wire, BrokerEnd, Any], None]"
 
 Key: TypeAlias = tuple[bool, str, str]
@@ -280,10 +283,11 @@ class BrokerWatch:
         topic = state.record.topic
         position = (command.ledger_id, command.entry_id)
         entry = topic.log.get(position)
+        payload = _as_stored(command.payload)
         if entry is None:
-            entry = self._discovered(topic, position, command.payload)
-        elif entry.payload != command.payload and not (
-            state.record.reads_compacted and topic.compacted.is_left_of(position, entry, command.payload)
+            entry = self._discovered(topic, position, payload)
+        elif entry.payload != payload and not (
+            state.record.reads_compacted and topic.compacted.is_left_of(position, entry, payload)
         ):
             rule = "INV-C17" if state.record.reads_compacted else "INV-C2"
             raise ViolationError(rule, f"{topic.name} {position}: delivered with other bytes than stored")
@@ -471,3 +475,10 @@ class BrokerWatch:
                 del consumer.state.holders[position]
         consumer.pending.clear()
         consumer.loose = False
+
+
+def _as_stored(payload: bytes) -> bytes:
+    """Headers and payload of a MESSAGE without the block that a broker may put in front of them."""
+    if not payload.startswith(_BROKER_BLOCK):
+        return payload
+    return payload[6 + int.from_bytes(payload[2:6], "big") :]

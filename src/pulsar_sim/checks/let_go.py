@@ -127,7 +127,6 @@ Producers: waiting=empty
 Shared: _chunk_holders=empty _chunks_held=empty _replay=empty _replaying=empty
 Shared: blocked=False outstanding=0 redeliveries=empty
 KeyShared: _held=empty _held_count=0 _holders=empty _short_of_room=empty _slots=empty
-Subscription: fenced=False
 Topic: _pending=empty _sequences_moved=empty
 Watchers: _tell=unset
 """

@@ -1,5 +1,8 @@
 """The brokers of a world: the options that all have, how many there are, and what each is like."""
 
+from dataclasses import replace
+from typing import Any
+
 from pulsar_sansio.broker.config import BrokerConfig
 
 from ..engine.clock import MICROSECOND, MILLISECOND
@@ -22,6 +25,32 @@ def broker_config(draw: Stream, deduplication: bool) -> BrokerConfig:
         max_unacked_messages_per_consumer=draw.choice([50_000, 50_000, 100]),
         topic_list_watcher=False,
     )
+
+
+UNUSUAL: list[dict[str, Any]] = [
+    {"broker_entry_metadata": True},
+    {"broker_entry_metadata": True},
+    {"key_shared_consistent_hashing": True},
+    {"key_shared_look_ahead": 1},
+    {"key_shared_look_ahead": 5},
+    {"delayed_delivery_strict": True},
+    {"delayed_delivery_tick": 0.05},
+    {"ledger_max_bytes": 1024},
+    {"max_unacked_messages_per_subscription": 100},
+    {"max_pending_publishes": 2},
+    {"max_unsent_bytes": 1024},
+    {"housekeeping_interval": 1.0},
+]
+"""Options that few brokers have: other ways to go about keys and delays, and limits that are soon reached."""
+
+UNUSUAL_PERMILLE = 300
+
+
+def draw_options(draw: Stream, profile: Profile) -> None:
+    """Some of these, where brokers are unusual."""
+    if draw.chance(UNUSUAL_PERMILLE):
+        for _ in range(draw.between(1, 3)):
+            profile.broker = replace(profile.broker, **draw.choice(UNUSUAL))
 
 
 def draw_brokers(draw: Stream, profile: Profile) -> None:

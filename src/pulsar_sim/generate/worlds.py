@@ -11,7 +11,7 @@ from typing import Protocol, TypeAlias
 from ..engine.clock import MICROSECOND, MILLISECOND, SECOND
 from ..engine.profile import EndPlan, Profile
 from ..engine.randomness import Stream, Streams
-from .brokers import broker_config, draw_brokers
+from .brokers import broker_config, draw_brokers, draw_options
 from .combined_faults import draw_misfortunes
 from .consumer_features import (
     draw_bad_messages,
@@ -92,6 +92,7 @@ def draw(streams: Streams, faults: bool = True, messages: int | None = None) -> 
     may(draw_whispers, "whispers", profile)
     may(draw_tables_of_partitions, "tables of partitions", profile)
     may(draw_bad_messages, "bad messages", profile)
+    draw_options(streams.stream("broker options"), profile)
     if faults:
         draw_misfortunes(streams, profile)
     return profile

@@ -1,0 +1,48 @@
+"""Brokers with options that few have: worlds pass with each, and what is wrong with one is noticed."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from pulsar_sansio.broker.topics import consumer as broker_consumer
+from pulsar_sansio.wire import pack_broker_entry_metadata
+from pulsar_sim.engine.failures import Outcome
+from pulsar_sim.engine.randomness import Streams
+from pulsar_sim.generate import draw
+from pulsar_sim.generate.brokers import UNUSUAL
+from pulsar_sim.world.world import SeedReport, World
+
+SEED = 6000
+
+
+def world_with(options: dict[str, Any], seed: int = SEED) -> SeedReport:
+    profile = draw(Streams(seed))
+    profile.broker = replace(profile.broker, **options)
+    return World(seed, profile).run()
+
+
+@pytest.mark.parametrize("options", UNUSUAL, ids=str)
+def test_worlds_pass(options: dict[str, Any]) -> None:
+    """All that is sent arrives, also where a limit is reached at once."""
+    report = world_with(options)
+    assert report.outcome is Outcome.PASSED, report
+    assert report.messages
+
+
+def test_drawn_worlds_have_all_of_them() -> None:
+    """Each of the options is in one of a hundred worlds."""
+    brokers = [draw(Streams(seed)).broker for seed in range(100)]
+    for options in UNUSUAL:
+        assert any(replace(each, **options) == each for each in brokers), options
+
+
+def test_the_block_in_front_of_an_entry_is_no_part_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A byte too many behind the block is other bytes than were stored."""
+
+    def longer(broker_timestamp: int, index: int) -> bytes:
+        return pack_broker_entry_metadata(broker_timestamp, index) + b"\0"
+
+    monkeypatch.setattr(broker_consumer, "pack_broker_entry_metadata", longer)
+    report = world_with({"broker_entry_metadata": True})
+    assert (report.outcome, report.rule) == (Outcome.INVARIANT, "INV-C2")
