@@ -18,7 +18,7 @@ from ..engine.failures import ViolationError
 from ..model.records import AUDIT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from ..engine.broker_node import BrokerNode
     from ..engine.randomness import Stream
@@ -45,6 +45,31 @@ VOLATILE = frozenset(
     }
 )
 """What of the internal statistics is known since a broker serves a topic, and not for longer."""
+
+FRESH: dict[str, object] = {
+    "backlogQuotaLimitSize": -1,
+    "backlogQuotaLimitTime": -1,
+    "oldestBacklogMessageAgeSeconds": -1,
+    "subscriptions.type": "None",
+    "subscriptions.isDurable": True,
+    "subscriptions.durable": True,
+    "state": "LedgerOpened",
+    "lastConfirmedEntry": "first:-1",
+    "cursors.markDeletePosition": "first:-1",
+    "cursors.readPosition": "first:0",
+    "cursors.cursorLedger": -1,
+    "cursors.cursorLedgerLastEntry": -1,
+    "cursors.individuallyDeletedMessages": "[]",
+    "cursors.state": "NoLedger",
+    "cursors.numberOfEntriesSinceFirstNotAckedMessage": 1,
+    "compactedLedger.ledgerId": -1,
+    "compactedLedger.entries": -1,
+    "compactedLedger.size": -1,
+}
+"""What statistics say of a topic that was just made, with a subscription. All else is 0, False, or empty."""
+
+NOT_TOLD = frozenset({"deduplicationStatus", "lastLedgerCreatedTimestamp", "ledgers.ledgerId", "ownerBroker"})
+"""What depends on the broker."""
 
 NEVER = {"offloaded": False, "underReplicated": False}
 """What is true of every ledger."""
@@ -201,6 +226,26 @@ class _Round:
         self._do(broker.set_policy, topic, "message_ttl", 3)
         self._agree("a policy", broker.policies_of(topic, True).message_ttl, 3)
         self._do(broker.create_subscription, topic, SUBSCRIPTION)
+        first = broker.internal_stats(topic)["ledgers"][0]["ledgerId"]
+        for statistics in (broker.stats(topic), broker.internal_stats(topic)):
+            for name, found in _leaves(statistics):
+                wanted = FRESH.get(name, found if name in NOT_TOLD else 0)
+                wanted = wanted.replace("first", f"{first}") if isinstance(wanted, str) else wanted
+                self._agree_fresh(name, found, wanted)
+        self._make_a_volatile_topic(f"non-{topic}")
+
+    def _make_a_volatile_topic(self, topic: str) -> None:
+        broker = self._broker
+        self._do(broker.create_topic, topic)
+        for statistics in (broker.stats(topic), broker.internal_stats(topic)):
+            for name, found in _leaves(statistics):
+                self._agree_fresh(name, found, found if name in NOT_TOLD else 0)
+        self._do(broker.delete_topic, topic)
+        self._refused(NoSuchThing, lambda now: broker.stats(topic))
+
+    def _agree_fresh(self, name: str, found: object, wanted: object) -> None:
+        if found != wanted and (found or wanted):
+            self._fail(f"{name} of a new topic: {found} found, {wanted} expected")
 
     # --- the store knows the same ---------------------------------------------------------------------------
 
@@ -274,3 +319,19 @@ class _Round:
 
     def _fail(self, text: str) -> None:
         raise ViolationError("INV-A1", f"{self._node.name}: {text}")
+
+
+def _leaves(statistics: dict[str, Any], before: str = "") -> "Iterator[tuple[str, object]]":
+    """What is in them that is no dict. Subscriptions, cursors and ledgers have no name in front of theirs."""
+    for name, value in statistics.items():
+        inner = f"{before}{name}."
+        if name in ("subscriptions", "cursors"):
+            for each in value.values():
+                yield from _leaves(each, inner)
+        elif isinstance(value, dict):
+            yield from _leaves(value, inner)
+        elif name == "ledgers":
+            for each in value:
+                yield from _leaves(each, inner)
+        else:
+            yield f"{before}{name}", value

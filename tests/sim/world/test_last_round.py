@@ -7,6 +7,7 @@ import pytest
 
 from pulsar_sansio.broker.storage.cursor import Cursor
 from pulsar_sansio.broker.storage.journal import Journal
+from pulsar_sansio.broker.topics.compaction import Compaction
 from pulsar_sansio.broker.topics.subscription import Subscription
 from pulsar_sim.mutants import broken_by
 from pulsar_sim.world import last_round
@@ -40,12 +41,17 @@ def _expire_uncounted(subscription: Subscription, offset: int) -> bool:
     return subscription.skip_up_to(offset)
 
 
+def _failed_once(_compaction: Compaction) -> dict[str, int]:
+    return {"lastCompactionFailedTimestamp": 1}
+
+
 @pytest.mark.parametrize(
     ("owner", "name", "wrong", "text"),
     [
         (Subscription, "skip_up_to", _skip_one_less, "broker-0: backlog: 6 found, 5 expected"),
         (Subscription, "expire_up_to", _expire_uncounted, "broker-0: expired: 0 found, 1 expected"),
         (Cursor, "reset", _nothing, "broker-0: backlog: 5 found, 3 expected"),
+        (Compaction, "stats", _failed_once, "FailedTimestamp of a new topic: 1 found, 0 expected"),
         (Journal, "cursor_moved", _nothing, "sub-0, markDeletePosition: 0:-1 found, 0:5 expected"),
     ],
 )
