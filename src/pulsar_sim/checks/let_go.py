@@ -175,7 +175,6 @@ KEPT = {
     "Tries": "_entries",
     "Window": "latencies",
     "Ends": "_causes _statistics",
-    "Pool": "left",
     "Connection": "_handlers",
 }
 """Containers that are not emptied by an end: nothing reads them, or what is still asked of it."""

@@ -41,6 +41,12 @@ def test_what_is_not_let_go_of_is_named(
     assert broken_by(f"{world}: order of time").endswith(text)
 
 
+def test_a_link_that_is_given_up_before_it_is_open_leaves_nothing() -> None:
+    """In these worlds clients give up links while they are connected, and are closed later."""
+    for seed in (1012, 1017, 1037):
+        assert broken_by(f"seed {seed}") == ""
+
+
 def test_a_timer_belongs_to_a_part_of_the_machine() -> None:
     """A timer of what was let go of is found, and one of what is in use, or that is not set, is not."""
     root: Context[object] = Context(0, 0)

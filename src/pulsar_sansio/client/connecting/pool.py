@@ -100,8 +100,8 @@ class Pool:
         link = connection.link
         del self.links[link]
         del self._connections[self._keys.pop(link)]
-        if not told:
-            self.left[link] = connection.data_to_send()
+        if not told and (words := connection.data_to_send()):
+            self.left[link] = words
         if not connection.was_ready:
             self._services.lookup.could_not_connect(connection.physical)
         for waiter in self._waiters.pop(link):
