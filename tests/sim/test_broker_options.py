@@ -6,8 +6,10 @@ from typing import Any
 import pytest
 
 from pulsar_sansio.broker.topics import consumer as broker_consumer
+from pulsar_sansio.client.connecting.connection import Connection
 from pulsar_sansio.wire import pack_broker_entry_metadata
 from pulsar_sim.engine.failures import Outcome
+from pulsar_sim.engine.profile import BrokerPlan
 from pulsar_sim.engine.randomness import Streams
 from pulsar_sim.generate import draw
 from pulsar_sim.generate.brokers import UNUSUAL
@@ -46,3 +48,20 @@ def test_the_block_in_front_of_an_entry_is_no_part_of_it(monkeypatch: pytest.Mon
     monkeypatch.setattr(broker_consumer, "pack_broker_entry_metadata", longer)
     report = world_with({"broker_entry_metadata": True})
     assert (report.outcome, report.rule) == (Outcome.INVARIANT, "INV-C2")
+
+
+def test_clients_that_create_no_topics_ask_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some drawn worlds have such clients. One that asks a broker too old for it in this way is noticed."""
+    seed = next(seed for seed in range(100) if not draw(Streams(seed)).create_topics)
+    assert World(seed).run().outcome is Outcome.PASSED
+    profile = draw(Streams(seed))
+    profile.brokers = [BrokerPlan(feature_flags=False)]
+    assert World(seed, profile).run().outcome is Outcome.PASSED
+    ready = Connection._on_connected
+
+    def as_if_it_could(connection: Connection, command: Any) -> None:
+        ready(connection, command)
+        connection.asks_without_creation = True
+
+    monkeypatch.setattr(Connection, "_on_connected", as_if_it_could)
+    assert World(seed, profile).run().rule == "CHECK-11"

@@ -52,6 +52,10 @@ class Moment:
                 found = getattr(part, attribute)
                 if found if wanted == "empty" else found.when is not None:
                     self._fail(name, kind, attribute, found)
+            for attribute, container in expected.members:
+                found = getattr(part, attribute)
+                if found is not None and found not in getattr(part, container):
+                    self._fail(name, kind, attribute, found)
             if self._over:
                 self._check_over(name, part)
         return ids
@@ -92,6 +96,11 @@ class _Expected:
     def __init__(self, kind: type, part: object, table: dict[str, list[tuple[str, object]]]) -> None:
         lines = [each for base in kind.__mro__ for each in table.get(base.__name__, ())]
         lines = [each for each in lines if hasattr(part, each[0])]
+        self.members = [
+            (name, each[3:]) for name, each in lines if isinstance(each, str) and each[:3] == "in:"
+        ]
+        """Each with the container that has it, if it is not None."""
+        lines = [each for each in lines if each[0] not in dict(self.members)]
         self.each = [each for each in lines if each[1] not in ("empty", "unset")]
         self.others = [each for each in lines if each[1] in ("empty", "unset")]
         self.values = attrgetter("__class__", *(attribute for attribute, _ in self.each))

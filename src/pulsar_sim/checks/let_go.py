@@ -1,9 +1,9 @@
 """What machines have let go of, by the moment: tables, one line for each class.
 
 A line says what attributes of instances of a class, and of its subclasses, hold at that moment: "empty" (a
-container, a text, bytes), "unset" (a timer), or the value. Each attribute named here holds something else at
-other times. The tables were read off two thousand worlds in which nothing else was wrong. When a machine
-changes, its line changes with it.
+container, a text, bytes), "unset" (a timer), "in:" and the container that has it, unless it is None, or the
+value. Each attribute named here holds something else at other times. The tables were read off two thousand
+worlds in which nothing else was wrong. When a machine changes, its line changes with it.
 """
 
 from ast import literal_eval
@@ -126,6 +126,8 @@ Producer: _in_turn=empty pending=0
 Producers: waiting=empty
 Shared: _chunk_holders=empty _chunks_held=empty _replay=empty _replaying=empty
 Shared: blocked=False outstanding=0 redeliveries=empty
+SingleActive: active=in:consumers
+VolatileSubscription: _active=in:consumers
 KeyShared: _held=empty _held_count=0 _holders=empty _short_of_room=empty _slots=empty
 Topic: _pending=empty _sequences_moved=empty
 Watchers: _tell=unset
@@ -187,6 +189,6 @@ def parsed(table: str) -> dict[str, list[tuple[str, object]]]:
         name, _, attributes = line.partition(": ")
         for each in attributes.split():
             attribute, _, text = each.partition("=")
-            value = text if text in ("empty", "unset") else literal_eval(text)
+            value = text if text in ("empty", "unset") or text[:3] == "in:" else literal_eval(text)
             found.setdefault(name, []).append((attribute, value))
     return found

@@ -17,7 +17,9 @@ def check_tallies(world: "World") -> None:
     for producer in world.producers:
         if producer.state == "open" and producer.record is not None and not producer.record.closed:
             client = producer.host.node.client
-            _check_producer(producer.record.tag, client.producer_statistics(producer.handle), producer.record)
+            last = client.last_sequence_id(producer.handle)()
+            found = client.producer_statistics(producer.handle)
+            _check_producer(producer.record.tag, found, producer.record, last)
     for consumer in world.consumers:
         if consumer.state == "open" and consumer.record is not None:
             client = consumer.host.node.client
@@ -32,7 +34,7 @@ def check_tallies(world: "World") -> None:
                 _check_topic(topic, broker.stats(topic), broker.internal_stats(topic))
 
 
-def _check_producer(name: str, found: Any, record: Any) -> None:
+def _check_producer(name: str, found: Any, record: Any, last: int) -> None:
     outcomes = [sent.outcome for sent in record.sent if sent.ticket >= 0]
     confirmed = outcomes.count("confirmed")
     _agree(name, "messages confirmed", found.confirmed, confirmed)
@@ -43,6 +45,7 @@ def _check_producer(name: str, found: Any, record: Any) -> None:
     _hold(name, "batches", found.batched_messages >= 2 * found.batches >= 0)
     if record.spec.batching is None:
         _agree(name, "batches", found.batches, 0)
+    _hold(name, "last sequence id", last >= (0 if confirmed else -1))
     if found.latency is not None:
         latency = found.latency
         _hold(name, "latencies", 0 <= latency.p50 <= latency.p75 <= latency.p999 <= latency.maximum < 1e5)

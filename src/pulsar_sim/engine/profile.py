@@ -387,6 +387,8 @@ class Profile:
     tourists: list[TouristPlan] = field(default_factory=list)
     whispers: list[WhisperPlan] = field(default_factory=list)
     memory_limit: int | None = None
+    create_topics: bool = True
+    """Whether clients bring topics into being by asking for them."""
     """Bytes of payload that the producers of a client hold together, at most."""
     max_rejected_requests: int = 50
     """Lookups refused on one connection after which a client leaves it."""

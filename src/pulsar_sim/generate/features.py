@@ -117,6 +117,14 @@ def draw_batches_by_key(draw: Stream, profile: Profile) -> None:
             plan.rich_permille = draw.choice([500, 1000])
 
 
+def draw_creation(draw: Stream, profile: Profile) -> None:
+    """Clients that bring no topic into being, where every topic is there and stays, at one broker."""
+    come_and_go = profile.appearances or profile.whispers or any(plan.deleted for plan in profile.ends)
+    moves = len(profile.brokers) > 1 or profile.migrations
+    if draw.chance(400) and not (come_and_go or moves):
+        profile.create_topics = False
+
+
 def draw_delays(draw: Stream, profile: Profile) -> None:
     """Messages for later, where clocks are not set: who is an hour behind waits for an hour."""
     for plan in profile.producers:

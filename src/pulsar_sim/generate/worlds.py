@@ -30,6 +30,7 @@ from .features import (
     draw_access,
     draw_batches_by_key,
     draw_chunks,
+    draw_creation,
     draw_delays,
     draw_identities,
     draw_partitions,
@@ -93,6 +94,7 @@ def draw(streams: Streams, faults: bool = True, messages: int | None = None) -> 
     may(draw_tables_of_partitions, "tables of partitions", profile)
     may(draw_bad_messages, "bad messages", profile)
     draw_options(streams.stream("broker options"), profile)
+    draw_creation(streams.stream("creation of topics"), profile)
     if faults:
         draw_misfortunes(streams, profile)
     return profile

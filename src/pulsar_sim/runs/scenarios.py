@@ -47,6 +47,7 @@ def quiet_profile(
     """One topic, good weather, everything optional off; consumers share one subscription, and are spread
     over the clients."""
     profile = draw(Streams(SEED), faults=False, messages=1)
+    profile.create_topics = True
     profile.clients, profile.topics = clients, 1
     profile.broker = replace(
         type(profile.broker)(service_url=profile.broker.service_url),

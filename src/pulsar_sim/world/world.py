@@ -141,6 +141,7 @@ class World:
             initial_backoff=0.1,
             max_backoff=self.profile.max_backoff,
             memory_limit=self.profile.memory_limit,
+            create_topics=self.profile.create_topics,
             max_rejected_requests=self.profile.max_rejected_requests,
         )
         self.topics = [f"persistent://public/default/t{index}" for index in range(self.profile.topics)]

@@ -68,6 +68,7 @@ def test_a_timer_belongs_to_a_part_of_the_machine() -> None:
         ("Context: outputs=empty", "Context.outputs is a deque of 1"),
         ("Context: _next_link=0", "Context._next_link is 1"),
         ("Context: _next_id=0 unknown=1", ""),
+        ("Context: _next_link=in:outputs", "Context._next_link is 1"),
     ],
 )
 def test_a_table_says_what_attributes_hold(table: str, text: str) -> None:
