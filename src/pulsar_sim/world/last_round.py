@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ..engine.randomness import Stream
     from .world import World
 
-ROUNDS_PERMILLE = 200
+ROUNDS_PERMILLE = 150
 
 SUBSCRIPTION = "last-round"
 

@@ -71,7 +71,7 @@ WALL_CLOCK_AT_START = 1_700_000_000_000
 POLL = 50 * MILLISECOND
 """How often the end of a phase is looked for."""
 
-AUDITED_PERMILLE = 500
+AUDITED_PERMILLE = 400
 """In so many worlds what ends while it runs is searched; at rest and at the end all are."""
 
 EVENT_LIMIT = 2_000_000
