@@ -27,10 +27,10 @@ from pulsar_sansio.model.errors import DecompressionFailed, FrameError, RemotePr
 from pulsar_sansio.wire import (
     MESSAGE_TAG,
     Ack,
-    AlikeEntries,
-    AlikeReader,
     HotCommand,
     MessageCommand,
+    UniformMessageReader,
+    UniformMessages,
     bits_from_words,
     decode_frame,
     decode_message_metadata,
@@ -134,7 +134,7 @@ def _agree(found: object | None, expected: object | None, why: Exception | None 
 def alike(data: bytes) -> None:
     """A stream whose MESSAGE frames are taken many at once where they look alike: each of them is what the
     general way makes of it, and an entry by itself."""
-    reader = AlikeReader()
+    reader = UniformMessageReader()
     position = 0
     try:
         while True:
@@ -155,7 +155,7 @@ def alike(data: bytes) -> None:
         assert run is None, "taken, and refused by the general way"
 
 
-def _same_entry(run: AlikeEntries, place: int, command: MessageCommand) -> None:
+def _same_entry(run: UniformMessages, place: int, command: MessageCommand) -> None:
     facts = run.facts
     assert facts == (
         command.consumer_id,

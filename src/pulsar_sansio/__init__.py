@@ -19,28 +19,28 @@ from .broker import (
     BACKLOG_QUOTA_POLICIES,
     SCHEMA_TYPES,
     SUBSCRIPTION_TYPES,
-    AlreadyThere,
+    AlreadyExists,
     BacklogAnalysis,
     BacklogQuota,
     Broker,
     BrokerConfig,
+    InUse,
     LimitReached,
     MemoryStore,
-    NoSuchThing,
+    NotApplicable,
+    NotFound,
     Policies,
     StatsOptions,
-    StillInUse,
     Store,
     StoredMessage,
     StoredState,
-    WrongKind,
 )
 from .broker import outputs as broker_outputs
 from .client import outputs as client_outputs
 from .client.client import Client
 from .client.consuming.last_message import LastPosition
 from .client.counters import ArrivalCounters
-from .client.delivery.received_entries import BatchItem, Messages, SinglesItem
+from .client.delivery.received_entries import Messages, ReceivedBatch, ReceivedSingles
 from .client.outputs import (
     ActiveChanged,
     Attached,
@@ -105,7 +105,7 @@ from .model.config import (
     TableViewSpec,
     TopicDomain,
     TopicsPattern,
-    seconds_to_ns,
+    nanoseconds_of,
 )
 from .model.errors import (
     AuthenticationError,
@@ -165,7 +165,7 @@ from .model.times import datetime_of, milliseconds_of
 from .model.topic_name import TopicName
 from .model.unknown_names import did_you_mean, unknown_names
 from .wire.message_ids import decode_message_id, encode_message_id
-from .wire.messages.raw_batch import UndividedBatch
+from .wire.messages.raw_batch import RawBatch
 
 __all__ = [
     # outputs by side: both have Transmit and Disconnect
@@ -176,21 +176,21 @@ __all__ = [
     "BACKLOG_QUOTA_POLICIES",
     "SCHEMA_TYPES",
     "SUBSCRIPTION_TYPES",
-    "AlreadyThere",
+    "AlreadyExists",
     "BacklogQuota",
     "Broker",
     "BrokerConfig",
     "LimitReached",
     "MemoryStore",
-    "NoSuchThing",
+    "NotFound",
     "Policies",
     "BacklogAnalysis",
     "StoredMessage",
     "StatsOptions",
-    "StillInUse",
+    "InUse",
     "Store",
     "StoredState",
-    "WrongKind",
+    "NotApplicable",
     # the root
     "Client",
     # what it says
@@ -258,12 +258,12 @@ __all__ = [
     "TopicDomain",
     "TopicsPattern",
     "hash_key",
-    "seconds_to_ns",
+    "nanoseconds_of",
     # what people hold
     "EARLIEST",
     "LATEST",
     "Address",
-    "BatchItem",
+    "ReceivedBatch",
     "LastPosition",
     "Message",
     "Messages",
@@ -272,10 +272,10 @@ __all__ = [
     "ProducerStatistics",
     "SendLatency",
     "ServiceUrl",
-    "SinglesItem",
+    "ReceivedSingles",
     "TopicMessageId",
     "TopicName",
-    "UndividedBatch",
+    "RawBatch",
     "datetime_of",
     "decode_checkpoint",
     "decode_message_id",

@@ -7,7 +7,7 @@ says. What the client says once it is subscribed is kept by topic.
 from collections.abc import Sequence
 from typing import Any
 
-from pulsar_sansio.client.multi_topics.multi_topics_consumer import TopicsConsumer
+from pulsar_sansio.client.multi_topics.multi_topics_consumer import MultiTopicsConsumer
 from pulsar_sansio.client.outputs import Connect, Disconnect, Output
 from pulsar_sansio.model.config import ConsumerSpec, SubscriptionType
 from pulsar_sansio.wire import MessageCommand, encode_command, proto, topics_hash
@@ -244,9 +244,9 @@ class TopicsScript:
     # --- the application ---
 
     @property
-    def machine(self) -> TopicsConsumer:
+    def machine(self) -> MultiTopicsConsumer:
         machine = self.script.client._consumers[self.handle]
-        assert isinstance(machine, TopicsConsumer)
+        assert isinstance(machine, MultiTopicsConsumer)
         return machine
 
     def receive(self) -> Any:

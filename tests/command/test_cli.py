@@ -393,7 +393,7 @@ async def test_a_reader_that_has_read_enough_is_no_error() -> None:
         await producer.send_many([b"x" * 100] * 5000)
         with trio.fail_after(PATIENCE):
             done = await trio.run_process(
-                f"{sys.executable} -m pulsar_trio_command consume t --subscription s --url {broker.url} | head -n 1",
+                f"{' '.join(COMMAND)} consume t --subscription s --url {broker.url} | head -n 1",
                 shell=True,
                 capture_stdout=True,
                 capture_stderr=True,

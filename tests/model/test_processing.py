@@ -33,7 +33,7 @@ def received(judge: Notes | None) -> Message:
     s = ConsumerScript()
     s.accept()
     if judge is not None:
-        s.client.let_judge(s.consumer, judge)
+        s.client.set_ack_handler(s.consumer, judge)
     s.batch(0, 2)
     message: Message = s.receive()
     return message

@@ -4,10 +4,10 @@
 """
 
 from . import outputs
-from .admin_errors import AlreadyThere, LimitReached, NoSuchThing, StillInUse, WrongKind
+from .admin_errors import AlreadyExists, InUse, LimitReached, NotApplicable, NotFound
 from .administration.admin import ACTIONS, SCHEMA_TYPES
 from .administration.inspection import StatsOptions
-from .administration.ownership import Elsewhere, Owner
+from .administration.ownership import OtherBroker, Owner
 from .administration.subscription_admin import BacklogAnalysis, StoredMessage
 from .broker import Broker
 from .config import BrokerConfig
@@ -19,22 +19,22 @@ __all__ = [
     "BACKLOG_QUOTA_POLICIES",
     "SCHEMA_TYPES",
     "SUBSCRIPTION_TYPES",
-    "AlreadyThere",
+    "AlreadyExists",
     "BacklogAnalysis",
     "BacklogQuota",
     "Broker",
     "BrokerConfig",
-    "Elsewhere",
+    "OtherBroker",
     "LimitReached",
     "MemoryStore",
-    "NoSuchThing",
+    "NotFound",
     "Owner",
     "Policies",
     "StatsOptions",
-    "StillInUse",
+    "InUse",
     "Store",
     "StoredMessage",
     "StoredState",
-    "WrongKind",
+    "NotApplicable",
     "outputs",
 ]

@@ -7,19 +7,19 @@ range is `InvalidConfiguration`, a malformed name `InvalidTopicName`, as everywh
 from ..model.errors import LocalProtocolError
 
 
-class NoSuchThing(LocalProtocolError):
+class NotFound(LocalProtocolError):
     """The tenant, namespace, topic or subscription named does not exist."""
 
 
-class AlreadyThere(LocalProtocolError):
+class AlreadyExists(LocalProtocolError):
     """The tenant, namespace, topic or subscription named exists."""
 
 
-class StillInUse(LocalProtocolError):
+class InUse(LocalProtocolError):
     """Somebody is connected to what was to be deleted, or something is in it."""
 
 
-class WrongKind(LocalProtocolError):
+class NotApplicable(LocalProtocolError):
     """The topic exists and is of another kind: partitioned or not, persistent or not."""
 
 

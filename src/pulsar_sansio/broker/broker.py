@@ -11,7 +11,7 @@ subclass) and change nothing.
 from collections.abc import Sequence
 
 from ..core.context import Context
-from ..model.config import seconds_to_ns
+from ..model.config import nanoseconds_of
 from ..model.errors import NotAllowed, TopicNotFound
 from ..model.topic_name import TopicName
 from .administration.admin import Administration
@@ -29,12 +29,12 @@ from .serving.connection import Connection, Handler
 from .serving.topic_list_watch import TopicNames, Topics, Watchers
 from .storage.journal import Journal
 from .storage.store import StoredState
-from .topics.nonpersistent import VolatileTopic
+from .topics.nonpersistent import NonPersistentTopic
 from .topics.producers import going_away
 from .topics.schemas import Schemas
 from .topics.topic import Topic
 
-AnyTopic = Topic | VolatileTopic
+AnyTopic = Topic | NonPersistentTopic
 
 HANDLERS: dict[int, Handler] = {
     **lookups.HANDLERS,
@@ -71,13 +71,13 @@ class Broker(Administration, OwnedTopics):
         self._departed = {}
         self.context: Context[Output] = Context(now, seed)
         self._wall_offset = wall_time - now // 1_000_000
-        self.keepalive_interval = seconds_to_ns(config.keepalive_interval)
-        self.liveness_timeout = seconds_to_ns(config.liveness_timeout)
-        self.failover_delay = seconds_to_ns(config.failover_delay)
-        self.deduplication_inactivity = seconds_to_ns(config.deduplication_inactivity)
-        self._housekeeping_interval = seconds_to_ns(config.housekeeping_interval)
+        self.keepalive_interval = nanoseconds_of(config.keepalive_interval)
+        self.liveness_timeout = nanoseconds_of(config.liveness_timeout)
+        self.failover_delay = nanoseconds_of(config.failover_delay)
+        self.deduplication_inactivity = nanoseconds_of(config.deduplication_inactivity)
+        self._housekeeping_interval = nanoseconds_of(config.housekeeping_interval)
         self._housekeeping = self.context.deadlines.slot(self._keep_house)
-        self.journal = Journal(self.context, seconds_to_ns(config.cursor_flush_interval))
+        self.journal = Journal(self.context, nanoseconds_of(config.cursor_flush_interval))
         self.links: dict[int, Connection] = {}
         self._last_words: dict[int, list[bytes]] = {}
         """What dead connections still have to write."""
@@ -224,11 +224,11 @@ class Broker(Administration, OwnedTopics):
     def link_count(self) -> int:
         return len(self.links)
 
-    def connection_dead(self, connection: Connection, last_words: list[bytes]) -> None:
+    def connection_dead(self, connection: Connection, final_bytes: list[bytes]) -> None:
         """A connection ended, by itself or not."""
         del self.links[connection.link]
-        if last_words:
-            self._last_words[connection.link] = last_words
+        if final_bytes:
+            self._last_words[connection.link] = final_bytes
 
     def next_ledger_id(self) -> int:
         ledger_id = self._next_ledger_id
@@ -312,7 +312,7 @@ class Broker(Administration, OwnedTopics):
         if name.persistent:
             topic = Topic(self, name, policies, None)
         else:
-            topic = VolatileTopic(self, name, policies)
+            topic = NonPersistentTopic(self, name, policies)
         self.all_topics[str(name)] = topic
         return topic
 
@@ -325,7 +325,7 @@ class Broker(Administration, OwnedTopics):
         self.rates.update(self.context.now, counted(self.all_topics.values()))
         for topic in list(self.all_topics.values()):
             if isinstance(topic, Topic):
-                topic.keep_house()
+                topic.run_housekeeping()
             elif not topic.producers.by_name and not topic.subscriptions:
                 del self.all_topics[topic.name]
         self._housekeeping.set(self.context.now + self._housekeeping_interval)

@@ -24,7 +24,7 @@ from ..model.errors import ClosedError, ConnectionLost, LocalProtocolError, Puls
 from ..model.interceptors import ConsumerInterceptor, ProducerInterceptor
 from ..model.service_url import ServiceUrl
 from ..model.topic_name import TopicName
-from .closed_handles import Ends
+from .closed_handles import ClosedHandles
 from .commands.consumers import ConsumerCommands
 from .commands.positions import PositionCommands
 from .commands.producers import ProducerCommands
@@ -32,7 +32,7 @@ from .commands.table_views import TableCommands
 from .connecting.lookup import Lookup, Query
 from .connecting.pool import Pool
 from .connecting.requests import Requests
-from .connecting.retried_lookup import RepeatedQuery
+from .connecting.retried_lookup import RetriedLookup
 from .connecting.services import ClientContext, Services
 from .connecting.topic_list import TopicList, named_topics
 from .explanation import under
@@ -70,10 +70,10 @@ class Client(ProducerCommands, ConsumerCommands, PositionCommands, TableCommands
         self._consumers: dict[int, AnyConsumer] = {}
         self._views: dict[int, TableView] = {}
         """By the handles of the consumers that they read with."""
-        self._queries: dict[int, RepeatedQuery] = {}
+        self._queries: dict[int, RetriedLookup] = {}
         self._close_requests: dict[int, list[int]] = {}
         """Requests that wait for a producer or consumer to be closed."""
-        self._ends = Ends()
+        self._ends = ClosedHandles()
         self._closing: list[int] | None = None
         """Requests that wait for the whole client to be closed; None while it is open."""
         self._closed = False
@@ -213,7 +213,7 @@ class Client(ProducerCommands, ConsumerCommands, PositionCommands, TableCommands
             del self._queries[request]
             self._context.emit(RequestFailed(request, error))
 
-        query = RepeatedQuery(self._context, self._services, request, what, ask, done, failed)
+        query = RetriedLookup(self._context, self._services, request, what, ask, done, failed)
         self._queries[request] = query
         query.ask()
         return request

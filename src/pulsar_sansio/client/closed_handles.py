@@ -1,4 +1,4 @@
-"""`Ends`: what the root still knows of producers and consumers that are gone for good.
+"""`ClosedHandles`: what the root still knows of producers and consumers that are gone for good.
 
 Why each ended, and what it had counted by then. It does not know which handles were ever given; the
 root does.
@@ -16,7 +16,7 @@ REMEMBERED_ENDS = 1000
 """Closed producers and consumers of which is still known why they ended; of older ones only that they did."""
 
 
-class Ends:
+class ClosedHandles:
     """The last `REMEMBERED_ENDS` ends, and the final statistics of as many."""
 
     __slots__ = ("_causes", "_statistics")

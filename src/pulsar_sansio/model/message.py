@@ -304,7 +304,7 @@ class Message:
         comes again when the consumer closes or reconnects, or after an acknowledgement timeout.
 
         Raises `LocalProtocolError` for a message that does not know who gives verdicts on it: one out of a
-        pickle, or of a client that is driven by hand (see `Client.let_judge`).
+        pickle, or of a client that is driven by hand (see `Client.set_ack_handler`).
         """
         deliveries = self.entry.acknowledgement.deliveries
         return Processing(self, None if deliveries is None else deliveries.tracker.judge)

@@ -1,7 +1,7 @@
 """`Processing`: a block of the application around one message, whose end is the verdict on the message.
 
 It waits for nothing, so it is the same under every event loop. Who gives the verdict is whoever drives the
-client: `Judge`; the message's consumer knows it.
+client: `AckHandler`; the message's consumer knows it.
 """
 
 from contextlib import suppress
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from .message import Message
 
 
-class Judge(Protocol):
+class AckHandler(Protocol):
     """Gives verdicts on a consumer's messages, and sees to what follows from them."""
 
     def acknowledge(self, what: "Message") -> object: ...
@@ -26,7 +26,7 @@ class Processing:
 
     __slots__ = ("_judge", "_message")
 
-    def __init__(self, message: "Message", judge: Judge | None) -> None:
+    def __init__(self, message: "Message", judge: AckHandler | None) -> None:
         if judge is None:
             raise LocalProtocolError(
                 f"message {message.message_id} does not know its consumer: it came out of a pickle, or the "

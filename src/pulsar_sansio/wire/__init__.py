@@ -69,8 +69,8 @@ from .messages.payload_frame import (
     peek_metadata,
     unpack_payload,
 )
-from .messages.raw_batch import UndividedBatch
-from .messages.uniform_messages import MESSAGE_TAG, AlikeEntries, AlikeReader
+from .messages.raw_batch import RawBatch
+from .messages.uniform_messages import MESSAGE_TAG, UniformMessageReader, UniformMessages
 from .topics_hash import topics_hash
 from .varint import encode_varint
 
@@ -81,8 +81,8 @@ __all__ = [
     "INDIVIDUAL",
     "MESSAGE_TAG",
     "Ack",
-    "AlikeEntries",
-    "AlikeReader",
+    "UniformMessages",
+    "UniformMessageReader",
     "Batch",
     "Compressed",
     "EncryptionKey",
@@ -96,7 +96,7 @@ __all__ = [
     "Send",
     "SendReceipt",
     "SingleMessageMetadata",
-    "UndividedBatch",
+    "RawBatch",
     "UnpackedPayload",
     "bits_from_words",
     "compress",

@@ -17,8 +17,8 @@ from ..engine.failures import ViolationError
 from ..engine.profile import LONGEST_PUT_OFF, ConsumerPlan
 from ..model.multi_topics_subscriptions import GroupRecord
 from ..model.records import ConsumerRecord, Place
-from ..model.retry_letters import PutOff
-from .client_process import Host
+from ..model.retry_letters import RetryLetters
+from .client_process import ClientProcess
 
 if TYPE_CHECKING:
     from ..world.world import World
@@ -32,14 +32,14 @@ Taken: TypeAlias = tuple[ConsumerRecord, Place]
 """A message that an application has: of which topic's consumer, and where it lies there."""
 
 
-class Deciding(ABC):
+class AckBehaviour(ABC):
     """One application's verdicts, through as many consumers as it takes."""
 
     def __init__(self, world: "World", index: int, plan: ConsumerPlan) -> None:
         self.world = world
         self.index = index
         self.plan = plan
-        self.host: Host = world.hosts[plan.client]
+        self.host: ClientProcess = world.hosts[plan.client]
         self.stream = world.streams.stream(f"consumer {index}")
         self.incarnation = 0
         self.record: ConsumerRecord | GroupRecord | None = None
@@ -54,7 +54,7 @@ class Deciding(ABC):
         """By this consumer, not yet named in a request to confirm."""
         self._on_this_connection: list[Taken] = []
         """Acknowledged since it was attached."""
-        self._putting_off: dict[int, PutOff] = {}
+        self._putting_off: dict[int, RetryLetters] = {}
         """Requests to have a message come later."""
         self._refusals_left = MOST_WITH_LETTERS if plan.dead_letters else MOST_REFUSALS
 

@@ -31,10 +31,10 @@ from pulsar_sansio.client.outputs import (
     Writable,
 )
 
-from ..checks.leftovers import CLOSED as NOTHING_LEFT
 from ..engine.client_node import Application, ClientNode
 from ..engine.clock import MILLISECOND, SECOND
 from ..engine.failures import ViolationError
+from ..engine.leftovers.audit import CLOSED as NOTHING_LEFT
 
 if TYPE_CHECKING:
     from ..world.world import World
@@ -61,12 +61,12 @@ class User(Application, Protocol):
     handle: int
 
     @property
-    def host(self) -> "Host": ...
+    def host(self) -> "ClientProcess": ...
     def start(self) -> None: ...
     def lose(self) -> None: ...
 
 
-class Host:
+class ClientProcess:
     """The applications of one client process: gives each its news."""
 
     def __init__(self, world: "World", index: int) -> None:
@@ -172,7 +172,7 @@ class Host:
 class _Closing:
     """Waits for a whole client to be closed."""
 
-    def __init__(self, host: Host) -> None:
+    def __init__(self, host: ClientProcess) -> None:
         self._host = host
 
     def on_output(self, output: Output) -> None:

@@ -38,7 +38,7 @@ from ..engine.profile import GROWN, ConsumerPlan
 from ..model.key_ranges import HASHES
 from ..model.multi_topics_subscriptions import GroupRecord
 from ..model.records import ConsumerRecord
-from .ack_behaviour import Deciding
+from .ack_behaviour import AckBehaviour
 from .client_process import HURRY, REOPEN_DELAY
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def dead_letters(subscription: int) -> str:
     return f"persistent://public/default/dead-{subscription}"
 
 
-class ConsumerApp(Deciding):
+class ConsumerApp(AckBehaviour):
     """Takes messages and acknowledges them in its own manner, through as many consumers as it takes."""
 
     def __init__(self, world: "World", index: int, plan: ConsumerPlan) -> None:

@@ -35,7 +35,7 @@ STRANGERS = 20
 """Of a thousand steps, how many say something of a message that is none of its own."""
 
 
-class GroupApp(ConsumerApp):
+class MultiTopicsApp(ConsumerApp):
     """One consumer of a group, through as many as it takes."""
 
     def __init__(self, world: "World", group: int, index: int, plan: ConsumerPlan) -> None:

@@ -35,7 +35,7 @@ from ..engine.clock import MILLISECOND
 from ..engine.failures import ViolationError
 from ..engine.profile import TouristPlan
 from ..model.expected_position import START, Base, after
-from ..model.multi_topics_position import Toured
+from ..model.multi_topics_position import MultiTopicsSoughtSubscription
 from ..model.multi_topics_subscriptions import GroupRecord, asked_for
 from ..model.records import Place
 from .seeking_app import MEMORY, Seeker, place_of
@@ -50,7 +50,7 @@ MOST_SEEKS = 4
 """Of one tourist: each may bring all topics again."""
 
 
-class Tourist(Seeker[GroupRecord, TouristPlan]):
+class MultiTopicsSeeker(Seeker[GroupRecord, TouristPlan]):
     """One tourist, through as many consumers as it takes."""
 
     def __init__(self, world: "World", index: int, plan: TouristPlan) -> None:
@@ -70,9 +70,9 @@ class Tourist(Seeker[GroupRecord, TouristPlan]):
         self._unsure: set[str] = set()
         """Topics in which a seek or a removal has failed since the last seek that was done there."""
 
-    def _toured(self, name: str) -> Toured:
+    def _toured(self, name: str) -> MultiTopicsSoughtSubscription:
         subscription = self.world.model.topics[name].subscriptions[self.topics.name]
-        assert isinstance(subscription, Toured)
+        assert isinstance(subscription, MultiTopicsSoughtSubscription)
         return subscription
 
     @property
@@ -151,7 +151,9 @@ class Tourist(Seeker[GroupRecord, TouristPlan]):
         for each in self._all_topics:
             record = self.world.model.topics[each]
             if self.topics.name not in record.subscriptions:
-                toured = record.subscriptions[self.topics.name] = Toured(record, self.topics.name)
+                toured = record.subscriptions[self.topics.name] = MultiTopicsSoughtSubscription(
+                    record, self.topics.name
+                )
                 toured.reads = True
 
     # --- steps ----------------------------------------------------------------------------------------------

@@ -27,7 +27,7 @@ from ..engine.clock import MILLISECOND
 from ..engine.failures import ViolationError
 from ..engine.profile import WhisperPlan
 from ..model.records import ConsumerRecord, ProducerRecord, TopicRecord
-from ..model.single_topic_position import Visited
+from ..model.single_topic_position import TransientSubscription
 from .transient_app import Restless
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ CALM = 100 * MILLISECOND
 class Voice:
     """The producer of one, as long as it lives."""
 
-    def __init__(self, whisperer: "Whisperer", record: ProducerRecord) -> None:
+    def __init__(self, whisperer: "NonPersistentApp", record: ProducerRecord) -> None:
         self._whisperer = whisperer
         self._record = record
         self.ready = False
@@ -70,7 +70,7 @@ class Voice:
         self._record.closed = True
 
 
-class Whisperer(Restless[ConsumerRecord]):
+class NonPersistentApp(Restless[ConsumerRecord]):
     """One of them, with a topic of its own."""
 
     def __init__(self, world: "World", index: int, plan: WhisperPlan) -> None:
@@ -107,7 +107,9 @@ class Whisperer(Restless[ConsumerRecord]):
         self.incarnation += 1
         name = f"w{self.index}.{self.incarnation}"
         client, now = self.host.node.client, world.clock.now
-        subscription = Visited(self.topic, f"whisper-{self.index}.{self.incarnation}", durable=False)
+        subscription = TransientSubscription(
+            self.topic, f"whisper-{self.index}.{self.incarnation}", durable=False
+        )
         if plan.reads:
             reading = ReaderSpec(
                 self.topic.name,

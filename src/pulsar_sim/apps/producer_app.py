@@ -39,7 +39,7 @@ from ..engine.failures import ViolationError
 from ..engine.profile import ProducerPlan
 from ..model.partitioned_topics import PartitionedTopic, by_size
 from ..model.records import ProducerRecord, TopicRecord
-from .client_process import HURRY, REOPEN_DELAY, Host
+from .client_process import HURRY, REOPEN_DELAY, ClientProcess
 from .interceptor_probes import Interruption, Raising, Watching, interceptors
 from .workload import written
 
@@ -58,7 +58,7 @@ class ProducerApp:
         self.world = world
         self.index = index
         self.plan = plan
-        self.host: Host = world.hosts[plan.client]
+        self.host: ClientProcess = world.hosts[plan.client]
         self.stream = world.streams.stream(f"producer {index}")
         self.left = plan.messages
         self.number = 0

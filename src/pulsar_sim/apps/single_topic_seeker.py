@@ -15,11 +15,11 @@ from pulsar_sansio.model.message_id import EARLIEST, LATEST, MessageId
 
 from ..engine.failures import ViolationError
 from ..engine.profile import RoamerPlan
-from ..model.expected_position import START, Base, Whereabouts, after, whole
+from ..model.expected_position import START, Base, ExpectedPosition, after, whole
 from ..model.records import BEFORE_ALL, ConsumerRecord, Place
-from ..model.single_topic_position import Roamed
+from ..model.single_topic_position import SoughtSubscription
 from .seeking_app import MEMORY, Seeker, place_of
-from .transient_app import TopicGuest
+from .transient_app import TransientTopicApp
 
 if TYPE_CHECKING:
     from ..world.world import World
@@ -28,7 +28,7 @@ MOST_SEEKS = 6
 """Of one roamer: each may bring the whole topic again."""
 
 
-class Roamer(TopicGuest, Seeker[ConsumerRecord, RoamerPlan]):
+class SingleTopicSeeker(TransientTopicApp, Seeker[ConsumerRecord, RoamerPlan]):
     """One roamer, through as many consumers as it takes."""
 
     def __init__(self, world: "World", index: int, plan: RoamerPlan) -> None:
@@ -50,7 +50,7 @@ class Roamer(TopicGuest, Seeker[ConsumerRecord, RoamerPlan]):
         """When a seek was done the last time: it brings the consumer back at that moment."""
 
     @property
-    def where(self) -> Whereabouts:
+    def where(self) -> ExpectedPosition:
         return self.subscription.where
 
     @property
@@ -67,9 +67,9 @@ class Roamer(TopicGuest, Seeker[ConsumerRecord, RoamerPlan]):
             raise ViolationError("INV-C15", f"{record.name} was told of a message from {promised} on")
         return self.state == "open" and self.attached and not self.where.has_more(self.where.end)
 
-    def _new_subscription(self) -> Roamed:
+    def _new_subscription(self) -> SoughtSubscription:
         name = f"roam-{self.index}" if self.plan.durable else f"roam-{self.index}.{self.incarnation}"
-        subscription = Roamed(self.topic, name, self.plan.compacted)
+        subscription = SoughtSubscription(self.topic, name, self.plan.compacted)
         self.topic.subscriptions[name] = subscription
         return subscription
 

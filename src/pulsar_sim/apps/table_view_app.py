@@ -28,8 +28,8 @@ from ..engine.profile import TablePlan
 from ..model.compaction import Said
 from ..model.multi_topics_subscriptions import GroupRecord, GroupTopics
 from ..model.records import BEFORE_ALL, ConsumerRecord, Place, Position, TopicRecord
-from ..model.single_topic_position import Visited
-from ..model.table_view_history import Heard, Way
+from ..model.single_topic_position import TransientSubscription
+from ..model.table_view_history import TableViewHistory, Way
 from .client_process import REOPEN_DELAY
 from .transient_app import Restless
 
@@ -43,7 +43,7 @@ ANY_NUMBER = 1 << 60
 """Of questions for the last message: a view asks as often as it has read something."""
 
 
-class Viewed(Visited):
+class Viewed(TransientSubscription):
     """The subscription of a table view. The client makes its name up."""
 
     made_up = True
@@ -69,7 +69,7 @@ class Viewed(Visited):
         return 0 if position <= self.read else super().open_bits(position)
 
 
-class TableApp(Restless[ConsumerRecord | GroupRecord]):
+class TableViewApp(Restless[ConsumerRecord | GroupRecord]):
     """One application, through as many table views as it takes."""
 
     def __init__(self, world: "World", index: int, plan: TablePlan) -> None:
@@ -86,7 +86,7 @@ class TableApp(Restless[ConsumerRecord | GroupRecord]):
         self.subscriptions = self._new_subscriptions()
         self.table: dict[str, bytes] = {}
         """The sum of all that was heard."""
-        self._heard = Heard({})
+        self._heard = TableViewHistory({})
         self._stale: dict[PartKey, Place] = {}
         """A message that says that the key is gone, and that may not come."""
         self._refreshing: dict[int, dict[PartKey, Place]] = {}
@@ -206,7 +206,7 @@ class TableApp(Restless[ConsumerRecord | GroupRecord]):
             self.host.routes[request] = self.world
         self._refreshing.clear()
         self.table.clear()
-        self._heard = Heard({})
+        self._heard = TableViewHistory({})
         self._listens = False
         self._up_to_date = False
 
@@ -317,7 +317,7 @@ class TableApp(Restless[ConsumerRecord | GroupRecord]):
             return
         first = self._parts_at_first  # perhaps it was told of fewer of them since it was opened
         opened_at = {key: place for key, place in self._opened_at.items() if key[0] < first}
-        self._heard = Heard(self._check_as_new_as(opened_at, "when it is ready"))
+        self._heard = TableViewHistory(self._check_as_new_as(opened_at, "when it is ready"))
         self.table = dict(self._in_client())
         self._listens = True
         self._later()

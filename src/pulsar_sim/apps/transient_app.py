@@ -25,7 +25,7 @@ from pulsar_sansio.model.errors import ClosedError
 from ..engine.clock import SECOND
 from ..engine.failures import ViolationError
 from ..model.records import ConsumerRecord, SubscriptionRecord
-from .client_process import HURRY, REOPEN_DELAY, Host
+from .client_process import HURRY, REOPEN_DELAY, ClientProcess
 
 if TYPE_CHECKING:
     from ..world.world import World
@@ -45,13 +45,13 @@ class Registered(Protocol):
 RecordT = TypeVar("RecordT", bound=Registered)
 
 
-class Guest(ABC, Generic[RecordT]):
+class TransientApp(ABC, Generic[RecordT]):
     """One of them, through as many handles as it takes."""
 
     def __init__(self, world: "World", kind: str, index: int, client: int) -> None:
         self.world = world
         self.index = index
-        self.host: Host = world.hosts[client]
+        self.host: ClientProcess = world.hosts[client]
         self.stream = world.streams.stream(f"{kind} {index}")
         self.incarnation = 0
         self.handle = 0
@@ -173,7 +173,7 @@ class Guest(ABC, Generic[RecordT]):
         """Whether this is news for it."""
 
 
-class Restless(Guest[RecordT]):
+class Restless(TransientApp[RecordT]):
     """A guest that does one step after the other; `pause`: nanoseconds between them, at most."""
 
     def __init__(self, world: "World", kind: str, index: int, client: int, pause: int) -> None:
@@ -208,7 +208,7 @@ class Restless(Guest[RecordT]):
             self.world.clock.after(REOPEN_DELAY + self.stream.below(SECOND), self.open)
 
 
-class TopicGuest(Guest[ConsumerRecord]):
+class TransientTopicApp(TransientApp[ConsumerRecord]):
     """A guest of one topic."""
 
     def _register(self, name: str, subscription: SubscriptionRecord, spec: ConsumerSpec) -> ConsumerRecord:

@@ -16,9 +16,9 @@ from ..engine.clock import MILLISECOND
 from ..engine.failures import ViolationError
 from ..engine.profile import VisitorPlan
 from ..model.records import BEFORE_ALL
-from ..model.single_topic_position import Visited
+from ..model.single_topic_position import TransientSubscription
 from .client_process import REOPEN_DELAY
-from .transient_app import TopicGuest
+from .transient_app import TransientTopicApp
 
 if TYPE_CHECKING:
     from ..world.world import World
@@ -28,14 +28,14 @@ MOST_VISITS = 3
 """Of one visitor while there are faults: each reads the log from its beginning."""
 
 
-class Visitor(TopicGuest):
+class TransientSubscriber(TransientTopicApp):
     """One visitor, through as many consumers as it takes."""
 
     def __init__(self, world: "World", index: int, plan: VisitorPlan) -> None:
         super().__init__(world, "visitor", index, plan.client)
         self.plan = plan
         topic = world.model.topics[world.topics[plan.topic]]
-        self.subscription = Visited(topic, f"visit-{index}", plan.durable)
+        self.subscription = TransientSubscription(topic, f"visit-{index}", plan.durable)
         topic.subscriptions[self.subscription.name] = self.subscription
         self._waiting: int | None = None
         """The request that ends the visit."""

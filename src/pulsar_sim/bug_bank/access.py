@@ -5,7 +5,7 @@ from typing import Any
 
 from pulsar_sansio.broker.topics.producers import Producers
 from pulsar_sansio.client.memory import MemoryLimit
-from pulsar_sansio.client.producing.entry_builder import Sealing
+from pulsar_sansio.client.producing.entry_builder import EntryBuilder
 from pulsar_sansio.client.producing.key_batches import KeyBatch
 from pulsar_sansio.client.producing.producer import Producer
 from pulsar_sansio.client.producing.send_window import Window
@@ -91,7 +91,7 @@ def sequence_ids_of_the_application_ignored(patches: Patches) -> None:
             )
         original(self, message, ticket, publish_time)
 
-    patches.around(Sealing, "take", take)
+    patches.around(EntryBuilder, "take", take)
 
 
 @bug("own", caught_by=("INV-P6",), needs=[needs.initial_ids])
@@ -102,7 +102,7 @@ def initial_sequence_id_ignored(patches: Patches) -> None:
         original(self, *arguments)
         self.next_sequence_id = 0
 
-    patches.around(Sealing, "__init__", init)
+    patches.around(EntryBuilder, "__init__", init)
 
 
 @bug("BUG-023", caught_by=("INV-P6",), needs=[needs.batches_by_key])

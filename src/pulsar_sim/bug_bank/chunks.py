@@ -4,8 +4,8 @@ from typing import Any
 
 from pulsar_sansio.broker.topics import topic as broker_topic
 from pulsar_sansio.client.acknowledging.ack_tracker import AckTracker
-from pulsar_sansio.client.consuming.chunk_assembly import Chunks
-from pulsar_sansio.client.producing.admission import Intake
+from pulsar_sansio.client.consuming.chunk_assembly import ChunkAssembly
+from pulsar_sansio.client.producing.admission import Admission
 from pulsar_sansio.client.producing.receipt_ids import ReceiptIds
 
 from .planted_bug import Patches, bug
@@ -29,7 +29,7 @@ def message_larger_than_the_window(patches: Patches) -> None:
         finally:
             self._limit = limit
 
-    patches.around(Intake, "_send", send)
+    patches.around(Admission, "_send", send)
 
 
 @bug("own", caught_by=("INV-P2",), needs=[needs.chunks])
@@ -55,7 +55,7 @@ def first_chunk_that_comes_again_spoils_the_message(patches: Patches) -> None:
             message.broken = True
         return message
 
-    patches.around(Chunks, "_begin", begin)
+    patches.around(ChunkAssembly, "_begin", begin)
 
 
 @bug("BUG-076", caught_by=("INV-N5",), needs=[needs.chunks_received, needs.detaches])
@@ -67,7 +67,7 @@ def chunks_of_no_use_are_kept_for_ever(patches: Patches) -> None:
         original(self)
         self._done_with = done
 
-    patches.around(Chunks, "_expire", expire)
+    patches.around(ChunkAssembly, "_expire", expire)
 
 
 @bug("BUG-080", caught_by=("INV-N5", "INV-C1", "INV-C3"), needs=[needs.chunks_received, needs.detaches])
@@ -82,7 +82,7 @@ def what_was_put_together_discarded_and_not_asked_for(patches: Patches) -> None:
             before.broken = True
         return complete
 
-    patches.around(Chunks, "take", take)
+    patches.around(ChunkAssembly, "take", take)
 
 
 @bug("BUG-076", caught_by=("INV-N5",), needs=[needs.chunks_received, needs.detaches])
@@ -95,7 +95,7 @@ def first_attempts_are_not_acknowledged(patches: Patches) -> None:
         self._done_with = done
         return complete
 
-    patches.around(Chunks, "take", take)
+    patches.around(ChunkAssembly, "take", take)
 
 
 def _nobody(_places: Any) -> None:
@@ -132,7 +132,7 @@ def strangers_chunks_acknowledged(patches: Patches) -> None:
             self._done_with(self._incomplete.pop(other).places)
         return original(self, uuid, *rest)
 
-    patches.around(Chunks, "_begin", begin)
+    patches.around(ChunkAssembly, "_begin", begin)
 
 
 @bug("own", caught_by=("INV-C2",), needs=[needs.chunks_received])
@@ -146,7 +146,7 @@ def chunks_put_together_backwards(patches: Patches) -> None:
             complete.payload = complete.payload[half:] + complete.payload[:half]
         return complete
 
-    patches.around(Chunks, "take", take)
+    patches.around(ChunkAssembly, "take", take)
 
 
 # --- broker --------------------------------------------------------------------------------------------

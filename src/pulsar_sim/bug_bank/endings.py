@@ -5,11 +5,11 @@ from typing import Any
 from pulsar_sansio.broker.serving import publishing
 from pulsar_sansio.broker.topics.subscription import Subscription
 from pulsar_sansio.broker.topics.topic import Topic
-from pulsar_sansio.client.acknowledging.ack_grouping import Acknowledger
+from pulsar_sansio.client.acknowledging.ack_grouping import AckGrouping
 from pulsar_sansio.client.acknowledging.ack_tracker import AckTracker
 from pulsar_sansio.client.connecting.attachment import Attached, Attachment, BackingOff
 from pulsar_sansio.client.connecting.connection import Connection
-from pulsar_sansio.client.connecting.redirection import Directions
+from pulsar_sansio.client.connecting.redirection import Redirection
 from pulsar_sansio.client.connecting.refusal_policy import Decision
 from pulsar_sansio.client.producing.producer import Producer
 from pulsar_sansio.model.errors import ServerError
@@ -67,7 +67,7 @@ def back_to_a_broker_that_the_old_cluster_names(patches: Patches) -> None:
         original(self, url)
         self._followed = followed
 
-    patches.around(Directions, "migrated", migrated)
+    patches.around(Redirection, "migrated", migrated)
 
 
 @bug("BUG-097", caught_by=("INV-N13",), needs=[needs.migrates])
@@ -84,7 +84,7 @@ def migration_not_heeded_while_opening(patches: Patches) -> None:
 @bug("own", caught_by=("INV-N13",), needs=[needs.migrates, needs.read_where_it_migrates])
 def acknowledged_in_the_wrong_cluster(patches: Patches) -> None:
     """What waits to be acknowledged is said to the new cluster, where the same place is another message."""
-    patches.replace(Acknowledger, "leave_cluster", nothing)
+    patches.replace(AckGrouping, "leave_cluster", nothing)
 
 
 @bug("own", caught_by=("INV-N13",), needs=[needs.migrates, needs.read_where_it_migrates, needs.kept])

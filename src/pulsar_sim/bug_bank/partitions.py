@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from pulsar_sansio.client.producing.partition_sender import Spread
+from pulsar_sansio.client.producing.partition_sender import PartitionSender
 from pulsar_sansio.client.producing.partitioned_producer import PartitionedProducer
 from pulsar_sansio.client.producing.receipt_ids import ReceiptIds
 from pulsar_sansio.client.producing.routing import HASHES, Router
@@ -131,7 +131,7 @@ def flush_of_one_partition(patches: Patches) -> None:
 @bug("own", caught_by=("INV-P1", "INV-P2", "INV-N5"), needs=[needs.partitioned])
 def early_messages_forgotten(patches: Patches) -> None:
     """What was sent before it was known that the topic has partitions is forgotten."""
-    patches.replace(Spread, "take_early", nothing)
+    patches.replace(PartitionSender, "take_early", nothing)
 
 
 @bug("own", caught_by=("INV-P9",), needs=[needs.partitioned])

@@ -3,12 +3,12 @@
 from typing import Any
 
 from pulsar_sansio.client.outputs import RequestDone, SendFailed, Writable
-from pulsar_sansio.client.producing.admission import Intake
-from pulsar_sansio.client.producing.entry_builder import Sealing
+from pulsar_sansio.client.producing.admission import Admission
+from pulsar_sansio.client.producing.entry_builder import EntryBuilder
 from pulsar_sansio.client.producing.open_batch import OpenBatch
 from pulsar_sansio.client.producing.producer import Producer
 from pulsar_sansio.client.producing.receipt_ids import ReceiptIds
-from pulsar_sansio.client.producing.send_encoder import Sealer
+from pulsar_sansio.client.producing.send_encoder import SendEncoder
 from pulsar_sansio.client.producing.send_window import Window
 from pulsar_sansio.model.errors import RemoteProtocolError, TimedOut
 from pulsar_sansio.model.message_id import MessageId
@@ -27,7 +27,7 @@ def sequence_ids_of_pairs_swapped(patches: Patches) -> None:
     def single(original: Any, self: Any, message: Any, sequence_id: int, publish_time: int) -> Any:
         return original(self, message, sequence_id ^ 1, publish_time)
 
-    patches.around(Sealer, "single", single)
+    patches.around(SendEncoder, "single", single)
 
 
 @bug("BUG-022", caught_by=("INV-P6", "INV-P4", "INV-P2"), needs=[needs.detaches])
@@ -38,7 +38,7 @@ def counter_restarts_with_the_connection(patches: Patches) -> None:
         original(self, *arguments)
         self.sealing.next_sequence_id = self._window.messages
 
-    patches.around(Intake, "attached", attached)
+    patches.around(Admission, "attached", attached)
 
 
 @bug(
@@ -52,7 +52,7 @@ def the_brokers_last_id_ignored(patches: Patches) -> None:
     def attached(original: Any, self: Any, connection: Any, name: str, identifier: int, last: int) -> None:
         original(self, connection, name, identifier, -1)
 
-    patches.around(Intake, "attached", attached)
+    patches.around(Admission, "attached", attached)
 
 
 @bug("BUG-023", caught_by=("CHECK-46", "INV-P3"), needs=[needs.batches, needs.rich])
@@ -75,7 +75,7 @@ def highest_id_of_a_batch_by_counting(patches: Patches) -> None:
     def batch(original: Any, self: Any, first: Any, time: int, lowest: int, highest: int, *rest: Any) -> Any:
         return original(self, first, time, lowest, lowest + rest[0], *rest)
 
-    patches.around(Sealer, "batch", batch)
+    patches.around(SendEncoder, "batch", batch)
 
 
 @bug("BUG-017", caught_by=("INV-P2", "INV-C2"), needs=[needs.rich])
@@ -87,7 +87,7 @@ def properties_of_empty_messages_lost(patches: Patches) -> None:
             message = b""
         original(self, message, ticket, publish_time)
 
-    patches.around(Sealing, "take", take)
+    patches.around(EntryBuilder, "take", take)
 
 
 # --- sending again -------------------------------------------------------------------------------------
@@ -120,7 +120,7 @@ def the_open_batch_overtakes_the_pending(patches: Patches) -> None:
             self.connection = connection
         original(self, connection, *rest)
 
-    patches.around(Sealing, "attached", attached)
+    patches.around(EntryBuilder, "attached", attached)
 
 
 @bug("BUG-020", caught_by=("INV-P6", "INV-P3"), needs=[needs.detaches])
@@ -314,7 +314,7 @@ def waiter_for_room_never_woken(patches: Patches) -> None:
         if len(outputs) > before and type(outputs[before]) is Writable:
             del outputs[before]
 
-    patches.around(Intake, "settled", settled)
+    patches.around(Admission, "settled", settled)
 
 
 @bug("BUG-087", caught_by=("INV-P1",), needs=[needs.send_timeouts, needs.reconnects])
@@ -349,7 +349,7 @@ def a_timeout_poisons_the_producer(patches: Patches) -> None:
         if not getattr(self, "poisoned", False):
             original(self, *arguments)
 
-    patches.around(Intake, "attached", attached)
+    patches.around(Admission, "attached", attached)
 
 
 @bug("own", caught_by=("INV-P1",), needs=[needs.reconnects])
@@ -418,7 +418,7 @@ def close_forgets_the_open_batch(patches: Patches) -> None:
         self.batch.clear()
         original(self, error)
 
-    patches.around(Sealing, "fail", fail)
+    patches.around(EntryBuilder, "fail", fail)
 
 
 @bug("own", caught_by=("INV-P8",), needs=[needs.slow_batches])
@@ -429,7 +429,7 @@ def batches_stay_open_much_too_long(patches: Patches) -> None:
         original(self, *others)
         self._batch_delay = 30 * self._batch_delay + 3_000_000_000
 
-    patches.around(Sealing, "__init__", begin)
+    patches.around(EntryBuilder, "__init__", begin)
 
 
 @bug("BUG-011", caught_by=("INV-P1", "INV-P8"), needs=[needs.producers_close])

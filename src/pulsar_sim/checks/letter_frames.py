@@ -24,7 +24,7 @@ from ..model.records import (
     TopicRecord,
 )
 from ..model.reference_model import ReferenceModel
-from ..model.retry_letters import DELAY, TIMES, Copy, PutOff, origin_of
+from ..model.retry_letters import DELAY, TIMES, Copy, RetryLetters, origin_of
 from .send_frames import ProducerEnd
 
 CHANGING = (TIMES, DELAY)
@@ -37,7 +37,7 @@ class Source(NamedTuple):
     subscription: SubscriptionRecord
     place: Place
     sent: Sent
-    put_off: PutOff | None = None
+    put_off: RetryLetters | None = None
     """What was asked for."""
 
 
@@ -102,7 +102,9 @@ class LetterWatch:
         letters.lane.topic.sends[command.payload] = Entry(command.payload, (sent,))
         return Letter(Copy(number), sources)
 
-    def _put_off(self, letters: LetterEnd, metadata: MessageMetadata, put_off: list[PutOff]) -> list[Source]:
+    def _put_off(
+        self, letters: LetterEnd, metadata: MessageMetadata, put_off: list[RetryLetters]
+    ) -> list[Source]:
         """Somebody asked for it, and the copy says how often, and for how long."""
         times = origin_of(dict(metadata.properties))[2]
         name = letters.lane.topic.name

@@ -11,12 +11,12 @@ from pulsar_sansio.model.config import ConsumerSpec, SubscriptionType
 
 from ..engine.client_node import ClientNode
 from ..engine.failures import ViolationError
+from ..engine.leftovers.audit import ALONE, BROKER_RESTING, RESTING
 from ..engine.profile import AUDIT
 from ..model.multi_topics_subscriptions import GroupRecord
 from ..model.records import ConsumerRecord, TopicRecord
-from ..model.single_topic_position import Visited
+from ..model.single_topic_position import TransientSubscription
 from .client_side_state import Farewell
-from .leftovers import ALONE, BROKER_RESTING, RESTING
 from .receive_frames import held_back
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def drained(world: "World") -> bool:
 
 def _nothing_is_left(world: "World", topic: TopicRecord, found: dict[str, Any]) -> bool:
     for subscription in topic.subscriptions.values():
-        if isinstance(subscription, Visited):
+        if isinstance(subscription, TransientSubscription):
             # Without faults no SUBSCRIBE arrives after the UNSUBSCRIBE that ended the visit.
             if subscription.durable and subscription.name in found and not world.profile.fault_gap:
                 return False

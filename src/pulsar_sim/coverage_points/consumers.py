@@ -2,17 +2,17 @@
 
 from typing import Any
 
-from pulsar_sansio.client.acknowledging.ack_grouping import Acknowledger
+from pulsar_sansio.client.acknowledging.ack_grouping import AckGrouping
 from pulsar_sansio.client.acknowledging.ack_tracker import AckTracker
 from pulsar_sansio.client.acknowledging.redelivery import Redelivery
 from pulsar_sansio.client.consuming.arrival import Arrival
-from pulsar_sansio.client.consuming.chunk_assembly import Chunks
+from pulsar_sansio.client.consuming.chunk_assembly import ChunkAssembly
 from pulsar_sansio.client.consuming.consumer import Consumer
 from pulsar_sansio.client.consuming.seeking import Seeking
 from pulsar_sansio.client.delivery.permits import Permits
 from pulsar_sansio.client.delivery.scaled_queue import ScaledPermits
-from pulsar_sansio.client.delivery.zero_queue import DemandPermits
-from pulsar_sansio.client.letter_topics.letter_topics import Letters
+from pulsar_sansio.client.delivery.zero_queue import ZeroQueuePermits
+from pulsar_sansio.client.letter_topics.letter_topics import LetterTopics
 from pulsar_sansio.model.errors import BrokerError
 
 from .coverage_point import mark
@@ -54,13 +54,13 @@ def outdated_epoch(_arrival: Any, command: Any, epoch: int, _limit: int) -> obje
     return command.consumer_epoch is not None and command.consumer_epoch < epoch
 
 
-@mark(Acknowledger, "attach")
+@mark(AckGrouping, "attach")
 def cumulative_after_reconnect(acknowledger: Any, _connection: Any) -> object:
     """A cumulative acknowledgement waited for a new connection and went first on it."""
     return acknowledger._tracker._position is not None
 
 
-@mark(Acknowledger, "attach")
+@mark(AckGrouping, "attach")
 def individual_after_reconnect(acknowledger: Any, _connection: Any) -> object:
     """Individual acknowledgements waited for a new connection and went first on it."""
     return bool(acknowledger._tracker.entries)
@@ -79,7 +79,7 @@ def acknowledgement_lost(*_: Any) -> object:
     return True
 
 
-@mark(Acknowledger, "_not_confirmed")
+@mark(AckGrouping, "_not_confirmed")
 def acknowledgement_refused(_acknowledger: Any, _sent: Any, error: Any) -> object:
     """The broker refused an ACK."""
     return isinstance(error, BrokerError)
@@ -142,19 +142,19 @@ def timed_out(*_: Any) -> object:
     return True
 
 
-@mark(Letters, "bury")
+@mark(LetterTopics, "bury")
 def dead_letter(*_: Any) -> object:
     """An entry came once too often."""
     return True
 
 
-@mark(Letters, "bury")
+@mark(LetterTopics, "bury")
 def dead_letter_came_again(letters: Any, messages: Any) -> object:
     """An entry came again while it was being copied."""
     return messages[0].entry.place in letters._burials
 
 
-@mark(Letters, "detach")
+@mark(LetterTopics, "detach")
 def lost_while_copying(letters: Any) -> object:
     """The connection was lost while dead letters were on their way."""
     return bool(letters._burials)
@@ -166,7 +166,7 @@ def attached_while_paused(permits: Any, _grant: Any) -> object:
     return permits.paused
 
 
-@mark(DemandPermits, "attach")
+@mark(ZeroQueuePermits, "attach")
 def wish_over_a_reconnect(permits: Any, _grant: Any) -> object:
     """Somebody waited for a message without prefetching when the connection was lost."""
     return permits.wanted
@@ -199,13 +199,13 @@ def seek_timed_out(*_: Any) -> object:
 # --- messages in chunks ------------------------------------------------------------------------------------
 
 
-@mark(Chunks, "_begin")
+@mark(ChunkAssembly, "_begin")
 def first_chunk_came_again(_chunks: Any, _uuid: Any, before: Any, *_: Any) -> object:
     """A message in chunks was begun anew, because its producer or a broker had to begin again."""
     return before is not None
 
 
-@mark(Chunks, "_expire")
+@mark(ChunkAssembly, "_expire")
 def chunks_given_up(chunks: Any) -> object:
     """Chunks that make no message were acknowledged after their time."""
     oldest = next(iter(chunks._incomplete.values()), None)

@@ -5,7 +5,7 @@ from typing import Any
 from pulsar_sansio.broker.serving.connection import Connection as BrokerConnection
 from pulsar_sansio.broker.topics.producers import Deduplication, Producers
 from pulsar_sansio.client.memory import MemoryLimit
-from pulsar_sansio.client.producing.admission import Intake
+from pulsar_sansio.client.producing.admission import Admission
 from pulsar_sansio.client.producing.partitioned_producer import PartitionedProducer
 from pulsar_sansio.client.producing.producer import Producer
 from pulsar_sansio.client.producing.send_window import Window
@@ -39,13 +39,13 @@ def receipt_out_of_turn(window: Any, _connection: Any, receipt: Any) -> object:
     return bool(entries) and receipt.sequence_id > entries[0].sequence_id
 
 
-@mark(Intake, "settled")
+@mark(Admission, "settled")
 def window_full(intake: Any) -> object:
     """No room for another message, and then room again."""
     return intake.was_full and intake.ended is None and intake._room() > 0
 
 
-@mark(Intake, "_take_early")
+@mark(Admission, "_take_early")
 def sent_before_ready(intake: Any) -> object:
     """Messages were given to a producer before it had a name."""
     return bool(intake._early)

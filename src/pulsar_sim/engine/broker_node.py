@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from pulsar_sansio.broker.administration.ownership import Elsewhere
+from pulsar_sansio.broker.administration.ownership import OtherBroker
 from pulsar_sansio.broker.broker import Broker
 from pulsar_sansio.broker.config import BrokerConfig
 from pulsar_sansio.broker.outputs import Disconnect as BrokerDisconnect
@@ -19,9 +19,9 @@ from pulsar_sansio.broker.outputs import Transmit as BrokerTransmit
 from pulsar_sansio.broker.records import OF_ITS_OWNER, Record
 from pulsar_sansio.broker.serving.connection import Connection
 
-from ..checks.leftovers import SEAT_LEFT
 from .client_node import Timer
 from .clock import MILLISECOND
+from .leftovers.audit import SEAT_LEFT
 from .network import GARBAGE, Wire
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class BrokerNode:
         self.config = config
         self.slowness = slowness
         self._slow = world.streams.stream(f"slowness of {name}") if slowness else None
-        self.stale: dict[str, Elsewhere | None] = {}
+        self.stale: dict[str, OtherBroker | None] = {}
         """Topics that another broker serves already, which is not known here; what to tell the clients."""
         self.broker: Broker | None = None
         self.wires: dict[int, Wire] = {}
@@ -233,7 +233,7 @@ class BrokerNode:
                 [each for each in records if not (isinstance(each, OF_ITS_OWNER) and each.topic == topic)],
             )
 
-    def _learn(self) -> dict[str, Elsewhere | None]:
+    def _learn(self) -> dict[str, OtherBroker | None]:
         """From now on it takes no topic for its own that is served elsewhere; those that it did."""
         stale, self.stale = self.stale, {}
         for topic in stale:

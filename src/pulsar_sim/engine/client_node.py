@@ -9,14 +9,15 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pulsar_sansio.client.client import Client as ClientMachine
+from pulsar_sansio.client.connecting.attachment import Attached
 from pulsar_sansio.client.consuming.consumer import Consumer
 from pulsar_sansio.client.outputs import NOTICES, Connect, Disconnect, Output, Retrying, Transmit
 from pulsar_sansio.model.config import ClientConfig
 from pulsar_sansio.model.errors import PulsarError
 
-from ..checks.leftovers import DETACHED, ENDED, LINK_ENDED
 from .clock import SECOND
 from .failures import ViolationError
+from .leftovers.audit import DETACHED, ENDED, LINK_ENDED
 from .network import GARBAGE, Attempt, Wire
 
 if TYPE_CHECKING:
@@ -158,7 +159,9 @@ class ClientNode:
     def check_detached(self, handle: int) -> None:
         """INV-L1: what belongs to a connection that is lost is gone with it."""
         machine = self.client.machine(handle)
-        if self.world.audits_ends and isinstance(machine, Consumer) and machine.attachment.connection is None:
+        if not self.world.audits_ends or not isinstance(machine, Consumer):
+            return
+        if not isinstance(machine.attachment.state, Attached):
             DETACHED.check(f"{self.name}: consumer {handle}", machine)
 
     def _notice(self, output: Output) -> None:

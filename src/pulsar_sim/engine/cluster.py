@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from pulsar_sansio.broker.administration.ownership import Elsewhere
+from pulsar_sansio.broker.administration.ownership import OtherBroker
 from pulsar_sansio.broker.broker import Broker
 from pulsar_sansio.broker.records import OF_ITS_OWNER, PartitionsSaved, Record, TopicDeleted, TopicSaved
 from pulsar_sansio.broker.storage.store import MemoryStore, StoredState
@@ -202,7 +202,7 @@ class Cluster:
             for entry in ledger.entries
         ]
 
-    def who_serves(self, node: BrokerNode, topic: str, authoritative: bool) -> Elsewhere | None:
+    def who_serves(self, node: BrokerNode, topic: str, authoritative: bool) -> OtherBroker | None:
         """The answer to a broker that does not hold the topic."""
         if topic not in self.owners:
             return None
@@ -219,7 +219,7 @@ class Cluster:
         if self._by_name[name].broker is None and stream.chance(500):
             raise ServiceNotReady("nobody serves the topic")
         redirect = stream.chance(self.world.profile.redirect_permille)
-        return Elsewhere(address(name), None, redirect, stream.chance(500))
+        return OtherBroker(address(name), None, redirect, stream.chance(500))
 
     # --- topics move ----------------------------------------------------------------------------------------
 
@@ -312,7 +312,7 @@ class Cluster:
         world.trace.add(
             world.clock.now, node.name, f"releases {topic} for {target.name}, tells {told and told.name}"
         )
-        node.command(node.broker.release, topic, told and Elsewhere(address(told.name)))
+        node.command(node.broker.release, topic, told and OtherBroker(address(told.name)))
         return True
 
     def steal(self, topic: str, stream: Stream) -> bool:
@@ -322,7 +322,7 @@ class Cluster:
             return False
         target = stream.choice(self._others(node))
         told = target.name if stream.chance(500) else None
-        node.stale[topic] = Elsewhere(address(told)) if told else None
+        node.stale[topic] = OtherBroker(address(told)) if told else None
         self.world.model.topics[topic].served_twice = True
         node.purge(topic)
         self._assign(topic, target, orderly=False)

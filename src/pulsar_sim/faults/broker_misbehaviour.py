@@ -45,7 +45,7 @@ OPENED = frozenset((T.SUCCESS, T.PRODUCER_SUCCESS))
 UNKNOWN_TYPE = 120
 
 
-class Mischief:
+class BrokerMisbehaviour:
     """Armed kinds wait for a frame they can be done to."""
 
     def __init__(self, world: "World", stream: Stream) -> None:

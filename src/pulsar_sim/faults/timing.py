@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from ..world.world import World
 
 
-class Weather:
+class Timing:
     """Of one world."""
 
     __slots__ = (

@@ -21,7 +21,7 @@ PATIENCE = 60 * SECOND
 """A consumer waits so long, and for ten of its delays, for messages that nobody settles."""
 
 
-class Given:
+class ConsumerDeliveries:
     """To one consumer, over all its attachments."""
 
     __slots__ = (

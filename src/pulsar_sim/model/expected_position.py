@@ -33,7 +33,7 @@ class Base:
 START = Base(BEFORE_ALL)
 
 
-class Whereabouts:
+class ExpectedPosition:
     """Of one who reads one topic."""
 
     def __init__(self, topic: TopicRecord, compacted: bool = False) -> None:

@@ -7,13 +7,13 @@ from before it and from after; from then on they are from after it alone.
 
 from .expected_position import START, Base, after
 from .records import ConsumerRecord, Place, TopicRecord
-from .single_topic_position import Roamed
+from .single_topic_position import SoughtSubscription
 
 ANYWHERE = 2**63
 """In place of a moment: of whoever went to the end nobody knows when."""
 
 
-class Toured(Roamed):
+class MultiTopicsSoughtSubscription(SoughtSubscription):
     """A subscription to one of several topics that are moved about in together."""
 
     def __init__(self, topic: TopicRecord, name: str) -> None:

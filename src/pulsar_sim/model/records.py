@@ -15,10 +15,10 @@ from pulsar_sansio.model.config import ConsumerSpec, ProducerSpec, SubscriptionT
 
 from ..engine.failures import ViolationError
 from .compaction import Compacted
-from .deliveries import Given
+from .deliveries import ConsumerDeliveries
 from .key_order import KeyOrder
 from .partitioned_topics import PartitionedTopic
-from .redelivery_timing import Unjudged
+from .redelivery_timing import RedeliveryTiming
 
 Position: TypeAlias = tuple[int, int]
 """(ledger, entry)."""
@@ -525,12 +525,12 @@ class ConsumerRecord:
     open when a seek fails once more."""
     chunks: dict[Position, int] = field(default_factory=dict)
     """Not durable: when each chunk arrived first."""
-    unjudged: Unjudged = field(init=False)
-    given: Given = field(init=False)
+    unjudged: RedeliveryTiming = field(init=False)
+    given: ConsumerDeliveries = field(init=False)
 
     def __post_init__(self) -> None:
-        self.unjudged = Unjudged(self.spec)
-        self.given = Given(self.spec)
+        self.unjudged = RedeliveryTiming(self.spec)
+        self.given = ConsumerDeliveries(self.spec)
 
     @property
     def kind(self) -> SubscriptionType:

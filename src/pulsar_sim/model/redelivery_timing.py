@@ -38,7 +38,7 @@ class HandedOut:
         return not self.given.isdisjoint(self.left)
 
 
-class Unjudged:
+class RedeliveryTiming:
     """Of one consumer."""
 
     __slots__ = (

@@ -40,7 +40,7 @@ class Copy:
 
 
 @dataclass(eq=False, slots=True)
-class PutOff:
+class RetryLetters:
     """One message that somebody wants later, as often as it is asked for."""
 
     record: ConsumerRecord
@@ -93,19 +93,19 @@ class Waiting:
     """All of them."""
 
     def __init__(self) -> None:
-        self._by_origin: dict[Origin, list[PutOff]] = {}
+        self._by_origin: dict[Origin, list[RetryLetters]] = {}
 
     def put_off(
         self, record: ConsumerRecord, place: Place, message_id: str, delay: int, cumulative: bool
-    ) -> PutOff:
+    ) -> RetryLetters:
         """An application asks for it, with a delay in milliseconds."""
         topic = record.subscription.topic
         sent = topic.log[place[:2]].messages[place[2]]
         origin = origin_of(sent.properties) if TIMES in sent.properties else (topic.name, message_id, 0)
         again = (origin[0], origin[1], origin[2] + 1)
-        asked = PutOff(record, place, sent, delay, cumulative)
+        asked = RetryLetters(record, place, sent, delay, cumulative)
         self._by_origin.setdefault(again, []).append(asked)
         return asked
 
-    def of(self, origin: Origin) -> list[PutOff]:
+    def of(self, origin: Origin) -> list[RetryLetters]:
         return self._by_origin.get(origin, [])

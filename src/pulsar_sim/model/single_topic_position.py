@@ -7,11 +7,11 @@ is the one that was sought, and none is left out from there on (INV-C7).
 from pulsar_sansio.model.config import SubscriptionType
 
 from ..engine.failures import ViolationError
-from .expected_position import START, Whereabouts, after
+from .expected_position import START, ExpectedPosition, after
 from .records import ConsumerRecord, Place, Position, SubscriptionRecord, TopicRecord
 
 
-class Visited(SubscriptionRecord):
+class TransientSubscription(SubscriptionRecord):
     """A subscription that goes away: nothing has to be left in order when it does."""
 
     def __init__(self, topic: TopicRecord, name: str, durable: bool) -> None:
@@ -25,13 +25,13 @@ class Visited(SubscriptionRecord):
         return []
 
 
-class Roamed(Visited):
+class SoughtSubscription(TransientSubscription):
     """A subscription that is moved about."""
 
     def __init__(self, topic: TopicRecord, name: str, compacted: bool) -> None:
         super().__init__(topic, name, durable=False)
         self.reads_compacted = compacted
-        self.where = Whereabouts(topic, compacted)
+        self.where = ExpectedPosition(topic, compacted)
         self.sought = False
         """The last move was a seek."""
 

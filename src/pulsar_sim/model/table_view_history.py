@@ -19,7 +19,7 @@ Way: TypeAlias = Mapping[int, Place]
 """Of one key: partition -> the message of it that was heard of last, or one before it."""
 
 
-class Heard:
+class TableViewHistory:
     """By one application, since it listens."""
 
     def __init__(self, ways: Mapping[str, Sequence[Way]]) -> None:

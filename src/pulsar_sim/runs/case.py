@@ -15,7 +15,7 @@ from ..engine.profile import Profile
 from ..engine.randomness import Stream, Streams
 from ..faults.catalogue import FAULTS
 from ..generate import draw
-from ..world.fault_schedule import Injector
+from ..world.fault_schedule import FaultSchedule
 from ..world.world import SeedReport, World
 
 
@@ -64,7 +64,7 @@ class RepeatedStream(Stream):
         self._bits = bits
 
 
-class RecordingInjector(Injector):
+class RecordingInjector(FaultSchedule):
     """Draws faults as ever, and keeps those that struck."""
 
     def __init__(self, world: World, kinds: list[str], gap: int) -> None:
@@ -79,7 +79,7 @@ class RecordingInjector(Injector):
             self.strikes.append(Strike(self._world.clock.elapsed, name, tuple(recorded.draws)))
 
 
-class RepeatingInjector(Injector):
+class RepeatingInjector(FaultSchedule):
     """Lets the faults of a list strike, each at its moment."""
 
     def __init__(self, world: World, strikes: list[Strike]) -> None:

@@ -9,13 +9,13 @@ again when the weather is good, because a broker that died may have forgotten it
 
 from typing import TYPE_CHECKING
 
-from pulsar_sansio.broker.admin_errors import StillInUse
+from pulsar_sansio.broker.admin_errors import InUse
 
 from ..engine.clock import MILLISECOND
 from ..engine.cluster import FAR_BROKER, address
 from ..engine.failures import ViolationError
 from ..engine.profile import EndPlan
-from ..model.multi_topics_position import Toured
+from ..model.multi_topics_position import MultiTopicsSoughtSubscription
 
 if TYPE_CHECKING:
     from ..engine.broker_node import BrokerNode
@@ -193,7 +193,7 @@ class Administrator:
             world.trace.add(world.clock.now, node.name, f"delete {topic}")
             node.command(broker.delete_topic, topic, True)
             for subscription in world.model.topics[topic].subscriptions.values():
-                if isinstance(subscription, Toured):
+                if isinstance(subscription, MultiTopicsSoughtSubscription):
                     subscription.may_be_gone()
         if world.healed:
             world.clock.after(100 * MILLISECOND, self._keep_gone, topic)
@@ -267,7 +267,7 @@ class Administrator:
         world.trace.add(world.clock.now, node.name, f"compact {topic} up to {ledger}:{entry}")
         try:
             node.command(broker.compact, topic)
-        except StillInUse:
+        except InUse:
             return
         record.compacted.begins((int(ledger), int(entry)))  # not for one that does not begin
         for table in world.tables:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from .world import World
 
 
-class Injector:
+class FaultSchedule:
     """Draws faults until it is stopped."""
 
     def __init__(self, world: "World", stream: Stream, kinds: list[str], gap: int) -> None:

@@ -7,7 +7,7 @@ over the store, and has to know the same as before. Nothing of it is traced, and
 
 from typing import TYPE_CHECKING, Any
 
-from pulsar_sansio.broker.admin_errors import AlreadyThere, NoSuchThing
+from pulsar_sansio.broker.admin_errors import AlreadyExists, NotFound
 from pulsar_sansio.broker.broker import Broker
 from pulsar_sansio.broker.outputs import Persist
 from pulsar_sansio.model.errors import LocalProtocolError
@@ -15,7 +15,7 @@ from pulsar_sansio.model.message_id import EARLIEST, MessageId
 from pulsar_sansio.model.topic_name import TopicName
 
 from ..engine.failures import ViolationError
-from ..model.records import AUDIT
+from ..engine.profile import AUDIT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -123,7 +123,7 @@ class _Round:
         ]
         self._check_ledgers(topic, ids)
         self._do(broker.create_subscription, topic, SUBSCRIPTION, EARLIEST, PROPERTIES)
-        self._refused(AlreadyThere, broker.create_subscription, topic, SUBSCRIPTION)
+        self._refused(AlreadyExists, broker.create_subscription, topic, SUBSCRIPTION)
         self._check_backlog(topic, ids)
         if ids:
             count = stream.below(len(ids) + 1)
@@ -148,7 +148,7 @@ class _Round:
         self._do(broker.unload, topic)
         self._agree("after an unload", self._image(broker, topic), before)
         self._do(broker.delete_subscription, topic, SUBSCRIPTION)
-        self._refused(NoSuchThing, broker.delete_subscription, topic, SUBSCRIPTION)
+        self._refused(NotFound, broker.delete_subscription, topic, SUBSCRIPTION)
         self._agree("the subscription", SUBSCRIPTION in broker.subscriptions(topic), False)
 
     def _check_ledgers(self, topic: str, ids: list[MessageId]) -> None:
@@ -185,7 +185,7 @@ class _Round:
             number = self._stream.below(min(3, len(ids)))
             peeked = broker.peek(topic, SUBSCRIPTION, number + 1).message_id
             self._agree("peek", peeked, ids[number])
-        self._refused(NoSuchThing, lambda now: broker.peek(topic, SUBSCRIPTION, len(ids) + 1))
+        self._refused(NotFound, lambda now: broker.peek(topic, SUBSCRIPTION, len(ids) + 1))
 
     def _do_reset_behind(self, topic: str, ids: list[MessageId], first: int) -> None:
         now = self._world.clock.now
@@ -241,7 +241,7 @@ class _Round:
             for name, found in _leaves(statistics):
                 self._agree_fresh(name, found, found if name in NOT_TOLD else 0)
         self._do(broker.delete_topic, topic)
-        self._refused(NoSuchThing, lambda now: broker.stats(topic))
+        self._refused(NotFound, lambda now: broker.stats(topic))
 
     def _agree_fresh(self, name: str, found: object, wanted: object) -> None:
         if found != wanted and (found or wanted):

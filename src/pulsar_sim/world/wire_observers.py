@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from .world import World
 
 
-class ClientEnds(ClientWatch):
+class ClientWireObserver(ClientWatch):
     """What arrives at clients goes to the checker of rules, too."""
 
     def __init__(self, world: "World") -> None:
@@ -30,7 +30,7 @@ class ClientEnds(ClientWatch):
         super().forget(wire)
 
 
-class BrokerEnds(BrokerWatch):
+class BrokerWireObserver(BrokerWatch):
     """What arrives at brokers goes to the checker of rules, too."""
 
     def __init__(self, world: "World") -> None:

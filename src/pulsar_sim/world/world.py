@@ -17,16 +17,16 @@ from pulsar_sansio.broker.broker import Broker
 from pulsar_sansio.client.outputs import Output
 from pulsar_sansio.model.config import ClientConfig, SubscriptionType
 
-from ..apps.client_process import CLOSED, Host, User, check_quiet
+from ..apps.client_process import CLOSED, ClientProcess, User, check_quiet
 from ..apps.consumer_app import ConsumerApp, dead_letters
-from ..apps.multi_topics_app import GroupApp
-from ..apps.multi_topics_seeker import Tourist
-from ..apps.nonpersistent_app import Whisperer, whispered
+from ..apps.multi_topics_app import MultiTopicsApp
+from ..apps.multi_topics_seeker import MultiTopicsSeeker
+from ..apps.nonpersistent_app import NonPersistentApp, whispered
 from ..apps.producer_app import ProducerApp
-from ..apps.single_topic_seeker import Roamer
-from ..apps.table_view_app import TableApp
-from ..apps.transient_app import Guest
-from ..apps.transient_subscriber import Visitor
+from ..apps.single_topic_seeker import SingleTopicSeeker
+from ..apps.table_view_app import TableViewApp
+from ..apps.transient_app import TransientApp
+from ..apps.transient_subscriber import TransientSubscriber
 from ..checks.conformance import RuleWatch
 from ..checks.quiescence import (
     all_sent,
@@ -51,19 +51,19 @@ from ..engine.profile import AUDIT, GroupPlan, Profile
 from ..engine.randomness import Streams
 from ..engine.trace import Trace
 from ..engine.transcript import describe
-from ..faults.broker_misbehaviour import Mischief
-from ..faults.timing import Weather
+from ..faults.broker_misbehaviour import BrokerMisbehaviour
+from ..faults.timing import Timing
 from ..generate import draw
-from ..model.multi_topics_position import Toured
+from ..model.multi_topics_position import MultiTopicsSoughtSubscription
 from ..model.multi_topics_subscriptions import BEFORE_THE_NAME, GroupTopics, dead_topic, retry_topic
 from ..model.partitioned_topics import PartitionedTopic
 from ..model.records import SubscriptionRecord, TopicRecord
 from ..model.reference_model import ReferenceModel
 from .administrator import Administrator
 from .auditor import Auditor
-from .fault_schedule import Injector
+from .fault_schedule import FaultSchedule
 from .last_round import make_last_round
-from .wire_observers import BrokerEnds, ClientEnds, broker_process, client_process
+from .wire_observers import BrokerWireObserver, ClientWireObserver, broker_process, client_process
 
 WALL_CLOCK_AT_START = 1_700_000_000_000
 """Milliseconds since 1970."""
@@ -114,15 +114,15 @@ class World:
         self.faults: dict[str, int] = {}
         self.model = ReferenceModel()
         self.rules = RuleWatch(client_process, broker_process)
-        self.client_watch = ClientEnds(self)
-        self.broker_watch = BrokerEnds(self)
-        self.weather = Weather(self, self.streams.stream("weather"), self.profile.store_delay)
-        self.mischief = Mischief(self, self.streams.stream("mischief"))
+        self.client_watch = ClientWireObserver(self)
+        self.broker_watch = BrokerWireObserver(self)
+        self.weather = Timing(self, self.streams.stream("weather"), self.profile.store_delay)
+        self.mischief = BrokerMisbehaviour(self, self.streams.stream("mischief"))
         conditions = Conditions(self.profile.latency, self.profile.jitter, self.profile.cut_permille)
         network_stream = self.streams.stream("network")
         self.network = Network(self.clock, network_stream, self.trace, conditions, self._wrote, self._garbage)
         injector_stream = self.streams.stream("faults")
-        self.injector = Injector(self, injector_stream, self.profile.faults, self.profile.fault_gap)
+        self.injector = FaultSchedule(self, injector_stream, self.profile.faults, self.profile.fault_gap)
         self.phase = "boot"
         self.rash = True
         """Applications do what they like; later they only finish their work."""
@@ -183,15 +183,15 @@ class World:
         for index in range(len(self.profile.whispers)):
             self.cluster.own(whispered(index))
         self.clusters = [self.cluster, FarCluster(self)] if self.profile.migrations else [self.cluster]
-        self.hosts: list[Host] = []
+        self.hosts: list[ClientProcess] = []
         self.producers: list[ProducerApp] = []
         self.consumers: list[ConsumerApp] = []
-        self.groups: list[GroupApp] = []
-        self.visitors: list[Visitor] = []
-        self.roamers: list[Roamer] = []
-        self.tables: list[TableApp] = []
-        self.tourists: list[Tourist] = []
-        self.whisperers: list[Whisperer] = []
+        self.groups: list[MultiTopicsApp] = []
+        self.visitors: list[TransientSubscriber] = []
+        self.roamers: list[SingleTopicSeeker] = []
+        self.tables: list[TableViewApp] = []
+        self.tourists: list[MultiTopicsSeeker] = []
+        self.whisperers: list[NonPersistentApp] = []
         self.administrator = Administrator(self)
 
     def _group_topics(self, name: str, group: GroupPlan, toured: bool = False) -> GroupTopics:
@@ -206,7 +206,7 @@ class World:
         for group in self.groups_topics:
             if group.means(name):
                 record.subscriptions[group.name] = (
-                    Toured(record, group.name)
+                    MultiTopicsSoughtSubscription(record, group.name)
                     if group.toured
                     else SubscriptionRecord(record, group.name, group.kind)
                 )
@@ -265,7 +265,7 @@ class World:
         return "pulsar://" + ",".join(f"broker-{index}:6650" for index in range(max(1, count)))
 
     @property
-    def guests(self) -> list[Guest[Any]]:
+    def guests(self) -> list[TransientApp[Any]]:
         """Those who leave nothing behind in a subscription."""
         return [*self.visitors, *self.roamers, *self.tables, *self.tourists, *self.whisperers]
 
@@ -370,19 +370,21 @@ class World:
         self.weather.timers_late_permille = profile.timers_late_permille
         self.weather.timers_early_permille = profile.timers_early_permille
         self.weather.stale_permille = profile.stale_permille
-        self.hosts = [Host(self, index) for index in range(profile.clients)]
+        self.hosts = [ClientProcess(self, index) for index in range(profile.clients)]
         self.producers = [ProducerApp(self, index, plan) for index, plan in enumerate(profile.producers)]
         self.consumers = [ConsumerApp(self, index, plan) for index, plan in enumerate(profile.consumers)]
         self.groups = [
-            GroupApp(self, group, index, plan)
+            MultiTopicsApp(self, group, index, plan)
             for group, each in enumerate(profile.groups)
             for index, plan in enumerate(each.consumers)
         ]
-        self.visitors = [Visitor(self, index, plan) for index, plan in enumerate(profile.visitors)]
-        self.roamers = [Roamer(self, index, plan) for index, plan in enumerate(profile.roamers)]
-        self.tables = [TableApp(self, index, plan) for index, plan in enumerate(profile.tables)]
-        self.whisperers = [Whisperer(self, index, plan) for index, plan in enumerate(profile.whispers)]
-        self.tourists = [Tourist(self, index, plan) for index, plan in enumerate(profile.tourists)]
+        self.visitors = [
+            TransientSubscriber(self, index, plan) for index, plan in enumerate(profile.visitors)
+        ]
+        self.roamers = [SingleTopicSeeker(self, index, plan) for index, plan in enumerate(profile.roamers)]
+        self.tables = [TableViewApp(self, index, plan) for index, plan in enumerate(profile.tables)]
+        self.whisperers = [NonPersistentApp(self, index, plan) for index, plan in enumerate(profile.whispers)]
+        self.tourists = [MultiTopicsSeeker(self, index, plan) for index, plan in enumerate(profile.tourists)]
         for user in self.users:
             user.start()
         self.administrator.start()

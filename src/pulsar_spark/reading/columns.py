@@ -1,7 +1,7 @@
 """What a row of a Pulsar topic is made of, and messages made into record batches of exactly the columns asked
 for.
 
-`ALL_COLUMNS` is the table: names and types as Spark sees them. A `Builder` takes what a reader of undivided
+`ALL_COLUMNS` is the table: names and types as Spark sees them. A `Builder` takes what a reader of raw_batches
 batches hands out; runs of messages that look alike become columns without being looked at one by one
 (`shapes`), all others go message by message. What stands once in an entry is noted once and spread over the
 rows at the end.
@@ -17,12 +17,12 @@ import numpy as np
 import pyarrow as pa
 
 from pulsar_sansio import (
-    BatchItem,
     Message,
     MessageId,
     Messages,
-    SinglesItem,
-    UndividedBatch,
+    RawBatch,
+    ReceivedBatch,
+    ReceivedSingles,
     encode_message_id,
 )
 
@@ -381,9 +381,9 @@ class Builder:
 
     def add(self, item: Any) -> None:
         """All messages of one item of `Messages`. Raises `FrameError` for a malformed batch."""
-        if isinstance(item, BatchItem) and isinstance(item.entry.batch, UndividedBatch):
+        if isinstance(item, ReceivedBatch) and isinstance(item.entry.batch, RawBatch):
             self._add_undivided(item.entry, item.entry.batch)
-        elif isinstance(item, SinglesItem) and not self._of_entry and len(self._of_message) == 1:
+        elif isinstance(item, ReceivedSingles) and not self._of_entry and len(self._of_message) == 1:
             column = self._of_message[0]
             if isinstance(column, _Value):
                 column.add_list(item.payloads)
@@ -414,7 +414,7 @@ class Builder:
         self._entries.append(entry)
         self._counts.append(rows)
 
-    def _add_undivided(self, entry: Any, batch: UndividedBatch) -> None:
+    def _add_undivided(self, entry: Any, batch: RawBatch) -> None:
         data = np.frombuffer(batch.data, np.uint8)
         position = batch.start
         index = 0
@@ -451,7 +451,7 @@ class Builder:
             return True
         return len({column[0].tobytes() for column in columns}) < len(names)
 
-    def _add_one_by_one(self, entry: Any, batch: UndividedBatch, position: int, first: int, end: int) -> int:
+    def _add_one_by_one(self, entry: Any, batch: RawBatch, position: int, first: int, end: int) -> int:
         """Take these messages; gives the position behind them."""
         divided = batch.divided()
         messages = []

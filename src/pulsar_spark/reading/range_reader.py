@@ -30,12 +30,12 @@ from typing import Any
 from pulsar_sansio import (
     EARLIEST,
     ArrivalCounters,
-    BatchItem,
     LastPosition,
     MessageId,
     Messages,
     PulsarError,
-    SinglesItem,
+    ReceivedBatch,
+    ReceivedSingles,
 )
 
 from ..errors import LinkTimeout, RangeReadTimeout, UnreadableMessages
@@ -92,7 +92,7 @@ def read_ranges(
     `RecordBatchTooLarge`, and the `PulsarError`s of a topic that cannot be read.
     """
     options = {
-        "undivided": True,
+        "raw_batches": True,
         "read_compacted": read_compacted,
         "receiver_queue_size": receiver_queue,
         "subscription_prefix": subscription_prefix,
@@ -308,9 +308,9 @@ _UNREADABLE = {
 
 def _extent(item: Any) -> tuple[Position, Position]:
     """Its first and its last entry."""
-    if isinstance(item, BatchItem):
+    if isinstance(item, ReceivedBatch):
         return item.entry.place, item.entry.place
-    if isinstance(item, SinglesItem):
+    if isinstance(item, ReceivedSingles):
         return item.places[0], item.places[-1]
     return item[0].entry.place, item[-1].entry.place
 
@@ -318,9 +318,9 @@ def _extent(item: Any) -> tuple[Position, Position]:
 def _changes(item: Any, before: Position) -> Iterator[tuple[Position, int]]:
     """Where the entries of an item, which come behind `before`, go from one ledger to another: the last of
     the one, and the other."""
-    if isinstance(item, BatchItem):
+    if isinstance(item, ReceivedBatch):
         places: Sequence[Position] = (item.entry.place,)
-    elif isinstance(item, SinglesItem):
+    elif isinstance(item, ReceivedSingles):
         places = item.places
     else:
         places = [message.entry.place for message in item]
@@ -332,9 +332,9 @@ def _changes(item: Any, before: Position) -> Iterator[tuple[Position, int]]:
 
 def _up_to(item: Any, end: Position) -> Any:
     """Of an item that goes beyond the end, what is not; None where nothing is."""
-    if isinstance(item, BatchItem):
+    if isinstance(item, ReceivedBatch):
         return None
-    if isinstance(item, SinglesItem):
+    if isinstance(item, ReceivedSingles):
         kept = sum(place <= end for place in item.places)
         if not kept:
             return None

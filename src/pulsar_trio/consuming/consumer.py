@@ -107,7 +107,7 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message]):
         self._take: Callable[[int], Messages] = self._queue.take
         self._acknowledge: Callable[..., bool] = self._machine.acknowledger(self._handle)
         self._arrivals = self._machine.arrivals(self._handle)
-        self._machine.let_judge(self._handle, self)
+        self._machine.set_ack_handler(self._handle, self)
 
     @property
     def topics(self) -> list[str]:

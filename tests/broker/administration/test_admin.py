@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pulsar_sansio.broker import (
-    AlreadyThere,
+    AlreadyExists,
     Broker,
     BrokerConfig,
-    NoSuchThing,
+    InUse,
+    NotFound,
     Policies,
-    StillInUse,
 )
 from pulsar_sansio.model.errors import InvalidConfiguration, InvalidTopicName, LocalProtocolError
 from pulsar_sansio.model.message_id import MessageId
@@ -33,20 +33,20 @@ def test_tenants_and_namespaces_survive() -> None:
     peer = world.connect()
     peer.producer("persistent://a/b/t-partition-0", name="n")
     assert world.broker.stats("persistent://a/b/t-partition-0")["deduplicationStatus"] == "Enabled"
-    with pytest.raises(AlreadyThere):
+    with pytest.raises(AlreadyExists):
         world.broker.create_tenant(0, "a")
-    with pytest.raises(AlreadyThere):
+    with pytest.raises(AlreadyExists):
         world.broker.create_namespace(0, "a/b")
 
 
 MISTAKES: dict[str, tuple[type[LocalProtocolError], Callable[[Broker], object]]] = {
     "tenant's name": (InvalidTopicName, lambda broker: broker.create_tenant(0, "a/b")),
-    "no tenant": (NoSuchThing, lambda broker: broker.create_namespace(0, "x/y")),
-    "no namespace": (NoSuchThing, lambda broker: broker.create_topic(0, "persistent://x/y/t")),
-    "no namespace to list": (NoSuchThing, lambda broker: broker.topics("x/y")),
-    "topic exists": (AlreadyThere, lambda broker: broker.create_topic(0, TOPIC)),
+    "no tenant": (NotFound, lambda broker: broker.create_namespace(0, "x/y")),
+    "no namespace": (NotFound, lambda broker: broker.create_topic(0, "persistent://x/y/t")),
+    "no namespace to list": (NotFound, lambda broker: broker.topics("x/y")),
+    "topic exists": (AlreadyExists, lambda broker: broker.create_topic(0, TOPIC)),
     "partitioned topic exists": (
-        AlreadyThere,
+        AlreadyExists,
         lambda broker: broker.create_partitioned_topic(0, TOPIC, 2),
     ),
     "no partitions": (InvalidConfiguration, lambda broker: broker.create_partitioned_topic(0, "p", 0)),
@@ -54,10 +54,10 @@ MISTAKES: dict[str, tuple[type[LocalProtocolError], Callable[[Broker], object]]]
         InvalidConfiguration,
         lambda broker: broker.create_partitioned_topic(0, "p-partition-1", 2),
     ),
-    "not partitioned": (NoSuchThing, lambda broker: broker.update_partitions(0, TOPIC, 2)),
-    "no topic": (NoSuchThing, lambda broker: broker.unload(0, "other")),
-    "no topic's stats": (NoSuchThing, lambda broker: broker.stats("other")),
-    "no subscription": (NoSuchThing, lambda broker: broker.reset_cursor(0, TOPIC, "x", 0)),
+    "not partitioned": (NotFound, lambda broker: broker.update_partitions(0, TOPIC, 2)),
+    "no topic": (NotFound, lambda broker: broker.unload(0, "other")),
+    "no topic's stats": (NotFound, lambda broker: broker.stats("other")),
+    "no subscription": (NotFound, lambda broker: broker.reset_cursor(0, TOPIC, "x", 0)),
     "no such policy": (InvalidConfiguration, lambda broker: broker.set_policy(0, TOPIC, "colour", 1)),
     "a wrong value": (
         InvalidConfiguration,
@@ -77,11 +77,11 @@ MISTAKES: dict[str, tuple[type[LocalProtocolError], Callable[[Broker], object]]]
         lambda broker: broker.set_policy(0, TOPIC, "retention_size", -2),
     ),
     "policy of nothing": (
-        NoSuchThing,
+        NotFound,
         lambda broker: broker.set_policy(0, "x/y", "deduplication", True),
     ),
     "policy of no topic": (
-        NoSuchThing,
+        NotFound,
         lambda broker: broker.set_policy(0, "persistent://public/default/x", "deduplication", True),
     ),
 }
@@ -255,7 +255,7 @@ def test_tenants_come_and_go() -> None:
     world.start()
     assert list(world.broker.tenants["a"]) == ["z"]
     world.broker.create_namespace(0, "a/b")
-    with pytest.raises(StillInUse):
+    with pytest.raises(InUse):
         world.broker.delete_tenant(0, "a")
     world.broker.delete_namespace(0, "a/b")
     world.broker.delete_tenant(0, "a")
@@ -267,7 +267,7 @@ def test_tenants_come_and_go() -> None:
         lambda: world.broker.update_tenant(0, "a", []),
         lambda: world.broker.namespaces("a"),
     ):
-        with pytest.raises(NoSuchThing):
+        with pytest.raises(NotFound):
             command()
     with pytest.raises(InvalidConfiguration):
         world.broker.create_tenant(0, "c", [1])  # type: ignore[list-item]
@@ -282,14 +282,14 @@ def test_namespaces_come_and_go() -> None:
         world.broker.create_namespace(0, "public/m", {"colour": 1})
     assert world.broker.namespaces("public") == ["public/default", "public/n"]
     world.broker.create_partitioned_topic(0, "non-persistent://public/n/p", 1)
-    with pytest.raises(StillInUse):
+    with pytest.raises(InUse):
         world.broker.delete_namespace(0, "public/n")
     world.broker.delete_topic(0, "non-persistent://public/n/p")
     world.broker.delete_namespace(0, "public/n")
     world.pump()
     world.start()
     assert world.broker.namespaces("public") == ["public/default"]
-    with pytest.raises(NoSuchThing):
+    with pytest.raises(NotFound):
         world.broker.delete_namespace(0, "public/n")
 
 
@@ -297,9 +297,9 @@ def test_a_name_of_a_topic_is_none_of_a_namespace() -> None:
     world = World()
     world.broker.create_topic(0, TOPIC)
     world.broker.set_policy(0, TOPIC, "deduplication", True)
-    with pytest.raises(NoSuchThing):
+    with pytest.raises(NotFound):
         world.broker.topics(TOPIC)
-    with pytest.raises(NoSuchThing):
+    with pytest.raises(NotFound):
         world.broker.unload_namespace(0, TOPIC)
     assert world.broker.namespaces("public") == ["public/default"]
 
@@ -335,7 +335,7 @@ def test_policies_that_are_set_and_policies_that_count() -> None:
     applied = world.broker.policies_of(TOPIC, applied=True)
     assert (applied.deduplication, applied.max_producers) == (True, 3)
     assert world.broker.policies_of("public/default", applied=True).deduplication is True
-    with pytest.raises(NoSuchThing):
+    with pytest.raises(NotFound):
         world.broker.policies_of("public/none")
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pulsar_sansio.broker import NoSuchThing, WrongKind
+from pulsar_sansio.broker import NotApplicable, NotFound
 from pulsar_sansio.model.errors import InvalidConfiguration
 from pulsar_sansio.model.message_id import MessageId
 from tests.broker.peer import TOPIC, WALL, World
@@ -23,7 +23,7 @@ def test_entries_by_id_by_place_and_by_time() -> None:
     assert broker.read_entry(TOPIC, ledger, 1).payload == b"b"
     assert broker.read_entry(TOPIC, ledger, 2).metadata.num_messages_in_batch == 2
     for absent in ((ledger, 3), (ledger, -1), (ledger + 1, 0), (-1, 0)):
-        with pytest.raises(NoSuchThing):
+        with pytest.raises(NotFound):
             broker.read_entry(TOPIC, *absent)
     assert broker.examine(TOPIC, 1, from_end=False).payload == b"a"
     assert broker.examine(TOPIC, 2, from_end=True).payload == b"b"
@@ -40,9 +40,9 @@ def test_an_entry_is_not_read_before_it_is_durable() -> None:
     peer.publish(b"a")
     log = world.broker.all_topics[TOPIC].log  # type: ignore[union-attr]
     ledger, entry = log.position(0)
-    with pytest.raises(NoSuchThing):
+    with pytest.raises(NotFound):
         world.broker.read_entry(TOPIC, ledger, entry)
-    with pytest.raises(NoSuchThing):
+    with pytest.raises(NotFound):
         world.broker.examine(TOPIC, 1, from_end=True)
     world.sync()
     assert world.broker.read_entry(TOPIC, ledger, entry).payload == b"a"
@@ -53,9 +53,9 @@ def test_only_single_persistent_topics_have_entries() -> None:
     world.broker.create_partitioned_topic(0, P, 2)
     world.broker.create_topic(0, "non-persistent://public/default/n")
     for topic in (P, "non-persistent://public/default/n"):
-        with pytest.raises(WrongKind):
+        with pytest.raises(NotApplicable):
             world.broker.read_entry(topic, 0, 0)
-        with pytest.raises(WrongKind):
+        with pytest.raises(NotApplicable):
             world.broker.message_id_at(topic, 0)
 
 
@@ -71,7 +71,7 @@ def test_properties_of_namespaces_and_topics_are_changed_one_by_one() -> None:
     with pytest.raises(InvalidConfiguration):
         broker.update_namespace_properties(0, NAMESPACE, {"a": "b" * 70_000})
     for call in (broker.update_namespace_properties, broker.update_topic_properties):
-        with pytest.raises(NoSuchThing):
+        with pytest.raises(NotFound):
             call(0, "persistent://public/no/t" if "topic" in call.__name__ else "public/no", {})
     world.pump()
     world.start()
@@ -98,7 +98,7 @@ def test_permissions_are_kept_and_go_with_what_they_are_for() -> None:
         broker.grant(0, "public/n", {str(number): ["produce"] for number in range(1001)})
     with pytest.raises(InvalidConfiguration):
         broker.grant_subscription(0, "public/n", {"sub": ["r" * 70_000]})
-    with pytest.raises(NoSuchThing):
+    with pytest.raises(NotFound):
         broker.grant(0, "public/none", {"r": ["produce"]})
     world.pump()
     world.start()
@@ -121,11 +121,11 @@ def test_a_schema_is_registered_deleted_and_counted_on() -> None:
     broker = world.broker
     assert broker.register_schema(0, TOPIC, "STRING", properties={"a": "b"}) == 0
     assert broker.register_schema(0, TOPIC, "STRING") == 0
-    with pytest.raises(WrongKind, match="Incompatible schema"):
+    with pytest.raises(NotApplicable, match="Incompatible schema"):
         broker.register_schema(0, TOPIC, "INT32")
     with pytest.raises(InvalidConfiguration):
         broker.register_schema(0, TOPIC, "AVRO")
-    with pytest.raises(NoSuchThing):
+    with pytest.raises(NotFound):
         broker.register_schema(0, "persistent://public/no/t", "STRING")
     found = broker.schema(TOPIC)
     assert found == {
@@ -142,11 +142,11 @@ def test_a_schema_is_registered_deleted_and_counted_on() -> None:
     assert broker.delete_schema(0, TOPIC) == 1
     world.pump()
     world.start()
-    with pytest.raises(NoSuchThing):
+    with pytest.raises(NotFound):
         world.broker.schema(TOPIC)
     assert world.broker.register_schema(0, TOPIC, "LOCAL_DATE_TIME") == 2
     assert world.broker.schema(TOPIC, 2)["type"] == "LOCAL_DATE_TIME"
-    with pytest.raises(NoSuchThing):
+    with pytest.raises(NotFound):
         world.broker.schema(TOPIC, 0)
     assert world.broker.delete_schema(0, TOPIC, force=True) == -1
     assert world.broker.register_schema(0, TOPIC, "BOOLEAN") == 0

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from pulsar_sansio import InvalidConfiguration, InvalidServiceUrl
-from pulsar_sansio.broker import NoSuchThing, WrongKind
+from pulsar_sansio.broker import NotApplicable, NotFound
 from pulsar_sansio.wire import proto
 from tests.broker.peer import SECOND, TOPIC, Peer, SubType, Type, World
 
@@ -257,9 +257,9 @@ def test_what_cannot_migrate() -> None:
     world = World()
     volatile = TOPIC.replace("persistent", "non-persistent", 1)
     world.connect().producer(volatile)
-    with pytest.raises(NoSuchThing):
+    with pytest.raises(NotFound):
         migrate(world)
-    with pytest.raises(WrongKind):
+    with pytest.raises(NotApplicable):
         migrate(world, volatile)
     world.broker.create_topic(0, TOPIC)
     world.pump()

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from pulsar_sansio.broker import Broker, BrokerConfig, MemoryStore
-from pulsar_sansio.broker.admin_errors import AlreadyThere
-from pulsar_sansio.broker.administration.ownership import Elsewhere
+from pulsar_sansio.broker.admin_errors import AlreadyExists
+from pulsar_sansio.broker.administration.ownership import OtherBroker
 from pulsar_sansio.broker.outputs import Persist, Released
 from pulsar_sansio.broker.storage.store import StoredTopic
 from pulsar_sansio.model.errors import LocalProtocolError, ServiceNotReady
@@ -23,7 +23,7 @@ class Node(World):
     """A broker that is one of several; `answer` is what it is told of topics that it does not hold."""
 
     def __init__(
-        self, answer: Elsewhere | ServiceNotReady | None = None, store: MemoryStore | None = None
+        self, answer: OtherBroker | ServiceNotReady | None = None, store: MemoryStore | None = None
     ) -> None:
         self.answer = answer
         self.asked: list[tuple[str, bool]] = []
@@ -37,7 +37,7 @@ class Node(World):
         )
         self.pump()
 
-    def who_serves(self, topic: str, authoritative: bool) -> Elsewhere | None:
+    def who_serves(self, topic: str, authoritative: bool) -> OtherBroker | None:
         self.asked.append((topic, authoritative))
         if isinstance(self.answer, ServiceNotReady):
             raise self.answer
@@ -61,7 +61,7 @@ def lookup(node: Node, authoritative: bool = False) -> Any:
 
 
 def test_a_lookup_leads_to_the_owner() -> None:
-    answer = lookup(Node(Elsewhere(B, SECURE_B)))
+    answer = lookup(Node(OtherBroker(B, SECURE_B)))
     assert answer.response == Lookup.Connect
     assert answer.authoritative
     assert (answer.brokerServiceUrl, answer.brokerServiceUrlTls) == (B, SECURE_B)
@@ -70,7 +70,7 @@ def test_a_lookup_leads_to_the_owner() -> None:
 @pytest.mark.parametrize("authoritative", [False, True])
 def test_a_lookup_is_redirected(authoritative: bool) -> None:
     """LOOKUP-06."""
-    node = Node(Elsewhere(B, redirect=True, authoritative=authoritative))
+    node = Node(OtherBroker(B, redirect=True, authoritative=authoritative))
     answer = lookup(node, authoritative=True)
     assert answer.response == Lookup.Redirect
     assert answer.authoritative is authoritative
@@ -88,12 +88,12 @@ def test_a_lookup_when_nobody_serves_the_topic() -> None:
 def test_what_is_held_here_is_served_whoever_else_may_think_so() -> None:
     node = Node()
     node.connect().producer()
-    node.answer = Elsewhere(B)
+    node.answer = OtherBroker(B)
     assert lookup(node).brokerServiceUrl == "pulsar://a:6650"
 
 
-@pytest.mark.parametrize("answer", [Elsewhere(B), ServiceNotReady("no broker")])
-def test_nobody_is_admitted_to_a_topic_of_another(answer: Elsewhere | ServiceNotReady) -> None:
+@pytest.mark.parametrize("answer", [OtherBroker(B), ServiceNotReady("no broker")])
+def test_nobody_is_admitted_to_a_topic_of_another(answer: OtherBroker | ServiceNotReady) -> None:
     node = Node(answer)
     peer = node.connect()
     peer.ask_producer()
@@ -105,7 +105,7 @@ def test_nobody_is_admitted_to_a_topic_of_another(answer: Elsewhere | ServiceNot
 
 def test_a_namespace_that_is_not_there_is_served_by_no_broker() -> None:
     """The refusal says that the namespace is missing, since another broker would not have it either."""
-    node = Node(Elsewhere(B))
+    node = Node(OtherBroker(B))
     peer = node.connect()
     peer.ask_producer("persistent://no/where/t")
     peer.expect_error("TopicNotFound")
@@ -114,8 +114,8 @@ def test_a_namespace_that_is_not_there_is_served_by_no_broker() -> None:
     assert node.asked == []
 
 
-@pytest.mark.parametrize("moved_to", [None, Elsewhere(B), Elsewhere(B, SECURE_B)])
-def test_a_released_topic_sends_everybody_away(moved_to: Elsewhere | None) -> None:
+@pytest.mark.parametrize("moved_to", [None, OtherBroker(B), OtherBroker(B, SECURE_B)])
+def test_a_released_topic_sends_everybody_away(moved_to: OtherBroker | None) -> None:
     """GAP-37; receipts of what was taken come first."""
     node = Node()
     peer, other = node.connect(), node.connect()
@@ -128,7 +128,7 @@ def test_a_released_topic_sends_everybody_away(moved_to: Elsewhere | None) -> No
     gone = other.expect(Type.CLOSE_CONSUMER)
     peer.nothing()
     assert node.released == []
-    node.answer = Elsewhere(B)
+    node.answer = OtherBroker(B)
     peer.ask_producer(producer_id=1)
     peer.expect_error("ServiceNotReady")
     node.sync()
@@ -186,7 +186,7 @@ def test_what_is_being_released_is_not_created_anew() -> None:
     node.pump()
     first = f"{TOPIC}-partition-0"
     node.broker.release(node.now, first)
-    with pytest.raises(AlreadyThere):
+    with pytest.raises(AlreadyExists):
         node.broker.create_topic(node.now, first)
     node.broker.update_partitions(node.now, TOPIC, 3)
     assert sorted(node.broker.all_topics) == [f"{TOPIC}-partition-{index}" for index in (1, 2)]
@@ -196,7 +196,7 @@ def test_what_is_being_released_is_not_created_anew() -> None:
 
 def test_a_topic_goes_on_where_it_is_adopted() -> None:
     a = Node()
-    b = Node(Elsewhere("pulsar://a:6650"), a.store)
+    b = Node(OtherBroker("pulsar://a:6650"), a.store)
     peer = a.connect()
     peer.producer()
     for number in range(3):
@@ -256,7 +256,7 @@ def fenced(node: Node) -> list[Persist]:
     """The store refuses whatever is on its way to it, and the broker is told."""
     refused = list(node.held)
     node.held.clear()
-    node.broker.lose(node.now, TOPIC, Elsewhere(B))
+    node.broker.lose(node.now, TOPIC, OtherBroker(B))
     for persist in refused:
         node.broker.persisted(node.now, persist.write)
     node.pump()

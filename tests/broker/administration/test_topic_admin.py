@@ -2,7 +2,7 @@
 
 import pytest
 
-from pulsar_sansio.broker import AlreadyThere, NoSuchThing, StatsOptions, StillInUse, WrongKind
+from pulsar_sansio.broker import AlreadyExists, InUse, NotApplicable, NotFound, StatsOptions
 from pulsar_sansio.model.errors import InvalidConfiguration, InvalidTopicName
 from pulsar_sansio.model.message_id import EARLIEST, MessageId
 from tests.broker.peer import TOPIC, Type, World
@@ -26,7 +26,7 @@ def test_properties_survive_and_go_with_the_topic() -> None:
         world.broker.delete_topic(0, topic)
         world.pump()
         world.start()
-        with pytest.raises(NoSuchThing):
+        with pytest.raises(NotFound):
             world.broker.topic_properties(topic)
         world.broker.create_topic(0, topic)
         assert world.broker.topic_properties(topic) == {}
@@ -47,7 +47,7 @@ def test_names_of_partitions_belong_to_a_partitioned_topic() -> None:
     with pytest.raises(InvalidConfiguration):
         world.broker.create_topic(0, P + "-partition-0")
     world.broker.create_partitioned_topic(0, P, 2)
-    with pytest.raises(AlreadyThere):
+    with pytest.raises(AlreadyExists):
         world.broker.create_topic(0, P + "-partition-0")
     with pytest.raises(InvalidConfiguration):
         world.broker.create_topic(0, P + "-partition-2")
@@ -84,9 +84,9 @@ def test_how_many_partitions_for_who_is_going_to_use_it() -> None:
     assert world.broker.partitions_for_use(0, "public/default/t") == {"partitions": 0, "deleted": False}
     assert world.broker.topics("public/default") == [], "it is made when it is used"
     world.broker.set_policy(0, "public/n", "auto_topic_creation", False)
-    with pytest.raises(NoSuchThing):
+    with pytest.raises(NotFound):
         world.broker.partitions_for_use(0, "public/n/other")
-    with pytest.raises(NoSuchThing):
+    with pytest.raises(NotFound):
         world.broker.partitions_for_use(0, "public/none/t")
 
 
@@ -94,13 +94,13 @@ def test_what_a_partitioned_topic_has_not() -> None:
     world = World()
     world.broker.create_partitioned_topic(0, P, 2)
     for command in (world.broker.stats, world.broker.internal_stats, world.broker.last_message_id):
-        with pytest.raises(WrongKind):
+        with pytest.raises(NotApplicable):
             command(P)
-    with pytest.raises(WrongKind):
+    with pytest.raises(NotApplicable):
         world.broker.terminate(0, P)
     world.broker.create_topic(0, TOPIC)
     for command in (world.broker.partitioned_stats, world.broker.partitioned_internal_stats):
-        with pytest.raises(WrongKind):
+        with pytest.raises(NotApplicable):
             command(TOPIC)
 
 
@@ -125,10 +125,10 @@ def test_only_the_connected_are_in_the_way() -> None:
     peer = world.connect()
     peer.producer()
     peer.subscribe()
-    with pytest.raises(StillInUse, match="2 connected"):
+    with pytest.raises(InUse, match="2 connected"):
         world.broker.delete_topic(0, TOPIC)
     peer.close_consumer()
-    with pytest.raises(StillInUse, match="1 connected"):
+    with pytest.raises(InUse, match="1 connected"):
         world.broker.delete_topic(0, TOPIC)
     peer.close_producer()
     world.broker.delete_topic(0, TOPIC)
@@ -146,7 +146,7 @@ def test_a_subscription_made_and_deleted() -> None:
     world.broker.create_subscription(0, TOPIC, "late")
     backlogs = {name: each["msgBacklog"] for name, each in world.broker.stats(TOPIC)["subscriptions"].items()}
     assert backlogs == {"early": 4, "middle": 1, "late": 0}
-    with pytest.raises(AlreadyThere):
+    with pytest.raises(AlreadyExists):
         world.broker.create_subscription(0, TOPIC, "early")
     for name in ("", " ", "a" * 5000):
         with pytest.raises(InvalidConfiguration):
@@ -156,13 +156,13 @@ def test_a_subscription_made_and_deleted() -> None:
     assert world.broker.subscriptions(TOPIC) == ["early", "late", "middle"]
     peer = world.connect()
     peer.subscribe(subscription="late")
-    with pytest.raises(StillInUse):
+    with pytest.raises(InUse):
         world.broker.delete_subscription(0, TOPIC, "late")
     peer.inbox.clear()
     world.broker.delete_subscription(0, TOPIC, "late", force=True)
     world.pump()
     peer.expect(Type.CLOSE_CONSUMER)
-    with pytest.raises(NoSuchThing):
+    with pytest.raises(NotFound):
         world.broker.delete_subscription(0, TOPIC, "late")
     world.start()
     assert world.broker.subscriptions(TOPIC) == ["early", "middle"]
@@ -173,11 +173,11 @@ def test_a_subscription_makes_its_topic_where_that_is_allowed() -> None:
     world.broker.create_subscription(0, TOPIC, "s")
     assert world.broker.subscriptions(TOPIC) == ["s"]
     world.broker.set_policy(0, "public/default", "auto_topic_creation", False)
-    with pytest.raises(NoSuchThing):
+    with pytest.raises(NotFound):
         world.broker.create_subscription(0, P, "s")
     volatile = "non-persistent://public/default/v"
     world.broker.create_topic(0, volatile)
-    with pytest.raises(WrongKind):
+    with pytest.raises(NotApplicable):
         world.broker.create_subscription(0, volatile, "s")
 
 
@@ -195,7 +195,7 @@ def test_skipping_counts_what_is_not_acknowledged() -> None:
     world.broker.skip_messages(0, TOPIC, "s", 10**18)
     assert world.broker.stats(TOPIC)["subscriptions"]["s"]["msgBacklog"] == 0
     world.broker.skip_messages(0, TOPIC, "s")
-    with pytest.raises(NoSuchThing):
+    with pytest.raises(NotFound):
         world.broker.skip_messages(0, TOPIC, "other")
 
 
@@ -206,7 +206,7 @@ def test_the_last_message() -> None:
     assert world.broker.last_message_id(TOPIC) == MessageId(0, -1)
     peer.publish(b"x")
     assert world.broker.last_message_id(TOPIC) == MessageId(0, 0)
-    with pytest.raises(NoSuchThing):
+    with pytest.raises(NotFound):
         world.broker.last_message_id(P)
 
 
@@ -238,7 +238,7 @@ def test_what_is_too_old_expires_for_one_subscription() -> None:
     world.connect().subscribe()
     assert expire("s", 600) == (False, 1)
     assert expire("s", 5) == (True, 0)
-    with pytest.raises(NoSuchThing):
+    with pytest.raises(NotFound):
         world.broker.expire_messages(world.now, TOPIC, "none", 0)
 
 
@@ -250,7 +250,7 @@ def test_properties_of_a_subscription_survive_the_broker() -> None:
     world.broker.set_subscription_properties(world.now, TOPIC, "s", {"c": "d"})
     with pytest.raises(InvalidConfiguration):
         world.broker.set_subscription_properties(world.now, TOPIC, "s", {"c": "d" * 100_000})
-    with pytest.raises(NoSuchThing):
+    with pytest.raises(NotFound):
         world.broker.set_subscription_properties(world.now, TOPIC, "none", {})
     world.pump()
     world.start()

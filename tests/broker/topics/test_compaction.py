@@ -4,7 +4,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from pulsar_sansio.broker import BrokerConfig, NoSuchThing, StillInUse, WrongKind
+from pulsar_sansio.broker import BrokerConfig, InUse, NotApplicable, NotFound
 from pulsar_sansio.broker.topics import compaction as compaction_module
 from pulsar_sansio.wire import (
     CUMULATIVE,
@@ -529,7 +529,7 @@ class TestRunning:
         world.broker.compact(world.now, TOPIC)
         steps = 0
         while world.broker.compaction_status(TOPIC)[0] == "RUNNING":
-            with pytest.raises(StillInUse):
+            with pytest.raises(InUse):
                 world.broker.compact(world.now, TOPIC)
             world.broker.handle_deadline(world.now)
             world.pump()
@@ -617,15 +617,15 @@ class TestRunning:
         world.advance(0)
         for partition in range(2):
             assert world.broker.compaction_status(f"parts-partition-{partition}")[0] == "SUCCESS"
-        with pytest.raises(WrongKind):
+        with pytest.raises(NotApplicable):
             world.broker.compaction_status("parts")
 
     def test_topics_that_cannot_be(self) -> None:
         world, producing = world_with()
         producing.producer("non-persistent://public/default/n", 1)
-        with pytest.raises(WrongKind):
+        with pytest.raises(NotApplicable):
             world.broker.compact(world.now, "non-persistent://public/default/n")
-        with pytest.raises(NoSuchThing):
+        with pytest.raises(NotFound):
             world.broker.compact(world.now, "nowhere")
 
     def test_stats(self) -> None:

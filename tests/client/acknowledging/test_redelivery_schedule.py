@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pulsar_sansio.client.acknowledging.redelivery_schedule import Due
+from pulsar_sansio.client.acknowledging.redelivery_schedule import RedeliverySchedule
 
 PLACES = st.tuples(st.integers(0, 1), st.integers(0, 4))
 STEPS = st.lists(
@@ -21,7 +21,7 @@ STEPS = st.lists(
 
 
 def test_the_earlier_moment_counts_and_the_last_one_where_it_moves() -> None:
-    due = Due()
+    due = RedeliverySchedule()
     due.add((1, 0), 5)
     due.add((1, 0), 9)
     assert due.next() == 5
@@ -35,7 +35,7 @@ def test_the_earlier_moment_counts_and_the_last_one_where_it_moves() -> None:
 
 
 def test_the_view_of_the_places_stays_the_same() -> None:
-    due = Due()
+    due = RedeliverySchedule()
     places = due.places
     due.add((1, 0), 5)
     assert list(places) == [(1, 0)]
@@ -45,7 +45,7 @@ def test_the_view_of_the_places_stays_the_same() -> None:
 
 @given(STEPS)
 def test_as_a_plain_dict_would(steps: list[tuple[str, tuple[int, int], int]]) -> None:
-    due = Due()
+    due = RedeliverySchedule()
     model: dict[tuple[int, int], int] = {}
     for step, place, when in steps:
         match step:
@@ -76,7 +76,7 @@ def test_as_a_plain_dict_would(steps: list[tuple[str, tuple[int, int], int]]) ->
 
 @pytest.mark.parametrize("count", [1000])
 def test_one_moment_is_kept_once_however_often_it_empties(count: int) -> None:
-    due = Due()
+    due = RedeliverySchedule()
     for _ in range(count):
         due.add((1, 0), 5)
         due.discard((1, 0))

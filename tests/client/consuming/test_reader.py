@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from pulsar_sansio.client.consuming.last_message import LastPosition
-from pulsar_sansio.client.delivery.received_entries import BatchItem, Messages
+from pulsar_sansio.client.delivery.received_entries import Messages, ReceivedBatch
 from pulsar_sansio.client.outputs import ConsumerFailed, ConsumerReady, RequestDone, RequestFailed
 from pulsar_sansio.model.checkpoint import decode_checkpoint, encode_checkpoint
 from pulsar_sansio.model.config import CompressionType, ReaderSpec
@@ -18,7 +18,7 @@ from pulsar_sansio.model.errors import (
     TimedOut,
 )
 from pulsar_sansio.model.message_id import EARLIEST, LATEST, MessageId
-from pulsar_sansio.wire import UndividedBatch, compress, encode_batch_payloads, proto
+from pulsar_sansio.wire import RawBatch, compress, encode_batch_payloads, proto
 from tests.client.broker_script import MILLISECOND, SECOND, ConsumerScript, Script, entry_bytes
 
 TOPIC = "persistent://public/default/t"
@@ -381,25 +381,25 @@ class TestUndivided:
     """Batches are handed out in one piece."""
 
     def test_a_batch_as_it_came(self) -> None:
-        s = reading(undivided=True)
+        s = reading(raw_batches=True)
         s.batch(0, 3)
         s.message(1, b"single")
         batch, single = s.take_together().items
-        assert isinstance(batch, BatchItem)
-        assert isinstance(batch.entry.batch, UndividedBatch)
+        assert isinstance(batch, ReceivedBatch)
+        assert isinstance(batch.entry.batch, RawBatch)
         assert (batch.entry.place, batch.entry.batch.size) == ((1, 0), 3)
         assert [message.data for message in Messages([batch])] == [b"0.0", b"0.1", b"0.2"]
         assert [message.data for message in Messages([single])] == [b"single"]
 
     def test_one_by_one_all_the_same(self) -> None:
-        s = reading(undivided=True)
+        s = reading(raw_batches=True)
         s.batch(0, 3)
         first = s.receive()
         assert (first.data, first.sequence_id, first.message_id) == (b"0.0", 0, MessageId(1, 0, -1, 0))
         assert [message.data for message in s.take()] == [b"0.1", b"0.2"]
 
     def test_what_is_wanted_in_part_is_divided(self) -> None:
-        s = reading(MessageId(1, 0, -1, 0, 3), undivided=True)
+        s = reading(MessageId(1, 0, -1, 0, 3), raw_batches=True)
         s.batch(0, 3)
         s.batch(1, 3, ack_set=0b100)
         s.batch(2, 3)
@@ -407,7 +407,7 @@ class TestUndivided:
         assert data == [[b"0.1", b"0.2"], [b"1.2"], [b"2.0", b"2.1", b"2.2"]]
 
     def test_more_messages_than_can_be_in_it(self) -> None:
-        s = reading(undivided=True)
+        s = reading(raw_batches=True)
         s.deliver(0, entry_bytes(b"short", num_messages_in_batch=3))
         assert s.take() == []
         s.deliver(4, entry_bytes(b"short", num_messages_in_batch=3))
@@ -416,7 +416,7 @@ class TestUndivided:
         assert (counters.discarded, counters.unreadable) == (9, ((1, 0), (1, 4)))
 
     def test_a_place_after_the_topic_is_reopened(self) -> None:
-        s = reading(undivided=True)
+        s = reading(raw_batches=True)
         s.batch(0, 3)
         s.batch(1, 3)
         s.take(3)
@@ -435,7 +435,7 @@ class TestUndividedAndCompressed:
     """What inflates to many times its size stays compressed until somebody looks at it."""
 
     def test_what_waits_takes_the_memory_that_it_took_on_the_wire(self) -> None:
-        s = reading(undivided=True)
+        s = reading(raw_batches=True)
         batch = encode_batch_payloads([ZEROS, ZEROS], 0)
         packed = compress(CompressionType.ZSTD, ZEROS)
         chunks = {"uuid": "u", "num_chunks_from_msg": 2, "total_chunk_msg_size": len(packed)}
@@ -457,14 +457,14 @@ class TestUndividedAndCompressed:
         assert messages[3].message_id.first_chunk == (1, 2)
 
     def test_one_by_one_all_the_same(self) -> None:
-        s = reading(undivided=True)
+        s = reading(raw_batches=True)
         s.deliver(0, inflating(ZEROS))
         s.deliver(1, inflating(encode_batch_payloads([ZEROS, b"b"], 0), num_messages_in_batch=2))
         assert [s.receive().data for _ in range(3)] == [ZEROS, ZEROS, b"b"]
         assert s.reconnect().start_message_id.entryId == 1
 
     def test_a_place_before_the_chunks_of_what_waits(self) -> None:
-        s = reading(undivided=True)
+        s = reading(raw_batches=True)
         packed = compress(CompressionType.ZSTD, ZEROS)
         chunks = {"uuid": "u", "num_chunks_from_msg": 2, "total_chunk_msg_size": len(packed)}
         s.deliver(3, inflating(ZEROS, packed[:9], chunk_id=0, **chunks))
@@ -474,7 +474,7 @@ class TestUndividedAndCompressed:
         assert s.reconnect().start_message_id.entryId == 2
 
     def test_what_cannot_be_decompressed_is_found_out_by_who_looks(self) -> None:
-        s = reading(undivided=True)
+        s = reading(raw_batches=True)
         s.deliver(0, inflating(ZEROS, b"garbage"))
         s.deliver(1, inflating(ZEROS, b"garbage", num_messages_in_batch=2))
         for item in s.take_together().items:
@@ -483,7 +483,7 @@ class TestUndividedAndCompressed:
         assert s.client.arrivals(s.consumer).discarded == 0
 
     def test_what_promises_too_much_is_discarded(self) -> None:
-        s = reading(undivided=True)
+        s = reading(raw_batches=True)
         s.deliver(0, inflating(bytes(6_000_000)))
         assert s.take() == []
         assert s.client.arrivals(s.consumer).discarded == 1

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pulsar_sansio.wire import AlikeReader, encode_message
+from pulsar_sansio.wire import UniformMessageReader, encode_message
 from tests.client.broker_script import ConsumerScript, batch_bytes, entry_bytes
 
 QUEUE = 12
@@ -90,21 +90,21 @@ def play(steps: list[Any], cut: int) -> Outcome:
 def test_both_ways_end_in_the_same(steps: list[Any], cut: int) -> None:
     together = play(steps, cut)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(AlikeReader, "take", lambda *_: None)
+        patch.setattr(UniformMessageReader, "take", lambda *_: None)
         one_by_one = play(steps, cut)
     assert together == one_by_one
 
 
 def test_a_read_full_of_plain_messages_is_taken_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     taken: list[int] = []
-    original = AlikeReader.take
+    original = UniformMessageReader.take
 
-    def take(self: AlikeReader, data: bytes, position: int, limit: int) -> Any:
+    def take(self: UniformMessageReader, data: bytes, position: int, limit: int) -> Any:
         alike = original(self, data, position, limit)
         taken.append(0 if alike is None else len(alike.payloads))
         return alike
 
-    monkeypatch.setattr(AlikeReader, "take", take)
+    monkeypatch.setattr(UniformMessageReader, "take", take)
     s = ConsumerScript(receiver_queue_size=100)
     s.accept()
     s.bytes(b"".join(frame("plain", entry, entry) for entry in range(50)))

@@ -9,8 +9,8 @@ import pytest
 from pulsar_sansio.client.acknowledging.ack_tracker import AckTracker
 from pulsar_sansio.client.delivery.merged_queue import MergedQueue
 from pulsar_sansio.client.delivery.permits import Permits
-from pulsar_sansio.client.delivery.received_entries import BatchItem
-from pulsar_sansio.client.delivery.receiver_queue import LONGEST_RUN, DeliveryQueue
+from pulsar_sansio.client.delivery.received_entries import ReceivedBatch
+from pulsar_sansio.client.delivery.receiver_queue import LONGEST_RUN, ReceiverQueue
 from pulsar_sansio.model.errors import ClosedError
 from pulsar_sansio.model.message import Entry, Message, Source
 
@@ -25,7 +25,7 @@ class Topic:
         self.name = name
         self.permits = Permits(queue_size)
         self.permits.attach(lambda granted: None)
-        self.queue = DeliveryQueue(self.permits)
+        self.queue = ReceiverQueue(self.permits)
         self._merged = merged
         self._single = AckTracker(False).single
         self._source = Source(name, -1)
@@ -44,7 +44,7 @@ class Topic:
 
     def add_batch(self, count: int) -> bool:
         payloads = [self._payload() for _ in range(count)]
-        self.queue.add_batch(BatchItem(self._entry_of(count), payloads, range(count)))
+        self.queue.add_batch(ReceivedBatch(self._entry_of(count), payloads, range(count)))
         return self._arrived()
 
     def _payload(self) -> bytes:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pulsar_sansio.client.delivery.received_entries import BatchItem, Messages
+from pulsar_sansio.client.delivery.received_entries import Messages, ReceivedBatch
 from pulsar_sansio.model.config import SubscriptionType
 from pulsar_sansio.model.errors import LocalProtocolError
 from pulsar_sansio.model.message import Entry, Message, Source
@@ -37,7 +37,7 @@ def entry(number: int, size: int = 0) -> Entry:
 
 def mixed() -> Messages:
     """Two of a batch of three, and one by itself."""
-    return Messages([BatchItem(entry(0, 3), [b"a", b"c"], [0, 2]), [Message.of(b"d", entry(1), -1)]])
+    return Messages([ReceivedBatch(entry(0, 3), [b"a", b"c"], [0, 2]), [Message.of(b"d", entry(1), -1)]])
 
 
 def test_it_is_a_sequence() -> None:

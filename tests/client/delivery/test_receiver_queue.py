@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pulsar_sansio.client.delivery.permits import Permits
-from pulsar_sansio.client.delivery.received_entries import BatchItem
-from pulsar_sansio.client.delivery.receiver_queue import DeliveryQueue
+from pulsar_sansio.client.delivery.received_entries import ReceivedBatch
+from pulsar_sansio.client.delivery.receiver_queue import ReceiverQueue
 from pulsar_sansio.model.message import Entry, Message, Source
 from pulsar_sansio.model.message_id import MessageId
 from pulsar_sansio.wire import MessageMetadata
@@ -24,7 +24,7 @@ class Queue:
         self.permits = Permits(queue_size)
         self.granted: list[int] = []
         self.permits.attach(self.granted.append)
-        self.queue = DeliveryQueue(self.permits)
+        self.queue = ReceiverQueue(self.permits)
 
     def add(self, entry: int, size: int = 0, skip: int = 0) -> None:
         """An entry of one message (`size` 0) or a batch without its first `skip` messages."""
@@ -32,7 +32,7 @@ class Queue:
         facts = Entry(SOURCE, (1, entry), HEADER, 0, None, None, size)
         if size:
             indexes = range(skip, size)
-            self.queue.add_batch(BatchItem(facts, [f"{entry}.{i}".encode() for i in indexes], indexes))
+            self.queue.add_batch(ReceivedBatch(facts, [f"{entry}.{i}".encode() for i in indexes], indexes))
         else:
             self.queue.add(Message.of(str(entry).encode(), facts, -1))
 

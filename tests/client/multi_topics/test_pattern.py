@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pulsar_sansio.client.multi_topics.multi_topics_consumer import TopicsConsumer
+from pulsar_sansio.client.multi_topics.multi_topics_consumer import MultiTopicsConsumer
 from pulsar_sansio.client.multi_topics.topic_list_watcher import (
     TRANSITIONS,
     Asking,
@@ -655,7 +655,7 @@ def test_whatever_happens_every_request_is_answered_and_the_end_comes_once(seed:
             break
         world.answer()
         machine = client._consumers.get(handle)
-        if isinstance(machine, TopicsConsumer):
+        if isinstance(machine, MultiTopicsConsumer):
             detached = sum(member.detached is not None for member in machine._alive)
             assert machine._detached == detached
             assert all(member in member.topic.members for member in machine._alive)

@@ -45,7 +45,7 @@ def test_every_feature_is_drawn() -> None:
         assert 0 < len(found) < len(consumers) / 4
 
 
-class Letters:
+class LetterTopics:
     """A topic with one message, a consumer whose it was too often, and a producer of dead letters."""
 
     def __init__(self) -> None:
@@ -76,7 +76,7 @@ class Letters:
 
 
 def test_a_copy_is_safe_with_its_receipt() -> None:
-    letters = Letters()
+    letters = LetterTopics()
     letters.copy()
     assert not letters.subscription.copied
     letters.subscription.bury((5, 0))
@@ -87,7 +87,7 @@ def test_a_copy_is_safe_with_its_receipt() -> None:
 
 
 def test_a_copy_without_a_cause() -> None:
-    letters = Letters()
+    letters = LetterTopics()
     letters.consumer.too_often.clear()
     with pytest.raises(ViolationError, match="without a cause"):
         letters.copy()
@@ -95,12 +95,12 @@ def test_a_copy_without_a_cause() -> None:
 
 def test_a_copy_is_whole_and_says_where_it_is_from() -> None:
     with pytest.raises(ViolationError, match="another message"):
-        Letters().copy(payload=b"else")
+        LetterTopics().copy(payload=b"else")
     with pytest.raises(ViolationError, match="another message"):
-        Letters().copy(key="else")
+        LetterTopics().copy(key="else")
     with pytest.raises(ViolationError, match="another message"):
-        Letters().copy(n="else")
+        LetterTopics().copy(n="else")
     with pytest.raises(ViolationError, match="where it is from"):
-        Letters().copy(REAL_TOPIC="else")
+        LetterTopics().copy(REAL_TOPIC="else")
     with pytest.raises(ViolationError, match="not there"):
-        Letters().copy(ORIGIN_MESSAGE_ID="5:1:-1")
+        LetterTopics().copy(ORIGIN_MESSAGE_ID="5:1:-1")

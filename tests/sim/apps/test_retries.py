@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pulsar_sansio.client.letter_topics import letter_topics as letters
-from pulsar_sansio.client.letter_topics.letter_topics import Letters
+from pulsar_sansio.client.letter_topics.letter_topics import LetterTopics
 from pulsar_sansio.model.config import (
     ConsumerSpec,
     DeadLetterPolicy,
@@ -29,7 +29,7 @@ from pulsar_sim.model.records import (
     TopicRecord,
 )
 from pulsar_sim.model.reference_model import ReferenceModel
-from pulsar_sim.model.retry_letters import DELAY, TIMES, Copy, PutOff
+from pulsar_sim.model.retry_letters import DELAY, TIMES, Copy, RetryLetters
 from pulsar_sim.world.world import World
 
 
@@ -64,13 +64,13 @@ def test_a_copy_that_counts_wrongly_is_noticed(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_acknowledged_before_the_copy_is_safe_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    original = Letters.reconsume_later
+    original = LetterTopics.reconsume_later
 
     def reconsume_later(self: Any, *arguments: Any) -> None:
         arguments[-1](None)
         original(self, *arguments)
 
-    monkeypatch.setattr(Letters, "reconsume_later", reconsume_later)
+    monkeypatch.setattr(LetterTopics, "reconsume_later", reconsume_later)
     assert rules_broken() & {"INV-C4", "INV-C10"}
 
 
@@ -92,7 +92,7 @@ def test_a_copy_is_of_what_was_put_off_by_as_much() -> None:
     subscription = SubscriptionRecord(topic, "s", SubscriptionType.FAILOVER)
     sent = Sent(ProducerRecord("p", topic, ProducerSpec("t")), 0, b"1", None, {}, 0)
     at_once, in_time = (
-        PutOff(ConsumerRecord(name, subscription, spec), (1, 0, 0), sent, delay, cumulative=True)
+        RetryLetters(ConsumerRecord(name, subscription, spec), (1, 0, 0), sent, delay, cumulative=True)
         for name, delay in (("a", 0), ("b", 300))
     )
     watch = LetterWatch(ReferenceModel())
@@ -102,12 +102,12 @@ def test_a_copy_is_of_what_was_put_off_by_as_much() -> None:
     assert [source.put_off for source in sources] == [at_once]
 
 
-def put_off_twice() -> tuple[PutOff, PutOff]:
+def put_off_twice() -> tuple[RetryLetters, RetryLetters]:
     topic = TopicRecord("t", False)
     spec = ConsumerSpec("t", "s", subscription_type=SubscriptionType.SHARED, retry=True)
     record = ConsumerRecord("c", SubscriptionRecord(topic, "s", SubscriptionType.SHARED), spec)
     sent = Sent(ProducerRecord("p", topic, ProducerSpec("t")), 0, b"1", None, {}, 0)
-    first, second = (PutOff(record, (1, 0, 0), sent, 0, cumulative=False) for _ in range(2))
+    first, second = (RetryLetters(record, (1, 0, 0), sent, 0, cumulative=False) for _ in range(2))
     return first, second
 
 

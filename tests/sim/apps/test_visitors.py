@@ -11,7 +11,7 @@ from pulsar_sansio.broker.topics.topic import Topic
 from pulsar_sansio.model.errors import TopicTerminated
 from pulsar_sansio.wire import proto
 from pulsar_sim import Outcome
-from pulsar_sim.apps.transient_subscriber import Visitor
+from pulsar_sim.apps.transient_subscriber import TransientSubscriber
 from pulsar_sim.engine.profile import EndPlan, Profile
 from pulsar_sim.runs.scenarios import SCENARIOS, Scenario, ScenarioWorld
 from pulsar_sim.world.administrator import Administrator
@@ -35,7 +35,7 @@ READING = Scenario("read", "", read, reading)
 
 def test_a_reader_goes_on_where_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
     """The broker forgot it with the connection, the client did not."""
-    monkeypatch.setattr(Visitor, "leave", lambda self, incarnation: None)
+    monkeypatch.setattr(TransientSubscriber, "leave", lambda self, incarnation: None)
     report = passed(ScenarioWorld(READING, keep_trace=True))
     subscribes = [line for line in report.transcript if "<- SUBSCRIBE" in line and "visit-0" in line]
     assert len(subscribes) > 1
@@ -55,7 +55,7 @@ def test_a_reader_that_is_led_astray_is_noticed(monkeypatch: pytest.MonkeyPatch,
             subscription.cursor.mark_delete += step
         return subscription
 
-    monkeypatch.setattr(Visitor, "leave", lambda self, incarnation: None)
+    monkeypatch.setattr(TransientSubscriber, "leave", lambda self, incarnation: None)
     begin = subscribing._new_subscription
     monkeypatch.setattr(subscribing, "_new_subscription", astray)
     report = ScenarioWorld(READING).run()

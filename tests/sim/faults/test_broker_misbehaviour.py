@@ -5,12 +5,12 @@ from typing import Any
 
 from pulsar_sansio.wire import Send, proto
 from pulsar_sim.engine.randomness import Stream
-from pulsar_sim.faults.broker_misbehaviour import Mischief
+from pulsar_sim.faults.broker_misbehaviour import BrokerMisbehaviour
 
 T = proto.BaseCommand
 
 
-def standing_between() -> tuple[Mischief, Any, list[Any]]:
+def standing_between() -> tuple[BrokerMisbehaviour, Any, list[Any]]:
     """Itself, a wire, and the kinds of what it says to the client there."""
     said: list[Any] = []
     world: Any = SimpleNamespace(
@@ -21,7 +21,7 @@ def standing_between() -> tuple[Mischief, Any, list[Any]]:
     )
     to_client = SimpleNamespace(inject=lambda data, kind, command: said.append(kind))
     wire: Any = SimpleNamespace(number=3, to_client=to_client)
-    return Mischief(world, Stream(1)), wire, said
+    return BrokerMisbehaviour(world, Stream(1)), wire, said
 
 
 def test_a_refused_producer_that_is_opened_anew_is_heard_again() -> None:

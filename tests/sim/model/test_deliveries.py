@@ -1,17 +1,17 @@
 """What a consumer was given, message by message (INV-C9, INV-C10, INV-C19)."""
 
 from pulsar_sansio.model.config import ConsumerSpec, DeadLetterPolicy, SubscriptionType
-from pulsar_sim.model.deliveries import PATIENCE, Given
+from pulsar_sim.model.deliveries import PATIENCE, ConsumerDeliveries
 
 BATCH, SINGLE = (1, 0), (1, 1)
 
 
-def given(most: int = 1) -> Given:
+def given(most: int = 1) -> ConsumerDeliveries:
     policy = DeadLetterPolicy(most)
-    return Given(ConsumerSpec("t", "s", SubscriptionType.SHARED, dead_letter=policy))
+    return ConsumerDeliveries(ConsumerSpec("t", "s", SubscriptionType.SHARED, dead_letter=policy))
 
 
-def came(record: Given, count: int, mask: int | None = None, now: int = 0) -> int:
+def came(record: ConsumerDeliveries, count: int, mask: int | None = None, now: int = 0) -> int:
     return record.came(BATCH, 3, mask, count, True, now)
 
 
@@ -119,7 +119,7 @@ def test_of_chunks_and_of_what_was_acknowledged_it_is_not_clear() -> None:
 
 
 def test_without_a_policy_nothing_is_dead() -> None:
-    record = Given(ConsumerSpec("t", "s"))
+    record = ConsumerDeliveries(ConsumerSpec("t", "s"))
     assert came(record, 9) == 0
     assert not record.is_dead((*BATCH, 0), 9)
 

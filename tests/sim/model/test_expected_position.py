@@ -4,7 +4,7 @@ import pytest
 
 from pulsar_sansio.model.config import ProducerSpec
 from pulsar_sansio.wire import MessageMetadata, pack_payload
-from pulsar_sim.model.expected_position import START, Base, Whereabouts, after, whole
+from pulsar_sim.model.expected_position import START, Base, ExpectedPosition, after, whole
 from pulsar_sim.model.records import Chunk, Entry, ProducerRecord, Sent, TopicRecord
 
 PUBLISHED = (1000, 1000, 2000, 3000)
@@ -26,7 +26,7 @@ def topic() -> TopicRecord:
 
 
 def test_in_order_from_the_beginning(topic: TopicRecord) -> None:
-    where = Whereabouts(topic)
+    where = ExpectedPosition(topic)
     for place in [(5, 0, 0), (5, 1, 0), (5, 1, 1), (5, 2, 0)]:
         assert where.came(place) == ""
     assert where.has_more(where.end)
@@ -35,13 +35,13 @@ def test_in_order_from_the_beginning(topic: TopicRecord) -> None:
 
 
 def test_nothing_is_left_out_and_nothing_comes_twice(topic: TopicRecord) -> None:
-    where = Whereabouts(topic)
+    where = ExpectedPosition(topic)
     assert where.came((5, 1, 0)) == "(5, 0, 0) was left out, from (-1, -1, -1) on"
     assert where.came((5, 1, 0)) == "it lies before (5, 1, 1)"
 
 
 def test_where_it_was_moved(topic: TopicRecord) -> None:
-    where = Whereabouts(topic)
+    where = ExpectedPosition(topic)
     where.moved(Base(after((5, 1, 0))))
     assert where.came((5, 1, 0)) == "it lies before (5, 1, 1)"
     where.moved(Base(after((5, 1, 0))))
@@ -52,7 +52,7 @@ def test_where_it_was_moved(topic: TopicRecord) -> None:
 
 def test_one_of_several_places(topic: TopicRecord) -> None:
     """A seek was not answered: before or after it, but in order from there."""
-    where = Whereabouts(topic)
+    where = ExpectedPosition(topic)
     assert where.came((5, 0, 0)) == ""
     where.unsettled(Base((5, 3, 0)))
     assert where.came((5, 3, 0)) == ""
@@ -65,7 +65,7 @@ def test_one_of_several_places(topic: TopicRecord) -> None:
 
 def test_a_seek_behind_a_message_that_was_given_up(topic: TopicRecord) -> None:
     """The broker may go to the message that was named; that the next one was wanted only the client knew."""
-    where = Whereabouts(topic)
+    where = ExpectedPosition(topic)
     where.moved(Base((5, 2, 0)))
     where.unanswered(Base(after((5, 1, 1))))
     assert where.came((5, 1, 1)) == ""
@@ -78,7 +78,7 @@ def test_a_seek_behind_a_message_that_was_given_up(topic: TopicRecord) -> None:
 
 def test_the_end_is_where_it_was_at_some_moment(topic: TopicRecord) -> None:
     """What was submitted before may or may not come; what was submitted later has to."""
-    where = Whereabouts(topic)
+    where = ExpectedPosition(topic)
     where.moved(Base((5, 1, 0), since=30))
     assert where.came((5, 3, 0)) == ""
     where.moved(Base((5, 1, 0), since=20))
@@ -89,7 +89,7 @@ def test_the_end_is_where_it_was_at_some_moment(topic: TopicRecord) -> None:
 
 
 def test_a_time(topic: TopicRecord) -> None:
-    where = Whereabouts(topic)
+    where = ExpectedPosition(topic)
     where.moved(Base(START.place, time=1500, known=where.end))
     assert where.came((5, 1, 1)) == "it was published before 1500"
     where.moved(Base(START.place, time=1500, known=(5, 1, 0)))
@@ -101,7 +101,7 @@ def test_a_time(topic: TopicRecord) -> None:
 
 
 def test_who_may_be_anywhere(topic: TopicRecord) -> None:
-    where = Whereabouts(topic)
+    where = ExpectedPosition(topic)
     for index in range(20):
         where.perhaps_at(Base((4, index, 0)))
     assert where.came((5, 2, 0)) == ""
@@ -129,7 +129,7 @@ def torn(topic: TopicRecord) -> TopicRecord:
 
 def test_a_message_whose_first_chunk_lies_before_where_it_began(torn: TopicRecord) -> None:
     """It was half there when the end was sought: who begins behind its first chunk never has the whole."""
-    where = Whereabouts(torn)
+    where = ExpectedPosition(torn)
     where.moved(Base(START.place, since=45))
     assert where.came((6, 1, 0)) == ""
     assert where.came((6, 3, 0)) == ""
@@ -139,7 +139,7 @@ def test_a_message_whose_first_chunk_lies_before_where_it_began(torn: TopicRecor
 
 
 def test_one_that_lies_about_what_was_acknowledged_when_it_began_again(torn: TopicRecord) -> None:
-    where = Whereabouts(torn)
+    where = ExpectedPosition(torn)
     for place in [(5, 0, 0), (5, 1, 0), (5, 1, 1), (5, 2, 0), (5, 3, 0), (6, 1, 0), (6, 2, 0), (6, 3, 0)]:
         assert where.came(place) == ""
     where.perhaps_at(Base((6, 1, 1)))

@@ -14,7 +14,7 @@ from pulsar_sim import Streams, World, draw
 from pulsar_sim.engine.failures import Outcome, ViolationError
 from pulsar_sim.engine.profile import Profile
 from pulsar_sim.model.expected_position import START, Base
-from pulsar_sim.model.multi_topics_position import Toured
+from pulsar_sim.model.multi_topics_position import MultiTopicsSoughtSubscription
 from pulsar_sim.model.multi_topics_subscriptions import GroupRecord, GroupTopics
 from pulsar_sim.model.partitioned_topics import PartitionedTopic
 from pulsar_sim.model.records import (
@@ -152,7 +152,7 @@ class Tour:
 
     def __init__(self) -> None:
         self.topic = TopicRecord(f"{BASE}n0", False)
-        self.toured = self.topic.subscriptions["tour-0"] = Toured(self.topic, "tour-0")
+        self.toured = self.topic.subscriptions["tour-0"] = MultiTopicsSoughtSubscription(self.topic, "tour-0")
         self.consumer = ConsumerRecord("t0.1", self.toured, ConsumerSpec(self.topic.name, "tour-0"))
         producer = ProducerRecord("p", self.topic, ProducerSpec(topic=self.topic.name))
         for number in range(5):
@@ -319,7 +319,11 @@ def test_readers_of_several_topics() -> None:
     delivered = 0
     for world in worlds(2, lambda profile: any(plan.reads for plan in profile.tourists)):
         for topic in world.model.topics.values():
-            toured = [each for each in topic.subscriptions.values() if isinstance(each, Toured)]
+            toured = [
+                each
+                for each in topic.subscriptions.values()
+                if isinstance(each, MultiTopicsSoughtSubscription)
+            ]
             delivered += sum(len(each.delivered) for each in toured if each.reads)
     assert delivered
 

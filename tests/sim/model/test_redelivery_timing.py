@@ -1,16 +1,16 @@
 """When a consumer may ask for messages again."""
 
 from pulsar_sansio.model.config import ConsumerSpec, RedeliveryBackoff, SubscriptionType
-from pulsar_sim.model.redelivery_timing import Unjudged
+from pulsar_sim.model.redelivery_timing import RedeliveryTiming
 
 SECOND = 10**9
 GROWING = RedeliveryBackoff(1.0, 8.0, 2.0)
 FIRST, SECOND_ENTRY = (1, 0), (1, 1)
 
 
-def unjudged(**options: object) -> Unjudged:
+def unjudged(**options: object) -> RedeliveryTiming:
     options = {"acknowledgement_timeout": 2.0, "negative_acknowledgement_delay": 3.0, **options}
-    return Unjudged(ConsumerSpec("t", "s", **options))  # type: ignore[arg-type]
+    return RedeliveryTiming(ConsumerSpec("t", "s", **options))  # type: ignore[arg-type]
 
 
 def test_never_before_its_timeout_and_once() -> None:

@@ -8,7 +8,7 @@ import pytest
 from pulsar_sansio.broker.serving import publishing
 from pulsar_sansio.broker.topics.subscription import Subscription
 from pulsar_sansio.broker.topics.topic import Topic
-from pulsar_sansio.client.acknowledging.ack_grouping import Acknowledger
+from pulsar_sansio.client.acknowledging.ack_grouping import AckGrouping
 from pulsar_sansio.client.connecting.attachment import Attachment
 from pulsar_sansio.client.connecting.connection import Connection
 from pulsar_sansio.model.config import SubscriptionType
@@ -135,7 +135,7 @@ lost, create = Attachment.lost, publishing._create
     [
         (Connection, "_on_topic_migrated", ignored, {"INV-N13"}),
         (Attachment, "lost", back_after_a_loss, {"INV-N13"}),
-        (Acknowledger, "leave_cluster", kept, {"INV-N13"}),
+        (AckGrouping, "leave_cluster", kept, {"INV-N13"}),
         (publishing, "_create", to_anybody, {"INV-N13"}),
         (Topic, "migrate", only_the_flag, {"INV-N5"}),
         (Subscription, "moves_to", property(at_once), {"INV-N5", "INV-C3"}),

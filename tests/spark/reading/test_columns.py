@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pulsar_sansio import BatchItem, FrameError, Message, Messages, SinglesItem, UndividedBatch
+from pulsar_sansio import FrameError, Message, Messages, RawBatch, ReceivedBatch, ReceivedSingles
 from pulsar_sansio import encode_message_id as encode_id
 from pulsar_sansio.model.message import Entry, Source
 from pulsar_sansio.wire import (
@@ -32,17 +32,17 @@ Member = tuple[dict[str, Any], bytes]
 """Fields of a message's header in a batch, and its payload."""
 
 
-def batch(members: Sequence[Member], place: tuple[int, int] = (5, 7), **fields: Any) -> BatchItem:
-    """As a reader of undivided batches hands it out."""
+def batch(members: Sequence[Member], place: tuple[int, int] = (5, 7), **fields: Any) -> ReceivedBatch:
+    """As a reader of raw_batches batches hands it out."""
     data = b"head" + b"".join(
         encode_single(SingleMessageMetadata(**header), body) for header, body in members
     )
     metadata = MessageMetadata(
         "producer", 1000, 1_700_000_000_123, num_messages_in_batch=len(members), **fields
     )
-    undivided = UndividedBatch(data, len(members), 4)
-    entry = Entry(Source(TOPIC, 3), place, metadata, 2, None, undivided, len(members))
-    return BatchItem(entry, undivided, range(len(members)))
+    raw_batches = RawBatch(data, len(members), 4)
+    entry = Entry(Source(TOPIC, 3), place, metadata, 2, None, raw_batches, len(members))
+    return ReceivedBatch(entry, raw_batches, range(len(members)))
 
 
 def built(*items: Any, schema: Any = SCHEMA) -> Any:
@@ -220,7 +220,7 @@ def test_text_that_is_not_utf_8() -> None:
 def test_entries_of_one_message(schema: Any) -> None:
     source = Source(TOPIC, 3)
     headers = [MessageMetadata("producer", 7 + n, 1_700_000_000_000, partition_key=f"k{n}") for n in range(3)]
-    item = SinglesItem(source, [(5, n) for n in range(3)], headers, 2, Any, [b"a", b"", b"c"])  # type: ignore[arg-type]
+    item = ReceivedSingles(source, [(5, n) for n in range(3)], headers, 2, Any, [b"a", b"", b"c"])  # type: ignore[arg-type]
     expected = [row(message) for message in Messages([item])]
     for each in expected:
         for name in set(each) - set(schema.names):
@@ -234,18 +234,18 @@ def test_entries_of_one_message(schema: Any) -> None:
 def test_a_batch_that_ends_too_early(cut: int) -> None:
     whole = batch([({"sequence_id": n}, b"x" * 50) for n in range(100)])
     data = whole.entry.batch.data[:-cut]  # type: ignore[union-attr]
-    undivided = UndividedBatch(data, 100, 4)
-    entry = Entry(Source(TOPIC, 3), (5, 7), whole.entry.header, 0, None, undivided, 100)
+    raw_batches = RawBatch(data, 100, 4)
+    entry = Entry(Source(TOPIC, 3), (5, 7), whole.entry.header, 0, None, raw_batches, 100)
     with pytest.raises(FrameError):
-        built(BatchItem(entry, undivided, range(100)))
+        built(ReceivedBatch(entry, raw_batches, range(100)))
 
 
 def test_a_batch_with_something_behind_it() -> None:
     whole = batch([({"sequence_id": n}, b"x" * 50) for n in range(100)])
-    undivided = UndividedBatch(whole.entry.batch.data + b"more", 100, 4)  # type: ignore[union-attr]
-    entry = Entry(Source(TOPIC, 3), (5, 7), whole.entry.header, 0, None, undivided, 100)
+    raw_batches = RawBatch(whole.entry.batch.data + b"more", 100, 4)  # type: ignore[union-attr]
+    entry = Entry(Source(TOPIC, 3), (5, 7), whole.entry.header, 0, None, raw_batches, 100)
     with pytest.raises(FrameError):
-        built(BatchItem(entry, undivided, range(100)))
+        built(ReceivedBatch(entry, raw_batches, range(100)))
 
 
 @settings(max_examples=200)
@@ -255,11 +255,11 @@ def test_whatever_comes_only_frame_errors_go(data: bytes, size: int, alike: int)
     stored = (len(member).to_bytes(4, "big") + member + b"ab") * alike + data
     if size + alike > len(stored) // 6:
         return
-    undivided = UndividedBatch(stored, size + alike, 0)
+    raw_batches = RawBatch(stored, size + alike, 0)
     header = MessageMetadata("producer", 0, 0, num_messages_in_batch=size + alike)
-    entry = Entry(Source(TOPIC, 3), (5, 7), header, 0, None, undivided, size + alike)
+    entry = Entry(Source(TOPIC, 3), (5, 7), header, 0, None, raw_batches, size + alike)
     with suppress(FrameError):
-        built(BatchItem(entry, undivided, range(size + alike)))
+        built(ReceivedBatch(entry, raw_batches, range(size + alike)))
 
 
 def test_headers_count_in_the_size_where_they_are_wanted() -> None:

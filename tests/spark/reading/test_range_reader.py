@@ -17,7 +17,7 @@ from pulsar_sansio import (
     InitialPosition,
     MessageId,
     OutgoingMessage,
-    SinglesItem,
+    ReceivedSingles,
     SubscriptionType,
 )
 from pulsar_sansio.model.message import Source
@@ -260,7 +260,7 @@ def test_what_comes_behind_the_range_says_nothing_of_it() -> None:
     reader = _RangeReader(None, watch._range, rows, 1.0, {}, lambda _: watch)  # type: ignore[arg-type]
     places, header = [(5, 9), (6, 0), (7, 0)], MessageMetadata("p", 0, 0)
     acknowledgement: Any = None
-    item = SinglesItem(Source(topic, -1), places, [header] * 3, 0, acknowledgement, [b"a", b"b", b"c"])
+    item = ReceivedSingles(Source(topic, -1), places, [header] * 3, 0, acknowledgement, [b"a", b"b", b"c"])
     reader._take(item)
     assert entered == [((5, 9), 6)]
     assert rows.finish().column(0).to_pylist() == [b"a", b"b"]

@@ -15,7 +15,7 @@ from tests.patience import PATIENCE
 
 
 @dataclass
-class Ends:
+class ClosedHandles:
     """A link on one end of a socket pair, and the other end."""
 
     link: Link
@@ -34,11 +34,11 @@ class Ends:
 
 
 @asynccontextmanager
-async def ends() -> AsyncIterator[Ends]:
+async def ends() -> AsyncIterator[ClosedHandles]:
     ours, theirs = socket.socketpair()
     ours.setblocking(False)
     ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
-    pair = Ends(
+    pair = ClosedHandles(
         Link(
             memoryview(bytearray(READ_SIZE)),
             lambda: pair.to_write.popleft() if pair.to_write else [],

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from pulsar_sansio.model.errors import FrameError
 from pulsar_sansio.wire import (
-    AlikeReader,
     EncryptionKey,
     MessageMetadata,
+    UniformMessageReader,
     decode_frame,
     decode_message_metadata,
     encode_message,
@@ -53,7 +53,7 @@ def frame(entry: bytes, consumer: int = 0, ledger: int = 57, entry_id: int = 0, 
     return b"".join(encode_message(consumer, ledger, entry_id, stored=entry, **more))
 
 
-def read_all(data: bytes, reader: AlikeReader) -> int:
+def read_all(data: bytes, reader: UniformMessageReader) -> int:
     """Reads a stream by both ways together; how many frames were taken many at once.
 
     What is taken has to be what the general way gives for the same frames, and plain.
@@ -145,14 +145,14 @@ def streams(draw: st.DrawFn) -> list[bytes]:
 @given(streams())
 @settings(max_examples=150)
 def test_what_is_taken_is_what_the_general_way_gives(frames: Sequence[bytes]) -> None:
-    read_all(b"".join(frames), AlikeReader())
+    read_all(b"".join(frames), UniformMessageReader())
 
 
 @given(streams(), st.data())
 @settings(max_examples=250)
 def test_damaged_frames_are_left_to_the_general_way(frames: Sequence[bytes], data: st.DataObject) -> None:
     whole = b"".join(frames)
-    reader = AlikeReader()
+    reader = UniformMessageReader()
     read_all(whole, reader)  # so that something is remembered
     position = data.draw(st.integers(0, len(whole) - 1))
     byte = bytes([data.draw(st.integers(0, 255))])
@@ -170,7 +170,7 @@ def alike(count: int, first: int = 0, **metadata: Any) -> bytes:
 
 
 def test_all_but_the_first_of_alike_frames_are_taken_at_once() -> None:
-    reader = AlikeReader()
+    reader = UniformMessageReader()
     data = alike(50, uncompressed_size=7)
     first = decode_frame(data, 0, LIMIT)
     assert first is not None
@@ -183,23 +183,23 @@ def test_all_but_the_first_of_alike_frames_are_taken_at_once() -> None:
 
 def test_larger_numbers_change_the_layout_and_nothing_else() -> None:
     first = 16_300
-    assert read_all(alike(200, first), AlikeReader()) >= 195
+    assert read_all(alike(200, first), UniformMessageReader()) >= 195
 
 
 def test_two_producers_in_turn() -> None:
     names = ["standalone-0-9", "standalone-0-10"]
     frames = [frame(stored(name=names[n % 2], sequence_id=n), entry_id=n) for n in range(100)]
-    assert read_all(b"".join(frames), AlikeReader()) >= 98
+    assert read_all(b"".join(frames), UniformMessageReader()) >= 98
 
 
 def test_keys_and_properties_are_plain() -> None:
     for name, value in PLAIN.items():
-        assert read_all(alike(20, **{name: value}), AlikeReader()) >= 18, name
+        assert read_all(alike(20, **{name: value}), UniformMessageReader()) >= 18, name
 
 
 def test_what_is_not_plain_is_never_taken() -> None:
     for name, value in NOT_PLAIN.items():
-        reader = AlikeReader()
+        reader = UniformMessageReader()
         read_all(alike(3), reader)
         assert read_all(alike(20, **{name: value}), reader) == 0, name
 
@@ -208,7 +208,7 @@ def test_a_wrong_checksum_ends_what_is_taken() -> None:
     good = alike(9)
     bad = bytearray(frame(stored(sequence_id=10), entry_id=10))
     bad[-1] ^= 1
-    reader = AlikeReader()
+    reader = UniformMessageReader()
     read_all(good, reader)
     taken = reader.take(good + bytes(bad) + good, 0, LIMIT)
     assert taken is not None
@@ -218,7 +218,7 @@ def test_a_wrong_checksum_ends_what_is_taken() -> None:
 
 def test_a_frame_over_the_limit_is_not_taken() -> None:
     data = alike(1)
-    reader = AlikeReader()
+    reader = UniformMessageReader()
     read_all(data, reader)
     assert reader.take(data, 0, len(data) - 4) is not None
     assert reader.take(data, 0, len(data) - 5) is None

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ...model.errors import IncompatibleSchema, InvalidConfiguration, TopicNotFound
 from ...model.topic_name import TopicName
 from ...wire import proto
-from ..admin_errors import AlreadyThere, LimitReached, NoSuchThing, StillInUse, WrongKind
+from ..admin_errors import AlreadyExists, InUse, LimitReached, NotApplicable, NotFound
 from ..policies import Policies
 from ..records import GrantsSaved, NamespaceDeleted, PoliciesSaved, TenantDeleted, TenantSaved
 from ..topics.schemas import PRIMITIVES
@@ -56,22 +56,22 @@ class Administration(TopicAdministration):
     def create_tenant(self, now: int, tenant: str, admin_roles: Iterable[str] = ()) -> None:
         """`admin_roles` are kept and shown; there is no authorization that would ask for them.
 
-        Raises `AlreadyThere`, or `InvalidConfiguration` for a bad name or roles that are not text.
+        Raises `AlreadyExists`, or `InvalidConfiguration` for a bad name or roles that are not text.
         """
         self.context.now = now
         _check_text("tenant", tenant)
         TopicName.parse(f"persistent://{tenant}/namespace/topic")
         roles = _roles(admin_roles)
         if tenant in self.tenants:
-            raise AlreadyThere(f"tenant {tenant} exists")
+            raise AlreadyExists(f"tenant {tenant} exists")
         self._save_tenant(tenant, roles)
 
     def update_tenant(self, now: int, tenant: str, admin_roles: Iterable[str]) -> None:
-        """Other roles. Raises `NoSuchThing`, `InvalidConfiguration`."""
+        """Other roles. Raises `NotFound`, `InvalidConfiguration`."""
         self.context.now = now
         roles = _roles(admin_roles)
         if tenant not in self.tenants:
-            raise NoSuchThing(f"no tenant {tenant}")
+            raise NotFound(f"no tenant {tenant}")
         self._save_tenant(tenant, roles)
 
     def _save_tenant(self, tenant: str, roles: tuple[str, ...]) -> None:
@@ -80,12 +80,12 @@ class Administration(TopicAdministration):
         self._settle()
 
     def delete_tenant(self, now: int, tenant: str) -> None:
-        """Raises `NoSuchThing`, or `StillInUse` while it has namespaces."""
+        """Raises `NotFound`, or `InUse` while it has namespaces."""
         self.context.now = now
         if tenant not in self.tenants:
-            raise NoSuchThing(f"no tenant {tenant}")
+            raise NotFound(f"no tenant {tenant}")
         if namespaces := self.namespaces(tenant):
-            raise StillInUse(f"tenant {tenant} has {len(namespaces)} namespaces; delete them first")
+            raise InUse(f"tenant {tenant} has {len(namespaces)} namespaces; delete them first")
         del self.tenants[tenant]
         self.journal.records.append(TenantDeleted(tenant))
         self._settle()
@@ -97,7 +97,7 @@ class Administration(TopicAdministration):
     ) -> None:
         """`tenant/namespace`, with these policies from the start.
 
-        Raises `NoSuchThing` without the tenant, `AlreadyThere`, `InvalidConfiguration`.
+        Raises `NotFound` without the tenant, `AlreadyExists`, `InvalidConfiguration`.
         """
         self.context.now = now
         _check_text("namespace", namespace)
@@ -105,34 +105,34 @@ class Administration(TopicAdministration):
         made = Policies().with_policies(policies or {})
         tenant = namespace.split("/")[0]
         if tenant not in self.tenants:
-            raise NoSuchThing(f"no tenant {tenant}; create it first")
+            raise NotFound(f"no tenant {tenant}; create it first")
         if namespace in self.policies:
-            raise AlreadyThere(f"namespace {namespace} exists")
+            raise AlreadyExists(f"namespace {namespace} exists")
         self.policies[namespace] = made
         self.journal.records.append(PoliciesSaved(namespace, made))
         self._settle()
 
     def namespaces(self, tenant: str) -> list[str]:
-        """`tenant/namespace`, sorted. Raises `NoSuchThing`."""
+        """`tenant/namespace`, sorted. Raises `NotFound`."""
         if tenant not in self.tenants:
-            raise NoSuchThing(f"no tenant {tenant}")
+            raise NotFound(f"no tenant {tenant}")
         return sorted(
             scope for scope in self.policies if "://" not in scope and scope.startswith(f"{tenant}/")
         )
 
     def delete_namespace(self, now: int, namespace: str) -> None:
-        """Raises `NoSuchThing`, or `StillInUse` while there are topics in it."""
+        """Raises `NotFound`, or `InUse` while there are topics in it."""
         self.context.now = now
         self._check_namespace(namespace)
         topics = (topic.topic_name.namespace_name for topic in self.all_topics.values())
         if namespace in topics or self.partitioned_topics(namespace):
-            raise StillInUse(f"namespace {namespace} has topics; delete them first")
+            raise InUse(f"namespace {namespace} has topics; delete them first")
         self._forget_scope(namespace)
         self.journal.records.append(NamespaceDeleted(namespace))
         self._settle()
 
     def unload_namespace(self, now: int, namespace: str) -> None:
-        """`unload` for every topic of it. Raises `NoSuchThing`."""
+        """`unload` for every topic of it. Raises `NotFound`."""
         self.context.now = now
         self._check_namespace(namespace)
         for topic in list(self.all_topics.values()):
@@ -143,7 +143,7 @@ class Administration(TopicAdministration):
     # --- permissions ----------------------------------------------------------------------------------
 
     def grants_of(self, scope: str) -> GrantsSaved:
-        """Give the permissions on a namespace (`tenant/namespace`) or a topic. Raises `NoSuchThing`."""
+        """Give the permissions on a namespace (`tenant/namespace`) or a topic. Raises `NotFound`."""
         scope = self._policy_scope(scope)
         return self.grants.get(scope, GrantsSaved(scope))
 
@@ -159,7 +159,7 @@ class Administration(TopicAdministration):
         """Set the actions of these roles, some of `ACTIONS`; no actions revoke the role's permission.
 
         Permissions are kept and shown; there is no authorization that would ask for them. Raises
-        `NoSuchThing`, `InvalidConfiguration`.
+        `NotFound`, `InvalidConfiguration`.
         """
         present = self.grants_of(scope)
         roles = {role: tuple(actions) for role, actions in roles.items()}
@@ -172,7 +172,7 @@ class Administration(TopicAdministration):
     def grant_subscription(self, now: int, namespace: str, roles: Mapping[str, Iterable[str]]) -> None:
         """Set which roles may use these subscriptions of a namespace; no roles revoke.
 
-        Raises `NoSuchThing`, `InvalidConfiguration`.
+        Raises `NotFound`, `InvalidConfiguration`.
         """
         self._check_namespace(namespace)
         present = self.grants_of(namespace)
@@ -201,12 +201,12 @@ class Administration(TopicAdministration):
     # --- schemas --------------------------------------------------------------------------------------
 
     def schema(self, topic: str, version: int | None = None) -> dict[str, Any]:
-        """As `GET …/schema`; None is the latest version. Raises `NoSuchThing`."""
+        """As `GET …/schema`; None is the latest version. Raises `NotFound`."""
         try:
             wanted = None if version is None else version.to_bytes(8, "big")
             saved = self.schemas.get(TopicName.parse(topic), wanted)
         except (TopicNotFound, OverflowError):
-            raise NoSuchThing(f"no schema of {topic}") from None
+            raise NotFound(f"no schema of {topic}") from None
         return {
             "version": saved.version,
             "type": SCHEMA_TYPES[saved.type],
@@ -221,7 +221,7 @@ class Administration(TopicAdministration):
         """The version of this schema, registered now if it is the first; the topic need not exist. `kind`: a
         name of `SCHEMA_TYPES`.
 
-        Raises `NoSuchThing` without the namespace, `InvalidConfiguration`, `LimitReached`, or `WrongKind` for
+        Raises `NotFound` without the namespace, `InvalidConfiguration`, `LimitReached`, or `NotApplicable` for
         another type than the present one.
         """
         self.context.now = now
@@ -239,14 +239,14 @@ class Administration(TopicAdministration):
         try:
             version = self.schemas.register(name, schema, self.wall_time)
         except IncompatibleSchema as error:
-            raise WrongKind(error.text) from None
+            raise NotApplicable(error.text) from None
         self._settle()
         return int.from_bytes(version, "big")
 
     def delete_schema(self, now: int, topic: str, force: bool = False) -> int:
         """The number of the version that says so; with `force` all versions are forgotten, and it is -1.
 
-        Raises `NoSuchThing` without the namespace, `LimitReached`.
+        Raises `NotFound` without the namespace, `LimitReached`.
         """
         self.context.now = now
         version = -1
@@ -263,7 +263,7 @@ class Administration(TopicAdministration):
     def _name_for_schema(self, topic: str) -> TopicName:
         """The topic need not exist, so that only this limit bounds the registry (`BrokerConfig.max_topics`).
 
-        Raises `NoSuchThing` without the namespace, `LimitReached`.
+        Raises `NotFound` without the namespace, `LimitReached`.
         """
         name = TopicName.parse(topic)
         self._check_namespace(name.namespace_name)
@@ -277,7 +277,7 @@ class Administration(TopicAdministration):
     def set_policy(self, now: int, scope: str, policy: str, value: object) -> None:
         """Set one field of `Policies` for a namespace (`tenant/namespace`) or a topic (full or base name).
 
-        None removes it. Takes effect at once, also for topics in use. Raises `NoSuchThing`,
+        None removes it. Takes effect at once, also for topics in use. Raises `NotFound`,
         `InvalidConfiguration`.
         """
         _check_text("policy", policy)
@@ -308,7 +308,7 @@ class Administration(TopicAdministration):
     def policies_of(self, scope: str, applied: bool = False) -> Policies:
         """What is set for just this namespace or topic; `applied`: what counts, inherited values included.
 
-        Raises `NoSuchThing`.
+        Raises `NotFound`.
         """
         scope = self._policy_scope(scope)
         if not applied:
@@ -323,7 +323,7 @@ class Administration(TopicAdministration):
             return scope
         name = str(TopicName.parse(scope))
         if name not in self.all_topics and name not in self.partitions:
-            raise NoSuchThing(f"no topic {name}")
+            raise NotFound(f"no topic {name}")
         return name
 
     # --- dates ----------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from ..dispatching.consumer import Consumer, SubType
 from ..dispatching.key_shared import KeyShared
 from ..dispatching.shared import Shared
 from ..rates import Counted, Rates
-from ..topics.nonpersistent import VolatileSubscription, VolatileTopic
+from ..topics.nonpersistent import NonPersistentSubscription, NonPersistentTopic
 from ..topics.producers import MODE_NAMES, Producer
 from ..topics.subscription import Subscription
 from ..topics.topic import Topic
@@ -21,8 +21,8 @@ from ..topics.topic import Topic
 if TYPE_CHECKING:
     from ..broker import Broker
 
-AnySubscription = Subscription | VolatileSubscription
-AnyTopic = Topic | VolatileTopic
+AnySubscription = Subscription | NonPersistentSubscription
+AnyTopic = Topic | NonPersistentTopic
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,7 +209,7 @@ def _subscription_stats(subscription: AnySubscription, rates: Rates, options: St
         "durable": subscription.durable,
         "replicated": False,
     }
-    if isinstance(subscription, VolatileSubscription):
+    if isinstance(subscription, NonPersistentSubscription):
         stats["dropped"] = subscription.dropped
     if isinstance(dispatcher, KeyShared):
         stats["keySharedMode"] = "STICKY" if dispatcher.sticky else "AUTO_SPLIT"
@@ -334,7 +334,7 @@ def _joined(key: str, present: list[dict[str, Any]], more: list[dict[str, Any]])
 
 
 def internal_stats(topic: AnyTopic) -> dict[str, Any]:
-    if isinstance(topic, VolatileTopic):
+    if isinstance(topic, NonPersistentTopic):
         return _nothing_inside(topic)
     log = topic.log
     view = topic.compaction.view
@@ -373,7 +373,7 @@ def internal_stats(topic: AnyTopic) -> dict[str, Any]:
     }
 
 
-def _nothing_inside(topic: VolatileTopic) -> dict[str, Any]:
+def _nothing_inside(topic: NonPersistentTopic) -> dict[str, Any]:
     """A non-persistent topic keeps no entry and no position."""
     cursor = {
         "waitingReadOp": False,

@@ -29,11 +29,11 @@ from ..topics.topic import Topic
 if TYPE_CHECKING:
     from ..broker import AnyTopic
     from ..serving.connection import Connection
-    from ..topics.nonpersistent import VolatileSubscription
+    from ..topics.nonpersistent import NonPersistentSubscription
 
 
 @dataclass(frozen=True, slots=True)
-class Elsewhere:
+class OtherBroker:
     """Another broker: it serves a topic, or knows more about who does.
 
     `service_url`, `service_url_tls`: its addresses. `redirect`: a client that asks where the topic is asks
@@ -49,7 +49,7 @@ class Elsewhere:
 class Owner(Protocol):
     """Who serves a topic that this broker does not hold."""
 
-    def __call__(self, topic: str, authoritative: bool) -> Elsewhere | None:
+    def __call__(self, topic: str, authoritative: bool) -> OtherBroker | None:
         """None: this broker does; the topic exists nowhere yet, and it may make it.
 
         `topic` is a full name, `authoritative` what a lookup said. Raises `ServiceNotReady` when there is
@@ -93,7 +93,7 @@ class OwnedTopics:
         self.all_topics[str(name)] = Topic(self, name, self.effective_policies(name), stored)  # type: ignore[arg-type]
         self._settle()
 
-    def release(self, now: int, topic: str, moved_to: Elsewhere | None = None) -> None:
+    def release(self, now: int, topic: str, moved_to: OtherBroker | None = None) -> None:
         """Stop serving a topic: everybody is sent away, to `moved_to` if that is known already.
 
         What was taken is confirmed as ever. `Released` says when all of it is durable. Raises
@@ -120,7 +120,7 @@ class OwnedTopics:
         self.journal.confirm(gone)
         self._settle()
 
-    def lose(self, now: int, topic: str, moved_to: Elsewhere | None = None) -> None:
+    def lose(self, now: int, topic: str, moved_to: OtherBroker | None = None) -> None:
         """The topic is served elsewhere already: what of it is not durable is forgotten, never confirmed.
 
         So is what one of that name has left that was released or deleted here. Everybody is sent away. To be
@@ -170,8 +170,8 @@ class OwnedTopics:
             self.journal.confirm(lambda: self._departed.pop(topic))
 
     @staticmethod
-    def _send_consumers_away(topic: "AnyTopic", moved_to: Elsewhere | None) -> None:
-        subscriptions: list[Subscription | VolatileSubscription] = list(topic.subscriptions.values())
+    def _send_consumers_away(topic: "AnyTopic", moved_to: OtherBroker | None) -> None:
+        subscriptions: list[Subscription | NonPersistentSubscription] = list(topic.subscriptions.values())
         for subscription in subscriptions:
             subscription.unload(moved_to)
 
@@ -183,7 +183,7 @@ class OwnedTopics:
 
     # --- what the machines ask ------------------------------------------------------------------------
 
-    def elsewhere(self, topic: str, authoritative: bool) -> Elsewhere | None:
+    def elsewhere(self, topic: str, authoritative: bool) -> OtherBroker | None:
         """Where a topic is served; None for here. Raises `ServiceNotReady`."""
         if self.owner is None or topic in self.all_topics:
             return None

@@ -12,7 +12,7 @@ from ...model.errors import InvalidConfiguration, NotAllowed, TopicNotFound
 from ...model.message_id import MessageId, is_message_id
 from ...model.topic_name import TopicName
 from ...wire import MessageMetadata
-from ..admin_errors import AlreadyThere, LimitReached, NoSuchThing, StillInUse, WrongKind
+from ..admin_errors import AlreadyExists, InUse, LimitReached, NotApplicable, NotFound
 from ..outputs import Output
 from ..serving.lookups import MAX_NAME_LENGTH, check_text_properties
 from ..serving.subscribing import NO_ROOM_FOR_SUBSCRIPTIONS
@@ -60,7 +60,7 @@ class SubscriptionAdministration:
         def topic_for_use(self, name: TopicName, create: bool) -> AnyTopic: ...
 
     def subscriptions(self, topic: str) -> list[str]:
-        """Names, of all partitions together. Raises `NoSuchThing`."""
+        """Names, of all partitions together. Raises `NotFound`."""
         return sorted({name for each in self._topics_of(topic) for name in each.subscriptions})
 
     def create_subscription(
@@ -73,8 +73,8 @@ class SubscriptionAdministration:
     ) -> None:
         """A durable subscription that begins with the first entry at or after `position`; None is the end.
 
-        The topic is created where policies allow that, as by a SUBSCRIBE. Raises `NoSuchThing`,
-        `AlreadyThere`, `LimitReached`, `WrongKind` for non-persistent topics, `InvalidConfiguration`.
+        The topic is created where policies allow that, as by a SUBSCRIBE. Raises `NotFound`,
+        `AlreadyExists`, `LimitReached`, `NotApplicable` for non-persistent topics, `InvalidConfiguration`.
         """
         self.context.now = now
         if not subscription.strip() or len(subscription) > MAX_NAME_LENGTH:
@@ -83,9 +83,9 @@ class SubscriptionAdministration:
         topics = self._topics_for_use(topic)
         for each in topics:
             if not isinstance(each, Topic):
-                raise WrongKind(f"{each.name} is not persistent")
+                raise NotApplicable(f"{each.name} is not persistent")
             if subscription in each.subscriptions:
-                raise AlreadyThere(f"subscription {subscription} of {each.name} exists")
+                raise AlreadyExists(f"subscription {subscription} of {each.name} exists")
             if not each.policies.allows_subscription(len(each.subscriptions)):
                 raise LimitReached(NO_ROOM_FOR_SUBSCRIPTIONS.format(each.name))
         for each in topics:
@@ -101,13 +101,13 @@ class SubscriptionAdministration:
             try:
                 return [self.topic_for_use(name, True)]
             except TopicNotFound as error:
-                raise NoSuchThing(error.text) from None
+                raise NotFound(error.text) from None
             except NotAllowed as error:
                 raise LimitReached(error.text) from None
         return self._topics_of(topic)
 
     def delete_subscription(self, now: int, topic: str, subscription: str, force: bool = False) -> None:
-        """Raises `NoSuchThing`, or `StillInUse` while consumers are connected, unless `force`."""
+        """Raises `NotFound`, or `InUse` while consumers are connected, unless `force`."""
         self.context.now = now
         found = [
             each.subscriptions[subscription]
@@ -115,9 +115,9 @@ class SubscriptionAdministration:
             if subscription in each.subscriptions
         ]
         if not found:
-            raise NoSuchThing(f"no subscription {subscription} of {topic}")
+            raise NotFound(f"no subscription {subscription} of {topic}")
         if not force and any(each.consumers for each in found):
-            raise StillInUse(f"subscription {subscription} has active connected consumers")
+            raise InUse(f"subscription {subscription} has active connected consumers")
         for each in found:
             each.delete()
         self._settle()
@@ -125,7 +125,7 @@ class SubscriptionAdministration:
     def skip_messages(self, now: int, topic: str, subscription: str, count: int | None = None) -> None:
         """Acknowledge the next `count` entries on the consumers' behalf; None is all there are.
 
-        Raises `NoSuchThing`.
+        Raises `NotFound`.
         """
         self.context.now = now
         for each in self._subscribed_topics(topic, subscription):
@@ -148,7 +148,7 @@ class SubscriptionAdministration:
         to do: no backlog, or consumers who are connected and nothing that is old enough; and where the topic
         does not go so far as that entry.
 
-        Raises `NoSuchThing`.
+        Raises `NotFound`.
         """
         self.context.now = now
         expired = False
@@ -172,7 +172,7 @@ class SubscriptionAdministration:
     ) -> None:
         """Move a subscription to a message id, or behind it unless `inclusive`, or to a publish time (ms).
 
-        Its consumers reconnect. Raises `NoSuchThing`, `InvalidConfiguration`.
+        Its consumers reconnect. Raises `NotFound`, `InvalidConfiguration`.
         """
         whole = isinstance(position, int) and not isinstance(position, bool)
         if not whole and not is_message_id(position):
@@ -188,7 +188,7 @@ class SubscriptionAdministration:
 
     def clear_backlogs(self, now: int, namespace: str, subscription: str | None = None) -> None:
         """`skip_messages` for every topic of the namespace that has this subscription; None is all of them,
-        but for that of compaction. Raises `NoSuchThing`."""
+        but for that of compaction. Raises `NotFound`."""
         self.context.now = now
         for each in self._topics_in(namespace):
             if not isinstance(each, Topic):
@@ -201,13 +201,13 @@ class SubscriptionAdministration:
         self._settle()
 
     def unsubscribe_everywhere(self, now: int, namespace: str, subscription: str) -> None:
-        """Delete the subscription of every topic of the namespace that has it. Raises `NoSuchThing`, or
-        `StillInUse` while consumers are connected."""
+        """Delete the subscription of every topic of the namespace that has it. Raises `NotFound`, or
+        `InUse` while consumers are connected."""
         self.context.now = now
         topics = self._topics_in(namespace)
         found = [each.subscriptions[subscription] for each in topics if subscription in each.subscriptions]
         if any(each.consumers for each in found):
-            raise StillInUse(f"subscription {subscription} has active connected consumers")
+            raise InUse(f"subscription {subscription} has active connected consumers")
         for each in found:
             each.delete()
         self._settle()
@@ -215,7 +215,7 @@ class SubscriptionAdministration:
     def peek(self, topic: str, subscription: str, number: int) -> StoredMessage:
         """The `number`th entry, from 1, that the subscription has not acknowledged.
 
-        Raises `NoSuchThing`; `WrongKind` for a topic with partitions.
+        Raises `NotFound`; `NotApplicable` for a topic with partitions.
         """
         only = self._subscribed_topic(topic, subscription)
         cursor, end = only.subscriptions[subscription].cursor, only.log.durable_end
@@ -223,7 +223,7 @@ class SubscriptionAdministration:
         for _ in range(number):
             offset = cursor.next_unacknowledged(max(offset + 1, only.log.first))
             if offset >= end:
-                raise NoSuchThing(f"no message {number} for subscription {subscription} of {topic}")
+                raise NotFound(f"no message {number} for subscription {subscription} of {topic}")
         return stored_message(only, offset)
 
     def analyze_backlog(
@@ -231,7 +231,7 @@ class SubscriptionAdministration:
     ) -> BacklogAnalysis:
         """What a subscription has not acknowledged, from `position` on; None is all of it.
 
-        Raises `NoSuchThing`; `WrongKind` for a topic with partitions.
+        Raises `NotFound`; `NotApplicable` for a topic with partitions.
         """
         only = self._subscribed_topic(topic, subscription)
         log, cursor = only.log, only.subscriptions[subscription].cursor
@@ -249,7 +249,7 @@ class SubscriptionAdministration:
         return BacklogAnalysis(entries, messages, first, last)
 
     def subscription_properties(self, topic: str, subscription: str) -> dict[str, str]:
-        """What is kept with a subscription, that of all partitions together. Raises `NoSuchThing`."""
+        """What is kept with a subscription, that of all partitions together. Raises `NotFound`."""
         properties: dict[str, str] = {}
         for each in self._subscribed_topics(topic, subscription):
             properties.update(each.subscriptions[subscription].properties)
@@ -258,7 +258,7 @@ class SubscriptionAdministration:
     def set_subscription_properties(
         self, now: int, topic: str, subscription: str, properties: Mapping[str, str]
     ) -> None:
-        """Keep these instead of what was kept. Raises `NoSuchThing`, `InvalidConfiguration`."""
+        """Keep these instead of what was kept. Raises `NotFound`, `InvalidConfiguration`."""
         self.context.now = now
         pairs = text_pairs(properties)
         for each in self._subscribed_topics(topic, subscription):
@@ -276,16 +276,16 @@ class SubscriptionAdministration:
     def _subscribed_topic(self, topic: str, subscription: str) -> Topic:
         topics = self._subscribed_topics(topic, subscription)
         if len(topics) != 1 or topics[0].name != str(TopicName.parse(topic)):
-            raise WrongKind(f"{topic} has partitions")
+            raise NotApplicable(f"{topic} has partitions")
         return topics[0]
 
     def _subscribed_topics(self, topic: str, subscription: str) -> list[Topic]:
-        """The topic or its partitions, all of which have this subscription. Raises `NoSuchThing`."""
+        """The topic or its partitions, all of which have this subscription. Raises `NotFound`."""
         topics = []
         for each in self._topics_of(topic):
             known = each.subscriptions if isinstance(each, Topic) and isinstance(subscription, str) else ()
             if not isinstance(each, Topic) or subscription not in known:
-                raise NoSuchThing(f"no subscription {subscription} of persistent topic {each.name}")
+                raise NotFound(f"no subscription {subscription} of persistent topic {each.name}")
             topics.append(each)
         return topics
 

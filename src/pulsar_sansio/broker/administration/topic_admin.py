@@ -12,7 +12,7 @@ from ...model.errors import InvalidConfiguration, InvalidTopicName, TopicNameRef
 from ...model.message_id import MessageId
 from ...model.service_url import ServiceUrl
 from ...model.topic_name import TopicName
-from ..admin_errors import AlreadyThere, LimitReached, NoSuchThing, StillInUse, WrongKind
+from ..admin_errors import AlreadyExists, InUse, LimitReached, NotApplicable, NotFound
 from ..config import BrokerConfig
 from ..outputs import Output
 from ..policies import Policies
@@ -71,7 +71,7 @@ class TopicAdministration(SubscriptionAdministration):
     def create_topic(self, now: int, topic: str, properties: Mapping[str, str] | None = None) -> None:
         """A topic without partitions, or a missing partition of a topic that has them.
 
-        Raises `AlreadyThere`, `NoSuchThing` without the namespace, `LimitReached`, `InvalidConfiguration` for
+        Raises `AlreadyExists`, `NotFound` without the namespace, `LimitReached`, `InvalidConfiguration` for
         the name of a partition that cannot be or for properties that are not text.
         """
         self.context.now = now
@@ -101,12 +101,12 @@ class TopicAdministration(SubscriptionAdministration):
         self._settle()
 
     def update_partitions(self, now: int, topic: str, partitions: int) -> None:
-        """More partitions; fewer is not possible. Raises `NoSuchThing`, `InvalidConfiguration`."""
+        """More partitions; fewer is not possible. Raises `NotFound`, `InvalidConfiguration`."""
         self.context.now = now
         name = TopicName.parse(topic)
         present = self.partitions.get(str(name))
         if present is None:
-            raise NoSuchThing(f"{name} is no partitioned topic")
+            raise NotFound(f"{name} is no partitioned topic")
         self._check_partitions(partitions)
         if partitions <= present:
             raise InvalidConfiguration(f"partitions: more than the {present} there are, not {partitions}")
@@ -120,7 +120,7 @@ class TopicAdministration(SubscriptionAdministration):
             raise InvalidTopicName(error.text) from None
         self._check_namespace(name.namespace_name)
         if str(name) in self.all_topics or str(name) in self.partitions or str(name) in self._leaving:
-            raise AlreadyThere(f"topic {name} exists")
+            raise AlreadyExists(f"topic {name} exists")
         return name
 
     def _check_limit(self, name: TopicName, count: int) -> None:
@@ -129,7 +129,7 @@ class TopicAdministration(SubscriptionAdministration):
 
     def _check_namespace(self, namespace: str) -> None:
         if not isinstance(namespace, str) or namespace not in self.policies or "://" in namespace:
-            raise NoSuchThing(f"no namespace {namespace}")
+            raise NotFound(f"no namespace {namespace}")
 
     @staticmethod
     def _check_partitions(partitions: int) -> None:
@@ -158,29 +158,29 @@ class TopicAdministration(SubscriptionAdministration):
     # --- properties -----------------------------------------------------------------------------------
 
     def topic_properties(self, topic: str) -> dict[str, str]:
-        """Give the properties that an administrator keeps with the topic. Raises `NoSuchThing`."""
+        """Give the properties that an administrator keeps with the topic. Raises `NotFound`."""
         return dict(self.properties.get(self._existing(topic), ()))
 
     def update_topic_properties(self, now: int, topic: str, properties: Mapping[str, str]) -> None:
-        """Set these and keep the others. Raises `NoSuchThing`, `InvalidConfiguration`."""
+        """Set these and keep the others. Raises `NotFound`, `InvalidConfiguration`."""
         self._change_properties(now, self._existing(topic), properties)
 
     def remove_topic_property(self, now: int, topic: str, key: str) -> None:
-        """Nothing happens where there is none of that key. Raises `NoSuchThing`."""
+        """Nothing happens where there is none of that key. Raises `NotFound`."""
         self._change_properties(now, self._existing(topic), {}, (key,))
 
     def namespace_properties(self, namespace: str) -> dict[str, str]:
-        """Raises `NoSuchThing`."""
+        """Raises `NotFound`."""
         self._check_namespace(namespace)
         return dict(self.properties.get(namespace, ()))
 
     def update_namespace_properties(self, now: int, namespace: str, properties: Mapping[str, str]) -> None:
-        """Set these and keep the others. Raises `NoSuchThing`, `InvalidConfiguration`."""
+        """Set these and keep the others. Raises `NotFound`, `InvalidConfiguration`."""
         self._check_namespace(namespace)
         self._change_properties(now, namespace, properties)
 
     def remove_namespace_properties(self, now: int, namespace: str, key: str | None = None) -> None:
-        """None removes all. Nothing happens where there is none of that key. Raises `NoSuchThing`."""
+        """None removes all. Nothing happens where there is none of that key. Raises `NotFound`."""
         present = self.namespace_properties(namespace)
         self._change_properties(now, namespace, {}, present if key is None else (key,))
 
@@ -208,30 +208,30 @@ class TopicAdministration(SubscriptionAdministration):
     def read_entry(self, topic: str, ledger_id: int, entry_id: int) -> StoredMessage:
         """A durable entry by its id.
 
-        Raises `NoSuchThing`, or `WrongKind` for partitioned and non-persistent topics.
+        Raises `NotFound`, or `NotApplicable` for partitioned and non-persistent topics.
         """
         found = self._persistent_topic(topic)
         offset = found.log.exact(ledger_id, entry_id)
         if offset is None or offset >= found.log.durable_end:
-            raise NoSuchThing(f"no entry {ledger_id}:{entry_id} in {topic}")
+            raise NotFound(f"no entry {ledger_id}:{entry_id} in {topic}")
         return stored_message(found, offset)
 
     def examine(self, topic: str, number: int, *, from_end: bool) -> StoredMessage:
         """The `number`th durable entry, from 1, of those kept; the nearest one where there are fewer.
 
-        Raises `NoSuchThing` for an empty topic too, or `WrongKind` as `read_entry`.
+        Raises `NotFound` for an empty topic too, or `NotApplicable` as `read_entry`.
         """
         found = self._persistent_topic(topic)
         first, end = found.log.first, found.log.durable_end
         if first >= end:
-            raise NoSuchThing(f"no entries in {topic}")
+            raise NotFound(f"no entries in {topic}")
         offset = end - number if from_end else first + number - 1
         return stored_message(found, min(max(offset, first), end - 1))
 
     def message_id_at(self, topic: str, publish_time: int) -> MessageId:
         """The first durable entry published at or after `publish_time` (ms since 1970), else the next one.
 
-        Raises `NoSuchThing`, or `WrongKind` as `read_entry`.
+        Raises `NotFound`, or `NotApplicable` as `read_entry`.
         """
         found = self._persistent_topic(topic)
         ledger_id, entry_id = found.log.position(found.log.find_publish_time(publish_time))
@@ -240,27 +240,27 @@ class TopicAdministration(SubscriptionAdministration):
     # --- finding --------------------------------------------------------------------------------------
 
     def _existing(self, topic: str) -> str:
-        """The full name of a topic, partitioned or not. Raises `NoSuchThing`."""
+        """The full name of a topic, partitioned or not. Raises `NotFound`."""
         name = str(TopicName.parse(topic))
         if name not in self.all_topics and name not in self.partitions:
-            raise NoSuchThing(f"no topic {name}")
+            raise NotFound(f"no topic {name}")
         return name
 
     def _topic(self, topic: str) -> "AnyTopic":
-        """Raises `NoSuchThing`, or `WrongKind` for a partitioned one."""
+        """Raises `NotFound`, or `NotApplicable` for a partitioned one."""
         name = self._existing(topic)
         if name in self.partitions:
-            raise WrongKind(f"{name} is partitioned: name one of its partitions")
+            raise NotApplicable(f"{name} is partitioned: name one of its partitions")
         return self.all_topics[name]
 
     def _persistent_topic(self, topic: str) -> Topic:
         found = self._topic(topic)
         if not isinstance(found, Topic):
-            raise WrongKind(f"{found.name} is not persistent")
+            raise NotApplicable(f"{found.name} is not persistent")
         return found
 
     def _topics_of(self, topic: str) -> "list[AnyTopic]":
-        """The topic, or every partition of it that is there. Raises `NoSuchThing`."""
+        """The topic, or every partition of it that is there. Raises `NotFound`."""
         name = self._existing(topic)
         if name not in self.partitions:
             return [self.all_topics[name]]
@@ -269,17 +269,17 @@ class TopicAdministration(SubscriptionAdministration):
         return [self.all_topics[each] for each in names if each in self.all_topics]
 
     def topics(self, namespace: str) -> list[str]:
-        """Full names of the namespace's topics, partitions one by one. Raises `NoSuchThing`."""
+        """Full names of the namespace's topics, partitions one by one. Raises `NotFound`."""
         self._check_namespace(namespace)
         return self.topic_names(namespace)
 
     def partitioned_topics(self, namespace: str) -> list[str]:
-        """Full names of the namespace's partitioned topics. Raises `NoSuchThing`."""
+        """Full names of the namespace's partitioned topics. Raises `NotFound`."""
         self._check_namespace(namespace)
         return sorted(name for name in self.partitions if TopicName.parse(name).namespace_name == namespace)
 
     def topic_partitions(self, topic: str) -> int:
-        """How many partitions; 0 for a topic without. Raises `NoSuchThing`."""
+        """How many partitions; 0 for a topic without. Raises `NotFound`."""
         return self.partitions.get(self._existing(topic), 0)
 
     # --- unloading and ending -------------------------------------------------------------------------
@@ -294,7 +294,7 @@ class TopicAdministration(SubscriptionAdministration):
     def terminate(self, now: int, topic: str) -> MessageId:
         """No more messages. The id of the last one; of an empty topic it is its ledger's and -1.
 
-        Raises `NoSuchThing`, or `WrongKind` for partitioned and non-persistent topics.
+        Raises `NotFound`, or `NotApplicable` for partitioned and non-persistent topics.
         """
         self.context.now = now
         only = self._persistent_topic(topic)
@@ -306,17 +306,17 @@ class TopicAdministration(SubscriptionAdministration):
     def compact(self, now: int, topic: str) -> None:
         """Begin to compact a topic, or each of its partitions that does not do so already.
 
-        Raises `NoSuchThing`, `WrongKind` for a topic that is not persistent, `StillInUse` where all of it is
+        Raises `NotFound`, `NotApplicable` for a topic that is not persistent, `InUse` where all of it is
         being compacted.
         """
         self.context.now = now
         found = self._topics_of(topic)
         persistent = [each for each in found if isinstance(each, Topic)]
         if len(persistent) != len(found):
-            raise WrongKind(f"{topic} is not persistent")
+            raise NotApplicable(f"{topic} is not persistent")
         idle = [each for each in persistent if not each.compaction.running]
         if persistent and not idle:
-            raise StillInUse(f"{topic} is being compacted")
+            raise InUse(f"{topic} is being compacted")
         for each in idle:
             each.compaction.start()
         self._settle()
@@ -324,7 +324,7 @@ class TopicAdministration(SubscriptionAdministration):
     def compaction_status(self, topic: str) -> tuple[str, str]:
         """NOT_RUN, RUNNING, SUCCESS or ERROR since the broker serves the topic, and the reason of an error.
 
-        Raises `NoSuchThing`, or `WrongKind` for partitioned and non-persistent topics.
+        Raises `NotFound`, or `NotApplicable` for partitioned and non-persistent topics.
         """
         compaction = self._persistent_topic(topic).compaction
         return compaction.status, compaction.last_error
@@ -336,7 +336,7 @@ class TopicAdministration(SubscriptionAdministration):
 
         Producers are sent there at once, each subscription's consumers when they have acknowledged everything
         that is here; whoever comes later, too. Copying what is not acknowledged is not done, nor asked for.
-        Raises `NoSuchThing`, `WrongKind` for non-persistent topics, `InvalidServiceUrl`,
+        Raises `NotFound`, `NotApplicable` for non-persistent topics, `InvalidServiceUrl`,
         `InvalidConfiguration` where neither URL is given.
         """
         self.context.now = now
@@ -347,7 +347,7 @@ class TopicAdministration(SubscriptionAdministration):
                 ServiceUrl.parse(url)
         topics = [each for each in self._topics_of(topic) if isinstance(each, Topic)]
         if not topics:
-            raise WrongKind(f"{topic} is not persistent")
+            raise NotApplicable(f"{topic} is not persistent")
         for each in topics:
             each.migrate(MigratedTo(service_url, service_url_tls))
         self._settle()
@@ -355,7 +355,7 @@ class TopicAdministration(SubscriptionAdministration):
     def delete_topic(self, now: int, topic: str, force: bool = False) -> None:
         """Away with the topic, partitions and all.
 
-        Raises `NoSuchThing`, or `StillInUse` while producers or consumers are connected, unless `force`.
+        Raises `NotFound`, or `InUse` while producers or consumers are connected, unless `force`.
         """
         self.context.now = now
         topics = self._topics_of(topic)
@@ -363,7 +363,7 @@ class TopicAdministration(SubscriptionAdministration):
             for each in topics:
                 connected = len(each.producers.by_name) + each.consumer_count
                 if connected:
-                    raise StillInUse(f"Topic has {connected} connected producers/consumers")
+                    raise InUse(f"Topic has {connected} connected producers/consumers")
         name = self._existing(topic)
         for each in topics:
             each.delete()
@@ -386,7 +386,7 @@ class TopicAdministration(SubscriptionAdministration):
     # --- looking --------------------------------------------------------------------------------------
 
     def stats(self, topic: str, options: StatsOptions | None = None) -> dict[str, Any]:
-        """As `GET …/stats`. Raises `NoSuchThing`, or `WrongKind` for a partitioned topic."""
+        """As `GET …/stats`. Raises `NotFound`, or `NotApplicable` for a partitioned topic."""
         return topic_stats(self._topic(topic), self.rates, options or StatsOptions())
 
     def partitioned_stats(
@@ -394,7 +394,7 @@ class TopicAdministration(SubscriptionAdministration):
     ) -> dict[str, Any]:
         """As `GET …/partitioned-stats`: the sum, and with `per_partition` each one's.
 
-        Raises `NoSuchThing`, `WrongKind`.
+        Raises `NotFound`, `NotApplicable`.
         """
         name = self._partitioned(topic)
         each = {
@@ -409,12 +409,12 @@ class TopicAdministration(SubscriptionAdministration):
     def internal_stats(self, topic: str) -> dict[str, Any]:
         """As `GET …/internalStats`: ledgers and cursors.
 
-        Raises `NoSuchThing`, or `WrongKind` for a partitioned topic.
+        Raises `NotFound`, or `NotApplicable` for a partitioned topic.
         """
         return internal_stats(self._topic(topic))
 
     def partitioned_internal_stats(self, topic: str) -> dict[str, Any]:
-        """As `GET …/partitioned-internalStats`. Raises `NoSuchThing`, `WrongKind`."""
+        """As `GET …/partitioned-internalStats`. Raises `NotFound`, `NotApplicable`."""
         name = self._partitioned(topic)
         partitions = {found.name: internal_stats(found) for found in self._topics_of(name)}
         return {"metadata": self._partitions_metadata(name), "partitions": partitions}
@@ -422,7 +422,7 @@ class TopicAdministration(SubscriptionAdministration):
     def _partitioned(self, topic: str) -> str:
         name = self._existing(topic)
         if name not in self.partitions:
-            raise WrongKind(f"{name} is not partitioned")
+            raise NotApplicable(f"{name} is not partitioned")
         return name
 
     def _partitions_metadata(self, name: str) -> dict[str, Any]:
@@ -432,7 +432,7 @@ class TopicAdministration(SubscriptionAdministration):
         return metadata
 
     def partitions_metadata(self, topic: str) -> dict[str, Any]:
-        """As `GET …/partitions`. Raises `NoSuchThing`."""
+        """As `GET …/partitions`. Raises `NotFound`."""
         name = self._existing(topic)
         return (
             self._partitions_metadata(name)
@@ -443,7 +443,7 @@ class TopicAdministration(SubscriptionAdministration):
     def partitions_for_use(self, now: int, topic: str) -> dict[str, Any]:
         """`partitions_metadata` for who is going to use the topic: made first, if policies say so (WIRE-03).
 
-        Raises `NoSuchThing`.
+        Raises `NotFound`.
         """
         self.context.now = now
         name = TopicName.parse(topic)
@@ -451,7 +451,7 @@ class TopicAdministration(SubscriptionAdministration):
         try:
             partitions = self.partitions_for(name, True)
         except TopicNotFound as error:
-            raise NoSuchThing(error.text) from None
+            raise NotFound(error.text) from None
         self._settle()
         if partitions:
             return self._partitions_metadata(str(name))
@@ -460,7 +460,7 @@ class TopicAdministration(SubscriptionAdministration):
     def last_message_id(self, topic: str) -> MessageId:
         """Of the last durable entry; of an empty topic its ledger's and -1.
 
-        Raises `NoSuchThing`, or `WrongKind` for a partitioned or non-persistent topic.
+        Raises `NotFound`, or `NotApplicable` for a partitioned or non-persistent topic.
         """
         found = self._persistent_topic(topic)
         ledger_id, entry_id = found.log.position(found.log.durable_end - 1)

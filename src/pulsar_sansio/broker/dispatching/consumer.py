@@ -12,7 +12,7 @@ from ..storage.entry import MessageFront, entry_metadata
 
 if TYPE_CHECKING:
     from ..serving.connection import Connection
-    from ..topics.nonpersistent import VolatileSubscription
+    from ..topics.nonpersistent import NonPersistentSubscription
     from ..topics.subscription import Subscription
 
 SubType = proto.CommandSubscribe.SubType
@@ -78,7 +78,7 @@ class Consumer:
         self.connected_at = wall_time
         self._front: MessageFront | None = None
         self._stamped = connection.takes_broker_entry_metadata
-        self.subscription: Subscription | VolatileSubscription = None  # type: ignore[assignment]  # set when it is added to one
+        self.subscription: Subscription | NonPersistentSubscription = None  # type: ignore[assignment]  # set when it is added to one
         self.permits = 0
         self.flowed = False
         """Whether a FLOW came yet."""

@@ -39,7 +39,7 @@ from ..topics.subscription import NO_REQUEST
 from .lookups import server_error
 
 if TYPE_CHECKING:
-    from ..administration.ownership import Elsewhere
+    from ..administration.ownership import OtherBroker
     from ..broker import Broker
     from ..records import MigratedTo
 
@@ -57,7 +57,7 @@ Type = proto.BaseCommand.Type
 
 
 def _assign(
-    close: proto.CommandCloseProducer | proto.CommandCloseConsumer, moved_to: "Elsewhere | None"
+    close: proto.CommandCloseProducer | proto.CommandCloseConsumer, moved_to: "OtherBroker | None"
 ) -> None:
     """Say where to go on, if that is known."""
     if moved_to is not None:
@@ -371,7 +371,7 @@ class Connection:
 
         producer.close_when_drained(drained)
 
-    def close_producer(self, producer: Producer, moved_to: "Elsewhere | None" = None) -> None:
+    def close_producer(self, producer: Producer, moved_to: "OtherBroker | None" = None) -> None:
         """CLOSE_PRODUCER from the broker, after the receipts; `moved_to`: who serves the topic now.
 
         SENDs that are on their way are ignored for one keep-alive interval (GAP-37).
@@ -379,7 +379,7 @@ class Connection:
         if not producer.closing:
             producer.close_when_drained(lambda: self.drop_producer(producer, moved_to))
 
-    def drop_producer(self, producer: Producer, moved_to: "Elsewhere | None" = None) -> None:
+    def drop_producer(self, producer: Producer, moved_to: "OtherBroker | None" = None) -> None:
         """The same at once, whatever is not yet durable."""
         if self.producers.get(producer.id) is not producer:
             return
@@ -394,7 +394,7 @@ class Connection:
             self.say_migrated(proto.CommandTopicMigrated.Producer, producer.id, producer.topic.migrated_to)
         self.say_closed(producer.id, moved_to)
 
-    def say_closed(self, producer_id: int, moved_to: "Elsewhere | None" = None) -> None:
+    def say_closed(self, producer_id: int, moved_to: "OtherBroker | None" = None) -> None:
         """CLOSE_PRODUCER as a notice."""
         if self.protocol_version < 5:
             self.die("the client is too old for CLOSE_PRODUCER")
@@ -430,7 +430,7 @@ class Connection:
             del self.consumers[consumer.id]
         consumer.subscription.remove(consumer)
 
-    def close_consumer(self, consumer: Consumer, moved_to: "Elsewhere | None" = None) -> None:
+    def close_consumer(self, consumer: Consumer, moved_to: "OtherBroker | None" = None) -> None:
         """CLOSE_CONSUMER from the broker: the client is to subscribe again, at `moved_to` if given."""
         self.forget_consumer(consumer)
         target = consumer.subscription.moves_to

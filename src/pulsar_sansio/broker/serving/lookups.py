@@ -24,7 +24,7 @@ from ...wire import encode_pong, proto
 from ..topics.schemas import schema_message
 
 if TYPE_CHECKING:
-    from ..administration.ownership import Elsewhere
+    from ..administration.ownership import OtherBroker
     from ..config import BrokerConfig
     from .connection import Connection
 
@@ -128,7 +128,7 @@ def on_lookup(connection: "Connection", command: proto.CommandLookupTopic) -> No
         answer.error = code(error)
         answer.message = error.text
     else:
-        where: BrokerConfig | Elsewhere = config if elsewhere is None else elsewhere
+        where: BrokerConfig | OtherBroker = config if elsewhere is None else elsewhere
         answer.response = proto.CommandLookupTopicResponse.Connect
         answer.authoritative = True
         if elsewhere is not None and elsewhere.redirect:

@@ -25,7 +25,7 @@ from .lookups import NO_TRANSACTIONS, check_name, check_properties, parse_topic,
 
 if TYPE_CHECKING:
     from ..broker import AnyTopic
-    from ..topics.nonpersistent import VolatileSubscription
+    from ..topics.nonpersistent import NonPersistentSubscription
 
 MAX_CONSUMER_METADATA = 1024
 """Characters of names and values together; also the number of pairs."""
@@ -132,7 +132,7 @@ def check_room(topic: "AnyTopic") -> None:
 
 def _new_subscription(
     topic: "AnyTopic", command: proto.CommandSubscribe, durable: bool
-) -> "Subscription | VolatileSubscription":
+) -> "Subscription | NonPersistentSubscription":
     """At its initial position, or at its start id (BROKER-17)."""
     if not isinstance(topic, Topic):
         return topic.subscribe(command.subscription, -1, False)
@@ -261,7 +261,7 @@ def on_redeliver(connection: Connection, command: proto.CommandRedeliverUnacknow
 
 
 def _done(
-    connection: Connection, request_id: int, subscription: "Subscription | VolatileSubscription"
+    connection: Connection, request_id: int, subscription: "Subscription | NonPersistentSubscription"
 ) -> None:
     """SUCCESS for what is durable now, unless it went to another broker without it."""
     if subscription.topic.lost:

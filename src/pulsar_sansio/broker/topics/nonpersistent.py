@@ -21,11 +21,11 @@ from .producers import Producer, Producers, going_away
 from .publish_checks import check_message
 
 if TYPE_CHECKING:
-    from ..administration.ownership import Elsewhere
+    from ..administration.ownership import OtherBroker
     from ..broker import Broker
 
 
-class VolatileSubscription:
+class NonPersistentSubscription:
     """A subscription without a cursor. Also its own dispatcher: there is nothing to read back."""
 
     durable = False
@@ -36,7 +36,7 @@ class VolatileSubscription:
     advanced_at = -1
     properties = ()
 
-    def __init__(self, topic: "VolatileTopic", name: str) -> None:
+    def __init__(self, topic: "NonPersistentTopic", name: str) -> None:
         self.topic = topic
         self.name = name
         self.kind: int | None = None
@@ -51,7 +51,7 @@ class VolatileSubscription:
         self._turn = 0
         self._active: Consumer | None = None
         """Exclusive and Failover: the consumer that gets the messages; None while it is not chosen."""
-        self.dispatcher: VolatileSubscription = self
+        self.dispatcher: NonPersistentSubscription = self
 
     # --- who ------------------------------------------------------------------------------------------
 
@@ -174,7 +174,7 @@ class VolatileSubscription:
         if force:
             self.unload()
 
-    def unload(self, moved_to: "Elsewhere | None" = None) -> None:
+    def unload(self, moved_to: "OtherBroker | None" = None) -> None:
         """Send everybody away, to another broker if it is known."""
         for consumer in list(self.consumers):
             consumer.connection.close_consumer(consumer, moved_to)
@@ -184,7 +184,7 @@ class VolatileSubscription:
         self.unload()
 
 
-class VolatileTopic:
+class NonPersistentTopic:
     """One non-persistent topic; exists while it is used."""
 
     persistent = False
@@ -200,7 +200,7 @@ class VolatileTopic:
         self.partition = name.partition
         self.policies = policies
         self.producers = Producers(self, None)
-        self.subscriptions: dict[str, VolatileSubscription] = {}
+        self.subscriptions: dict[str, NonPersistentSubscription] = {}
         self.closing = False
         self.messages_in = 0
         self.bytes_in = 0
@@ -248,8 +248,8 @@ class VolatileTopic:
     migrated_to = None
     """Only persistent topics move to other clusters."""
 
-    def subscribe(self, name: str, mark_delete: int, durable: bool) -> VolatileSubscription:
-        subscription = VolatileSubscription(self, name)
+    def subscribe(self, name: str, mark_delete: int, durable: bool) -> NonPersistentSubscription:
+        subscription = NonPersistentSubscription(self, name)
         self.subscriptions[name] = subscription
         return subscription
 

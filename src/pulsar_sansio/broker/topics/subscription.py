@@ -17,7 +17,7 @@ from ..records import CursorDeleted, CursorSaved
 from ..storage.cursor import Cursor
 
 if TYPE_CHECKING:
-    from ..administration.ownership import Elsewhere
+    from ..administration.ownership import OtherBroker
     from ..records import MigratedTo
     from .topic import Topic
 
@@ -146,7 +146,7 @@ class Subscription:
         if not self.durable and not self.fenced:
             self.delete()
 
-    def disconnect_all(self, moved_to: "Elsewhere | None" = None) -> None:
+    def disconnect_all(self, moved_to: "OtherBroker | None" = None) -> None:
         """Tell every consumer to reconnect: CLOSE_CONSUMER, with an address if one is known."""
         for consumer in list(self.consumers):
             consumer.connection.close_consumer(consumer, moved_to)
@@ -386,7 +386,7 @@ class Subscription:
             self.topic.journal.records.append(CursorDeleted(self.topic.name, self.name))
         self.topic.cursor_gone(self.cursor.mark_delete)
 
-    def unload(self, moved_to: "Elsewhere | None" = None) -> None:
+    def unload(self, moved_to: "OtherBroker | None" = None) -> None:
         """Disconnect everybody; what is only in memory (deliveries, redelivery counts) is forgotten."""
         self.fenced = True
         self.disconnect_all(moved_to)

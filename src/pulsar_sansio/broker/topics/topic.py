@@ -7,7 +7,7 @@ produce is `producers`' business, how entries are numbered `ledger`'s, who gets 
 from collections import deque
 from typing import TYPE_CHECKING
 
-from ...model.config import seconds_to_ns
+from ...model.config import nanoseconds_of
 from ...model.errors import PersistenceError, TopicTerminated
 from ...model.topic_name import TopicName
 from ...wire import MessageMetadata, Send
@@ -268,7 +268,7 @@ class Topic:
         """Some cursor went from `before` to `mark_delete`: perhaps a ledger can go.
 
         That is looked for once per ledger, when the last subscription is done with it. What retention keeps
-        goes by time, in `keep_house`.
+        goes by time, in `run_housekeeping`.
         """
         mark = self.trim_mark
         self._behind += (mark_delete < mark) - (before < mark)
@@ -328,12 +328,12 @@ class Topic:
         """All but that of compaction, which has time and loses nothing."""
         return [each for name, each in self.subscriptions.items() if name != COMPACTION]
 
-    def keep_house(self) -> None:
+    def run_housekeeping(self) -> None:
         """What happens by time alone."""
         self.expire()
         quotas.enforce(self)
         self.purge_sequences()
-        expiration = seconds_to_ns(self.policies.subscription_expiration or 0)
+        expiration = nanoseconds_of(self.policies.subscription_expiration or 0)
         for subscription in list(self.subscriptions.values()):
             away = self.context.now - subscription.orphaned_at
             kept = expiration if subscription.durable else ORPHAN_TIME

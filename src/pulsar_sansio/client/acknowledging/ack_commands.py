@@ -17,8 +17,8 @@ from ...model.message import ChunkedEntry, Entry, Message, Source
 from ...model.message_id import MessageId, TopicMessageId, is_message_id
 from ...model.topic_name import TopicName
 from ..delivery.ack_records import BatchAcknowledgement, Deliveries, EntryAcknowledgement, Place
-from ..delivery.received_entries import BatchItem, Item, Messages, SinglesItem, messages_of
-from .ack_grouping import Acknowledger
+from ..delivery.received_entries import Item, Messages, ReceivedBatch, ReceivedSingles, messages_of
+from .ack_grouping import AckGrouping
 from .ack_tracker import AckTracker
 from .redelivery import Redelivery
 
@@ -26,7 +26,7 @@ OneMessage = Message | MessageId | TopicMessageId
 Acknowledgeable = OneMessage | Iterable[OneMessage]
 
 
-class Verdicts:
+class AckCommands:
     """Verdicts given to one consumer. All methods raise `ClosedError` once it is closing, and
     `LocalProtocolError` for what is no message or id, or belongs to another topic."""
 
@@ -47,7 +47,7 @@ class Verdicts:
         kind: SubscriptionType,
         source: Source,
         tracker: AckTracker,
-        acknowledger: Acknowledger,
+        acknowledger: AckGrouping,
         redelivery: Redelivery,
     ) -> None:
         self.described = f"consumer on {source.topic}"
@@ -301,9 +301,9 @@ class Verdicts:
         waits = False
         single = None if self._negative else self._single
         for item in messages.items:
-            if isinstance(item, BatchItem):
+            if isinstance(item, ReceivedBatch):
                 waits |= self._acknowledge_batch(item)
-            elif isinstance(item, SinglesItem) and item.acknowledgement is single:
+            elif isinstance(item, ReceivedSingles) and item.acknowledgement is single:
                 self._tracker.entries.update(dict.fromkeys(item.places))
                 waits = True
             else:
@@ -311,7 +311,7 @@ class Verdicts:
                     waits |= self._acknowledge_message(message)
         return waits
 
-    def _acknowledge_batch(self, item: BatchItem) -> bool:
+    def _acknowledge_batch(self, item: ReceivedBatch) -> bool:
         record = item.entry.acknowledgement
         first = record.in_order
         last = first + len(item.indexes) - 1
@@ -401,9 +401,9 @@ _entry_of: Callable[[Message], Entry] = attrgetter("entry")
 
 def _entries_to_check(item: Item) -> list[Entry]:
     """Entries of all sources there are in an item."""
-    if isinstance(item, BatchItem):
+    if isinstance(item, ReceivedBatch):
         return [item.entry]
-    return [item.entry(0)] if isinstance(item, SinglesItem) else [message.entry for message in item]
+    return [item.entry(0)] if isinstance(item, ReceivedSingles) else [message.entry for message in item]
 
 
 def check_id(message_id: object) -> None:

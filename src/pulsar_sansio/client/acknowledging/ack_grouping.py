@@ -15,7 +15,7 @@ What is in an ACK is decided in `acks`.
 
 from collections.abc import Callable
 
-from ...model.config import ConsumerSpec, seconds_to_ns
+from ...model.config import ConsumerSpec, nanoseconds_of
 from ...model.errors import ConnectionLost, PulsarError, broker_error
 from ...wire import CUMULATIVE, INDIVIDUAL, encode_ack, proto
 from ..connecting.connection import Connection
@@ -60,7 +60,7 @@ class Flush:
         """Whether some of what it stands for has to be sent (again) on the next connection."""
 
 
-class Acknowledger:
+class AckGrouping:
     """Acknowledgements of one consumer on their way to the broker."""
 
     __slots__ = (
@@ -107,7 +107,7 @@ class Acknowledger:
         self._wanted = wanted
         self._durable = spec.durable
         self._receipts = spec.acknowledgement_receipts
-        self._group_time = seconds_to_ns(spec.acknowledgement_group_time)
+        self._group_time = nanoseconds_of(spec.acknowledgement_group_time)
         self._group_size = spec.acknowledgement_group_size
         self._slot = context.deadlines.slot(self.flush)
         self.calm = 0

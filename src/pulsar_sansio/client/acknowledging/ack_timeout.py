@@ -13,14 +13,14 @@ and how, is `redelivery`'s. A consumer without the timeout has nothing of this.
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ...model.config import ConsumerSpec, seconds_to_ns
+from ...model.config import ConsumerSpec, nanoseconds_of
 from ...model.message import Entry, Message
 from ..connecting.services import ClientContext
 from ..delivery.ack_records import Place
 from ..delivery.permits import Permits
-from ..delivery.received_entries import BatchItem, SinglesItem
-from ..delivery.receiver_queue import DeliveryQueue
-from .redelivery_schedule import Due
+from ..delivery.received_entries import ReceivedBatch, ReceivedSingles
+from ..delivery.receiver_queue import ReceiverQueue
+from .redelivery_schedule import RedeliverySchedule
 
 
 class AcknowledgementTimeout:
@@ -42,13 +42,13 @@ class AcknowledgementTimeout:
     def __init__(self, context: ClientContext, spec: ConsumerSpec) -> None:
         """`spec.acknowledgement_timeout` is not 0."""
         self._context = context
-        self._tick = tick = seconds_to_ns(spec.acknowledgement_timeout_tick)
-        self._ticks = -(-seconds_to_ns(spec.acknowledgement_timeout) // tick) + 1
+        self._tick = tick = nanoseconds_of(spec.acknowledgement_timeout_tick)
+        self._ticks = -(-nanoseconds_of(spec.acknowledgement_timeout) // tick) + 1
         """An entry expires at the so-many-th tick after it was handed out (UNACK-02, UNACK-05)."""
         backoff = spec.acknowledgement_timeout_backoff
         self._backoff = (0,) if backoff is None else backoff.delays()
         self._origin = context.now
-        self._due = Due()
+        self._due = RedeliverySchedule()
         self._slot = context.deadlines.slot(self._tick_over)
         self.expired: Callable[[Sequence[Place]], None]
         """What to do with entries whose time is up."""
@@ -112,7 +112,7 @@ class AcknowledgementTimeout:
             self.expired(due)
 
 
-class TrackedQueue(DeliveryQueue):
+class TrackedQueue(ReceiverQueue):
     """The queue of a consumer that has an acknowledgement timeout: it says what it hands out."""
 
     def __init__(self, permits: Permits, *, timeout: AcknowledgementTimeout, **others: Any) -> None:
@@ -127,11 +127,11 @@ class TrackedQueue(DeliveryQueue):
         super().add(message)
         self._timeout.expect()
 
-    def add_batch(self, batch: BatchItem) -> None:
+    def add_batch(self, batch: ReceivedBatch) -> None:
         super().add_batch(batch)
         self._timeout.expect()
 
-    def add_singles(self, singles: SinglesItem) -> None:
+    def add_singles(self, singles: ReceivedSingles) -> None:
         super().add_singles(singles)
         self._timeout.expect()
 
@@ -148,9 +148,9 @@ class TrackedQueue(DeliveryQueue):
         item = self._items[0]
         super()._pass_over(size)
         handed_out = self._timeout.handed_out
-        if isinstance(item, BatchItem):
+        if isinstance(item, ReceivedBatch):
             self._timeout.message_handed_out(item.entry)
-        elif isinstance(item, SinglesItem):
+        elif isinstance(item, ReceivedSingles):
             for place in item.places:
                 handed_out(place, item.redelivery_count)
         else:

@@ -22,7 +22,7 @@ from typing import NamedTuple
 from ...model.errors import LocalProtocolError
 from ...model.message import Entry
 from ...model.message_id import MessageId
-from ...model.processing import Judge
+from ...model.processing import AckHandler
 from ..delivery.ack_records import BatchAcknowledgement, Deliveries, EntryAcknowledgement, Place
 
 AckId = tuple[int, int, int | None]
@@ -85,7 +85,7 @@ class AckTracker:
         self._begin()
         self.messages_beyond_ids = 0
         """Acknowledged messages without an id of their own in an ACK: all but one of each complete batch."""
-        self.judge: Judge | None = None
+        self.judge: AckHandler | None = None
         """Who gives verdicts on its messages for `Message.processing`."""
         self.entries: dict[Place, None] = {}
         """Whole entries that wait. The consumer adds to them by itself where that is all there is to do."""

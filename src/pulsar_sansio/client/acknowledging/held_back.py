@@ -17,9 +17,9 @@ from collections.abc import Callable, Sequence
 
 from ..connecting.services import ClientContext
 from ..delivery.ack_records import Place
-from ..delivery.receiver_queue import DeliveryQueue
+from ..delivery.receiver_queue import ReceiverQueue
 from .ack_tracker import AckTracker
-from .redelivery_schedule import Due
+from .redelivery_schedule import RedeliverySchedule
 
 DELAYS_OF_PATIENCE = 10
 LEAST_PATIENCE = 60_000_000_000
@@ -36,14 +36,14 @@ class HeldBack:
         self,
         context: ClientContext,
         tracker: AckTracker,
-        queue: DeliveryQueue,
+        queue: ReceiverQueue,
         ask: Callable[[Sequence[Place]], None],
     ) -> None:
         self._context = context
         self._tracker = tracker
         self._queue = queue
         self._ask = ask
-        self._looks = Due()
+        self._looks = RedeliverySchedule()
         self._slot = context.deadlines.slot(self._look)
         self._seen: dict[Place, tuple[int, int, int]] = {}
         """The patience of each entry, and what the last look has found: messages of it in the queue, and

@@ -13,7 +13,7 @@ epoch, which SUBSCRIBE tells the broker.
 from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 
-from ...model.config import ConsumerSpec, seconds_to_ns
+from ...model.config import ConsumerSpec, nanoseconds_of
 from ...model.errors import ConnectionLost
 from ...model.message import Entry
 from ...wire import encode_command, proto
@@ -21,12 +21,12 @@ from ..connecting.connection import Connection
 from ..connecting.services import ClientContext
 from ..counters import ArrivalCounters
 from ..delivery.ack_records import BatchAcknowledgement, Place
-from ..delivery.receiver_queue import DeliveryQueue
-from .ack_grouping import Acknowledger
+from ..delivery.receiver_queue import ReceiverQueue
+from .ack_grouping import AckGrouping
 from .ack_timeout import AcknowledgementTimeout
 from .ack_tracker import AckTracker
 from .held_back import HeldBack
-from .redelivery_schedule import Due
+from .redelivery_schedule import RedeliverySchedule
 
 MAX_IDS_IN_REQUEST = 1_000
 """Ids in one REDELIVER_UNACKNOWLEDGED_MESSAGES (rule REDEL-05)."""
@@ -48,7 +48,7 @@ def _nobody(_places: Sequence[Place]) -> None:
     """Nobody wants to hear of it."""
 
 
-class NegativeAcknowledgements(Due):
+class NegativeAcknowledgements(RedeliverySchedule):
     """Entries to ask for again, each when its delay is over (rules NACK-01, NACK-02): a batch when the delay
     of the last of its messages is.
 
@@ -61,7 +61,7 @@ class NegativeAcknowledgements(Due):
         super().__init__()
         backoff = spec.negative_acknowledgement_backoff
         delays = (
-            (seconds_to_ns(spec.negative_acknowledgement_delay),) if backoff is None else backoff.delays()
+            (nanoseconds_of(spec.negative_acknowledgement_delay),) if backoff is None else backoff.delays()
         )
         self._delays = [(delay, max(1, min(delay // 10, MAX_TICK))) for delay in delays]
         """By redelivery count: the delay, and what moments are multiples of."""
@@ -120,8 +120,8 @@ class Redelivery:
         context: ClientContext,
         wire_id: int,
         spec: ConsumerSpec,
-        queue: DeliveryQueue,
-        acknowledger: Acknowledger,
+        queue: ReceiverQueue,
+        acknowledger: AckGrouping,
         tracker: AckTracker,
         timeout: AcknowledgementTimeout | None,
         counters: ArrivalCounters,

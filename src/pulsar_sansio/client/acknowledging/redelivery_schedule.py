@@ -1,4 +1,4 @@
-"""`Due`: entries, each with the moment when it is to be asked for again.
+"""`RedeliverySchedule`: entries, each with the moment when it is to be asked for again.
 
 Many share a moment: moments are rounded up by whoever adds, so that one request brings many entries. What is
 taken out before its moment costs nothing more. Knows neither the time nor why an entry waits.
@@ -10,7 +10,7 @@ from heapq import heappop, heappush
 from ..delivery.ack_records import Place
 
 
-class Due:
+class RedeliverySchedule:
     """Places by moment, in integer nanoseconds."""
 
     __slots__ = ("_at", "_moments", "_when")

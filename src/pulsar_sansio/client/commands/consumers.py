@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from ...model.config import ConsumerSpec
 from ...model.errors import InvalidConfiguration, LocalProtocolError
-from ..closed_handles import Ends
+from ..closed_handles import ClosedHandles
 from ..connecting.services import ClientContext, Services
 from ..counters import ArrivalCounters
 from ..letter_topics.letter_topics import later, never, with_retry_topic
@@ -20,10 +20,10 @@ from ..statistics import ConsumerStatistics
 if TYPE_CHECKING:
     from ...model.message import Message
     from ...model.message_id import MessageId, TopicMessageId
-    from ...model.processing import Judge
+    from ...model.processing import AckHandler
     from ..delivery.merged_queue import MergedQueue
     from ..delivery.received_entries import Messages
-    from ..delivery.receiver_queue import DeliveryQueue
+    from ..delivery.receiver_queue import ReceiverQueue
 
     Acknowledgeable = Message | MessageId | TopicMessageId
 
@@ -35,7 +35,7 @@ class ConsumerCommands(ABC):
     _context: ClientContext
     _services: Services
     _consumers: dict[int, AnyConsumer]
-    _ends: Ends
+    _ends: ClosedHandles
 
     @abstractmethod
     def _check_open(self) -> None: ...
@@ -70,7 +70,7 @@ class ConsumerCommands(ABC):
             self._tell_of_the_rest(consumer, machine)
         return message
 
-    def receiver(self, consumer: int) -> "DeliveryQueue | MergedQueue":
+    def receiver(self, consumer: int) -> "ReceiverQueue | MergedQueue":
         """That consumer's queue, for who takes one message after the other.
 
         Its `receive()` is `receive` of that consumer at the moment told last, by `note_time` or any input,
@@ -88,13 +88,13 @@ class ConsumerCommands(ABC):
         deadline."""
         return self._consumer(self._context.now, consumer).acknowledge
 
-    def let_judge(self, consumer: int, judge: "Judge") -> None:
+    def set_ack_handler(self, consumer: int, judge: "AckHandler") -> None:
         """`Message.processing()` of that consumer's messages gives its verdicts to `judge`, which is whoever
         drives this client: an object with `acknowledge(message)` and `negative_acknowledge(message)`."""
         machine = self._consumers.get(consumer)
         if machine is None:
             raise self._unknown("consumer", consumer)
-        machine.let_judge(judge)
+        machine.set_ack_handler(judge)
 
     def note_time(self, now: int, wall_time: int | None = None) -> None:
         """It is `now`. For who uses `receiver` and `acknowledger` for long without any other input; with

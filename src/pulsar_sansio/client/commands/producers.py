@@ -6,7 +6,7 @@ from functools import partial
 
 from ...model.config import OutgoingMessage, ProducerSpec
 from ...model.errors import InvalidConfiguration, LocalProtocolError
-from ..closed_handles import Ends
+from ..closed_handles import ClosedHandles
 from ..connecting.services import ClientContext, Services
 from ..producing.partition_producer import PartitionStatistics
 from ..producing.partitioned_producer import PartitionedProducer
@@ -20,7 +20,7 @@ class ProducerCommands(ABC):
     _context: ClientContext
     _services: Services
     _producers: dict[int, Producer | PartitionedProducer]
-    _ends: Ends
+    _ends: ClosedHandles
 
     @abstractmethod
     def _check_open(self) -> None: ...

@@ -2,7 +2,7 @@
 
 Shared by both (rules HAND-01 to HAND-14). It owns the way: partition check,
 lookup, connection, PRODUCER or SUBSCRIBE, backoff, CLOSE. It refuses to know what is sent or delivered once
-attached; that is its owner's (`Attachable`).
+attached; that is its owner's (`AttachmentOwner`).
 
                     ┌────────────────────────── backing off ◄─────────────────────┐ any failure, any loss
                     ▼                                                             │
@@ -26,11 +26,11 @@ from ...model.errors import NotSupported, PulsarError, RemoteProtocolError, Time
 from ...model.service_url import Address
 from ...model.topic_name import TopicName
 from ..outputs import Retrying
-from .attachment_owner import Attachable
+from .attachment_owner import AttachmentOwner
 from .connection import Connection
 from .lookup import Query
 from .pool import Waiter
-from .redirection import Directions
+from .redirection import Redirection
 from .refusal_policy import Decision, decide, not_ready
 from .services import ClientContext, Services
 
@@ -204,7 +204,7 @@ class Attachment:
         context: ClientContext,
         services: Services,
         topic: TopicName,
-        owner: Attachable,
+        owner: AttachmentOwner,
         *,
         mandatory_stop: int = 0,
         ended: Callable[[int, PulsarError | None], None] | None = None,
@@ -220,7 +220,7 @@ class Attachment:
         self._topic = topic
         self._owner = owner
         self._not_partitioned = False
-        self.directions = Directions(services)
+        self.directions = Redirection(services)
         durations = services.durations
         self._backoff = Backoff(durations.initial_backoff, durations.max_backoff, context.rng, mandatory_stop)
         self._retry_at = context.deadlines.slot(self._retry)
@@ -382,7 +382,7 @@ class Attachment:
                 self.arrived()
 
     def arrived(self) -> None:
-        """The owner is where it has to be (`Attachable.in_place`)."""
+        """The owner is where it has to be (`AttachmentOwner.in_place`)."""
         self._backoff.reset()
         self.last_error = None
         self._give_up_at.clear()
@@ -466,7 +466,7 @@ class Attachment:
             self._back_off(cause)
 
     def migrated(self, url: str) -> None:
-        """TOPIC_MIGRATED: from the next attempt on, see `Directions`."""
+        """TOPIC_MIGRATED: from the next attempt on, see `Redirection`."""
         self.directions.migrated(url)
 
     def closed_by_broker(self, connection: Connection, assigned_url: str | None, cause: PulsarError) -> None:

@@ -1,4 +1,4 @@
-"""`Attachable`: what a producer or a consumer is for its attachment, and for the connection it is open on.
+"""`AttachmentOwner`: what a producer or a consumer is for its attachment, and for the connection it is open on.
 
 The attachment asks it what to say to the broker and tells it what became of that; everything else about it is
 its own business.
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from .connection import Connection
 
 
-class Attachable(Protocol):
+class AttachmentOwner(Protocol):
     """The owner of an attachment: the producer machine and the consumer machine."""
 
     handle: int

@@ -27,7 +27,7 @@ from ...model.errors import (
 from ...model.service_url import Address
 from ...wire import (
     MESSAGE_TAG,
-    AlikeReader,
+    UniformMessageReader,
     decode_frame,
     encode_command,
     encode_ping,
@@ -39,8 +39,8 @@ from ..outputs import Disconnect, Transmit
 from .services import Services
 
 if TYPE_CHECKING:
-    from ..multi_topics.topic_list_watcher import PatternWatch
-    from .attachment_owner import Attachable
+    from ..multi_topics.topic_list_watcher import TopicListWatcher
+    from .attachment_owner import AttachmentOwner
     from .lookup import LookupQueue
     from .requests import Pending
 
@@ -169,7 +169,7 @@ class Connection:
         self.max_message_size = services.config.max_message_size
         self.producers: dict[int, Any] = {}
         self.consumers: dict[int, Any] = {}
-        self.watchers: dict[int, PatternWatch] = {}
+        self.watchers: dict[int, TopicListWatcher] = {}
         self.supports_topic_watchers = False
         self.asks_without_creation = False
         """Whether the broker can be asked for a topic's partitions without creating it (CHECK-11)."""
@@ -180,7 +180,7 @@ class Connection:
         self._services = services
         self._context = context
         self._received = ReceiveBuffer()
-        self._alike = AlikeReader()
+        self._alike = UniformMessageReader()
         self._frame_limit = max_frame_size(services.config.max_message_size)
         self._ended = False
         self.unread = 0
@@ -213,15 +213,15 @@ class Connection:
             self._transmit_pending = True
             self._context.emit(self._transmit)
 
-    def register(self, owner: "Attachable") -> None:
+    def register(self, owner: "AttachmentOwner") -> None:
         """From now on the owner gets what names its id."""
         self._registry(owner)[owner.wire_id] = owner
 
-    def unregister(self, owner: "Attachable") -> None:
+    def unregister(self, owner: "AttachmentOwner") -> None:
         self._registry(owner).pop(owner.wire_id, None)
         self.used = True
 
-    def _registry(self, owner: "Attachable") -> dict[int, Any]:
+    def _registry(self, owner: "AttachmentOwner") -> dict[int, Any]:
         return self.producers if owner.kind == "producer" else self.consumers
 
     def count_rejection(self) -> None:

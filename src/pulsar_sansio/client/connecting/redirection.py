@@ -1,4 +1,4 @@
-"""`Directions`: where brokers have told a producer or a consumer to go.
+"""`Redirection`: where brokers have told a producer or a consumer to go.
 
 A topic may move to another cluster (TOPIC_MIGRATED); from then on it is asked for there. And a broker that
 closes somebody may name the broker to go to at once (GAP-37), which is believed so many times in a row. It
@@ -13,7 +13,7 @@ from .connection import Connection
 from .services import Services
 
 
-class Directions:
+class Redirection:
     """One producer's or consumer's."""
 
     __slots__ = ("_followed", "_services", "cluster")

@@ -1,4 +1,4 @@
-"""`RepeatedQuery`: a question to the lookup, from being asked to its one outcome.
+"""`RetriedLookup`: a question to the lookup, from being asked to its one outcome.
 
 It asks again after failures that may pass, until the operation timeout, and tells `done` or `failed`. What a
 producer or consumer finds out about its own topic is the business of `attachment`.
@@ -14,7 +14,7 @@ from .lookup import Query
 from .services import ClientContext, Services
 
 
-class RepeatedQuery:
+class RetriedLookup:
     """Asks until the operation timeout (CONN-13). `handle`: the request or consumer that it is for. `what`:
     the thing asked for, in words. `ask(on_done, on_failed)` asks once."""
 

@@ -11,7 +11,7 @@ from itertools import count
 from typing import TYPE_CHECKING, TypeAlias
 
 from ...core.context import Context
-from ...model.config import ClientConfig, seconds_to_ns
+from ...model.config import ClientConfig, nanoseconds_of
 from ...model.errors import PulsarError
 from ..memory import MemoryLimit, ReceivedMemory
 from ..outputs import Output
@@ -37,11 +37,11 @@ class Durations:
     @classmethod
     def of(cls, config: ClientConfig) -> "Durations":
         return cls(
-            seconds_to_ns(config.operation_timeout),
-            seconds_to_ns(config.keepalive_interval),
-            seconds_to_ns(config.connect_timeout),
-            seconds_to_ns(config.initial_backoff),
-            seconds_to_ns(config.max_backoff),
+            nanoseconds_of(config.operation_timeout),
+            nanoseconds_of(config.keepalive_interval),
+            nanoseconds_of(config.connect_timeout),
+            nanoseconds_of(config.initial_backoff),
+            nanoseconds_of(config.max_backoff),
         )
 
 

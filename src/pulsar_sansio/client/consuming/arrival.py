@@ -26,32 +26,32 @@ from ...model.message import (
 )
 from ...model.message_id import EARLIEST, LATEST, MessageId
 from ...wire import (
-    AlikeEntries,
     Batch,
     Compressed,
     MessageCommand,
     MessageMetadata,
-    UndividedBatch,
+    RawBatch,
+    UniformMessages,
     decompress,
     open_payload,
     peek_metadata,
     proto,
     split_batch,
 )
-from ..acknowledging.ack_grouping import Acknowledger
+from ..acknowledging.ack_grouping import AckGrouping
 from ..acknowledging.ack_tracker import AckTracker
 from ..counters import ArrivalCounters
 from ..delivery.ack_records import Place
 from ..delivery.permits import Permits
-from ..delivery.received_entries import BatchItem, CompressedSingle, SinglesItem
-from .chunk_assembly import Chunks
+from ..delivery.received_entries import CompressedSingle, ReceivedBatch, ReceivedSingles
+from .chunk_assembly import ChunkAssembly
 
 MAX_GUESS = 100_000
 """Messages that an entry with a wrong checksum may be believed to hold: as many as a batch has at most
 (`BatchingPolicy`). Damage that makes a larger number of them would grant the broker too much."""
 
 INFLATION = 32
-"""Times its size on the wire that a payload may have while it waits for a reader of undivided batches; what
+"""Times its size on the wire that a payload may have while it waits for a reader of raw_batches batches; what
 would have more stays compressed. What is not compressed is handed out faster: mostly it should not be."""
 
 _Validation = proto.CommandAck.ValidationError
@@ -61,11 +61,11 @@ BrokerStamp: TypeAlias = proto.BrokerEntryMetadata | None
 
 
 class Entrance(Protocol):
-    """The way into the queue: that of `DeliveryQueue`, or one that stands before it."""
+    """The way into the queue: that of `ReceiverQueue`, or one that stands before it."""
 
     def add(self, message: Message) -> None: ...
-    def add_batch(self, batch: BatchItem) -> None: ...
-    def add_singles(self, singles: SinglesItem) -> None: ...
+    def add_batch(self, batch: ReceivedBatch) -> None: ...
+    def add_singles(self, singles: ReceivedSingles) -> None: ...
 
 
 class Arrival:
@@ -97,17 +97,17 @@ class Arrival:
         permits: Permits,
         queue: Entrance,
         tracker: AckTracker,
-        acknowledger: Acknowledger,
+        acknowledger: AckGrouping,
         on_undecryptable: Callable[[MessageId, Sequence[str]], None],
-        chunks: Chunks,
+        chunks: ChunkAssembly,
         counters: ArrivalCounters,
         *,
         durable: bool,
-        undivided: bool = False,
+        raw_batches: bool = False,
     ) -> None:
         """`on_undecryptable(message_id, names of the keys)`: called for the first encrypted entry.
-        `undivided`: batches stay in one piece, and what inflates a lot stays compressed (`ReaderSpec`)."""
-        self._undivided = undivided
+        `raw_batches`: batches stay in one piece, and what inflates a lot stays compressed (`ReaderSpec`)."""
+        self._undivided = raw_batches
         self.counters = counters
         self.bytes_arrived = 0
         """Of entries that could be read: payloads as stored: compressed, with the headers of batches."""
@@ -217,10 +217,10 @@ class Arrival:
             return
         payload: bytes | Compressed = stored
         # What of it is wanted may be a part only: then it has to be divided.
-        undivided = self._undivided and bits is None and not self._filtering
+        raw_batches = self._undivided and bits is None and not self._filtering
         if metadata.compression:
             inflates = metadata.uncompressed_size > INFLATION * len(stored)
-            opened = Compressed if undivided and inflates else decompress
+            opened = Compressed if raw_batches and inflates else decompress
             try:
                 payload = opened(
                     metadata.compression, stored[start:], metadata.uncompressed_size, max_message_size
@@ -237,7 +237,7 @@ class Arrival:
             self._single(place, metadata, stamp, whole, redelivery_count)
             return
         try:
-            split: Callable[..., Batch | UndividedBatch] = UndividedBatch if undivided else split_batch
+            split: Callable[..., Batch | RawBatch] = RawBatch if raw_batches else split_batch
             batch = split(payload, size, start)
         except FrameError:
             self._discard(place, cost, _Validation.BatchDeSerializeError)
@@ -303,7 +303,7 @@ class Arrival:
 
     def _add_single(self, entry: Entry, payload: bytes | Compressed) -> None:
         if isinstance(payload, Compressed):
-            self._queue.add_batch(BatchItem(entry, CompressedSingle(payload), (-1,)))
+            self._queue.add_batch(ReceivedBatch(entry, CompressedSingle(payload), (-1,)))
         else:
             self._queue.add(Message.of(payload, entry, -1))
 
@@ -349,7 +349,7 @@ class Arrival:
         entry.first_chunk = complete.places[0]
         self._add_single(entry, data)
 
-    def receive_alike(self, entries: AlikeEntries, epoch: int) -> bool:
+    def receive_alike(self, entries: UniformMessages, epoch: int) -> bool:
         """Take plain entries for which there is nothing to decide: all in time, none acknowledged before, and
         permits for all. False, having changed nothing, where one of them is not so: `receive` them."""
         (_, ledger_id, _, redelivery_count, sent_in_epoch), entry_ids, headers, payloads, _ = entries
@@ -368,7 +368,7 @@ class Arrival:
         permits.at_broker -= count
         self.bytes_arrived += sum(map(len, payloads))
         self._queue.add_singles(
-            SinglesItem(self._source, places, headers, redelivery_count, tracker.single, payloads)
+            ReceivedSingles(self._source, places, headers, redelivery_count, tracker.single, payloads)
         )
         return True
 
@@ -393,7 +393,7 @@ class Arrival:
         place: Place,
         metadata: MessageMetadata,
         stamp: BrokerStamp,
-        batch: Batch | UndividedBatch,
+        batch: Batch | RawBatch,
         redelivery_count: int,
         size: int,
         bits: int | None,
@@ -411,19 +411,19 @@ class Arrival:
             make = Entry if stamp is None else partial(_stamped_entry, stamp)
             entry = make(self._source, place, metadata, redelivery_count, record, batch, size)
         if record.in_order == 0:
-            self._queue.add_batch(BatchItem(entry, batch.payloads, range(size)))
+            self._queue.add_batch(ReceivedBatch(entry, batch.payloads, range(size)))
             return
         deliver = record.open_bits
         self.counters.duplicates += wanted.bit_count() - deliver.bit_count()
         indexes = [index for index in range(size) if deliver >> index & 1]
         if indexes:
             payloads = batch.payloads
-            self._queue.add_batch(BatchItem(entry, [payloads[index] for index in indexes], indexes))
+            self._queue.add_batch(ReceivedBatch(entry, [payloads[index] for index in indexes], indexes))
         else:
             self._finished(place)
         self._permits.give_back(cost - len(indexes))
 
-    def _without_skipped(self, batch: Batch | UndividedBatch, place: Place, size: int, bits: int) -> int:
+    def _without_skipped(self, batch: Batch | RawBatch, place: Place, size: int, bits: int) -> int:
         """`bits` without the messages that are not for the application (CONS-33)."""
         start = self.start if self._filtering else None
         if start is None:

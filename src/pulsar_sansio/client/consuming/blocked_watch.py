@@ -11,13 +11,13 @@ from typing import Any, Protocol
 
 from ...model.topic_name import TopicName
 from ...wire import encode_command, proto
-from ..acknowledging.ack_grouping import Acknowledger
+from ..acknowledging.ack_grouping import AckGrouping
 from ..acknowledging.ack_tracker import AckTracker
 from ..connecting.connection import Connection
 from ..connecting.requests import Requests
 from ..connecting.services import ClientContext
 from ..delivery.permits import Permits
-from ..delivery.receiver_queue import DeliveryQueue
+from ..delivery.receiver_queue import ReceiverQueue
 from ..outputs import ConsumerBlocked, Output
 
 _Command = proto.BaseCommand
@@ -65,9 +65,9 @@ class BlockedWatch:
         emit: Callable[[Output], None],
         consumer: Watched,
         permits: Permits,
-        queue: DeliveryQueue,
+        queue: ReceiverQueue,
         tracker: AckTracker,
-        acknowledger: Acknowledger,
+        acknowledger: AckGrouping,
     ) -> None:
         self._context = context
         self._requests = requests

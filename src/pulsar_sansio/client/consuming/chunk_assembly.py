@@ -1,7 +1,7 @@
 """Messages that come in chunks, each an entry by itself, until the last one is there (rule CHUNK-01).
 
 What is held is bounded in number, bytes and time, whatever producers write into their headers: nothing is
-reserved for what is only announced. Chunks that will never make a message are acknowledged once their time is
+reserved for what is only announced. ChunkAssembly that will never make a message are acknowledged once their time is
 over, or they would stay in the backlog for ever; until then they may come again, and complete it.
 
 Knows nothing of permits and of what becomes of a complete message.
@@ -11,7 +11,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from ...model.config import ConsumerSpec, seconds_to_ns
+from ...model.config import ConsumerSpec, nanoseconds_of
 from ...wire import MessageMetadata
 from ..connecting.services import ClientContext
 from ..counters import ArrivalCounters
@@ -45,7 +45,7 @@ class Complete:
     payload: bytes
 
 
-class Chunks:
+class ChunkAssembly:
     """The incomplete messages of one consumer. `done_with(places)`: acknowledge these entries."""
 
     __slots__ = (
@@ -73,7 +73,7 @@ class Chunks:
         self._max_pending = spec.max_pending_chunked_messages
         self.max_message_size = spec.max_chunked_message_size
         self._acknowledge_dropped = spec.acknowledge_dropped_chunks
-        self._expiry = seconds_to_ns(spec.incomplete_chunked_message_timeout)
+        self._expiry = nanoseconds_of(spec.incomplete_chunked_message_timeout)
         self._incomplete: OrderedDict[_Uuid, _Incomplete] = OrderedDict()
         """The one that began first at the front."""
         self._slot = context.deadlines.slot(self._expire)

@@ -21,9 +21,9 @@ from ...model.message import Message, Source
 from ...model.message_id import MessageId
 from ...model.service_url import Address
 from ...model.topic_name import TopicName
-from ...wire import AlikeEntries, MessageCommand, encode_command, encode_flow, proto
-from ..acknowledging.ack_commands import Acknowledgeable, Verdicts
-from ..acknowledging.ack_grouping import Acknowledger
+from ...wire import MessageCommand, UniformMessages, encode_command, encode_flow, proto
+from ..acknowledging.ack_commands import AckCommands, Acknowledgeable
+from ..acknowledging.ack_grouping import AckGrouping
 from ..acknowledging.ack_timeout import AcknowledgementTimeout
 from ..acknowledging.ack_tracker import AckTracker
 from ..acknowledging.redelivery import Redelivery
@@ -33,10 +33,10 @@ from ..connecting.refusal_policy import Decision
 from ..connecting.services import ClientContext, Services
 from ..counters import ArrivalCounters
 from ..delivery.ack_records import Place
-from ..delivery.batch_receive import Collecting
+from ..delivery.batch_receive import BatchReceive
 from ..delivery.received_entries import Messages
-from ..delivery.receiver_queue import DeliveryQueue
-from ..letter_topics.letter_topics import DeadLetterSorter, Letters
+from ..delivery.receiver_queue import ReceiverQueue
+from ..letter_topics.letter_topics import DeadLetterSorter, LetterTopics
 from ..outputs import (
     ActiveChanged,
     Attached,
@@ -52,9 +52,9 @@ from ..outputs import (
 from ..statistics import ConsumerStatistics
 from .arrival import Arrival
 from .blocked_watch import BlockedWatch
-from .chunk_assembly import Chunks
+from .chunk_assembly import ChunkAssembly
 from .consumer_requests import ConsumerRequests
-from .interceptors import InterceptedVerdicts, Interception
+from .interceptors import InterceptedAckCommands, Interception
 from .positions import Positions
 from .queue_factory import receiving
 from .subscribe_command import subscribe_command
@@ -82,7 +82,7 @@ class Listener(Protocol):
 
 class Consumer(ConsumerRequests):
     """One consumer. `receive()` gives the next message or None, `take(limit)` a list of the next ones;
-    `acknowledge`, `acknowledge_cumulative` and `negative_acknowledge` are those of its `Verdicts`.
+    `acknowledge`, `acknowledge_cumulative` and `negative_acknowledge` are those of its `AckCommands`.
 
     `listener`: who is told everything in place of the application. `counters`: what it counts in, together
     with others. `create_topic`: whether a topic that does not exist may come into being by this (BROKER-07).
@@ -125,7 +125,7 @@ class Consumer(ConsumerRequests):
             AcknowledgementTimeout(context, spec) if spec.acknowledgement_timeout and has_memory else None
         )
         policy = spec.batch_receive
-        self._collecting = None if policy is None else Collecting(context, policy, emit)
+        self._collecting = None if policy is None else BatchReceive(context, policy, emit)
         interception = (
             Interception(handle, self.topic, self._source, spec.interceptors, emit)
             if spec.interceptors
@@ -134,13 +134,13 @@ class Consumer(ConsumerRequests):
         self.permits, self._queue = receiving(
             spec, services.received_memory, timeout, self._collecting, interception
         )
-        self._acknowledger = Acknowledger(
+        self._acknowledger = AckGrouping(
             context, services.requests, wire_id, spec, tracker, emit, wanted=has_memory
         )
         counters = counters or ArrivalCounters()
         self._letters = self._with_letters(counters)
         letters = self._letters
-        self._chunks = Chunks(context, spec, counters, self._done_with)
+        self._chunks = ChunkAssembly(context, spec, counters, self._done_with)
         self._arrival = Arrival(
             self._source,
             self.permits,
@@ -151,7 +151,7 @@ class Consumer(ConsumerRequests):
             self._chunks,
             counters,
             durable=spec.durable,
-            undivided=isinstance(spec, ReadingSpec) and spec.undivided,
+            raw_batches=isinstance(spec, ReadingSpec) and spec.raw_batches,
         )
         self._positions = Positions(
             context,
@@ -182,10 +182,10 @@ class Consumer(ConsumerRequests):
             self._queue.on_taken_back = letters.tries.taken_back
             self._redelivery.on_acknowledged = letters.acknowledged
             self._redelivery.on_acknowledged_through = letters.acknowledged_through
-        self._verdicts = Verdicts(
+        self._ack_commands = AckCommands(
             spec.subscription_type, self._source, tracker, self._acknowledger, self._redelivery
         )
-        self._verdicts.described = called(spec, self._source.topic)
+        self._ack_commands.described = called(spec, self._source.topic)
         self._blocked = (
             BlockedWatch(
                 context,
@@ -218,11 +218,11 @@ class Consumer(ConsumerRequests):
         """Of the connection before: what is acknowledged there means nothing in another one."""
         self.receive: Callable[[], Message | None] = self._queue.receive
         self.take: Callable[[int], Messages] = self._queue.take
-        self.acknowledge: Callable[[Acknowledgeable], bool] = self._verdicts.acknowledge
-        self.acknowledge_cumulative = self._verdicts.acknowledge_cumulative
-        self.negative_acknowledge = self._verdicts.negative_acknowledge
+        self.acknowledge: Callable[[Acknowledgeable], bool] = self._ack_commands.acknowledge
+        self.acknowledge_cumulative = self._ack_commands.acknowledge_cumulative
+        self.negative_acknowledge = self._ack_commands.negative_acknowledge
         if interception is not None:
-            intercepted = InterceptedVerdicts(self._verdicts, interception)
+            intercepted = InterceptedAckCommands(self._ack_commands, interception)
             self.acknowledge = intercepted.acknowledge
             self.acknowledge_cumulative = intercepted.acknowledge_cumulative
             self._redelivery.on_negative = interception.negatively_acknowledged
@@ -241,7 +241,7 @@ class Consumer(ConsumerRequests):
             queue.announced = True
             self._emit(Deliverable(self.handle))
 
-    def on_alike(self, connection: Connection, entries: AlikeEntries) -> bool:
+    def on_alike(self, connection: Connection, entries: UniformMessages) -> bool:
         """Plain entries of several MESSAGE frames; False, having changed nothing, where each has to be looked
         at by itself (`on_message`)."""
         if connection is not self._connection or not self._arrival.receive_alike(
@@ -256,7 +256,7 @@ class Consumer(ConsumerRequests):
     # --- the application's commands: see also `ConsumerRequests` ----------------------------------
 
     @property
-    def queue(self) -> DeliveryQueue:
+    def queue(self) -> ReceiverQueue:
         """What has arrived and was not handed out."""
         return self._queue
 
@@ -272,7 +272,7 @@ class Consumer(ConsumerRequests):
     def close(self, once_answered: bool = False) -> None:
         """Send what acknowledgements wait, then leave (rules CONS-50 to CONS-52). `Closed` follows.
         `once_answered`: see `Attachment.close`."""
-        if self._verdicts.closed:
+        if self._ack_commands.closed:
             return
         self._acknowledger.flush()
         self._stop(self._closed())
@@ -281,11 +281,11 @@ class Consumer(ConsumerRequests):
     @property
     def is_closing(self) -> bool:
         """Nothing is handed out any more; it has ended, or will."""
-        return self._verdicts.closed
+        return self._ack_commands.closed
 
     def check_open(self) -> None:
         """Raise `ClosedError` once it is closing."""
-        self._verdicts.check_open()
+        self._ack_commands.check_open()
 
     def statistics(self) -> ConsumerStatistics:
         """What has been counted so far."""
@@ -338,7 +338,7 @@ class Consumer(ConsumerRequests):
             self._cluster = self.attachment.directions.cluster
             self._leave_cluster()
         self._tracker.new_connection()
-        self._verdicts.renew()
+        self._ack_commands.renew()
         self._redelivery.attach(connection)
         self._acknowledger.attach(connection)
         self._positions.attach(connection)
@@ -443,7 +443,7 @@ class Consumer(ConsumerRequests):
     def _forget(self) -> None:
         """The subscription was moved by a seek: nothing of what is known here counts any more (SEEK-06)."""
         self._acknowledger.drop()
-        self._verdicts.renew()
+        self._ack_commands.renew()
         self._redelivery.drop()
         self._chunks.clear()
         if self._letters is not None:
@@ -455,12 +455,12 @@ class Consumer(ConsumerRequests):
     def _perhaps_moved(self, error: PulsarError) -> None:
         """A seek has failed; the broker may have done it all the same, and everything may be new."""
         self._acknowledger.drop(error)
-        self._verdicts.renew()
+        self._ack_commands.renew()
 
     def _leave_cluster(self) -> None:
         """What was delivered before is of another cluster, and has other places in this one."""
         self._acknowledger.leave_cluster()
-        self._verdicts.renew()
+        self._ack_commands.renew()
         if self._letters is not None:
             self._letters.drop()
 
@@ -472,16 +472,16 @@ class Consumer(ConsumerRequests):
         subscribed on before, it may have been under way when the broker closed the consumer (a real one does
         so, under load); it comes again. Otherwise the broker had no permit to send it, and it would be lost
         for this subscription: only a new connection brings it again."""
-        if not self._verdicts.closed and connection is not self._was_on:
+        if not self._ack_commands.closed and connection is not self._was_on:
             raise RemoteProtocolError(
                 f"the broker sent messages of {self._source.topic} before it was asked to"
             )
 
-    def _with_letters(self, counters: ArrivalCounters) -> Letters | None:
+    def _with_letters(self, counters: ArrivalCounters) -> LetterTopics | None:
         policy = self.spec.letters
         if policy is None:
             return None
-        return Letters(
+        return LetterTopics(
             self._context,
             self._services,
             self._emit,
@@ -491,9 +491,9 @@ class Consumer(ConsumerRequests):
             self.name,
             self.permits,
             counters,
-            lambda message: self._verdicts.copied(message),
+            lambda message: self._ack_commands.copied(message),
             lambda places: self._redelivery.not_copied(places),
-            lambda wanted: self._verdicts.watch(wanted),
+            lambda wanted: self._ack_commands.watch(wanted),
         )
 
     def _done_with(self, places: Iterable[Place]) -> None:
@@ -525,7 +525,7 @@ class Consumer(ConsumerRequests):
     def _stop(self, error: PulsarError) -> None:
         """No message is taken or handed out any more, and nothing more is sought."""
         self._connection = None
-        self._verdicts.close()
+        self._ack_commands.close()
         self._positions.leave(error)
         self._redelivery.detach()
         self.permits.detach()

@@ -13,10 +13,10 @@ from ...model.config import ConsumerSpec
 from ...model.errors import ConnectionLost, LocalProtocolError, PulsarError
 from ...model.message import Source
 from ...model.message_id import MessageId, TopicMessageId
-from ...model.processing import Judge
+from ...model.processing import AckHandler
 from ...wire import encode_command, proto
-from ..acknowledging.ack_commands import Acknowledgeable, OneMessage, Verdicts, is_left
-from ..acknowledging.ack_grouping import Acknowledger
+from ..acknowledging.ack_commands import AckCommands, Acknowledgeable, OneMessage, is_left
+from ..acknowledging.ack_grouping import AckGrouping
 from ..acknowledging.ack_tracker import AckTracker
 from ..acknowledging.redelivery import Redelivery
 from ..connecting.attachment import Attachment
@@ -24,10 +24,10 @@ from ..connecting.connection import Connection
 from ..connecting.explaining import way
 from ..connecting.services import ClientContext, Services
 from ..delivery import explaining
-from ..delivery.batch_receive import Collecting, CollectingQueue
+from ..delivery.batch_receive import BatchReceive, BatchReceiveQueue
 from ..delivery.permits import Permits
-from ..delivery.receiver_queue import DeliveryQueue
-from ..letter_topics.letter_topics import Later, Letters
+from ..delivery.receiver_queue import ReceiverQueue
+from ..letter_topics.letter_topics import Later, LetterTopics
 from ..outputs import Output, RequestDone, RequestFailed
 from .blocked_watch import BlockedWatch
 from .positions import Positions
@@ -49,13 +49,13 @@ class ConsumerRequests(ABC):
     _services: Services
     _source: Source
     _tracker: AckTracker
-    _collecting: Collecting | None
-    _queue: DeliveryQueue
-    _acknowledger: Acknowledger
-    _letters: Letters | None
+    _collecting: BatchReceive | None
+    _queue: ReceiverQueue
+    _acknowledger: AckGrouping
+    _letters: LetterTopics | None
     _positions: Positions
     _redelivery: Redelivery
-    _verdicts: Verdicts
+    _ack_commands: AckCommands
     _connection: Connection | None
     """The connection that messages are taken from: while attached, until the close begins."""
     _context: ClientContext
@@ -106,11 +106,11 @@ class ConsumerRequests(ABC):
     @property
     def described(self) -> str:
         """The machine in words: for texts."""
-        return self._verdicts.described + explaining.subscription(self.spec)
+        return self._ack_commands.described + explaining.subscription(self.spec)
 
     def check_collecting(self) -> None:
         """Raise where nothing says what is enough."""
-        self._verdicts.check_open()
+        self._ack_commands.check_open()
         if self._collecting is None:
             raise LocalProtocolError(f"the consumer on {self._source.topic} has no batch_receive policy")
 
@@ -119,9 +119,9 @@ class ConsumerRequests(ABC):
         assert self._collecting is not None
         self._collecting.ask(request)
 
-    def count_for(self, whole: Collecting) -> None:
+    def count_for(self, whole: BatchReceive) -> None:
         """What arrives here is part of what is collected of several topics."""
-        assert isinstance(self._queue, CollectingQueue)
+        assert isinstance(self._queue, BatchReceiveQueue)
         self._queue.count_for(whole)
 
     def give_way(self) -> list[int]:
@@ -131,33 +131,33 @@ class ConsumerRequests(ABC):
         self._positions.end(ConnectionLost(f"{self._source.topic} was found to have partitions: ask again"))
         return [] if self._collecting is None else self._collecting.waiting()
 
-    def let_judge(self, judge: Judge) -> None:
+    def set_ack_handler(self, judge: AckHandler) -> None:
         """`Message.processing` of what is received here gives its verdicts there."""
         self._tracker.judge = judge
 
     def pause(self) -> None:
         """Ask the broker for nothing more until `resume`; what it was asked for may still come (FLOW-06)."""
-        self._verdicts.check_open()
+        self._ack_commands.check_open()
         self.permits.pause()
 
     def resume(self) -> None:
         """Ask again, for what has left the queue meanwhile, too (FLOW-07)."""
-        self._verdicts.check_open()
+        self._ack_commands.check_open()
         self.permits.resume()
 
     def redeliver_unacknowledged(self) -> None:
         """Ask for everything again that is not acknowledged (REDEL-01). Raises only when closed."""
-        self._verdicts.check_open()
+        self._ack_commands.check_open()
         self._redelivery.redeliver_all()
 
     def flush_acknowledgements(self, request: int) -> None:
         """`RequestDone(request)` when the broker has confirmed all acknowledgements so far."""
-        self._verdicts.check_open()
+        self._ack_commands.check_open()
         self._acknowledger.flush_confirmed(request)
 
     def reconsume_later(self, request: int, what: Later) -> None:
         """See `Client.reconsume_later`, and `Client.dead_letter` for a message without a delay."""
-        self._verdicts.check_open()
+        self._ack_commands.check_open()
         letters = self._letters
         if letters is None and what.delay is None:
             raise LocalProtocolError(
@@ -167,8 +167,8 @@ class ConsumerRequests(ABC):
             raise LocalProtocolError("reconsume_later: only a consumer subscribed with retry=True can")
         message = what.message
         if what.cumulative:
-            self._verdicts.check_cumulative()
-        self._verdicts.check_message(message)
+            self._ack_commands.check_cumulative()
+        self._ack_commands.check_message(message)
         ledger_id, entry_id = message.entry.place
         in_part = message.batch_index >= 0
         if is_left(message.entry):
@@ -193,7 +193,7 @@ class ConsumerRequests(ABC):
 
         `RequestFailed` where the broker refuses (the consumer goes on), or there is no connection.
         """
-        self._verdicts.check_open()
+        self._ack_commands.check_open()
         connection = self._connection
         if connection is None:
             lost = ConnectionLost("unsubscribe needs a connection, and there is none at the moment")
@@ -224,9 +224,9 @@ class ConsumerRequests(ABC):
     def check_seek(self, target: SeekTarget | TopicMessageId) -> Target:
         """What an application may say as a place in this topic. Raises `LocalProtocolError` for anything
         else."""
-        self._verdicts.check_open()
+        self._ack_commands.check_open()
         if isinstance(target, TopicMessageId):
-            target = self._verdicts.own_id(target)
+            target = self._ack_commands.own_id(target)
         return self._positions.check(target)
 
     def prepare_seek(self, target: SeekTarget | TopicMessageId, inclusive: bool) -> Callable[[int], None]:
@@ -239,7 +239,7 @@ class ConsumerRequests(ABC):
 
     def check_last_message(self) -> None:
         """Raise where there is no such thing as a last message."""
-        self._verdicts.check_open()
+        self._ack_commands.check_open()
         self._positions.check_memory()
 
     def last_message_id(self, request: int) -> None:
@@ -258,7 +258,7 @@ class ConsumerRequests(ABC):
 
     def checkpoint(self) -> dict[str, MessageId]:
         """By the name of the topic, the message behind which the next one to be handed out comes."""
-        self._verdicts.check_open()
+        self._ack_commands.check_open()
         return {self._source.topic: self._positions.checkpoint()}
 
     def forget_request(self, request: int) -> None:

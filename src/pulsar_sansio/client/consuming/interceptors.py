@@ -1,6 +1,6 @@
 """Interceptors of a consumer (rules INTC-02 to INTC-04).
 
-`InterceptedQueue` shows them every message as it is handed out; `InterceptedVerdicts` tells them what the
+`InterceptedQueue` shows them every message as it is handed out; `InterceptedAckCommands` tells them what the
 application says of it, and what is asked for again. None of it exists where a consumer has no interceptors.
 
 All are called in the order in which they were given. What one of them raises is told by
@@ -15,11 +15,11 @@ from ...model.interceptors import ConsumerInterceptor
 from ...model.message import Message, Source
 from ...model.message_id import MessageId, TopicMessageId
 from ...model.topic_name import TopicName
-from ..acknowledging.ack_commands import Acknowledgeable, OneMessage, Verdicts
+from ..acknowledging.ack_commands import AckCommands, Acknowledgeable, OneMessage
 from ..delivery.ack_records import Place
 from ..delivery.permits import Permits
 from ..delivery.received_entries import Messages
-from ..delivery.receiver_queue import DeliveryQueue
+from ..delivery.receiver_queue import ReceiverQueue
 from ..outputs import ConsumerInterceptorFailed, Output
 
 
@@ -103,7 +103,7 @@ def _checked(interceptor: ConsumerInterceptor, message: object) -> Message:
     return message
 
 
-class InterceptedQueue(DeliveryQueue):
+class InterceptedQueue(ReceiverQueue):
     """A queue whose messages go through interceptors, one by one, when they are handed out."""
 
     def __init__(self, permits: Permits, *, interception: Interception, **others: Any) -> None:
@@ -126,20 +126,20 @@ class InterceptedQueue(DeliveryQueue):
         return Messages([messages] if messages else [])
 
 
-class InterceptedVerdicts:
+class InterceptedAckCommands:
     """The verdicts that an application gives, which the interceptors hear of: with the error where one was
     refused (INTC-03). They hear of it before anything can be sent."""
 
-    __slots__ = ("_interception", "_verdicts")
+    __slots__ = ("_interception", "_ack_commands")
 
-    def __init__(self, verdicts: Verdicts, interception: Interception) -> None:
-        self._verdicts = verdicts
+    def __init__(self, verdicts: AckCommands, interception: Interception) -> None:
+        self._ack_commands = verdicts
         self._interception = interception
 
     def acknowledge(self, what: Acknowledgeable) -> bool:
         given = what if isinstance(what, OneMessage | Messages) else _listed(what)
         try:
-            self._verdicts.acknowledge(given)
+            self._ack_commands.acknowledge(given)
         except LocalProtocolError as error:
             self._interception.acknowledged(_ids_of(given), error)
             raise
@@ -149,7 +149,7 @@ class InterceptedVerdicts:
     def acknowledge_cumulative(self, what: OneMessage) -> None:
         error: LocalProtocolError | None = None
         try:
-            self._verdicts.acknowledge_cumulative(what)
+            self._ack_commands.acknowledge_cumulative(what)
         except LocalProtocolError as refused:
             error = refused
         for message_id in _ids_of(what):

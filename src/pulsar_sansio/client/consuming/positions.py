@@ -13,7 +13,7 @@ handed out or found to be of no use, and where neither is, with the place it beg
 from collections.abc import Callable
 from typing import Any
 
-from ...model.config import ConsumerSpec, seconds_to_ns
+from ...model.config import ConsumerSpec, nanoseconds_of
 from ...model.errors import BrokerError, LocalProtocolError, PulsarError, TimedOut
 from ...model.message import Source
 from ...model.message_id import EARLIEST, LATEST, MessageId
@@ -21,7 +21,7 @@ from ...wire import proto
 from ..connecting.connection import Connection
 from ..connecting.services import ClientContext, Services
 from ..delivery.ack_records import Place
-from ..delivery.receiver_queue import DeliveryQueue, before, message_id_of
+from ..delivery.receiver_queue import ReceiverQueue, before, message_id_of
 from ..outputs import Output, RequestDone, RequestFailed
 from .arrival import Arrival
 from .last_message import LastMessage, LastPosition, Question
@@ -74,7 +74,7 @@ class Positions:
         source: Source,
         emit: Callable[[Output], None],
         arrival: Arrival,
-        queue: DeliveryQueue,
+        queue: ReceiverQueue,
         forget: Callable[[], None],
         unsure: Callable[[PulsarError], None],
         go_on: Callable[[], None],
@@ -132,7 +132,7 @@ class Positions:
         self._patience = services.durations.operation_timeout
         if not self._durable:
             start = spec.start_message_id
-            self._rollback = seconds_to_ns(spec.start_message_rollback)
+            self._rollback = nanoseconds_of(spec.start_message_rollback)
             arrival.start_at(EARLIEST if self._rollback else start, spec.start_message_id_inclusive)
             self._unknown = start is None or start == LATEST
             self._to_last = start == LATEST and spec.start_message_id_inclusive

@@ -1,7 +1,7 @@
 """Which ledger of permits and which queue a consumer has: what its spec asks for decides, once.
 
 Whatever is not asked for costs nothing: the plain queue has no idea of it. Each kind of queue adds one thing
-to `DeliveryQueue` and calls the next one, so that they can be put together.
+to `ReceiverQueue` and calls the next one, so that they can be put together.
 """
 
 from functools import cache
@@ -9,11 +9,11 @@ from typing import Any
 
 from ...model.config import ConsumerSpec
 from ..acknowledging.ack_timeout import AcknowledgementTimeout, TrackedQueue
-from ..delivery.batch_receive import Collecting, CollectingQueue
+from ..delivery.batch_receive import BatchReceive, BatchReceiveQueue
 from ..delivery.permits import Permits
-from ..delivery.receiver_queue import DeliveryQueue
+from ..delivery.receiver_queue import ReceiverQueue
 from ..delivery.scaled_queue import ScaledPermits, ScaledQueue
-from ..delivery.zero_queue import DemandPermits, DemandQueue
+from ..delivery.zero_queue import ZeroQueue, ZeroQueuePermits
 from ..memory import ReceivedMemory
 from .interceptors import InterceptedQueue, Interception
 
@@ -22,23 +22,23 @@ def receiving(
     spec: ConsumerSpec,
     memory: ReceivedMemory,
     timeout: AcknowledgementTimeout | None,
-    collecting: Collecting | None,
+    collecting: BatchReceive | None,
     interception: Interception | None,
-) -> tuple[Permits, DeliveryQueue]:
+) -> tuple[Permits, ReceiverQueue]:
     """The permits and the queue of a new consumer."""
-    kinds: list[type[DeliveryQueue]] = []
+    kinds: list[type[ReceiverQueue]] = []
     options: dict[str, Any] = {}
     if timeout is not None:
         kinds.append(TrackedQueue)
         options["timeout"] = timeout
     permits = _permits(spec)
-    if isinstance(permits, DemandPermits):
-        kinds.append(DemandQueue)
+    if isinstance(permits, ZeroQueuePermits):
+        kinds.append(ZeroQueue)
     elif isinstance(permits, ScaledPermits):
         kinds.append(ScaledQueue)
         options["memory"] = memory
     if collecting is not None:
-        kinds.append(CollectingQueue)
+        kinds.append(BatchReceiveQueue)
         options["collecting"] = collecting
     if interception is not None:
         kinds.append(InterceptedQueue)
@@ -49,7 +49,7 @@ def receiving(
 
 def _permits(spec: ConsumerSpec) -> Permits:
     if spec.receiver_queue_size == 0:
-        return DemandPermits()
+        return ZeroQueuePermits()
     if spec.auto_scaled_receiver_queue_size:
         # Half a queue of permits less one may wait here: what is collected has to fit into the rest.
         policy = spec.batch_receive
@@ -59,6 +59,6 @@ def _permits(spec: ConsumerSpec) -> Permits:
 
 
 @cache
-def _queue(kinds: tuple[type[DeliveryQueue], ...]) -> type[DeliveryQueue]:
+def _queue(kinds: tuple[type[ReceiverQueue], ...]) -> type[ReceiverQueue]:
     """A queue that is of all these kinds."""
-    return type("Queue", kinds, {}) if kinds else DeliveryQueue
+    return type("Queue", kinds, {}) if kinds else ReceiverQueue

@@ -76,7 +76,7 @@ class Reader(Consumer):
         self._read.clear()
 
     def close(self, once_answered: bool = False) -> None:
-        if not self._verdicts.closed:
+        if not self._ack_commands.closed:
             self._acknowledge_read()
         super().close(once_answered)
 

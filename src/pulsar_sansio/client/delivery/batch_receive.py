@@ -7,7 +7,7 @@ the next one when the first has taken, or given up.
 What is enough is the policy's. It is enough, too, when the broker has used all its permits, because nothing
 more can come before something is taken.
 
-Of several topics or partitions what counts is what waits in all their queues together; `MergedCollection` is
+Of several topics or partitions what counts is what waits in all their queues together; `MergedBatchReceive` is
 what they are taken from.
 """
 
@@ -15,7 +15,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
-from ...model.config import BatchReceivePolicy, seconds_to_ns
+from ...model.config import BatchReceivePolicy, nanoseconds_of
 from ...model.errors import PulsarError
 from ...model.message import Message
 from ..connecting.services import ClientContext
@@ -23,13 +23,13 @@ from ..outputs import Output, RequestDone, RequestFailed
 from .merged_queue import MergedQueue
 from .metered_queue import MeteredQueue
 from .permits import Permits
-from .received_entries import BatchItem, Item, Messages, SinglesItem
+from .received_entries import Item, Messages, ReceivedBatch, ReceivedSingles
 from .receiver_queue import LONGEST_RUN
 
 UNLIMITED = 2**62
 
 
-class Collecting:
+class BatchReceive:
     """Those who ask at one consumer."""
 
     __slots__ = (
@@ -50,10 +50,10 @@ class Collecting:
     ) -> None:
         self.max_messages = policy.max_messages or UNLIMITED
         self.max_bytes = policy.max_bytes or UNLIMITED
-        self._timeout = seconds_to_ns(policy.timeout)
+        self._timeout = nanoseconds_of(policy.timeout)
         self._context = context
         self._emit = emit
-        self._queues: dict[CollectingQueue, None] = {}
+        self._queues: dict[BatchReceiveQueue, None] = {}
         """Those whose messages count."""
         self._waiting: OrderedDict[int, int | None] = OrderedDict()
         """Requests of those who wait -> when their time is up; None is never."""
@@ -63,13 +63,13 @@ class Collecting:
         self.over = False
         """The topic has ended: whatever there is, is enough."""
 
-    def include(self, queue: "CollectingQueue") -> None:
+    def include(self, queue: "BatchReceiveQueue") -> None:
         """What is in this queue counts, too; more may come of it, though all others have ended."""
         self._queues[queue] = None
         self.over = False
         self.look()
 
-    def leave_out(self, queue: "CollectingQueue") -> None:
+    def leave_out(self, queue: "BatchReceiveQueue") -> None:
         """That queue is closed."""
         self._queues.pop(queue, None)
 
@@ -137,16 +137,16 @@ class Collecting:
         )
 
 
-class CollectingQueue(MeteredQueue):
+class BatchReceiveQueue(MeteredQueue):
     """A queue that tells who collects what arrives, and gives no more at once than the policy allows."""
 
-    def __init__(self, permits: Permits, *, collecting: Collecting, **others: Any) -> None:
+    def __init__(self, permits: Permits, *, collecting: BatchReceive, **others: Any) -> None:
         super().__init__(permits, **others)
         self._collecting = collecting
         self._is_all = True
         collecting.include(self)
 
-    def count_for(self, whole: Collecting) -> None:
+    def count_for(self, whole: BatchReceive) -> None:
         """It is one of several queues from now on, of which the messages are taken together."""
         self._collecting.leave_out(self)
         self._collecting = whole
@@ -162,11 +162,11 @@ class CollectingQueue(MeteredQueue):
         super().add(message)
         self._collecting.look()
 
-    def add_batch(self, batch: BatchItem) -> None:
+    def add_batch(self, batch: ReceivedBatch) -> None:
         super().add_batch(batch)
         self._collecting.look()
 
-    def add_singles(self, singles: SinglesItem) -> None:
+    def add_singles(self, singles: ReceivedSingles) -> None:
         super().add_singles(singles)
         self._collecting.look()
 
@@ -184,13 +184,13 @@ class CollectingQueue(MeteredQueue):
         self._collecting.leave_out(self)
 
 
-class MergedCollection(MergedQueue):
+class MergedBatchReceive(MergedQueue):
     """The queues of several topics or partitions, from which no more is taken at once than the policy
     allows."""
 
     __slots__ = ("_collecting",)
 
-    def __init__(self, collecting: Collecting) -> None:
+    def __init__(self, collecting: BatchReceive) -> None:
         super().__init__()
         self._collecting = collecting
 
@@ -204,7 +204,7 @@ class MergedCollection(MergedQueue):
         share = max(LONGEST_RUN, -(-limit // max(1, len(turns))))
         while limit > 0 and turns:
             queue = turns[0]
-            assert isinstance(queue, CollectingQueue)
+            assert isinstance(queue, BatchReceiveQueue)
             count = queue.fitting(min(limit, share), room)
             size = queue.size_of_next(count)
             if taken and size > room:

@@ -5,7 +5,7 @@ topic that nobody takes from stops its broker and no other. Here is only whose t
 something gives one run, and then it is the next one's turn. Order holds within a queue; a topic that brings a
 thousand times more than another does not delay the other's.
 
-To who receives it is the same as a `DeliveryQueue`. It knows queues only: no consumers and no topics.
+To who receives it is the same as a `ReceiverQueue`. It knows queues only: no consumers and no topics.
 """
 
 from collections import deque
@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from ...model.errors import ClosedError
 from ...model.message import Message
 from .received_entries import Item, Messages
-from .receiver_queue import LONGEST_RUN, DeliveryQueue
+from .receiver_queue import LONGEST_RUN, ReceiverQueue
 
 
 class MergedQueue:
@@ -24,16 +24,16 @@ class MergedQueue:
 
     def __init__(self) -> None:
         self.announced = False
-        """See `DeliveryQueue`."""
+        """See `ReceiverQueue`."""
         self.run_length = 0
         self.ready: Iterator[Message] = iter(())
-        self._turns: deque[DeliveryQueue] = deque()
+        self._turns: deque[ReceiverQueue] = deque()
         """Those that have something, in the order of their turns. One that was cleared since stays until its
         turn."""
-        self._has_turn: set[DeliveryQueue] = set()
+        self._has_turn: set[ReceiverQueue] = set()
         self._closed: str | None = None
 
-    def add(self, queue: DeliveryQueue) -> bool:
+    def add(self, queue: ReceiverQueue) -> bool:
         """A queue that was empty has something; whether there was nothing in all others."""
         alone = not any(other.announced for other in self._turns if other is not queue)
         if queue not in self._has_turn:
@@ -41,7 +41,7 @@ class MergedQueue:
             self._turns.append(queue)
         return alone
 
-    def remove(self, queue: DeliveryQueue) -> None:
+    def remove(self, queue: ReceiverQueue) -> None:
         """That queue is none of these any more."""
         if queue in self._has_turn:
             self._has_turn.remove(queue)
@@ -83,7 +83,7 @@ class MergedQueue:
         return None
 
     def want(self) -> None:
-        """See `DeliveryQueue`: every queue here asks ahead, so there is nothing to do."""
+        """See `ReceiverQueue`: every queue here asks ahead, so there is nothing to do."""
 
     def take(self, limit: int) -> Messages:
         """The next messages, at most `limit`, each queue giving its share. Raises as `receive`."""
@@ -99,7 +99,7 @@ class MergedQueue:
             self._end_turn(queue)
         return Messages(taken)
 
-    def _end_turn(self, queue: DeliveryQueue) -> None:
+    def _end_turn(self, queue: ReceiverQueue) -> None:
         """The next queue's turn; this one has another after all others, if it has something left."""
         if queue.announced:
             self._turns.rotate(-1)

@@ -12,11 +12,11 @@ from typing import Any
 from ...model.message import Message
 from .ack_records import Place
 from .permits import Permits
-from .received_entries import BatchItem, Item, SinglesItem
-from .receiver_queue import DeliveryQueue
+from .received_entries import Item, ReceivedBatch, ReceivedSingles
+from .receiver_queue import ReceiverQueue
 
 
-class MeteredQueue(DeliveryQueue):
+class MeteredQueue(ReceiverQueue):
     """`bytes_waiting`: of payload, as they were before compression."""
 
     def __init__(self, permits: Permits, **others: Any) -> None:
@@ -31,11 +31,11 @@ class MeteredQueue(DeliveryQueue):
         self.weigh(len(message.data))
         super().add(message)
 
-    def add_batch(self, batch: BatchItem) -> None:
+    def add_batch(self, batch: ReceivedBatch) -> None:
         self.weigh(_bytes_of(batch))
         super().add_batch(batch)
 
-    def add_singles(self, singles: SinglesItem) -> None:
+    def add_singles(self, singles: ReceivedSingles) -> None:
         self.weigh(_bytes_of(singles))
         super().add_singles(singles)
 

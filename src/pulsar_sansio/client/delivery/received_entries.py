@@ -16,7 +16,7 @@ from ...wire import Batch, Compressed, MessageMetadata, decode_message_metadata
 from .ack_records import EntryAcknowledgement, Place
 
 
-class BatchItem(NamedTuple):
+class ReceivedBatch(NamedTuple):
     """A batch, or what is to be delivered of it; or one message whose payload stays compressed."""
 
     entry: Entry
@@ -60,7 +60,7 @@ class PlainEntry(Entry):
     _undecoded: bytes | MessageMetadata
 
     @staticmethod
-    def of(item: "SinglesItem", place: Place, header: bytes | MessageMetadata) -> "PlainEntry":
+    def of(item: "ReceivedSingles", place: Place, header: bytes | MessageMetadata) -> "PlainEntry":
         # Past `Entry.__init__`, which sets more: this happens once per message.
         entry = PlainEntry.__new__(PlainEntry)
         entry.source = item.source
@@ -78,7 +78,7 @@ class PlainEntry(Entry):
         return self.header
 
 
-class SinglesItem(NamedTuple):
+class ReceivedSingles(NamedTuple):
     """Plain entries of one message: what they have in common, and of each its place, header and payload."""
 
     source: Source
@@ -92,13 +92,13 @@ class SinglesItem(NamedTuple):
     def entry(self, index: int) -> PlainEntry:
         return PlainEntry.of(self, self.places[index], self.headers[index])
 
-    def without_first(self, count: int) -> "SinglesItem":
+    def without_first(self, count: int) -> "ReceivedSingles":
         return self._replace(
             places=self.places[count:], headers=self.headers[count:], payloads=self.payloads[count:]
         )
 
 
-Item = BatchItem | SinglesItem | list[Message]
+Item = ReceivedBatch | ReceivedSingles | list[Message]
 
 
 def size_of(item: Item) -> int:
@@ -118,12 +118,12 @@ def unpack(item: Item) -> tuple[Iterator[object], Iterator[Message]]:
         messages = iter(item)
         return messages, messages
     payloads = iter(item.payloads)
-    if isinstance(item, BatchItem):
+    if isinstance(item, ReceivedBatch):
         return payloads, _batch_messages(item, payloads)
     return payloads, _single_messages(item, payloads)
 
 
-def _batch_messages(item: BatchItem, payloads: Iterator[bytes]) -> Iterator[Message]:
+def _batch_messages(item: ReceivedBatch, payloads: Iterator[bytes]) -> Iterator[Message]:
     entry = item.entry
     for payload, index in zip(payloads, item.indexes, strict=False):
         message = Message()
@@ -133,7 +133,7 @@ def _batch_messages(item: BatchItem, payloads: Iterator[bytes]) -> Iterator[Mess
         yield message
 
 
-def _single_messages(item: SinglesItem, payloads: Iterator[bytes]) -> Iterator[Message]:
+def _single_messages(item: ReceivedSingles, payloads: Iterator[bytes]) -> Iterator[Message]:
     entry_of = PlainEntry.of
     for payload, place, header in zip(payloads, item.places, item.headers, strict=False):
         message = Message()
@@ -145,12 +145,12 @@ def _single_messages(item: SinglesItem, payloads: Iterator[bytes]) -> Iterator[M
 
 def keys_of(item: Item) -> Sequence[str | None]:
     """The messages' keys, without making the messages."""
-    if isinstance(item, BatchItem):
+    if isinstance(item, ReceivedBatch):
         batch = item.entry.batch
         assert isinstance(batch, Batch)
         keys = batch.keys()
         return keys if len(item.indexes) == len(keys) else [keys[index] for index in item.indexes]
-    if isinstance(item, SinglesItem):
+    if isinstance(item, ReceivedSingles):
         headers = item.headers
         return [
             (decode_message_metadata(header) if isinstance(header, bytes) else header).partition_key
@@ -166,7 +166,7 @@ def payloads_of(item: Item) -> Sequence[bytes]:
 
 def message_at(item: Item, position: int) -> tuple[Entry, int]:
     """Which message stands there: its entry, and its index in the batch."""
-    if isinstance(item, BatchItem):
+    if isinstance(item, ReceivedBatch):
         return item.entry, item.indexes[position]
     return item[position].entry if isinstance(item, list) else item.entry(position), -1
 

@@ -21,10 +21,10 @@ from ...model.message_id import MessageId
 from .ack_records import Place
 from .permits import Permits
 from .received_entries import (
-    BatchItem,
     Item,
     Messages,
-    SinglesItem,
+    ReceivedBatch,
+    ReceivedSingles,
     message_at,
     messages_of,
     size_of,
@@ -35,7 +35,7 @@ LONGEST_RUN = 64
 """Messages. Who takes turns with others does so between runs."""
 
 
-class DeliveryQueue:
+class ReceiverQueue:
     """Messages of one consumer between arrival and application."""
 
     __slots__ = (
@@ -98,13 +98,13 @@ class DeliveryQueue:
         singles.append(message)
         self._waiting += 1
 
-    def add_batch(self, batch: BatchItem) -> None:
+    def add_batch(self, batch: ReceivedBatch) -> None:
         """A batch has arrived."""
         self._singles = None
         self._items.append(batch)
         self._waiting += len(batch.payloads)
 
-    def add_singles(self, singles: SinglesItem) -> None:
+    def add_singles(self, singles: ReceivedSingles) -> None:
         """Several plain entries of one message have arrived."""
         self._singles = None
         self._items.append(singles)
@@ -203,7 +203,7 @@ class DeliveryQueue:
         assert item is not None
         assert left < size_of(item)  # its first message is handed out as soon as it begins
         self._last_entry, self._last_index = message_at(item, size_of(item) - left - 1)
-        self._partly = left > 0 and isinstance(item, BatchItem)
+        self._partly = left > 0 and isinstance(item, ReceivedBatch)
         deque(self._left, maxlen=0)
         self._current = None
         self._messages = self.ready = iter(())
@@ -255,7 +255,7 @@ class DeliveryQueue:
         self._waiting = 0
         dropped: list[Item] = []
         for item in items:
-            if isinstance(item, BatchItem):
+            if isinstance(item, ReceivedBatch):
                 if item.entry.place not in places:
                     self.add_batch(item)
                 elif index is None or tuple(item.indexes) == (index,):
@@ -265,10 +265,10 @@ class DeliveryQueue:
                 else:
                     kept = [each for each in range(len(item.indexes)) if item.indexes[each] != index]
                     payloads, indexes = item.payloads, item.indexes
-                    dropped.append(BatchItem(item.entry, (b"",), (index,)))
+                    dropped.append(ReceivedBatch(item.entry, (b"",), (index,)))
                     parts = [payloads[each] for each in kept], [indexes[each] for each in kept]
-                    self.add_batch(BatchItem(item.entry, *parts))
-            elif isinstance(item, SinglesItem) and not any(place in places for place in item.places):
+                    self.add_batch(ReceivedBatch(item.entry, *parts))
+            elif isinstance(item, ReceivedSingles) and not any(place in places for place in item.places):
                 self.add_singles(item)
             else:
                 for message in messages_of(item):
@@ -289,9 +289,9 @@ class DeliveryQueue:
         current, left = self._current, length_hint(self._left)
         if current is None or not left:
             return []
-        if isinstance(current, BatchItem):
-            return [BatchItem(current.entry, current.payloads[-left:], current.indexes[-left:])]
-        if isinstance(current, SinglesItem):
+        if isinstance(current, ReceivedBatch):
+            return [ReceivedBatch(current.entry, current.payloads[-left:], current.indexes[-left:])]
+        if isinstance(current, ReceivedSingles):
             return [current.without_first(len(current.payloads) - left)]
         return [current[-left:]]
 
@@ -316,9 +316,9 @@ class DeliveryQueue:
         """The entries of which messages wait."""
         found: set[Place] = set()
         for item in [*self._rest_of_current(), *self._items]:
-            if isinstance(item, BatchItem):
+            if isinstance(item, ReceivedBatch):
                 found.add(item.entry.place)
-            elif isinstance(item, SinglesItem):
+            elif isinstance(item, ReceivedSingles):
                 found.update(item.places)
             else:
                 found.update(message.entry.place for message in item)
@@ -331,11 +331,11 @@ class DeliveryQueue:
             return found
         wanted = set(places)
         for item in [*self._rest_of_current(), *self._items]:
-            if isinstance(item, BatchItem):
+            if isinstance(item, ReceivedBatch):
                 place = item.entry.place
                 if place in wanted:
                     found[place] = found.get(place, 0) | bits_of(item.indexes)
-            elif isinstance(item, SinglesItem):
+            elif isinstance(item, ReceivedSingles):
                 found.update(dict.fromkeys(wanted.intersection(item.places), 1))
             else:
                 found.update((each.entry.place, 1) for each in item if each.entry.place in wanted)
@@ -345,9 +345,9 @@ class DeliveryQueue:
         """How often a message of that entry waits: once for each delivery."""
         count = 0
         for item in [*self._rest_of_current(), *self._items]:
-            if isinstance(item, BatchItem):
+            if isinstance(item, ReceivedBatch):
                 count += item.entry.place == place and index in item.indexes
-            elif isinstance(item, SinglesItem):
+            elif isinstance(item, ReceivedSingles):
                 count += item.places.count(place)
             else:
                 count += sum(message.entry.place == place for message in item)
@@ -414,7 +414,7 @@ class DeliveryQueue:
         for item in [left, *self._items]:
             if isinstance(item, list):
                 yield from (message.entry.first_chunk for message in item if message.entry.first_chunk)
-            elif isinstance(item, BatchItem) and item.entry.first_chunk:
+            elif isinstance(item, ReceivedBatch) and item.entry.first_chunk:
                 yield item.entry.first_chunk
 
 

@@ -15,7 +15,7 @@ from ...model.message import Message
 from ..memory import ReceivedMemory
 from .metered_queue import MeteredQueue
 from .permits import Permits
-from .received_entries import BatchItem, Messages, SinglesItem
+from .received_entries import Messages, ReceivedBatch, ReceivedSingles
 
 FIRST_SIZE = 1
 """Messages, as the Java client begins with."""
@@ -69,11 +69,11 @@ class ScaledQueue(MeteredQueue):
         self.permits.was_full = self.permits.at_broker <= 0
         super().add(message)
 
-    def add_batch(self, batch: BatchItem) -> None:
+    def add_batch(self, batch: ReceivedBatch) -> None:
         self.permits.was_full = self.permits.at_broker <= 0
         super().add_batch(batch)
 
-    def add_singles(self, singles: SinglesItem) -> None:
+    def add_singles(self, singles: ReceivedSingles) -> None:
         self.permits.was_full = self.permits.at_broker <= 0
         super().add_singles(singles)
 

@@ -14,11 +14,11 @@ from typing import Any
 
 from ...model.message import Message
 from .permits import Permits
-from .received_entries import BatchItem, Messages, SinglesItem
-from .receiver_queue import DeliveryQueue
+from .received_entries import Messages, ReceivedBatch, ReceivedSingles
+from .receiver_queue import ReceiverQueue
 
 
-class DemandPermits(Permits):
+class ZeroQueuePermits(Permits):
     """Permits that are granted for wishes only."""
 
     __slots__ = ("wanted",)
@@ -47,10 +47,10 @@ class DemandPermits(Permits):
             self._report(1 - self.at_broker)
 
 
-class DemandQueue(DeliveryQueue):
+class ZeroQueue(ReceiverQueue):
     """A queue in which mostly nothing waits."""
 
-    def __init__(self, permits: DemandPermits, **others: Any) -> None:
+    def __init__(self, permits: ZeroQueuePermits, **others: Any) -> None:
         super().__init__(permits, **others)
         self._demand = permits
 
@@ -64,11 +64,11 @@ class DemandQueue(DeliveryQueue):
         super().add(message)
         self._demand.wanted = False
 
-    def add_batch(self, batch: BatchItem) -> None:
+    def add_batch(self, batch: ReceivedBatch) -> None:
         super().add_batch(batch)
         self._demand.wanted = False
 
-    def add_singles(self, singles: SinglesItem) -> None:
+    def add_singles(self, singles: ReceivedSingles) -> None:
         super().add_singles(singles)
         self._demand.wanted = False
 

@@ -1,7 +1,7 @@
-"""`LetterBox`: a producer that a consumer has for copies of its messages.
+"""`CopyProducer`: a producer that a consumer has for copies of its messages.
 
 It is opened for the first letter, whatever its topic is (one with partitions, too), and opened anew for the
-next letter after it has failed or ended. Letters that find no room in its window wait here for their turn,
+next letter after it has failed or ended. LetterTopics that find no room in its window wait here for their turn,
 and are written only then. Nobody outside hears of it: whoever posts a letter is told once what became of it.
 What is in a letter, and what follows from its fate, is `letters`'.
 """
@@ -29,7 +29,7 @@ MAX_IN_FLIGHT = 100
 """Letters in the window of their producer: enough to keep it busy, and a small part of a large batch."""
 
 
-class LetterBox:
+class CopyProducer:
     """One topic's. `spec` is called for each producer that is opened."""
 
     __slots__ = ("_context", "_posted", "_producer", "_services", "_spec", "_tell", "_waiting")

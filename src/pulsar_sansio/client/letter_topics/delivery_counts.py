@@ -1,7 +1,7 @@
 """How often an application was given a message, as far as its consumer knows (DLQ-03).
 
 A broker counts how often it has delivered an entry. Messages that waited in the receiver queue when it was
-dropped, as after a lost connection, were delivered, and no application has seen them. `Tries` remembers these
+dropped, as after a lost connection, were delivered, and no application has seen them. `DeliveryCounts` remembers these
 deliveries, by the broker's count, and leaves them out. It does not know of deliveries that were lost on the
 way, nor of those to other consumers of the subscription: they are tries, as the broker says.
 
@@ -14,14 +14,14 @@ from collections.abc import Sequence
 
 from ...model.message import Entry
 from ..delivery.ack_records import Place
-from ..delivery.received_entries import BatchItem, Item, SinglesItem
+from ..delivery.received_entries import Item, ReceivedBatch, ReceivedSingles
 
 MAX_UNTRIED = 50_000
 """Messages of which a delivery that no application has seen is remembered; the oldest entry is forgotten for
 one more, and such deliveries of it are tries."""
 
 
-class Tries:
+class DeliveryCounts:
     """One consumer's."""
 
     __slots__ = ("_entries", "_messages", "forgotten")
@@ -36,9 +36,9 @@ class Tries:
     def taken_back(self, items: Sequence[Item]) -> None:
         """These have left the receiver queue, and not for the application."""
         for item in items:
-            if isinstance(item, BatchItem):
+            if isinstance(item, ReceivedBatch):
                 self._note(item.entry.place, item.entry.redelivery_count, item.indexes)
-            elif isinstance(item, SinglesItem):
+            elif isinstance(item, ReceivedSingles):
                 for place in item.places:
                     self._note(place, item.redelivery_count, (-1,))
             else:

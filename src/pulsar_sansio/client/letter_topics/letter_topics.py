@@ -28,7 +28,7 @@ from ...model.config import (
     DeadLetterPolicy,
     OutgoingMessage,
     ProducerSpec,
-    seconds_to_ns,
+    nanoseconds_of,
 )
 from ...model.config.checks import duration, properties_of_message
 from ...model.config.topics import names_of
@@ -41,11 +41,11 @@ from ..connecting.services import ClientContext, Services
 from ..counters import ArrivalCounters
 from ..delivery.ack_records import Place
 from ..delivery.permits import Permits
-from ..delivery.received_entries import BatchItem, SinglesItem, messages_of
-from ..delivery.receiver_queue import DeliveryQueue
+from ..delivery.received_entries import ReceivedBatch, ReceivedSingles, messages_of
+from ..delivery.receiver_queue import ReceiverQueue
 from ..outputs import LetterFailed, LetterSent, Output, RequestDone, RequestFailed
-from .copy_producer import MAX_IN_FLIGHT, LetterBox
-from .delivery_counts import Tries
+from .copy_producer import MAX_IN_FLIGHT, CopyProducer
+from .delivery_counts import DeliveryCounts
 
 _DELAY_TIME = "DELAY_TIME"
 _ORIGIN_MESSAGE_ID = "ORIGIN_MESSAGE_ID"
@@ -139,7 +139,7 @@ def later(
     0, and for properties that are no text."""
     duration("delay", delay)
     properties_of_message("properties", properties or {})
-    return Later(message, seconds_to_ns(delay) // 1_000_000, publish_time, properties or {}, cumulative)
+    return Later(message, nanoseconds_of(delay) // 1_000_000, publish_time, properties or {}, cumulative)
 
 
 def never(message: Message, publish_time: int, properties: Mapping[str, str] | None) -> Later:
@@ -149,7 +149,7 @@ def never(message: Message, publish_time: int, properties: Mapping[str, str] | N
     return Later(message, None, publish_time, properties or {}, cumulative=False)
 
 
-class Burial:
+class PendingCopy:
     """Messages of an entry on their way to the dead-letter topic."""
 
     __slots__ = ("acknowledged", "failed", "left", "permits", "redelivery_count", "why")
@@ -169,7 +169,7 @@ class Burial:
         """The application has acknowledged the entry meanwhile: it had it before, with a lower count."""
 
 
-class Letters:
+class LetterTopics:
     """One consumer's."""
 
     __slots__ = (
@@ -240,10 +240,10 @@ class Letters:
                 self.policy.initial_subscription,
             )
 
-        self._dead = LetterBox(context, services, dead_producer)
-        self._later = LetterBox(context, services, lambda: _producer(later, None, None))
-        self.tries = Tries()
-        self._burials: dict[Place, Burial] = {}
+        self._dead = CopyProducer(context, services, dead_producer)
+        self._later = CopyProducer(context, services, lambda: _producer(later, None, None))
+        self.tries = DeliveryCounts()
+        self._burials: dict[Place, PendingCopy] = {}
         self._requests: set[int] = set()
         """Those that wait for a copy."""
         self._moves = 0
@@ -257,7 +257,7 @@ class Letters:
         self._counters.dead_letters += len(messages)
         burial = self._burials.get(entry.place)
         if burial is None:
-            self._burials[entry.place] = burial = Burial(entry.redelivery_count)
+            self._burials[entry.place] = burial = PendingCopy(entry.redelivery_count)
             self._watch(True)
         elif not burial.left:  # its copies have failed, and it is about to be asked for
             burial.permits += len(messages)
@@ -278,7 +278,7 @@ class Letters:
     def _dead_letter(self, message: Message) -> OutgoingMessage:
         return copy_of(message, origin(message, message.topic, self._subscription))
 
-    def _copied(self, burial: Burial, message: Message, error: PulsarError | None) -> None:
+    def _copied(self, burial: PendingCopy, message: Message, error: PulsarError | None) -> None:
         """One copy is safe, or has failed; the last one settles the entry (DLQ-05)."""
         place = message.entry.place
         if self._burials.get(place) is not burial:
@@ -311,14 +311,14 @@ class Letters:
         else:  # it was delivered over an earlier connection, and is delivered again without being asked for
             self._forget(place)
 
-    def _finish(self, burial: Burial, last: Message) -> None:
+    def _finish(self, burial: PendingCopy, last: Message) -> None:
         """All copies are safe, or the application has acknowledged the entry meanwhile."""
         self._forget(last.entry.place)
         if not burial.acknowledged:
             self._safe(last)
         self._permits.give_back(burial.permits)
 
-    def _forget(self, place: Place) -> Burial:
+    def _forget(self, place: Place) -> PendingCopy:
         """The entry is none of its business any more."""
         burial = self._burials.pop(place)
         self._watch(bool(self._burials))
@@ -371,13 +371,13 @@ class Letters:
         dead = what.message.message_id if box is self._dead else None
         box.post(write, what.publish_time, partial(self._put_off, request, judge, self._moves, dead))
 
-    def _dead_letter_of(self, what: Later) -> tuple[LetterBox, Callable[[], OutgoingMessage]]:
+    def _dead_letter_of(self, what: Later) -> tuple[CopyProducer, Callable[[], OutgoingMessage]]:
         """The properties are those of a message that came too often."""
         message = what.message
         told = {**origin(message, message.topic, self._subscription), **what.properties}
         return self._dead, partial(copy_of, message, told)
 
-    def _retry_of(self, what: Later, delay: int) -> tuple[LetterBox, Callable[[], OutgoingMessage]]:
+    def _retry_of(self, what: Later, delay: int) -> tuple[CopyProducer, Callable[[], OutgoingMessage]]:
         message = what.message
         told = {**origin(message, str(self._topic.base), self._subscription), **what.properties}
         times = times_reconsumed(told) + 1
@@ -452,14 +452,14 @@ class DeadLetterSorter:
 
     __slots__ = ("_bury", "_maximum", "_queue", "_tries")
 
-    def __init__(self, queue: DeliveryQueue, letters: Letters) -> None:
+    def __init__(self, queue: ReceiverQueue, letters: LetterTopics) -> None:
         self._queue = queue
         self._bury = letters.bury
         self._maximum = letters.policy.max_redeliver_count
         self._tries = letters.tries
 
     def add(self, message: Message) -> None:
-        """See `DeliveryQueue`."""
+        """See `ReceiverQueue`."""
         if self._tries:
             self._tries.arrived(message.entry.place, message.entry.redelivery_count)
         if message.entry.redelivery_count > self._maximum and self._is_dead(message):
@@ -467,8 +467,8 @@ class DeadLetterSorter:
         else:
             self._queue.add(message)
 
-    def add_batch(self, batch: BatchItem) -> None:
-        """See `DeliveryQueue`."""
+    def add_batch(self, batch: ReceivedBatch) -> None:
+        """See `ReceiverQueue`."""
         if self._tries:
             self._tries.arrived(batch.entry.place, batch.entry.redelivery_count)
         if batch.entry.redelivery_count <= self._maximum:
@@ -480,8 +480,8 @@ class DeadLetterSorter:
         if dead:
             self._bury(dead)
 
-    def add_singles(self, singles: SinglesItem) -> None:
-        """See `DeliveryQueue`."""
+    def add_singles(self, singles: ReceivedSingles) -> None:
+        """See `ReceiverQueue`."""
         if singles.redelivery_count <= self._maximum:
             if self._tries:
                 for place in singles.places:
@@ -502,13 +502,13 @@ class DeadLetterSorter:
         return tries - self._queue.copies_of(message.entry.place, message.batch_index) > self._maximum
 
 
-def _without(batch: BatchItem, indexes: Container[int]) -> BatchItem:
+def _without(batch: ReceivedBatch, indexes: Container[int]) -> ReceivedBatch:
     """The batch without the messages of these indexes."""
     kept = [position for position, index in enumerate(batch.indexes) if index not in indexes]
     if len(kept) == len(batch.indexes):
         return batch
     payloads = [batch.payloads[position] for position in kept]
-    return BatchItem(batch.entry, payloads, [batch.indexes[position] for position in kept])
+    return ReceivedBatch(batch.entry, payloads, [batch.indexes[position] for position in kept])
 
 
 def _producer(topic: TopicName, name: str | None, initial_subscription: str | None) -> ProducerSpec:

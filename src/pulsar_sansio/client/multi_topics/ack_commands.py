@@ -25,7 +25,7 @@ Part = Message | MessageId | Messages | list[Message | MessageId]
 """What concerns one consumer."""
 
 
-class TopicsVerdicts:
+class MultiTopicsAckCommands:
     """`acknowledge` and its kin over several consumers. All raise `ClosedError` where `check_open` does, and
     `LocalProtocolError` for what is no message or id, or of a topic that was never one of these."""
 
@@ -47,7 +47,7 @@ class TopicsVerdicts:
         self._only_topic = only_topic
 
     def acknowledge(self, what: Spreadable) -> bool:
-        """See `Verdicts.acknowledge`."""
+        """See `AckCommands.acknowledge`."""
         if type(what) is Message:
             source = what.entry.source
             member = self._members.get(source.topic)
@@ -64,7 +64,7 @@ class TopicsVerdicts:
             consumer.acknowledge_cumulative(part)
 
     def negative_acknowledge(self, what: Spreadable) -> None:
-        """See `Verdicts.negative_acknowledge`."""
+        """See `AckCommands.negative_acknowledge`."""
         for consumer, part in self.spread(what):
             consumer.negative_acknowledge(part)
 

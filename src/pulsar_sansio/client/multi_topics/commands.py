@@ -1,4 +1,4 @@
-"""`TopicsCommands`: what an application asks of a consumer of several topics, and what that is for each.
+"""`MultiTopicsCommands`: what an application asks of a consumer of several topics, and what that is for each.
 
 Everything is the same for all topics: asked of every consumer, and put together. Which consumers there are,
 and when the whole is open, is the group's business.
@@ -13,37 +13,37 @@ from typing import Any
 from ...model.config import ConsumerSpec
 from ...model.errors import ClosedError, LocalProtocolError
 from ...model.message_id import MessageId, TopicMessageId
-from ...model.processing import Judge
+from ...model.processing import AckHandler
 from ..connecting.services import ClientContext, Services
 from ..consuming.consumer import Consumer, called
 from ..consuming.seeking import SeekTarget
-from ..delivery.batch_receive import Collecting
+from ..delivery.batch_receive import BatchReceive
 from ..delivery.explaining import subscription
 from ..delivery.merged_queue import MergedQueue
 from ..explanation import Part, several
 from ..letter_topics.letter_topics import Later
 from ..outputs import RequestFailed
 from ..statistics import ConsumerStatistics
-from .ack_commands import TopicsVerdicts
+from .ack_commands import MultiTopicsAckCommands
 from .gathered_requests import GatheredRequests, nothing
 from .member import Member
 from .positions import anything, last_ids, seek_places
 
 
-class TopicsCommands(ABC):
+class MultiTopicsCommands(ABC):
     """What is between here and the members is the group's, which sets all of this."""
 
     queue: MergedQueue
-    verdicts: TopicsVerdicts
+    verdicts: MultiTopicsAckCommands
     _context: ClientContext
-    _collecting: Collecting | None
+    _collecting: BatchReceive | None
     _member_spec: ConsumerSpec
     """What members that join are opened with."""
     _members: dict[str, Member]
     """Those that are subscribed, or will be again, by the names of their topics."""
     _alive: dict[Member, None]
     """All that have not ended."""
-    _judge: Judge | None
+    _judge: AckHandler | None
     _former: ConsumerStatistics
     """Of those that have ended."""
     _requests: GatheredRequests
@@ -101,11 +101,11 @@ class TopicsCommands(ABC):
         assert self._collecting is not None
         self._collecting.ask(request)
 
-    def let_judge(self, judge: Judge) -> None:
+    def set_ack_handler(self, judge: AckHandler) -> None:
         """See `Consumer`."""
         self._judge = judge
         for member in self._alive:
-            member.consumer.let_judge(judge)
+            member.consumer.set_ack_handler(judge)
 
     def pause(self) -> None:
         """See `Consumer`; all topics, and those that join (MULTI-28)."""

@@ -29,7 +29,7 @@ from ..outputs import (
 )
 
 if TYPE_CHECKING:
-    from .topic import GroupTopic
+    from .topic import MemberTopic
 
 
 class Group(Protocol):
@@ -75,7 +75,7 @@ class Member:
         context: ClientContext,
         services: Services,
         group: Group,
-        topic: "GroupTopic",
+        topic: "MemberTopic",
         spec: ConsumerSpec,
         wire_id: int | None,
         *,

@@ -1,4 +1,4 @@
-"""`TopicsConsumer`: one consumer over several topics, over the partitions of one, or both (rules MULTI-01 to
+"""`MultiTopicsConsumer`: one consumer over several topics, over the partitions of one, or both (rules MULTI-01 to
 MULTI-35).
 
 It holds a `Consumer` for each plain topic and each partition, and is to the application what one of them is
@@ -23,7 +23,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 
 from ...core.transitions import Transitions
-from ...model.config import ConsumerSpec, TopicsPattern, seconds_to_ns
+from ...model.config import ConsumerSpec, TopicsPattern, nanoseconds_of
 from ...model.config.topics import names_of
 from ...model.errors import (
     ClosedError,
@@ -33,12 +33,12 @@ from ...model.errors import (
     TopicNotFound,
 )
 from ...model.message import Message
-from ...model.processing import Judge
+from ...model.processing import AckHandler
 from ...model.topic_name import TopicName
 from ..connecting.services import ClientContext, Services
 from ..consuming.consumer import NAME_LENGTH, called
 from ..counters import ArrivalCounters
-from ..delivery.batch_receive import Collecting, MergedCollection
+from ..delivery.batch_receive import BatchReceive, MergedBatchReceive
 from ..delivery.merged_queue import MergedQueue
 from ..delivery.received_entries import Messages
 from ..outputs import (
@@ -55,14 +55,14 @@ from ..outputs import (
     TopicLeft,
 )
 from ..statistics import ConsumerStatistics
-from .ack_commands import TopicsVerdicts
-from .commands import TopicsCommands
+from .ack_commands import MultiTopicsAckCommands
+from .commands import MultiTopicsCommands
 from .gathered_requests import GatheredRequests, nothing
 from .member import Member
 from .partition_growth import Known, not_for_several
 from .pattern import PatternTopics
-from .pattern_changes import TopicsChanges
-from .topic import GroupTopic
+from .pattern_changes import PatternChanges
+from .topic import MemberTopic
 
 
 @dataclass(slots=True)
@@ -88,7 +88,7 @@ class Unsubscribing:
     since then."""
 
     request: int
-    unopened: dict[GroupTopic, None] = field(default_factory=dict)
+    unopened: dict[MemberTopic, None] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -135,7 +135,7 @@ TRANSITIONS = Transitions(
 )
 
 
-class TopicsConsumer(TopicsCommands, TopicsChanges):
+class MultiTopicsConsumer(MultiTopicsCommands, PatternChanges):
     """Methods are called by the root with `context.now` set. `known`: where there is one topic, and its
     partitions are known."""
 
@@ -153,20 +153,20 @@ class TopicsConsumer(TopicsCommands, TopicsChanges):
         self.counters = ArrivalCounters()
         """Of all topics together."""
         policy = spec.batch_receive
-        self._collecting = None if policy is None else Collecting(context, policy, context.emit)
-        self.queue = MergedQueue() if self._collecting is None else MergedCollection(self._collecting)
+        self._collecting = None if policy is None else BatchReceive(context, policy, context.emit)
+        self.queue = MergedQueue() if self._collecting is None else MergedBatchReceive(self._collecting)
         self._context = context
         self._services = services
         self._known = known
         name = spec.consumer_name or (known.name if known else context.rng.letters(NAME_LENGTH))
         self._member_spec = replace(spec, topic=_PLACEHOLDER, consumer_name=name)
-        self._topics: dict[TopicName, GroupTopic] = {}
+        self._topics: dict[TopicName, MemberTopic] = {}
         self._members: dict[str, Member] = {}
         """Those that are subscribed, or will be again, by the names of their topics."""
         self._alive: dict[Member, None] = {}
         """All that have not ended."""
         self._detached = 0
-        self._judge: Judge | None = None
+        self._judge: AckHandler | None = None
         self._former = ConsumerStatistics()
         """Of those that have ended."""
         self._requests = GatheredRequests()
@@ -180,9 +180,9 @@ class TopicsConsumer(TopicsCommands, TopicsChanges):
                 context, services, handle, spec.topic, self._topics_are, self._topics_not_known
             )
         interval = spec.partitions_update_interval
-        self._interval = 0 if interval is None else seconds_to_ns(interval)
+        self._interval = 0 if interval is None else nanoseconds_of(interval)
         self._update = context.deadlines.slot(self._ask_for_partitions)
-        self.verdicts = TopicsVerdicts(
+        self.verdicts = MultiTopicsAckCommands(
             self._members, self.check_open, self._is_one, self.topics[0] if known else None
         )
         self.receive: Callable[[], Message | None] = self.queue.receive
@@ -199,7 +199,7 @@ class TopicsConsumer(TopicsCommands, TopicsChanges):
             self._pattern.start()
         known, self._known = self._known, None
         for name in self.topics:
-            topic = self._topics[name] = GroupTopic(name)
+            topic = self._topics[name] = MemberTopic(name)
             if known is None:
                 self._find_partitions(topic)
             elif (wrong := not_for_several(self.spec)) is not None:
@@ -209,7 +209,7 @@ class TopicsConsumer(TopicsCommands, TopicsChanges):
             else:
                 self._open_partitions(topic, known.partitions, known.wire_id, known.give_up_at)
 
-    # --- what the application asks for: see also `TopicsCommands` ---
+    # --- what the application asks for: see also `MultiTopicsCommands` ---
 
     def unsubscribe(self, request: int, force: bool) -> None:
         """See `Consumer`; in all topics at once (MULTI-29). Where some refuse, those go on, and it may be
@@ -314,7 +314,7 @@ class TopicsConsumer(TopicsCommands, TopicsChanges):
         self._close_all()
 
     def _new_member(
-        self, topic: GroupTopic, name: TopicName, spec: ConsumerSpec, wire_id: int | None
+        self, topic: MemberTopic, name: TopicName, spec: ConsumerSpec, wire_id: int | None
     ) -> Member:
         member = Member(
             self._context,
@@ -326,7 +326,7 @@ class TopicsConsumer(TopicsCommands, TopicsChanges):
             create_topic=self._pattern is None,
         )
         if self._judge is not None:
-            member.consumer.let_judge(self._judge)
+            member.consumer.set_ack_handler(self._judge)
         self._alive[member] = None
         self._members[member.name] = member
         topic.members[member] = None
@@ -445,7 +445,7 @@ class TopicsConsumer(TopicsCommands, TopicsChanges):
             case _:
                 self._finish_if_empty()
 
-    def _not_opened(self, topic: GroupTopic) -> None:
+    def _not_opened(self, topic: MemberTopic) -> None:
         """One of those that come together has ended."""
         if topic.opened:
             self._growth_failed(topic)

@@ -12,10 +12,10 @@ from ...model.config import ConsumerSpec
 from ..connecting.services import ClientContext, Services
 from ..consuming.consumer import Consumer
 from ..consuming.reader import machine_for
-from .multi_topics_consumer import TopicsConsumer
+from .multi_topics_consumer import MultiTopicsConsumer
 from .partition_growth import Known
 
-AnyConsumer: TypeAlias = Consumer | TopicsConsumer
+AnyConsumer: TypeAlias = Consumer | MultiTopicsConsumer
 
 
 def open_consumer(
@@ -27,7 +27,7 @@ def open_consumer(
 ) -> None:
     """`register` is told the machine that the handle stands for; twice, where it changes."""
     if not isinstance(spec.topic, str):
-        several = TopicsConsumer(context, services, handle, spec)
+        several = MultiTopicsConsumer(context, services, handle, spec)
         register(several)
         several.start()
         return
@@ -35,7 +35,7 @@ def open_consumer(
 
     def partitioned(partitions: int) -> None:
         known = Known(partitions, consumer.wire_id, consumer.name, consumer.attachment.gives_up_at)
-        several = TopicsConsumer(
+        several = MultiTopicsConsumer(
             context, services, handle, replace(spec, start_paused=consumer.permits.paused), known
         )
         register(several)

@@ -1,4 +1,4 @@
-"""`TopicsPartitions`: from the topics of a consumer of several to its members (rules MULTI-06, MULTI-15).
+"""`PartitionGrowth`: from the topics of a consumer of several to its members (rules MULTI-06, MULTI-15).
 
 Each topic is opened as a plain one; where it turns out to have partitions, consumers of these take its place.
 From time to time the broker is asked whether there are more of them. It knows nothing of what state the whole
@@ -16,7 +16,7 @@ from ...model.message_id import EARLIEST, LATEST
 from ...model.topic_name import TopicName
 from ..connecting.services import Services
 from .member import Member
-from .topic import GroupTopic
+from .topic import MemberTopic
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,17 +40,17 @@ def not_for_several(spec: ConsumerSpec) -> str | None:
     return None
 
 
-class TopicsPartitions(ABC):
+class PartitionGrowth(ABC):
     """What is between here and the members is the group's, which sets all of this."""
 
     _services: Services
     _member_spec: ConsumerSpec
     """What members that join are opened with."""
-    _topics: dict[TopicName, GroupTopic]
+    _topics: dict[TopicName, MemberTopic]
 
     @abstractmethod
     def _new_member(
-        self, topic: GroupTopic, name: TopicName, spec: ConsumerSpec, wire_id: int | None
+        self, topic: MemberTopic, name: TopicName, spec: ConsumerSpec, wire_id: int | None
     ) -> Member: ...
 
     @abstractmethod
@@ -62,21 +62,21 @@ class TopicsPartitions(ABC):
         """Whether there may be so many members more."""
 
     @abstractmethod
-    def _too_many(self, topic: GroupTopic) -> None:
+    def _too_many(self, topic: MemberTopic) -> None:
         """It has more partitions than there is room for."""
 
     @abstractmethod
     def _let_go(self, member: Member) -> None:
         """It is closed, and the others go on."""
 
-    def _find_partitions(self, topic: GroupTopic) -> None:
+    def _find_partitions(self, topic: MemberTopic) -> None:
         """Open it as a plain topic; it says if it is none."""
         member = self._new_member(topic, topic.name, self._member_spec, None)
         topic.missing = {member}
         member.consumer.attachment.on_partitioned = partial(self._partitioned, topic, member)
         member.consumer.attachment.start()
 
-    def _partitioned(self, topic: GroupTopic, member: Member, partitions: int) -> None:
+    def _partitioned(self, topic: MemberTopic, member: Member, partitions: int) -> None:
         """It is none: its partitions' consumers take its place."""
         self._forget(member)
         member.consumer.give_way()
@@ -87,7 +87,7 @@ class TopicsPartitions(ABC):
         self._open_partitions(topic, partitions, consumer.wire_id, consumer.attachment.gives_up_at)
 
     def _open_partitions(
-        self, topic: GroupTopic, partitions: int, wire_id: int, give_up_at: int | None
+        self, topic: MemberTopic, partitions: int, wire_id: int, give_up_at: int | None
     ) -> None:
         topic.partitions = partitions
         members = self._new_partitions(topic, range(partitions), wire_id)
@@ -96,7 +96,7 @@ class TopicsPartitions(ABC):
             member.consumer.attachment.start_as_partition(give_up_at)
 
     def _new_partitions(
-        self, topic: GroupTopic, indexes: Iterable[int], wire_id: int | None = None, late: bool = False
+        self, topic: MemberTopic, indexes: Iterable[int], wire_id: int | None = None, late: bool = False
     ) -> list[Member]:
         """Each has its share of the receiver queue (rules FLOW-16, MULTI-15). `late`: they came when the
         others had begun, so whoever began at the end has all that is in them before him."""
@@ -120,11 +120,11 @@ class TopicsPartitions(ABC):
                     topic.name, partial(self._partitions_known, topic), partial(self._not_known, topic)
                 )
 
-    def _not_known(self, topic: GroupTopic, error: PulsarError) -> None:
+    def _not_known(self, topic: MemberTopic, error: PulsarError) -> None:
         """As many as before, until the next time."""
         topic.query = None
 
-    def _partitions_known(self, topic: GroupTopic, partitions: int) -> None:
+    def _partitions_known(self, topic: MemberTopic, partitions: int) -> None:
         """More of them are opened; fewer are not believed (rules PART-10, PART-12)."""
         topic.query = None
         before = topic.partitions
@@ -137,7 +137,7 @@ class TopicsPartitions(ABC):
         for member in topic.growth:
             member.consumer.attachment.start_as_partition(None)
 
-    def _growth_failed(self, topic: GroupTopic) -> None:
+    def _growth_failed(self, topic: MemberTopic) -> None:
         """All new ones are closed, and the next time they are tried again (rule PART-11)."""
         growth, topic.growth = topic.growth, []
         topic.missing.clear()

@@ -15,16 +15,16 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
 from ...core.backoff import Backoff
-from ...model.config import TopicDomain, TopicsPattern, seconds_to_ns
+from ...model.config import TopicDomain, TopicsPattern, nanoseconds_of
 from ...model.errors import PulsarError, RemoteProtocolError, TooManyPartitions
 from ...model.topic_name import TopicName
 from ...model.topics_pattern import matcher, matches_topic
 from ...wire import topics_hash
 from ..connecting.lookup import Query
-from ..connecting.retried_lookup import RepeatedQuery
+from ..connecting.retried_lookup import RetriedLookup
 from ..connecting.services import ClientContext, Services
 from ..connecting.topic_list import TopicList, TopicListing, parsed
-from .topic_list_watcher import PatternWatch
+from .topic_list_watcher import TopicListWatcher
 
 _LISTENS_AFTER = 10**9
 """Nanoseconds after its answer: by then a broker that answered surely listens."""
@@ -57,16 +57,18 @@ class PatternTopics:
         """Of the list that was asked for last, while it is what `_names` says."""
         self._changes = 0
         interval = pattern.discovery_interval
-        self._interval = 0 if interval is None else seconds_to_ns(interval)
+        self._interval = 0 if interval is None else nanoseconds_of(interval)
         self._poll = context.deadlines.slot(self._ask_again)
         durations = services.durations
         self._backoff = Backoff(durations.initial_backoff, durations.max_backoff, context.rng)
         self._sooner = context.deadlines.slot(self._ask_sooner)
-        self._first: RepeatedQuery | None = None
+        self._first: RetriedLookup | None = None
         self._query: Query | None = None
         watched = pattern.topics_of is not TopicDomain.NON_PERSISTENT
         self._watch = (
-            PatternWatch(context, services, services.next_watcher_id(), pattern, self) if watched else None
+            TopicListWatcher(context, services, services.next_watcher_id(), pattern, self)
+            if watched
+            else None
         )
 
     def is_one(self, name: TopicName) -> bool:
@@ -81,7 +83,7 @@ class PatternTopics:
 
     def start(self) -> None:
         """Begin; once."""
-        self._first = RepeatedQuery(
+        self._first = RetriedLookup(
             self._context,
             self._services,
             self._handle,

@@ -1,4 +1,4 @@
-"""`TopicsChanges`: topics of a pattern that come and go while their consumer is open (PATTERN-04, -05).
+"""`PatternChanges`: topics of a pattern that come and go while their consumer is open (PATTERN-04, -05).
 
 Which topics there are is found out by `pattern_topics`; here those that are new join the consumer of several,
 and those that are gone leave it, as far as there is room. What becomes of one that joins, the consumer hears
@@ -13,12 +13,12 @@ from ..connecting.services import ClientContext
 from ..outputs import TopicLeft
 from .gathered_requests import GatheredRequests
 from .member import Member
-from .partition_growth import TopicsPartitions
+from .partition_growth import PartitionGrowth
 from .pattern import PatternTopics
-from .topic import GroupTopic
+from .topic import MemberTopic
 
 
-class TopicsChanges(TopicsPartitions):
+class PatternChanges(PartitionGrowth):
     """What is between here and the members is the group's, which sets all of this."""
 
     handle: int
@@ -60,14 +60,14 @@ class TopicsChanges(TopicsPartitions):
         if not (self._opening or self._ready):
             return
         for name in sorted(names - self._topics.keys(), key=str):
-            self._topics[name] = GroupTopic(name)
+            self._topics[name] = MemberTopic(name)
             self._find_partitions(self._topics[name])
         for name in sorted(self._topics.keys() - names, key=str):
             self._leave(self._topics[name])
         if self._opening:
             self._ready_if_all_are()
 
-    def _leave(self, topic: GroupTopic) -> None:
+    def _leave(self, topic: MemberTopic) -> None:
         """Nothing is left of it; its subscription is not removed, as nobody asked for that."""
         del self._topics[topic.name]
         topic.stop_asking()
@@ -81,7 +81,7 @@ class TopicsChanges(TopicsPartitions):
         """Of a pattern, a broker says both how many topics and how many partitions there are."""
         return self._pattern is None or len(self._alive) + partitions <= self._services.config.max_partitions
 
-    def _too_many(self, topic: GroupTopic) -> None:
+    def _too_many(self, topic: MemberTopic) -> None:
         if self._opening:
             most = self._services.config.max_partitions
             text = f"pattern {self._describe()} matches more topics and partitions than {most}"
@@ -89,7 +89,7 @@ class TopicsChanges(TopicsPartitions):
         else:
             self._leave_for_now(topic)
 
-    def _leave_for_now(self, topic: GroupTopic) -> None:
+    def _leave_for_now(self, topic: MemberTopic) -> None:
         """The others go on, and it is tried again."""
         self._leave(topic)
         if self._pattern is not None:

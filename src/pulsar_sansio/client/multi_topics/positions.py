@@ -10,12 +10,12 @@ from ...model.message import Message
 from ...model.message_id import EARLIEST, LATEST, MessageId, TopicMessageId
 from ..consuming.consumer import Consumer
 from ..consuming.seeking import SeekTarget, Target
-from .ack_commands import TopicsVerdicts
+from .ack_commands import MultiTopicsAckCommands
 from .member import Member
 
 
 def seek_places(
-    members: Iterable[Member], verdicts: TopicsVerdicts, target: SeekTarget | TopicMessageId
+    members: Iterable[Member], verdicts: MultiTopicsAckCommands, target: SeekTarget | TopicMessageId
 ) -> dict[str, tuple[Consumer, Target]]:
     """By the name of its topic, every consumer that is to go somewhere, and where to.
 

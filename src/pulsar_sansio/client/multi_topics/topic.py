@@ -1,4 +1,4 @@
-"""`GroupTopic`: one of the topics of a consumer of several, with its partitions (rules MULTI-06, MULTI-15).
+"""`MemberTopic`: one of the topics of a consumer of several, with its partitions (rules MULTI-06, MULTI-15).
 
 A record, not a machine: what happens to a member comes to the group, which changes this. It knows which
 members the topic has, which of them are only being opened, and when to ask whether there are more partitions.
@@ -9,7 +9,7 @@ from ..connecting.lookup import Query
 from .member import Member
 
 
-class GroupTopic:
+class MemberTopic:
     """`partitions`: how many there are; 0 for a topic that is not partitioned, None while it is not known."""
 
     __slots__ = ("growth", "members", "missing", "name", "opened", "partitions", "query")

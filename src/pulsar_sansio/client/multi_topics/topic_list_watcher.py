@@ -1,4 +1,4 @@
-"""`PatternWatch`: being told by a broker which topics come and go (WATCH_TOPIC_LIST).
+"""`TopicListWatcher`: being told by a broker which topics come and go (WATCH_TOPIC_LIST).
 
 It finds a broker by the pattern as if that were a topic's name, as the Java client does, says which list it
 knows by its hash, and passes on what the broker says. Where the connection is lost it begins anew; where the
@@ -110,7 +110,7 @@ class Owner(Protocol):
         ...
 
 
-class PatternWatch:
+class TopicListWatcher:
     """The watch of one pattern. `wire_id`: watcher_id, unique in the client."""
 
     def __init__(

@@ -1,4 +1,4 @@
-"""`Intake`: which messages a producer takes, and how many (rules PROD-32 to PROD-37).
+"""`Admission`: which messages a producer takes, and how many (rules PROD-32 to PROD-37).
 
 It owns the tickets, the checks that a message passes, the limits of unconfirmed messages and their bytes, and
 the messages that are *early*: the producer was never attached, so there is no name to seal them with. What is
@@ -27,8 +27,8 @@ from ..connecting.connection import Connection
 from ..connecting.services import ClientContext
 from ..memory import MemoryLimit, payload_size
 from ..outputs import Output, Writable
-from .entry_builder import Sealing
-from .send_encoder import Sealer, encode_member
+from .entry_builder import EntryBuilder
+from .send_encoder import SendEncoder, encode_member
 from .send_window import Window
 
 MAX_PUBLISH_TIME = 2**63 - 1
@@ -38,7 +38,7 @@ Early: TypeAlias = tuple[int, bytes | OutgoingMessage, int]
 """Ticket, message and publish time of a message that cannot be sealed yet."""
 
 
-class Intake:
+class Admission:
     """One producer's. `max_message_size` counts until a broker has said its own; `emit` is where it says that
     there is room again."""
 
@@ -52,7 +52,7 @@ class Intake:
         memory: MemoryLimit,
         emit: Callable[[Output], None],
     ) -> None:
-        self.sealing = Sealing(context, spec, window, max_message_size, memory)
+        self.sealing = EntryBuilder(context, spec, window, max_message_size, memory)
         """Where the messages go that are taken."""
         self.ended: PulsarError | None = None
         """Why nothing can be taken any more."""
@@ -60,7 +60,7 @@ class Intake:
         """Somebody was told that there is no room, and waits for `Writable`."""
         self.waits_for_memory = False
         """It `was_full` because of the client's memory."""
-        self._plain_sealer: Sealer | None = None
+        self._plain_sealer: SendEncoder | None = None
         """There while bare payloads go out by themselves: nothing to join, nothing to wait for."""
         self._emit = emit
         self._handle = handle
@@ -324,7 +324,7 @@ class Intake:
     # --- what the producer tells it ---
 
     def attached(self, connection: Connection, name: str, producer_id: int, last_sequence_id: int) -> None:
-        """See `Sealing.attached`. What was early, before the first time, is taken."""
+        """See `EntryBuilder.attached`. What was early, before the first time, is taken."""
         self.sealing.attached(connection, name, producer_id, last_sequence_id)
         self._max_message_size = connection.max_message_size
         self._take_early()

@@ -1,4 +1,4 @@
-"""`Sealing`: how the messages that a producer has taken become entries (rules PROD-38 to PROD-40, BATCH).
+"""`EntryBuilder`: how the messages that a producer has taken become entries (rules PROD-38 to PROD-40, BATCH).
 
 It owns the sequence ids, the open batch or batches with their timer and the memory lent to them, what makes
 the frames, and the counters of what was written. Sealed entries go to the window and, while there is a
@@ -6,18 +6,18 @@ connection, onto it. It knows nothing of who may send how much, of how tickets a
 with its own), or of receipts.
 """
 
-from ...model.config import BatchingPolicy, OutgoingMessage, ProducerSpec, seconds_to_ns
+from ...model.config import BatchingPolicy, OutgoingMessage, ProducerSpec, nanoseconds_of
 from ...model.errors import InvalidMessage, MessageTooLarge, PulsarError
 from ..connecting.connection import Connection
 from ..connecting.services import ClientContext
 from ..memory import MemoryLimit, payload_size
 from .key_batches import KeyBatches
 from .open_batch import MEMBER_ALLOWANCE, OpenBatch
-from .send_encoder import Frame, Sealer, encode_member
+from .send_encoder import Frame, SendEncoder, encode_member
 from .send_window import Window
 
 
-class Sealing:
+class EntryBuilder:
     """One producer's. `max_message_size` counts until a broker has said its own."""
 
     def __init__(
@@ -30,7 +30,7 @@ class Sealing:
     ) -> None:
         self.connection: Connection | None = None
         """Where sealed messages go at once; None while detached."""
-        self.sealer: Sealer | None = None
+        self.sealer: SendEncoder | None = None
         """None until there is a name: nothing can be sealed before."""
         initial = spec.initial_sequence_id
         self.next_sequence_id = 0 if initial is None else initial + 1
@@ -54,7 +54,7 @@ class Sealing:
         self._window = window
         self._memory = memory
         self._max_message_size = max_message_size
-        self._batch_delay = seconds_to_ns(policy.max_delay)
+        self._batch_delay = nanoseconds_of(policy.max_delay)
         self._batch_timer = context.deadlines.slot(self.close_batch)
 
     # --- what is there ---
@@ -290,7 +290,7 @@ class Sealing:
         if self.sealer is not None:
             self.sealer.limit(limit)
             return
-        self.sealer = Sealer(name, producer_id, self._spec.compression, limit)
+        self.sealer = SendEncoder(name, producer_id, self._spec.compression, limit)
         if self._spec.initial_sequence_id is None:
             self.next_sequence_id = last_sequence_id + 1
 

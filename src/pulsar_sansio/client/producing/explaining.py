@@ -2,11 +2,11 @@
 
 from ..explanation import seconds
 from ..memory import MemoryLimit
-from .admission import Intake
+from .admission import Admission
 from .send_window import Window
 
 
-def window(intake: Intake, sent: Window, memory: MemoryLimit, send_timeout: float, now: int) -> list[str]:
+def window(intake: Admission, sent: Window, memory: MemoryLimit, send_timeout: float, now: int) -> list[str]:
     """Say what a producer has taken and not settled."""
     pending = intake.pending
     lines = []

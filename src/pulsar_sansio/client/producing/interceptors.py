@@ -18,7 +18,7 @@ from ...model.message_id import MessageId
 from ...model.topic_name import TopicName
 from ..connecting.services import ClientContext
 from ..outputs import Closed, InterceptorFailed, Output, ProducerFailed, Receipts, SendFailed
-from .admission import Intake
+from .admission import Admission
 from .receipt_ids import Place, ReceiptIds
 from .send_window import Listener
 
@@ -142,8 +142,8 @@ def _checked(interceptor: ProducerInterceptor, message: object) -> OutgoingMessa
     )
 
 
-class InterceptedIntake(Intake):
-    """An `Intake` whose messages go through interceptors first."""
+class InterceptedIntake(Admission):
+    """An `Admission` whose messages go through interceptors first."""
 
     def __init__(self, interception: Interception, *arguments: Any) -> None:
         super().__init__(*arguments)

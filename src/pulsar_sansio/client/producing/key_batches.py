@@ -14,7 +14,7 @@ from collections.abc import Hashable, Sequence
 from operator import attrgetter
 
 from ...model.config import OutgoingMessage
-from .send_encoder import Frame, Sealer
+from .send_encoder import Frame, SendEncoder
 
 
 class KeyBatch:
@@ -32,8 +32,8 @@ class KeyBatch:
         self.highest = 0
         """The sequence id of its last message."""
 
-    def seal(self, sealer: Sealer) -> Frame:
-        """Raises as `Sealer.single` does."""
+    def seal(self, sealer: SendEncoder) -> Frame:
+        """Raises as `SendEncoder.single` does."""
         count = len(self.tickets)
         if count == 1:
             return sealer.single(self.first, self.highest, self.publish_time)

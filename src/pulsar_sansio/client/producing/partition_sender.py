@@ -1,4 +1,4 @@
-"""`Spread`: the messages of one producer, spread over the partitions of a topic (rules ROUTE, PART-06).
+"""`PartitionSender`: the messages of one producer, spread over the partitions of a topic (rules ROUTE, PART-06).
 
 It owns the one row of tickets that the application knows, which partition the next message goes to, and how
 many may be taken. What comes after the routing is the partition's. It knows nothing of how partitions are
@@ -25,7 +25,7 @@ def _decline(_: bytes | OutgoingMessage) -> int:
     return -1
 
 
-class Spread:
+class PartitionSender:
     """One partitioned producer's. `window`: unconfirmed messages of one partition; `begin(index)` gives the
     partition that has to be begun."""
 
@@ -83,7 +83,7 @@ class Spread:
     # --- taking messages ---
 
     def append(self, message: bytes | OutgoingMessage) -> int:
-        """See `Intake.append`."""
+        """See `Admission.append`."""
         if type(message) is bytes:
             ticket = self._append(message)
         else:
@@ -103,7 +103,7 @@ class Spread:
         return partition if partition is not None and partition.end is None else None
 
     def send(self, message: bytes | OutgoingMessage, publish_time: int) -> int:
-        """See `Intake.send`; also raises `InvalidMessage` where the application's router gives no partition.
+        """See `Admission.send`; also raises `InvalidMessage` where the application's router gives no partition.
         A message for a partition that has ended is taken, and fails."""
         ticket = self.append(message)
         if ticket >= 0:
@@ -130,7 +130,7 @@ class Spread:
         return ticket
 
     def send_many(self, messages: Sequence[bytes | OutgoingMessage], publish_time: int) -> range:
-        """See `Intake.send_many`: as many as the partitions they go to have room for."""
+        """See `Admission.send_many`: as many as the partitions they go to have room for."""
         if self._router.stays and set(map(type, messages)) <= {bytes}:
             partition = self._partition(self._router.keyless(self._context.now, len(self.partitions)))
             if partition.end is None:
@@ -162,7 +162,7 @@ class Spread:
     def _send_or_fail(
         self, message: bytes | OutgoingMessage, index: int, publish_time: int, first: int
     ) -> None:
-        """See `Intake._send_or_fail`."""
+        """See `Admission._send_or_fail`."""
         try:
             self._send_to(self._partition(index), message, publish_time)
         except InvalidMessage as error:

@@ -2,7 +2,7 @@
 
 It holds a `Producer` for each partition and is to the application what one of them is alone: one handle,
 one beginning and one end. It owns the order in which partitions are opened, what the failure of one of them
-means, and how many partitions there are as time goes on. Where a message goes is the `Spread`'s; what becomes
+means, and how many partitions there are as time goes on. Where a message goes is the `PartitionSender`'s; what becomes
 of it there, that `Producer`'s.
 
     opening ──► ready ──► closing ──► over
@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 from enum import Enum, auto
 
 from ...core.transitions import Transitions
-from ...model.config import OutgoingMessage, ProducerSpec, seconds_to_ns
+from ...model.config import OutgoingMessage, ProducerSpec, nanoseconds_of
 from ...model.errors import ClosedError, PulsarError
 from ...model.topic_name import TopicName
 from ..connecting.lookup import Query
@@ -42,7 +42,7 @@ from ..outputs import (
 )
 from ..statistics import ProducerStatistics, together
 from .partition_producer import Partition, PartitionStatistics
-from .partition_sender import Spread
+from .partition_sender import PartitionSender
 from .producer import Taken
 from .routing import Router
 
@@ -136,7 +136,7 @@ class PartitionedProducer:
         self._window = max(1, window)
         """Unconfirmed messages of one partition; growth does not change it (rules PART-02, PART-13)."""
         self._router = Router(spec, partitions, context.rng)
-        self._spread = Spread(
+        self._spread = PartitionSender(
             context, handle, self._router, partitions, self._window, services.memory, self._start_later
         )
         self.append = self._spread.append
@@ -155,7 +155,7 @@ class PartitionedProducer:
         self._former = ProducerStatistics()
         """Of partitions that could not be opened while the whole was ready."""
         interval = spec.partitions_update_interval
-        self._interval = 0 if interval is None else seconds_to_ns(interval)
+        self._interval = 0 if interval is None else nanoseconds_of(interval)
         self._query: Query | None = None
         self._update = context.deadlines.slot(self._ask_for_partitions)
         if self._interval:
@@ -165,12 +165,12 @@ class PartitionedProducer:
     # --- what the application asks for ---
 
     def send(self, message: bytes | OutgoingMessage, publish_time: int) -> int:
-        """See `Spread.send`."""
+        """See `PartitionSender.send`."""
         self._check_open()
         return self._spread.send(message, publish_time)
 
     def send_many(self, messages: Sequence[bytes | OutgoingMessage], publish_time: int) -> range:
-        """See `Spread.send_many`."""
+        """See `PartitionSender.send_many`."""
         self._check_open()
         return self._spread.send_many(messages, publish_time)
 

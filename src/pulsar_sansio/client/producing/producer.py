@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, Literal
 
-from ...model.config import OutgoingMessage, ProducerAccessMode, ProducerSpec, seconds_to_ns
+from ...model.config import OutgoingMessage, ProducerAccessMode, ProducerSpec, nanoseconds_of
 from ...model.errors import (
     ChecksumMismatch,
     ClosedError,
@@ -33,7 +33,7 @@ from ..connecting.services import ClientContext, Services
 from ..outputs import Attached, Closed, Detached, ProducerFailed, ProducerReady
 from ..statistics import ProducerStatistics, SendLatency
 from . import explaining
-from .admission import Early, Intake
+from .admission import Admission, Early
 from .interceptors import InterceptedIntake, Interception
 from .send_encoder import is_intact
 from .send_window import Flush, Listener, Window
@@ -100,7 +100,7 @@ class Producer:
         self._interception = interception
         self._emit = emit = context.emit if listener is None else listener.hear
         self._services = services
-        send_timeout = seconds_to_ns(spec.send_timeout)
+        send_timeout = nanoseconds_of(spec.send_timeout)
         # One attempt to reconnect is made just before messages begin to time out (rule HAND-07).
         mandatory_stop = max(100_000_000, send_timeout - 100_000_000) if send_timeout else 0
         self.attachment = Attachment(
@@ -129,8 +129,8 @@ class Producer:
             services.memory,
             listener,
         )
-        make = Intake if interception is None else partial(InterceptedIntake, interception)
-        self._intake: Intake = make(
+        make = Admission if interception is None else partial(InterceptedIntake, interception)
+        self._intake: Admission = make(
             context, handle, spec, self._window, services.config.max_message_size, services.memory, emit
         )
         self._sealing = self._intake.sealing
@@ -141,7 +141,7 @@ class Producer:
         self.forget_flush = self._window.forget_flush
 
     @property
-    def intake(self) -> Intake:
+    def intake(self) -> Admission:
         """Where its messages go: a partitioned producer puts them there itself."""
         return self._intake
 

@@ -23,7 +23,7 @@ from ...model.config import (
     OutgoingMessage,
     ProducerSpec,
     RoutingMode,
-    seconds_to_ns,
+    nanoseconds_of,
 )
 from ...model.errors import InvalidMessage
 
@@ -146,7 +146,7 @@ class Router:
         self._window = 0
         """Nanoseconds that a producer that batches stays with a partition (rules ROUTE-03, ROUTE-09)."""
         if spec.batching is not None:
-            self._window = max(SHORTEST_WINDOW, seconds_to_ns(spec.batching.max_delay) * SWITCH_FREQUENCY)
+            self._window = max(SHORTEST_WINDOW, nanoseconds_of(spec.batching.max_delay) * SWITCH_FREQUENCY)
         self.stays = self._custom is None and (self._single or self._window > 0)
         """Whether messages without a key go, for a while, to the same partition."""
         self._moves = not self.stays

@@ -1,4 +1,4 @@
-"""`Sealer`: messages become SEND frames (rules PROD-34 to PROD-40, BATCH-06, BATCH-11).
+"""`SendEncoder`: messages become SEND frames (rules PROD-34 to PROD-40, BATCH-06, BATCH-11).
 
 It owns what goes into the metadata, compression, and the check of the size; the fields are those the Java
 client writes. It keeps no message and knows nothing of windows, receipts or connections.
@@ -54,7 +54,7 @@ _COMMAND_ALLOWANCE = 64
 58."""
 
 
-class Sealer:
+class SendEncoder:
     """Makes the frames of one producer."""
 
     __slots__ = (

@@ -7,7 +7,7 @@ CFG-001 to CFG-232) unless the option says otherwise.
 """
 
 from .batch_receive import BatchReceivePolicy
-from .checks import MAX_DURATION, MAX_UINT63, seconds_to_ns
+from .checks import MAX_DURATION, MAX_UINT63, nanoseconds_of
 from .client import ClientConfig
 from .consumer import ConsumerSpec, InitialPosition, SubscriptionType
 from .key_shared import KeySharedPolicy
@@ -52,5 +52,5 @@ __all__ = [
     "TableViewSpec",
     "TopicDomain",
     "TopicsPattern",
-    "seconds_to_ns",
+    "nanoseconds_of",
 ]

@@ -17,7 +17,7 @@ MAX_DURATION = 10.0 * 365 * 86_400
 MAX_UINT63 = 2**63 - 1
 
 
-def seconds_to_ns(seconds: float) -> int:
+def nanoseconds_of(seconds: float) -> int:
     """Float seconds as integer nanoseconds; the only place where durations are converted."""
     return round(seconds * 1_000_000_000)
 

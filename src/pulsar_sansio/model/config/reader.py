@@ -26,7 +26,7 @@ class ReadingSpec(ConsumerSpec):
     positions: Mapping[str, MessageId] = field(default_factory=dict)
     start_time: int | None = None
     key_hash_ranges: tuple[tuple[int, int], ...] | None = None
-    undivided: bool = False
+    raw_batches: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +42,8 @@ class ReaderSpec:
     `key_hash_ranges`: only the messages whose key has a hash in one of these ranges, as in
     `KeySharedPolicy.ranges`; several readers share a topic so. The broker looks at whole batches: producers
     have to batch by key (`BatchingPolicy.by_key`).
-    `undivided`: batches are handed out as they came, in one piece, for who takes them apart better, or does
-    not need all of it: the items of `Messages` are `BatchItem`s whose `entry.batch` is an `UndividedBatch`.
+    `raw_batches`: batches are handed out as they came, in one piece, for who takes them apart better, or does
+    not need all of it: the items of `Messages` are `ReceivedBatch`s whose `entry.batch` is an `RawBatch`.
     What the compactor has taken out of a batch is still in it. Batches and messages that inflate to more than
     32 times what they took on the wire stay compressed until they are looked at, so what waits has no more.
     Who looks finds out whether they are malformed (`FrameError`, `DecompressionFailed`).
@@ -67,12 +67,12 @@ class ReaderSpec:
     incomplete_chunked_message_timeout: float = 60.0
     partitions_update_interval: float | None = 60.0
     key_hash_ranges: tuple[tuple[int, int], ...] | None = None
-    undivided: bool = False
+    raw_batches: bool = False
 
     def __post_init__(self) -> None:
         if self.key_hash_ranges is not None:
             check_ranges("key_hash_ranges", self.key_hash_ranges)
-        instance("undivided", self.undivided, bool, "True or False")
+        instance("raw_batches", self.raw_batches, bool, "True or False")
         optional_text("subscription", self.subscription)
         instance("subscription_prefix", self.subscription_prefix, str, "text")
         start = self.start
@@ -126,5 +126,5 @@ class ReaderSpec:
             positions=dict(start) if isinstance(start, Mapping) else {},
             start_time=start if isinstance(start, int) else None,
             key_hash_ranges=self.key_hash_ranges,
-            undivided=self.undivided,
+            raw_batches=self.raw_batches,
         )

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from ..errors import InvalidConfiguration
 from ..topic_name import TopicName
-from .checks import duration, integer, optional_text, seconds_to_ns
+from .checks import duration, integer, nanoseconds_of, optional_text
 
 MAX_RECONSUMED = 16
 """How often a message is consumed later where no `DeadLetterPolicy` says it, as in the Java client."""
@@ -41,9 +41,9 @@ class RedeliveryBackoff:
         delays: list[int] = []
         delay = float(self.min_delay)
         while 0 < delay < self.max_delay and len(delays) < 10_000:
-            delays.append(seconds_to_ns(delay))
+            delays.append(nanoseconds_of(delay))
             delay = self.min_delay * self.multiplier ** len(delays)
-        return (*delays, seconds_to_ns(min(delay, self.max_delay) if self.min_delay else 0.0))
+        return (*delays, nanoseconds_of(min(delay, self.max_delay) if self.min_delay else 0.0))
 
 
 @dataclass(frozen=True, slots=True)

@@ -137,7 +137,7 @@ class Facts(NamedTuple):
     consumer_epoch: int | None
 
 
-class Likeness(NamedTuple):
+class DecodeCache(NamedTuple):
     """What commands of one kind look like."""
 
     size: int
@@ -150,10 +150,10 @@ class Likeness(NamedTuple):
     """Of front, the entry's number, and back."""
 
 
-_likenesses: dict[bytes, Likeness] = {}
+_likenesses: dict[bytes, DecodeCache] = {}
 
 
-def likeness_of(data: bytes, position: int) -> Likeness | None:
+def likeness_of(data: bytes, position: int) -> DecodeCache | None:
     """What the command at `position` probably looks like, if something is remembered that begins like it."""
     return _likenesses.get(data[position : position + 6])
 
@@ -194,7 +194,7 @@ def _remember(data: bytes, start: int, entry_start: int, end: int, command: Mess
     if length > LONGEST_NUMBER or end - start > LONGEST_REMEMBERED:
         return
     make_room(_likenesses)
-    _likenesses[data[start : start + 6]] = Likeness(
+    _likenesses[data[start : start + 6]] = DecodeCache(
         end - start,
         reader(entry_start - start, *cut(length), end - entry_end),
         data[start:entry_start],

@@ -1,4 +1,4 @@
-"""`UndividedBatch`: the payload of a batch as it came, for who takes it apart by other means, or not at all.
+"""`RawBatch`: the payload of a batch as it came, for who takes it apart by other means, or not at all.
 
 What came compressed stays so until it is looked at. Its messages can be had all the same: it is then divided
 as every other batch (`split_batch`), once. Knows nothing of what the bytes mean before that.
@@ -12,7 +12,7 @@ from .batch import Batch, check_count, split_batch
 from .metadata import SingleMessageMetadata
 
 
-class UndividedBatch(Sequence[bytes]):
+class RawBatch(Sequence[bytes]):
     """A batch of `size` messages, which begin at `start` in `data`: checked against its checksum, and not
     looked into. As a sequence it is the payloads.
 
@@ -41,7 +41,7 @@ class UndividedBatch(Sequence[bytes]):
         return self._data
 
     @property
-    def payloads(self) -> "UndividedBatch":
+    def payloads(self) -> "RawBatch":
         """Itself."""
         return self
 

@@ -45,7 +45,7 @@ _plain_tails: set[bytes] = set()
 forgetting all of it changes nothing."""
 
 
-class AlikeEntries(NamedTuple):
+class UniformMessages(NamedTuple):
     """Plain entries of one ledger for one consumer, in the order they came. There is at least one."""
 
     facts: Facts
@@ -86,7 +86,7 @@ def _reader(front: int, entry: int, back: int, name: int, sequence: int) -> Stru
     )
 
 
-class AlikeReader:
+class UniformMessageReader:
     """Takes alike frames out of the bytes of one connection; remembers nothing but the last layout."""
 
     __slots__ = ("_layout",)
@@ -94,7 +94,7 @@ class AlikeReader:
     def __init__(self) -> None:
         self._layout: _Layout | None = None
 
-    def take(self, data: bytes, position: int, limit: int) -> AlikeEntries | None:
+    def take(self, data: bytes, position: int, limit: int) -> UniformMessages | None:
         """The plain entries of the frames from `position` on that look alike; None where the first frame has
         to go the general way. `limit`: the largest `total_size`."""
         layout = self._layout
@@ -106,7 +106,7 @@ class AlikeReader:
         return None if layout is None else _take(layout, data, position, limit)
 
 
-def _take(layout: _Layout, data: bytes, position: int, limit: int) -> AlikeEntries | None:
+def _take(layout: _Layout, data: bytes, position: int, limit: int) -> UniformMessages | None:
     read, size, front, back, entry_low, shift, covered, sequence_low, facts = layout
     small = VALUE_OF_SMALL
     length = len(data)
@@ -164,7 +164,7 @@ def _take(layout: _Layout, data: bytes, position: int, limit: int) -> AlikeEntri
         position = end
     if not payloads:
         return None
-    return AlikeEntries(facts, entry_ids, headers, payloads, position)
+    return UniformMessages(facts, entry_ids, headers, payloads, position)
 
 
 def _plain_metadata(data: bytes, start: int, end: int, tail: bytes) -> MessageMetadata | None:

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from pulsar_sansio.client.acknowledging.ack_commands import Verdicts
-from pulsar_sansio.client.acknowledging.ack_grouping import Acknowledger
+from pulsar_sansio.client.acknowledging.ack_commands import AckCommands
+from pulsar_sansio.client.acknowledging.ack_grouping import AckGrouping
 from pulsar_sansio.client.acknowledging.ack_tracker import AckTracker
 from pulsar_sansio.client.consuming.consumer import Consumer
 from pulsar_sansio.client.delivery.ack_records import BatchAcknowledgement
@@ -25,7 +25,7 @@ def negative_acknowledgement_by_id_acknowledges(patches: Patches) -> None:
         else:
             original(self, what)
 
-    patches.around(Verdicts, "negative_acknowledge", negative_acknowledge)
+    patches.around(AckCommands, "negative_acknowledge", negative_acknowledge)
 
 
 @bug("BUG-035", caught_by=("INV-N5", "INV-C4", "INV-C19"), needs=[needs.batches, needs.kept])
@@ -217,7 +217,7 @@ def acknowledgements_while_detached_lost(patches: Patches) -> None:
         original(self, cause)
         self._tracker.discard_waiting()
 
-    patches.around(Acknowledger, "detach", detach)
+    patches.around(AckGrouping, "detach", detach)
 
 
 @bug("BUG-041", caught_by=("INV-N5", "INV-C4"), needs=[needs.kept, needs.ungrouped])
@@ -227,7 +227,7 @@ def lists_acknowledged_in_vain(patches: Patches) -> None:
     def acknowledge_all(original: Any, self: Any, what: Any) -> bool:
         return bool(original(self, [] if not self._acknowledger._group_time else what))
 
-    patches.around(Verdicts, "_acknowledge_all", acknowledge_all)
+    patches.around(AckCommands, "_acknowledge_all", acknowledge_all)
 
 
 @bug("BUG-042", caught_by=("INV-N5",), needs=[needs.grouped])
@@ -239,7 +239,7 @@ def acknowledgements_wait_for_ever(patches: Patches) -> None:
         if self._group_time:
             self._slot.clear()
 
-    patches.around(Acknowledger, "something_waits", something_waits)
+    patches.around(AckGrouping, "something_waits", something_waits)
 
 
 @bug("BUG-052", caught_by=("INV-N5", "INV-C4"))
@@ -249,7 +249,7 @@ def acknowledgements_dropped_by_a_slow_writer(patches: Patches) -> None:
     def send(original: Any, self: Any, connection: Any, ack: Any, confirm: bool) -> Any:
         return None if connection.unwritten else original(self, connection, ack, confirm)
 
-    patches.around(Acknowledger, "_send", send)
+    patches.around(AckGrouping, "_send", send)
 
 
 @bug("own", caught_by=("INV-N5", "INV-C4"), needs=[needs.consumers_close, needs.grouped])
@@ -275,7 +275,7 @@ def confirmed_before_it_is(patches: Patches) -> None:
         flush.waiting = False
         original(self, flush)
 
-    patches.around(Acknowledger, "_settle", settle)
+    patches.around(AckGrouping, "_settle", settle)
 
 
 @bug("own", caught_by=("INV-N5", "INV-C4"), needs=[needs.receipts, needs.detaches])
@@ -298,7 +298,7 @@ def an_acknowledgement_that_fails_ends_the_connection(patches: Patches) -> None:
         if reply.HasField("error"):
             connection.close(ConnectionLost("an acknowledgement failed"))
 
-    patches.around(Acknowledger, "_answered", answered)
+    patches.around(AckGrouping, "_answered", answered)
 
 
 @bug("own", caught_by=("INV-N5", "INV-N1"), needs=[needs.receipts, needs.detaches])
@@ -310,4 +310,4 @@ def confirmation_never_comes(patches: Patches) -> None:
         original(self, connection)
         self._flushes = flushes
 
-    patches.around(Acknowledger, "attach", attach)
+    patches.around(AckGrouping, "attach", attach)

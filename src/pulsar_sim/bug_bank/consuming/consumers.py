@@ -2,13 +2,13 @@
 
 from typing import Any
 
-from pulsar_sansio.client.acknowledging.ack_commands import Verdicts
+from pulsar_sansio.client.acknowledging.ack_commands import AckCommands
 from pulsar_sansio.client.acknowledging.redelivery import Redelivery
 from pulsar_sansio.client.consuming import arrival as arrival_module
 from pulsar_sansio.client.consuming.arrival import Arrival
 from pulsar_sansio.client.consuming.consumer import Consumer
 from pulsar_sansio.client.delivery.permits import Permits
-from pulsar_sansio.client.delivery.receiver_queue import DeliveryQueue
+from pulsar_sansio.client.delivery.receiver_queue import ReceiverQueue
 from pulsar_sansio.model.config import CompressionType
 from pulsar_sansio.model.errors import DecompressionFailed
 from pulsar_sansio.model.message import Message
@@ -32,7 +32,7 @@ def permits_of_a_cleared_queue_lost(patches: Patches) -> None:
         original(self)
         self._permits._grant = grant
 
-    patches.around(DeliveryQueue, "clear", clear)
+    patches.around(ReceiverQueue, "clear", clear)
 
 
 @bug("BUG-068", caught_by=("INV-C6", "INV-N5"), needs=[needs.detaches])
@@ -219,7 +219,7 @@ def nobody_told_after_the_queue_was_cleared(patches: Patches) -> None:
         original(self)
         self.announced = True
 
-    patches.around(DeliveryQueue, "clear", clear)
+    patches.around(ReceiverQueue, "clear", clear)
 
 
 @bug("BUG-005", caught_by=("INV-C3", "INV-C1", "INV-N5"))
@@ -230,7 +230,7 @@ def message_lost_that_does_not_fit(patches: Patches) -> None:
         taken = original(self, limit)
         return taken[:-1] if len(taken) == limit > 1 else taken
 
-    patches.around(DeliveryQueue, "take", take)
+    patches.around(ReceiverQueue, "take", take)
 
 
 @bug("BUG-016", caught_by=("INV-C2",), needs=[needs.rich])
@@ -337,7 +337,7 @@ def ids_negatively_acknowledged_in_vain(patches: Patches) -> None:
         if not isinstance(what, tuple):
             original(self, what)
 
-    patches.around(Verdicts, "negative_acknowledge", negative_acknowledge)
+    patches.around(AckCommands, "negative_acknowledge", negative_acknowledge)
 
 
 @bug("BUG-047", caught_by=("INV-C9",), needs=[needs.nacks_when_shared])
@@ -394,8 +394,8 @@ def cumulatively_acknowledged_messages_asked_for_again(patches: Patches) -> None
 @bug("BUG-045", caught_by=("INV-C9", "INV-C19"), needs=[needs.timeouts_when_shared, needs.batches])
 def asked_for_again_and_still_in_the_queue(patches: Patches) -> None:
     """Messages of an entry that is asked for again stay in the queue, and are delivered twice."""
-    patches.replace(DeliveryQueue, "remove", lambda self, places: 0)
-    patches.replace(DeliveryQueue, "withdraw", lambda self, place, index: 0)
+    patches.replace(ReceiverQueue, "remove", lambda self, places: 0)
+    patches.replace(ReceiverQueue, "withdraw", lambda self, place, index: 0)
 
 
 # --- closing -------------------------------------------------------------------------------------------
@@ -418,7 +418,7 @@ def messages_after_the_close(patches: Patches) -> None:
 
     def stop(self: Any, error: object) -> None:
         self._connection = None
-        self._verdicts.close()
+        self._ack_commands.close()
         self._redelivery.detach()
         self.permits.detach()
 

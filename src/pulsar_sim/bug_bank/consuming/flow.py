@@ -4,7 +4,7 @@ from typing import Any
 
 from pulsar_sansio.client.delivery.permits import Permits
 from pulsar_sansio.client.delivery.scaled_queue import ScaledPermits, ScaledQueue
-from pulsar_sansio.client.delivery.zero_queue import DemandPermits, DemandQueue
+from pulsar_sansio.client.delivery.zero_queue import ZeroQueue, ZeroQueuePermits
 
 from ..planted_bug import Patches, bug, nothing
 from ..preconditions import general as needs
@@ -61,7 +61,7 @@ def who_waits_is_forgotten_with_the_connection(patches: Patches) -> None:
     def attach(self: Any, grant: Any) -> None:
         self._grant = grant
 
-    patches.replace(DemandPermits, "attach", attach)
+    patches.replace(ZeroQueuePermits, "attach", attach)
 
 
 @bug("BUG-072", caught_by=("INV-N5",), needs=[needs.zero_queues, needs.redeliver_all])
@@ -72,7 +72,7 @@ def a_wish_is_used_up_by_what_nobody_gets(patches: Patches) -> None:
         self.wanted = False
         original(self, messages)
 
-    patches.around(DemandPermits, "give_back", receive)
+    patches.around(ZeroQueuePermits, "give_back", receive)
 
 
 @bug("own", caught_by=("INV-C13",), needs=[needs.zero_queues])
@@ -83,7 +83,7 @@ def prefetched_all_the_same(patches: Patches) -> None:
         original(self, message)
         self._demand.want()
 
-    patches.around(DemandQueue, "add", add)
+    patches.around(ZeroQueue, "add", add)
 
 
 @bug("own", caught_by=("INV-N5",), needs=[needs.zero_queues, needs.batches])
@@ -95,7 +95,7 @@ def a_batch_without_prefetching_costs_one_permit(patches: Patches) -> None:
             self.at_broker = 1
             self._grant(1)
 
-    patches.replace(DemandPermits, "_ask", ask)
+    patches.replace(ZeroQueuePermits, "_ask", ask)
 
 
 # --- a queue that grows --------------------------------------------------------------------------------

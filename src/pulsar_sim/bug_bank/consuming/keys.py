@@ -6,7 +6,7 @@ from zlib import crc32
 from pulsar_sansio.broker.dispatching.key_hash import SLOTS, Sticky
 from pulsar_sansio.client.consuming import subscribe_command as subscribe_module
 from pulsar_sansio.client.consuming.consumer import Consumer
-from pulsar_sansio.client.delivery.receiver_queue import DeliveryQueue
+from pulsar_sansio.client.delivery.receiver_queue import ReceiverQueue
 from pulsar_sansio.model.config import SubscriptionType
 from pulsar_sansio.wire import proto
 
@@ -18,7 +18,7 @@ from ..preconditions import general as needs
 def newest_first(patches: Patches) -> None:
     """On a Key_Shared subscription, what has arrived last is handed out first."""
 
-    shared: list[DeliveryQueue] = []
+    shared: list[ReceiverQueue] = []
 
     def init(original: Any, self: Any, *arguments: Any, **options: Any) -> None:
         original(self, *arguments, **options)
@@ -31,7 +31,7 @@ def newest_first(patches: Patches) -> None:
         original(self)
 
     patches.around(Consumer, "__init__", init)
-    patches.around(DeliveryQueue, "_begin", begin)
+    patches.around(ReceiverQueue, "_begin", begin)
 
 
 @bug("own", caught_by=("SUBT-08",), needs=[needs.sticky_keys])

@@ -4,13 +4,13 @@ of the original."""
 from dataclasses import replace
 from typing import Any
 
-from pulsar_sansio.client.acknowledging.ack_commands import Verdicts
+from pulsar_sansio.client.acknowledging.ack_commands import AckCommands
 from pulsar_sansio.client.commands import consumers as commands_module
 from pulsar_sansio.client.consuming.consumer_requests import ConsumerRequests
-from pulsar_sansio.client.delivery.received_entries import BatchItem
+from pulsar_sansio.client.delivery.received_entries import ReceivedBatch
 from pulsar_sansio.client.letter_topics import letter_topics as letters_module
-from pulsar_sansio.client.letter_topics.copy_producer import LetterBox
-from pulsar_sansio.client.letter_topics.letter_topics import DeadLetterSorter, Letters
+from pulsar_sansio.client.letter_topics.copy_producer import CopyProducer
+from pulsar_sansio.client.letter_topics.letter_topics import DeadLetterSorter, LetterTopics
 from pulsar_sansio.client.outputs import RequestDone
 from pulsar_sansio.model.config import OutgoingMessage
 
@@ -27,7 +27,7 @@ def dead_letters_are_asked_for_again(patches: Patches) -> None:
         original(self, messages)
         self._again({messages[0].entry.place: sum(1 << max(each.batch_index, 0) for each in messages)})
 
-    patches.around(Letters, "bury", bury)
+    patches.around(LetterTopics, "bury", bury)
 
 
 @bug("BUG-056", caught_by=("INV-C10",), needs=[needs.dead_letters, needs.index_acknowledgement_of_batches])
@@ -38,7 +38,7 @@ def what_was_acknowledged_of_a_batch_is_copied(patches: Patches) -> None:
         payloads = batch.entry.batch.payloads
         size = len(payloads)
         if batch.entry.redelivery_count > self._maximum and len(batch.indexes) < size:
-            batch = BatchItem(batch.entry, list(payloads), range(size))
+            batch = ReceivedBatch(batch.entry, list(payloads), range(size))
         original(self, batch)
 
     patches.around(DeadLetterSorter, "add_batch", add_batch)
@@ -72,7 +72,7 @@ def permits_of_dead_letters_lost(patches: Patches) -> None:
         if burial is not None:
             burial.permits = 0
 
-    patches.around(Letters, "bury", bury)
+    patches.around(LetterTopics, "bury", bury)
 
 
 @bug("BUG-058", caught_by=("INV-N5",), needs=[needs.dead_letters_of_several])
@@ -104,7 +104,7 @@ def only_the_first_of_a_batch_is_copied(patches: Patches) -> None:
     def bury(original: Any, self: Any, messages: Any) -> None:
         original(self, messages[:1])
 
-    patches.around(Letters, "bury", bury)
+    patches.around(LetterTopics, "bury", bury)
 
 
 @bug("own", caught_by=("INV-C4",), needs=[needs.dead_letters])
@@ -116,13 +116,13 @@ def acknowledged_before_the_copy_is_safe(patches: Patches) -> None:
         for message in messages:
             self._safe(message)
 
-    patches.around(Letters, "bury", bury)
+    patches.around(LetterTopics, "bury", bury)
 
 
 @bug("own", caught_by=("INV-N5", "INV-C9"), needs=[needs.dead_letters])
 def dead_letters_are_never_acknowledged(patches: Patches) -> None:
     """The copy is safe, and the original stays in the subscription."""
-    patches.replace(Letters, "_copied", nothing)
+    patches.replace(LetterTopics, "_copied", nothing)
 
 
 @bug("own", caught_by=("INV-C10",), needs=[needs.dead_letters])
@@ -139,7 +139,7 @@ def a_dead_letter_one_delivery_too_early(patches: Patches) -> None:
 @bug("own", caught_by=("INV-N11", "INV-N4", "INV-N5"), needs=[needs.dead_letters])
 def letter_boxes_are_left_open(patches: Patches) -> None:
     """A consumer is closed, and its producer of dead letters is not."""
-    patches.replace(LetterBox, "close", nothing)
+    patches.replace(CopyProducer, "close", nothing)
 
 
 @bug("BUG-078", caught_by=("INV-N5", "INV-C11", "INV-C9"), needs=[needs.dead_letters_of_chunks])
@@ -151,7 +151,7 @@ def only_the_last_chunk_of_a_dead_letter_is_acknowledged(patches: Patches) -> No
         self._tracker._chunked.pop(message.entry.place, None)
         original(self, message)
 
-    patches.around(Verdicts, "copied", copied)
+    patches.around(AckCommands, "copied", copied)
 
 
 # --- later ---------------------------------------------------------------------------------------------
@@ -173,7 +173,7 @@ def put_off_without_end(patches: Patches) -> None:
         original(self, *arguments)
         self.policy = policy
 
-    patches.around(Letters, "reconsume_later", later)
+    patches.around(LetterTopics, "reconsume_later", later)
 
 
 @bug("own", caught_by=("INV-C4", "INV-C10"), needs=[group_needs.retries])
@@ -184,7 +184,7 @@ def what_is_put_off_is_acknowledged_at_once(patches: Patches) -> None:
         arguments[-1](None)
         original(self, *arguments)
 
-    patches.around(Letters, "reconsume_later", later)
+    patches.around(LetterTopics, "reconsume_later", later)
 
 
 @bug("own", caught_by=("INV-N5", "INV-C9"), needs=[group_needs.retries])
@@ -217,7 +217,7 @@ def what_is_before_it_does_not_wait_for_the_copy(patches: Patches) -> None:
             judge(None)
         original(self, request, what, judge)
 
-    patches.around(Letters, "reconsume_later", later)
+    patches.around(LetterTopics, "reconsume_later", later)
 
 
 @bug("own", caught_by=("INV-C4", "INV-N5"), needs=[group_needs.retries_with_all_before])
@@ -250,7 +250,7 @@ def what_was_copied_once_is_not_copied_again(patches: Patches) -> None:
         else:
             original(self, request, what, judged)
 
-    patches.around(Letters, "reconsume_later", later)
+    patches.around(LetterTopics, "reconsume_later", later)
 
 
 @bug("own", caught_by=("INV-C10",), needs=[group_needs.retries])

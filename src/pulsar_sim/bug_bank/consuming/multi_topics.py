@@ -8,14 +8,14 @@ from pulsar_sansio.broker.serving.topic_list_watch import TopicNames, Watchers
 from pulsar_sansio.client.connecting.connection import Connection
 from pulsar_sansio.client.delivery.merged_queue import MergedQueue
 from pulsar_sansio.client.delivery.received_entries import Messages
-from pulsar_sansio.client.multi_topics.ack_commands import TopicsVerdicts
-from pulsar_sansio.client.multi_topics.commands import TopicsCommands
+from pulsar_sansio.client.multi_topics.ack_commands import MultiTopicsAckCommands
+from pulsar_sansio.client.multi_topics.commands import MultiTopicsCommands
 from pulsar_sansio.client.multi_topics.gathered_requests import GatheredRequests
 from pulsar_sansio.client.multi_topics.member import Member
-from pulsar_sansio.client.multi_topics.multi_topics_consumer import TopicsConsumer
-from pulsar_sansio.client.multi_topics.partition_growth import TopicsPartitions
+from pulsar_sansio.client.multi_topics.multi_topics_consumer import MultiTopicsConsumer
+from pulsar_sansio.client.multi_topics.partition_growth import PartitionGrowth
 from pulsar_sansio.client.multi_topics.pattern import PatternTopics
-from pulsar_sansio.client.multi_topics.topic_list_watcher import PatternWatch
+from pulsar_sansio.client.multi_topics.topic_list_watcher import TopicListWatcher
 from pulsar_sansio.model.config import consumer as consumer_config
 from pulsar_sansio.model.message import Message
 from pulsar_sansio.model.message_id import LATEST
@@ -73,7 +73,7 @@ def new_topics_stay_paused(patches: Patches) -> None:
         for member in self._members.values():
             member.consumer.resume()
 
-    patches.replace(TopicsCommands, "resume", resume)
+    patches.replace(MultiTopicsCommands, "resume", resume)
 
 
 @bug("BUG-105", caught_by=("INV-N9",), needs=[group_needs.watches_alone])
@@ -93,7 +93,7 @@ def who_only_watches_is_idle(patches: Patches) -> None:
 @bug("BUG-107", caught_by=("INV-N5",), needs=[group_needs.groups_grow, needs.fault("partitions_refused")])
 def growth_is_asked_for_until_it_fails(patches: Patches) -> None:
     """When the number of partitions cannot be told once, a consumer waits for that answer for ever."""
-    patches.replace(TopicsPartitions, "_not_known", nothing)
+    patches.replace(PartitionGrowth, "_not_known", nothing)
 
 
 @bug(
@@ -124,7 +124,7 @@ def a_refused_question_for_topics_is_not_put_again(patches: Patches) -> None:
 @bug("own", caught_by=("INV-N5",), needs=[group_needs.groups_grow])
 def consumers_do_not_notice_growth(patches: Patches) -> None:
     """A consumer keeps the partitions that it has begun with."""
-    patches.replace(TopicsPartitions, "_partitions_known", nothing)
+    patches.replace(PartitionGrowth, "_partitions_known", nothing)
 
 
 @bug(
@@ -145,7 +145,7 @@ def what_is_in_a_new_partition_already_is_not_read(patches: Patches) -> None:
         finally:
             self._member_spec = before
 
-    patches.around(TopicsPartitions, "_new_partitions", new_partitions)
+    patches.around(PartitionGrowth, "_new_partitions", new_partitions)
 
 
 @bug(
@@ -162,7 +162,7 @@ def growth_that_failed_is_taken_for_done(patches: Patches) -> None:
         for member in growth:
             self._let_go(member)
 
-    patches.replace(TopicsPartitions, "_growth_failed", growth_failed)
+    patches.replace(PartitionGrowth, "_growth_failed", growth_failed)
 
 
 @bug("own", caught_by=("INV-C16", "INV-N9"), needs=[group_needs.polls])
@@ -225,7 +225,7 @@ def one_topic_takes_the_others_with_it(patches: Patches) -> None:
         self._stop()
         self._over(error)
 
-    patches.replace(TopicsConsumer, "_lost", lost)
+    patches.replace(MultiTopicsConsumer, "_lost", lost)
 
 
 @bug("own", caught_by=("INV-N5",), needs=[group_needs.told_of_topics, group_needs.comes_late])
@@ -243,7 +243,7 @@ def brokers_forget_to_tell(patches: Patches) -> None:
 @bug("own", caught_by=("INV-N11", "INV-N4"), needs=[group_needs.told_of_topics, group_needs.comes_late])
 def a_watcher_is_not_closed(patches: Patches) -> None:
     """Of a consumer that is closed the watcher stays: it goes on to be told."""
-    patches.replace(PatternWatch, "close", nothing)
+    patches.replace(TopicListWatcher, "close", nothing)
 
 
 # --- many that are one -------------------------------------------------------------------------------------
@@ -256,7 +256,7 @@ def who_has_left_stays_on_the_list(patches: Patches) -> None:
     def strike(self: Any, member: Any) -> None:
         self.queue.remove(member.consumer.queue)
 
-    patches.replace(TopicsConsumer, "_strike", strike)
+    patches.replace(MultiTopicsConsumer, "_strike", strike)
 
 
 @bug("BUG-054", caught_by=("INV-C8", "INV-C9"), needs=[group_needs.groups_redeliver])
@@ -303,7 +303,7 @@ def _fan_in(patches: Patches) -> None:
 @bug("BUG-043", caught_by=("INV-N1",), needs=[group_needs.groups])
 def acknowledgements_of_strangers_vanish(patches: Patches) -> None:
     """An id of a topic that was never one of these is taken, and nothing comes of it."""
-    patches.replace(TopicsVerdicts, "_of_topic", _of_topic_or_nobody)
+    patches.replace(MultiTopicsAckCommands, "_of_topic", _of_topic_or_nobody)
 
 
 def _of_topic_or_nobody(self: Any, topic: str, what: object) -> Any:
@@ -323,7 +323,7 @@ def a_cumulative_acknowledgement_goes_to_all(patches: Patches) -> None:
                     place._replace(partition=member.consumer.topic.partition)
                 )
 
-    patches.replace(TopicsVerdicts, "acknowledge_cumulative", acknowledge_cumulative)
+    patches.replace(MultiTopicsAckCommands, "acknowledge_cumulative", acknowledge_cumulative)
 
 
 @bug("own", caught_by=("INV-C9", "INV-N5", "INV-C1"), needs=[group_needs.groups_nack])
@@ -336,7 +336,7 @@ def only_the_first_topic_hears_of_refusals(patches: Patches) -> None:
             if str(consumer.topic) == first:
                 consumer.negative_acknowledge(part)
 
-    patches.replace(TopicsVerdicts, "negative_acknowledge", negative_acknowledge)
+    patches.replace(MultiTopicsAckCommands, "negative_acknowledge", negative_acknowledge)
 
 
 @bug("own", caught_by=("INV-C16",), needs=[group_needs.groups_are_busy])
@@ -370,7 +370,7 @@ def ready_with_the_first_topic(patches: Patches) -> None:
         finally:
             self._topics = topics
 
-    patches.around(TopicsConsumer, "_ready_if_all_are", ready)
+    patches.around(MultiTopicsConsumer, "_ready_if_all_are", ready)
 
 
 @bug("own", caught_by=("INV-C6",), needs=[group_needs.shares_a_queue])
@@ -384,7 +384,7 @@ def every_partition_has_the_whole_queue(patches: Patches) -> None:
         finally:
             topic.partitions = partitions
 
-    patches.around(TopicsPartitions, "_new_partitions", new_partitions)
+    patches.around(PartitionGrowth, "_new_partitions", new_partitions)
 
 
 # --- requests to all of them -------------------------------------------------------------------------------
@@ -434,4 +434,4 @@ def one_topic_is_unsubscribed(patches: Patches) -> None:
             self._let_go(member)
         original(self, request, force)
 
-    patches.around(TopicsConsumer, "unsubscribe", unsubscribe)
+    patches.around(MultiTopicsConsumer, "unsubscribe", unsubscribe)

@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from pulsar_sansio.client.acknowledging.ack_commands import Verdicts
+from pulsar_sansio.client.acknowledging.ack_commands import AckCommands
 from pulsar_sansio.client.acknowledging.ack_tracker import AckTracker
 from pulsar_sansio.client.acknowledging.held_back import HeldBack
 from pulsar_sansio.client.acknowledging.redelivery import NegativeAcknowledgements, Redelivery
-from pulsar_sansio.client.delivery.received_entries import BatchItem
-from pulsar_sansio.client.letter_topics.delivery_counts import Tries
+from pulsar_sansio.client.delivery.received_entries import ReceivedBatch
+from pulsar_sansio.client.letter_topics.delivery_counts import DeliveryCounts
 from pulsar_sansio.client.letter_topics.letter_topics import DeadLetterSorter
 
 from ..planted_bug import Patches, bug, nothing
@@ -33,7 +33,7 @@ def acknowledged_neighbours_are_copied(patches: Patches) -> None:
     def add_batch(original: Any, self: Any, batch: Any) -> None:
         if batch.entry.redelivery_count > self._maximum and batch.entry.batch is not None:
             payloads = batch.entry.batch.payloads
-            batch = BatchItem(batch.entry, payloads, range(len(payloads)))
+            batch = ReceivedBatch(batch.entry, payloads, range(len(payloads)))
         original(self, batch)
 
     patches.around(DeadLetterSorter, "add_batch", add_batch)
@@ -54,13 +54,13 @@ def neighbours_are_waited_for_and_forgotten(patches: Patches) -> None:
 @bug("own", caught_by=("INV-C10",), needs=[needs.bad_messages, needs.detaches])
 def what_only_waited_counts_as_tried(patches: Patches) -> None:
     """Deliveries that were dropped from the queue count towards the dead letters."""
-    patches.replace(Tries, "taken_back", nothing)
+    patches.replace(DeliveryCounts, "taken_back", nothing)
 
 
 @bug("own", caught_by=("INV-C10",), needs=[needs.bad_messages])
 def a_batch_is_tried_as_often_as_its_entry(patches: Patches) -> None:
     """One message has come too often, and its neighbours that were not tried so often are copied as well."""
-    patches.replace(Tries, "of", lambda self, entry, index: entry.redelivery_count)
+    patches.replace(DeliveryCounts, "of", lambda self, entry, index: entry.redelivery_count)
 
 
 @bug("own", caught_by=("INV-C4", "INV-C9", "INV-N5"), needs=[needs.bad_messages])
@@ -98,4 +98,4 @@ def a_delay_is_cut_short_by_a_neighbour(patches: Patches) -> None:
 def knowledge_survives_a_seek(patches: Patches) -> None:
     """Messages that were acknowledged before a seek are not delivered after it."""
     patches.replace(AckTracker, "moved", nothing)
-    patches.replace(Verdicts, "renew", nothing)
+    patches.replace(AckCommands, "renew", nothing)

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from pulsar_sansio.client.acknowledging.ack_grouping import Acknowledger
+from pulsar_sansio.client.acknowledging.ack_grouping import AckGrouping
 from pulsar_sansio.client.consuming import seeking as seeking_module
 from pulsar_sansio.client.consuming.arrival import Arrival
 from pulsar_sansio.client.consuming.consumer import Consumer
@@ -10,7 +10,7 @@ from pulsar_sansio.client.consuming.last_message import LastMessage
 from pulsar_sansio.client.consuming.positions import Positions
 from pulsar_sansio.client.consuming.reader import Reader
 from pulsar_sansio.client.consuming.seeking import Seeking
-from pulsar_sansio.client.delivery.receiver_queue import DeliveryQueue
+from pulsar_sansio.client.delivery.receiver_queue import ReceiverQueue
 from pulsar_sansio.model.errors import TimedOut
 from pulsar_sansio.model.message_id import EARLIEST, LATEST, MessageId
 
@@ -37,7 +37,7 @@ def what_was_queued_survives_a_seek(patches: Patches) -> None:
         return frame
 
     patches.around(Consumer, "open_command", open_command)
-    patches.replace(DeliveryQueue, "forget", nothing)
+    patches.replace(ReceiverQueue, "forget", nothing)
 
 
 @bug("BUG-060", caught_by=("INV-C7",), needs=[reading_needs.roams])
@@ -110,7 +110,7 @@ def a_seek_that_was_lost_is_done(patches: Patches) -> None:
 def acknowledgements_survive_a_seek(patches: Patches) -> None:
     """What was acknowledged and not sent is sent after the seek: the cursor goes where it was."""
 
-    patches.replace(Acknowledger, "drop", nothing)
+    patches.replace(AckGrouping, "drop", nothing)
 
 
 @bug("BUG-064", caught_by=("INV-C7", "INV-C3"), needs=[reading_needs.roams, needs.batches])

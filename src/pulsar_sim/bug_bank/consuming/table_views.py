@@ -7,7 +7,7 @@ from pulsar_sansio.broker.topics.compacted_view import CompactedView
 from pulsar_sansio.client.consuming import consumer as consumer_module
 from pulsar_sansio.client.consuming.arrival import Arrival
 from pulsar_sansio.client.consuming.consumer import Consumer
-from pulsar_sansio.client.multi_topics.partition_growth import TopicsPartitions
+from pulsar_sansio.client.multi_topics.partition_growth import PartitionGrowth
 from pulsar_sansio.client.outputs import TableChanged
 from pulsar_sansio.client.table_view import TableView
 
@@ -133,7 +133,7 @@ def a_table_does_not_grow(patches: Patches) -> None:
         if not self.spec.read_compacted:
             original(self)
 
-    patches.around(TopicsPartitions, "_look_for_growth", look_for_growth)
+    patches.around(PartitionGrowth, "_look_for_growth", look_for_growth)
 
 
 # --- what compaction leaves, at the client ---------------------------------------------------------------

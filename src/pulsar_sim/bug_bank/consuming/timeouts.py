@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from pulsar_sansio.client.acknowledging.ack_commands import Verdicts
+from pulsar_sansio.client.acknowledging.ack_commands import AckCommands
 from pulsar_sansio.client.acknowledging.ack_timeout import AcknowledgementTimeout, TrackedQueue
 from pulsar_sansio.client.acknowledging.redelivery import NegativeAcknowledgements, Redelivery
-from pulsar_sansio.client.delivery.receiver_queue import DeliveryQueue
+from pulsar_sansio.client.delivery.receiver_queue import ReceiverQueue
 from pulsar_sansio.model.message import Message
 
 from ..planted_bug import Patches, bug, nothing
@@ -52,7 +52,7 @@ def tracked_after_it_was_acknowledged(patches: Patches) -> None:
                 tracked._due.move(place, when)
         return result
 
-    patches.around(Verdicts, "acknowledge", acknowledge)
+    patches.around(AckCommands, "acknowledge", acknowledge)
 
 
 @bug("own", caught_by=("INV-C9",), needs=[needs.timeouts])
@@ -93,7 +93,7 @@ def one_message_takes_its_batch_off_the_tracker(patches: Patches) -> None:
             self._redelivery.acknowledged(what.entry.place)
         return result
 
-    patches.around(Verdicts, "acknowledge", acknowledge)
+    patches.around(AckCommands, "acknowledge", acknowledge)
 
 
 @bug("own", caught_by=("INV-C9",), needs=[needs.timeouts, needs.growing])
@@ -119,7 +119,7 @@ def refusals_do_not_grow(patches: Patches) -> None:
 @bug("own", caught_by=("INV-C9", "INV-N5"), needs=[needs.forgets])
 def passed_over_means_judged(patches: Patches) -> None:
     """Messages that are taken together are not tracked."""
-    patches.replace(TrackedQueue, "_pass_over", vars(DeliveryQueue)["_pass_over"])
+    patches.replace(TrackedQueue, "_pass_over", vars(ReceiverQueue)["_pass_over"])
 
 
 @bug("own", caught_by=("INV-C9",), needs=[needs.nacks])

@@ -1,6 +1,6 @@
 """Routes that read single entries of a topic: by id, by their place, and the id at a publish time."""
 
-from pulsar_sansio import NoSuchThing
+from pulsar_sansio import NotFound
 
 from .messages import Answer, Refused, Request, answering, json_answer, message_id_json, path_number
 from .peeking import entry_answer
@@ -11,9 +11,9 @@ from .topics import TOPIC
 def _persistent_topic(broker: Administrator, request: Request, what: str, not_partitioned: str) -> str:
     """The topic of the path, which has entries. Raises `Refused`."""
     topic = request.topic
-    with answering((NoSuchThing, 404, "Namespace not found")):
+    with answering((NotFound, 404, "Namespace not found")):
         broker.machine.topics(request.namespace)
-    with answering((NoSuchThing, 404, f"Topic {topic} not found")):
+    with answering((NotFound, 404, f"Topic {topic} not found")):
         partitions = broker.machine.topic_partitions(topic)
     if request.text("domain") != "persistent":
         raise Refused(405, f"{what} on a non-persistent topic is not allowed")
@@ -28,7 +28,7 @@ def read(broker: Administrator, request: Request) -> Answer:
     topic = _persistent_topic(
         broker, request, "GetMessageById", "GetMessageById is not allowed on partitioned-topic"
     )
-    with answering((NoSuchThing, 404, "Message id not found")):
+    with answering((NotFound, 404, "Message id not found")):
         return entry_answer(broker.machine.read_entry(topic, ledger_id, entry_id))
 
 
@@ -43,7 +43,7 @@ def examine(broker: Administrator, request: Request) -> Answer:
     )
     position = max(1, path_number(request.query.get("messagePosition", "1"), signed=True))
     from_end = request.query.get("initialPosition", "latest") != "earliest"
-    with answering((NoSuchThing, 412, "Could not examine messages due to the total message is zero")):
+    with answering((NotFound, 412, "Could not examine messages due to the total message is zero")):
         return entry_answer(broker.machine.examine(topic, position, from_end=from_end))
 
 

@@ -10,16 +10,16 @@ from typing import Any
 from urllib.parse import parse_qsl, unquote_to_bytes
 
 from pulsar_sansio import (
-    AlreadyThere,
+    AlreadyExists,
+    InUse,
     InvalidConfiguration,
     InvalidTopicName,
     LimitReached,
     LocalProtocolError,
     MessageId,
-    NoSuchThing,
-    StillInUse,
+    NotApplicable,
+    NotFound,
     TopicName,
-    WrongKind,
 )
 
 JSON = "application/json"
@@ -38,11 +38,11 @@ MAX_DIGITS = 18
 _DIGITS = re.compile("-?[0-9]{1,19}")
 
 STATUSES: dict[type[LocalProtocolError], int] = {
-    NoSuchThing: 404,
-    AlreadyThere: 409,
-    StillInUse: 412,
+    NotFound: 404,
+    AlreadyExists: 409,
+    InUse: 412,
     LimitReached: 409,
-    WrongKind: 409,
+    NotApplicable: 409,
     InvalidTopicName: 412,
     InvalidConfiguration: 412,
     LocalProtocolError: 412,

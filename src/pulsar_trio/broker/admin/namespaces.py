@@ -4,12 +4,12 @@ from typing import Any
 
 from pulsar_sansio import (
     ACTIONS,
-    AlreadyThere,
+    AlreadyExists,
+    InUse,
     InvalidConfiguration,
     InvalidTopicName,
-    NoSuchThing,
+    NotFound,
     Policies,
-    StillInUse,
 )
 
 from .messages import NO_CONTENT, Answer, Refused, Request, answering, json_answer, properties
@@ -19,7 +19,7 @@ from .topics import WHOLE_BUNDLE
 
 TENANT = "/admin/v2/tenants/{tenant}"
 
-NO_NAMESPACE = (NoSuchThing, 404, "Namespace does not exist")
+NO_NAMESPACE = (NotFound, 404, "Namespace does not exist")
 
 MAX_BUNDLES = 999
 """Bundles that may be asked for, as Pulsar has it; there is one all the same."""
@@ -42,7 +42,7 @@ def create_tenant(broker: Administrator, request: Request) -> Answer:
     roles = _roles(broker, request)
     name_refused = (InvalidTopicName, 412, "Tenant name is not valid")
     with answering(
-        (AlreadyThere, 409, "Tenant already exist"), name_refused, (InvalidConfiguration, 412, "")
+        (AlreadyExists, 409, "Tenant already exist"), name_refused, (InvalidConfiguration, 412, "")
     ):
         broker.command(broker.machine.create_tenant, request.text("tenant"), roles)
     return NO_CONTENT
@@ -51,7 +51,7 @@ def create_tenant(broker: Administrator, request: Request) -> Answer:
 def update_tenant(broker: Administrator, request: Request) -> Answer:
     tenant = request.text("tenant")
     roles = _roles(broker, request)
-    with answering((NoSuchThing, 404, f"Tenant {tenant} not found"), (InvalidConfiguration, 412, "")):
+    with answering((NotFound, 404, f"Tenant {tenant} not found"), (InvalidConfiguration, 412, "")):
         broker.command(broker.machine.update_tenant, tenant, roles)
     return NO_CONTENT
 
@@ -79,8 +79,8 @@ def _roles(broker: Administrator, request: Request) -> list[str]:
 
 def delete_tenant(broker: Administrator, request: Request) -> Answer:
     _no_force(request, "tenants")
-    in_use = (StillInUse, 409, "The tenant still has active namespaces")
-    with answering((NoSuchThing, 404, "Tenant doesn't exist"), in_use):
+    in_use = (InUse, 409, "The tenant still has active namespaces")
+    with answering((NotFound, 404, "Tenant doesn't exist"), in_use):
         broker.command(broker.machine.delete_tenant, request.text("tenant"))
     return NO_CONTENT
 
@@ -95,7 +95,7 @@ def _no_force(request: Request, what: str) -> None:
 
 
 def list_namespaces(broker: Administrator, request: Request) -> Answer:
-    with answering((NoSuchThing, 404, "Tenant not found")):
+    with answering((NotFound, 404, "Tenant not found")):
         return json_answer(broker.machine.namespaces(request.text("tenant")))
 
 
@@ -119,8 +119,8 @@ def create_namespace(broker: Administrator, request: Request) -> Answer:
     values = _policies_of(broker, request) if request.body else {}
     roles = values.pop("auth_policies", None)
     kept = values.pop("properties", None)
-    exists = (AlreadyThere, 409, "Namespace already exists")
-    with answering((NoSuchThing, 404, "Tenant does not exist"), exists):
+    exists = (AlreadyExists, 409, "Namespace already exists")
+    with answering((NotFound, 404, "Tenant does not exist"), exists):
         broker.command(broker.machine.create_namespace, namespace, values)
     try:
         if roles:
@@ -136,15 +136,15 @@ def create_namespace(broker: Administrator, request: Request) -> Answer:
 def delete_namespace(broker: Administrator, request: Request) -> Answer:
     namespace = request.namespace
     _no_force(request, "namespaces")
-    absent = (NoSuchThing, 404, f"Namespace {namespace} does not exist.")
-    with answering(absent, (StillInUse, 409, "Cannot delete non empty namespace")):
+    absent = (NotFound, 404, f"Namespace {namespace} does not exist.")
+    with answering(absent, (InUse, 409, "Cannot delete non empty namespace")):
         broker.command(broker.machine.delete_namespace, namespace)
     return NO_CONTENT
 
 
 def unload_namespace(broker: Administrator, request: Request) -> Answer:
     namespace = request.namespace
-    with answering((NoSuchThing, 404, "Namespace not found")):
+    with answering((NotFound, 404, "Namespace not found")):
         broker.command(broker.machine.unload_namespace, namespace)
     return NO_CONTENT
 

@@ -4,7 +4,7 @@ authorization does it. The broker asks for none of them.
 
 from typing import Any
 
-from pulsar_sansio import InvalidConfiguration, NoSuchThing
+from pulsar_sansio import InvalidConfiguration, NotFound
 
 from .messages import NO_CONTENT, Answer, Refused, Request, answering, json_answer
 from .namespaces import NO_NAMESPACE
@@ -15,8 +15,8 @@ from .topics import TOPIC
 WRONG = (InvalidConfiguration, 400, "")
 
 
-def _no_topic(request: Request) -> tuple[type[NoSuchThing], int, str]:
-    return NoSuchThing, 404, f"Topic {request.topic} not found"
+def _no_topic(request: Request) -> tuple[type[NotFound], int, str]:
+    return NotFound, 404, f"Topic {request.topic} not found"
 
 
 def _names(request: Request, what: str) -> list[str]:
@@ -34,7 +34,7 @@ def of_namespace(broker: Administrator, request: Request) -> Answer:
 
 def grant_on_namespace(broker: Administrator, request: Request) -> Answer:
     actions = _names(request, "Actions")
-    with answering((NoSuchThing, 404, "Topic's namespace does not exist"), WRONG):
+    with answering((NotFound, 404, "Topic's namespace does not exist"), WRONG):
         broker.command(broker.machine.grant, request.namespace, {request.text("role"): actions})
     return NO_CONTENT
 

@@ -12,7 +12,7 @@ from pulsar_sansio import (
     BACKLOG_QUOTA_POLICIES,
     SUBSCRIPTION_TYPES,
     BacklogQuota,
-    NoSuchThing,
+    NotFound,
     Policies,
 )
 
@@ -342,8 +342,8 @@ def _topic_scope(request: Request) -> str:
 Scope = Callable[[Request], str]
 
 
-def _absent(scope: str) -> tuple[type[NoSuchThing], int, str]:
-    return NoSuchThing, 404, f"Topic {scope} not found" if "://" in scope else "Namespace does not exist"
+def _absent(scope: str) -> tuple[type[NotFound], int, str]:
+    return NotFound, 404, f"Topic {scope} not found" if "://" in scope else "Namespace does not exist"
 
 
 def _get(scope_of: Scope, resource: Resource, broker: Administrator, request: Request) -> Answer:

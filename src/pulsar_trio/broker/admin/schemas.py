@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from pulsar_sansio import SCHEMA_TYPES, InvalidConfiguration, NoSuchThing, WrongKind
+from pulsar_sansio import SCHEMA_TYPES, InvalidConfiguration, NotApplicable, NotFound
 
 from .messages import Answer, Refused, Request, answering, json_answer, path_number, properties
 from .routes import Administrator, Route
@@ -12,7 +12,7 @@ SCHEMAS = "/admin/v2/schemas/{tenant}/{namespace}/{topic}"
 OTHERS = ("BYTES", "NONE", "JSON", "PROTOBUF", "AVRO", "KEY_VALUE", "PROTOBUF_NATIVE")
 """Pulsar has these types too."""
 
-NOT_FOUND = (NoSuchThing, 404, "Schema not found")
+NOT_FOUND = (NotFound, 404, "Schema not found")
 
 STRATEGY = "FULL"
 """The strategy is Pulsar's default. For primitive types all but ALWAYS_COMPATIBLE decide alike."""
@@ -33,7 +33,7 @@ def read(broker: Administrator, request: Request) -> Answer:
 def read_all(broker: Administrator, request: Request) -> Answer:
     try:
         found = [broker.machine.schema(_topic(request))]
-    except NoSuchThing:
+    except NotFound:
         found = []
     return json_answer({"getSchemaResponses": found})
 
@@ -54,7 +54,7 @@ def _payload(request: Request) -> tuple[str, str, dict[str, str]]:
 def register(broker: Administrator, request: Request) -> Answer:
     kind, data, pairs = _payload(request)
     wrong = (InvalidConfiguration, 422, "")
-    with answering((NoSuchThing, 404, "Namespace does not exist"), wrong, (WrongKind, 409, "")):
+    with answering((NotFound, 404, "Namespace does not exist"), wrong, (NotApplicable, 409, "")):
         version = broker.command(broker.machine.register_schema, _topic(request), kind, data, pairs)
     return json_answer({"version": {"version": version}})
 
@@ -62,7 +62,7 @@ def register(broker: Administrator, request: Request) -> Answer:
 def _present(broker: Administrator, request: Request) -> dict[str, Any]:
     try:
         return broker.machine.schema(_topic(request))
-    except NoSuchThing:
+    except NotFound:
         return {"type": None, "version": -1}
 
 
@@ -80,7 +80,7 @@ def compatibility(broker: Administrator, request: Request) -> Answer:
 
 
 def delete(broker: Administrator, request: Request) -> Answer:
-    with answering((NoSuchThing, 404, "Namespace does not exist")):
+    with answering((NotFound, 404, "Namespace does not exist")):
         forced = request.flag("force")
         version = broker.command(broker.machine.delete_schema, _topic(request), forced)
     return json_answer({"version": version})

@@ -5,12 +5,12 @@ from typing import Any
 
 from pulsar_sansio import (
     EARLIEST,
-    AlreadyThere,
+    AlreadyExists,
+    InUse,
     LimitReached,
     MessageId,
-    NoSuchThing,
-    StillInUse,
-    WrongKind,
+    NotApplicable,
+    NotFound,
 )
 
 from .messages import NO_CONTENT, Answer, Refused, Request, answering, json_answer, path_number
@@ -27,12 +27,12 @@ LATEST = 2**63 - 1
 
 LONG = range(-(2**63), 2**63)
 
-NOT_PERSISTENT = (WrongKind, 405, "Operation is not allowed on a non-persistent topic")
+NOT_PERSISTENT = (NotApplicable, 405, "Operation is not allowed on a non-persistent topic")
 
 
 def list_subscriptions(broker: Administrator, request: Request) -> Answer:
     topic = request.topic
-    with answering((NoSuchThing, 404, f"Topic {topic} not found")):
+    with answering((NotFound, 404, f"Topic {topic} not found")):
         return json_answer(broker.machine.subscriptions(topic))
 
 
@@ -45,8 +45,8 @@ def create(broker: Administrator, request: Request) -> Answer:
     position = _position(value)
     if request.flag("replicated"):
         raise Refused(501, "replicated subscriptions are not implemented by this broker")
-    exists = (AlreadyThere, 409, "Subscription already exists for topic")
-    with answering((NoSuchThing, 404, f"Topic {topic} not found"), exists, NOT_PERSISTENT):
+    exists = (AlreadyExists, 409, "Subscription already exists for topic")
+    with answering((NotFound, 404, f"Topic {topic} not found"), exists, NOT_PERSISTENT):
         create = broker.machine.create_subscription
         broker.command(create, topic, request.text("subscription"), position, _text_for_text(properties))
     return NO_CONTENT
@@ -55,7 +55,7 @@ def create(broker: Administrator, request: Request) -> Answer:
 def delete(broker: Administrator, request: Request) -> Answer:
     with (
         _subscription_of(broker, request),
-        answering((StillInUse, 412, "Subscription has active connected consumers")),
+        answering((InUse, 412, "Subscription has active connected consumers")),
     ):
         broker.command(
             broker.machine.delete_subscription,
@@ -116,7 +116,7 @@ def expire_by_time_everywhere(broker: Administrator, request: Request) -> Answer
     """Where nothing is old enough the others go on, and the answer is that of a single one."""
     seconds = path_number(request.text("seconds"))
     topic = request.topic
-    with answering((NoSuchThing, 404, f"Topic {topic} not found")):
+    with answering((NotFound, 404, f"Topic {topic} not found")):
         expired = True
         for subscription in broker.machine.subscriptions(topic):
             expired &= broker.command(broker.machine.expire_messages, topic, subscription, seconds)
@@ -177,7 +177,7 @@ def peek(broker: Administrator, request: Request) -> Answer:
         if request.text("domain") == "persistent" and subscription not in broker.machine.subscriptions(topic):
             with answering((LimitReached, 404, _no_subscription(request))):
                 broker.command(broker.machine.create_subscription, topic, subscription, EARLIEST)
-        with answering((NoSuchThing, 404, "Message not found")):
+        with answering((NotFound, 404, "Message not found")):
             return entry_answer(broker.machine.peek(topic, subscription, max(1, number)))
 
 
@@ -221,7 +221,7 @@ def clear_backlogs(broker: Administrator, request: Request) -> Answer:
 
 def unsubscribe_everywhere(broker: Administrator, request: Request) -> Answer:
     check_bundle(request)
-    in_use = (StillInUse, 412, "Subscription has active connected consumers")
+    in_use = (InUse, 412, "Subscription has active connected consumers")
     with answering(NO_NAMESPACE, in_use):
         broker.command(broker.machine.unsubscribe_everywhere, request.namespace, request.text("subscription"))
     return NO_CONTENT
@@ -230,9 +230,9 @@ def unsubscribe_everywhere(broker: Administrator, request: Request) -> Answer:
 def _subscription_of(broker: Administrator, request: Request) -> Any:
     """Refusals in the right order: first the topic, then its subscription."""
     topic = request.topic
-    with answering((NoSuchThing, 404, f"Topic {topic} not found")):
+    with answering((NotFound, 404, f"Topic {topic} not found")):
         broker.machine.subscriptions(topic)
-    return answering((NoSuchThing, 404, _no_subscription(request)))
+    return answering((NotFound, 404, _no_subscription(request)))
 
 
 def _no_subscription(request: Request) -> str:

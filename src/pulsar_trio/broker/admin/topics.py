@@ -6,14 +6,14 @@ The statuses and most reasons are those of a Java broker of version 4.0.
 from typing import Any
 
 from pulsar_sansio import (
-    AlreadyThere,
+    AlreadyExists,
+    InUse,
     InvalidConfiguration,
     LimitReached,
-    NoSuchThing,
+    NotApplicable,
+    NotFound,
     StatsOptions,
-    StillInUse,
     TopicName,
-    WrongKind,
 )
 
 from .messages import (
@@ -32,18 +32,18 @@ from .routes import Administrator, Route, both_domains
 
 TOPIC = "/admin/v2/{domain}/{tenant}/{namespace}/{topic}"
 
-EXISTS = (AlreadyThere, 409, "This topic already exists")
-NO_COMPACTION = (WrongKind, 405, "Compaction is possible on a persistent topic without partitions only")
-NO_NAMESPACE = (NoSuchThing, 404, "Namespace not found")
+EXISTS = (AlreadyExists, 409, "This topic already exists")
+NO_COMPACTION = (NotApplicable, 405, "Compaction is possible on a persistent topic without partitions only")
+NO_NAMESPACE = (NotFound, 404, "Namespace not found")
 
 
-def _not_found(topic: str) -> tuple[type[NoSuchThing], int, str]:
-    return NoSuchThing, 404, f"Topic {topic} not found"
+def _not_found(topic: str) -> tuple[type[NotFound], int, str]:
+    return NotFound, 404, f"Topic {topic} not found"
 
 
-def _no_single_topic(topic: str) -> tuple[type[WrongKind], int, str]:
+def _no_single_topic(topic: str) -> tuple[type[NotApplicable], int, str]:
     """Of a partitioned topic only the partitions have stats, and so on."""
-    return WrongKind, 404, f"Topic {topic} not found"
+    return NotApplicable, 404, f"Topic {topic} not found"
 
 
 # --- lists --------------------------------------------------------------------------------------------
@@ -51,14 +51,14 @@ def _no_single_topic(topic: str) -> tuple[type[WrongKind], int, str]:
 
 def list_topics(broker: Administrator, request: Request) -> Answer:
     domain = request.text("domain")
-    with answering((NoSuchThing, 404, "Namespace does not exist")):
+    with answering((NotFound, 404, "Namespace does not exist")):
         names = broker.machine.topics(request.namespace)
     return json_answer([name for name in names if name.startswith(f"{domain}://")])
 
 
 def list_partitioned(broker: Administrator, request: Request) -> Answer:
     domain = request.text("domain")
-    with answering((NoSuchThing, 404, "Namespace does not exist")):
+    with answering((NotFound, 404, "Namespace does not exist")):
         names = broker.machine.partitioned_topics(request.namespace)
     return json_answer([name for name in names if name.startswith(f"{domain}://")])
 
@@ -153,7 +153,7 @@ def _check_base_name(topic: str) -> None:
 
 def read_partitions(broker: Administrator, request: Request) -> Answer:
     topic = request.topic
-    with answering((NoSuchThing, 404, "Namespace not found")):
+    with answering((NotFound, 404, "Namespace not found")):
         broker.machine.topics(request.namespace)
     with answering(_not_found(topic)):
         if request.flag("checkAllowAutoCreation"):
@@ -168,7 +168,7 @@ def grow(broker: Administrator, request: Request) -> Answer:
     with answering(NO_NAMESPACE):
         broker.machine.topics(request.namespace)
     not_partitioned = f"Topic {topic} is not the partitioned topic."
-    with answering((NoSuchThing, 409, not_partitioned), (InvalidConfiguration, 422, "")):
+    with answering((NotFound, 409, not_partitioned), (InvalidConfiguration, 422, "")):
         present = broker.machine.topic_partitions(topic)
         if not present:
             raise Refused(409, not_partitioned)
@@ -183,7 +183,7 @@ def grow(broker: Administrator, request: Request) -> Answer:
 
 def delete_partitioned(broker: Administrator, request: Request) -> Answer:
     topic = request.topic
-    with answering((NoSuchThing, 404, f"Topic {topic} not found.")):
+    with answering((NotFound, 404, f"Topic {topic} not found.")):
         if not broker.machine.topic_partitions(topic):
             raise Refused(
                 409,
@@ -206,7 +206,7 @@ def unload(broker: Administrator, request: Request) -> Answer:
 
 def terminate(broker: Administrator, request: Request) -> Answer:
     topic = _persistent(request)
-    partitioned = (WrongKind, 405, "Termination of a partitioned topic is not allowed")
+    partitioned = (NotApplicable, 405, "Termination of a partitioned topic is not allowed")
     with answering(_not_found(topic), partitioned):
         return json_answer(message_id_json(broker.command(broker.machine.terminate, topic)))
 
@@ -231,7 +231,7 @@ def terminate_partitions(broker: Administrator, request: Request) -> Answer:
 
 
 def compact(broker: Administrator, request: Request) -> Answer:
-    running = (StillInUse, 409, "Compaction already in progress")
+    running = (InUse, 409, "Compaction already in progress")
     with answering(_not_found(request.topic), running, NO_COMPACTION):
         broker.command(broker.machine.compact, request.topic)
     return NO_CONTENT
@@ -263,7 +263,7 @@ def stats(broker: Administrator, request: Request) -> Answer:
 def partitioned_stats(broker: Administrator, request: Request) -> Answer:
     topic = request.topic
     reason = f"Partitioned Topic {topic} not found"
-    with answering((NoSuchThing, 404, reason), (WrongKind, 404, reason)):
+    with answering((NotFound, 404, reason), (NotApplicable, 404, reason)):
         each = request.query.get("perPartition", "true").lower() != "false"
         return json_answer(broker.machine.partitioned_stats(topic, _options(request), each))
 
@@ -277,7 +277,7 @@ def internal_stats(broker: Administrator, request: Request) -> Answer:
 def partitioned_internal_stats(broker: Administrator, request: Request) -> Answer:
     topic = request.topic
     reason = f"Partitioned Topic {topic} not found"
-    with answering((NoSuchThing, 404, reason), (WrongKind, 404, reason)):
+    with answering((NotFound, 404, reason), (NotApplicable, 404, reason)):
         return json_answer(broker.machine.partitioned_internal_stats(topic))
 
 
@@ -314,7 +314,7 @@ WHOLE_BUNDLE = "0x00000000_0xffffffff"
 
 def _namespace_of(broker: Administrator, request: Request) -> None:
     topic = request.topic
-    with answering((NoSuchThing, 404, "Namespace not found")):
+    with answering((NotFound, 404, "Namespace not found")):
         broker.machine.topics(TopicName.parse(topic).namespace_name)
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from pulsar_sansio import NoSuchThing
+from pulsar_sansio import NotFound
 
 from .messages import NO_CONTENT, NOTHING_SET, Answer, Refused, Request, answering, json_answer
 from .policies import NAMESPACE
@@ -81,7 +81,7 @@ def _topic(request: Request) -> str:
 
 def _check(broker: Administrator, scope: str) -> None:
     reason = f"Topic {scope} not found" if "://" in scope else "Namespace does not exist"
-    with answering((NoSuchThing, 404, reason)):
+    with answering((NotFound, 404, reason)):
         broker.machine.policies_of(scope)
 
 

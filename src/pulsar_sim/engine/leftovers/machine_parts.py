@@ -43,7 +43,7 @@ _RECORDS = frozenset(
         "CompactedView",
         "Cursor",
         "Deliveries",
-        "Directions",
+        "Redirection",
         "Durations",
         "Entry",
         "EntryAcknowledgement",

@@ -1,6 +1,6 @@
 """What machines hold that they should have let go of (INV-L1): a forgotten reset, a leak, a timer of nothing.
 
-Owns the comparison of a machine's parts (`parts`) with what they hold at such a moment (`let_go`). Unlike
+Owns the comparison of a machine's parts (`parts`) with what they hold at such a moment (`released`). Unlike
 all other checks it looks inside the machines, at their state and not at what they do. What an end or a lost
 connection leaves behind often shows much later, or only to an application that uses much of one thing.
 """
@@ -11,8 +11,8 @@ from typing import Any
 
 from pulsar_sansio.core.deadlines import Deadlines, Slot
 
-from ..engine.failures import ViolationError
-from . import let_go
+from ..failures import ViolationError
+from . import released
 from .machine_parts import SHARED, Walk, identity, names_of
 
 _CONTAINERS = (list, dict, set, deque)
@@ -28,7 +28,7 @@ class Moment:
         self, what: str, table: str, beyond: frozenset[str] = frozenset(), *, over: bool = False
     ) -> None:
         self._what = what
-        self._table = let_go.parsed(table)
+        self._table = released.parsed(table)
         self._walk = Walk(beyond)
         self._over = over
         self._known: dict[type, _Expected] = {}
@@ -109,14 +109,14 @@ class _Expected:
 
 
 def _is_kept(kind: type, attribute: str) -> bool:
-    return any(attribute in let_go.KEPT.get(base.__name__, "").split() for base in kind.__mro__)
+    return any(attribute in released.KEPT.get(base.__name__, "").split() for base in kind.__mro__)
 
 
-ENDED = Moment("has ended", let_go.ENDED, SHARED, over=True)
-DETACHED = Moment("is detached", let_go.DETACHED, SHARED)
-LINK_ENDED = Moment("has ended", let_go.LINK_ENDED, SHARED)
-CLOSED = Moment("is closed", let_go.CLOSED, over=True)
-RESTING = Moment("is at rest", let_go.RESTING)
-BROKER_RESTING = Moment("is at rest", let_go.BROKER_RESTING)
-SEAT_LEFT = Moment("has ended", let_go.SEAT_LEFT, SHARED | {"Consumer", "Producer", "Topic"})
-ALONE = Moment("is alone", let_go.ALONE)
+ENDED = Moment("has ended", released.ENDED, SHARED, over=True)
+DETACHED = Moment("is detached", released.DETACHED, SHARED)
+LINK_ENDED = Moment("has ended", released.LINK_ENDED, SHARED)
+CLOSED = Moment("is closed", released.CLOSED, over=True)
+RESTING = Moment("is at rest", released.RESTING)
+BROKER_RESTING = Moment("is at rest", released.BROKER_RESTING)
+SEAT_LEFT = Moment("has ended", released.SEAT_LEFT, SHARED | {"Consumer", "Producer", "Topic"})
+ALONE = Moment("is alone", released.ALONE)

@@ -10,35 +10,34 @@ from ast import literal_eval
 
 ENDED = """
 AckTracker: _parts=empty _position=None _position_record=None
-Acknowledger: _connection=None calm=0
+AckGrouping: _connection=None calm=0
 Arrival: since=None
-Attachment: connection=None
 BlockedWatch: _connection=None
 ConsumerRequests: _connection=None
-DeliveryQueue: _current=None _left_after=0 _singles=None _waiting=0 announced=False run_length=0
-GroupTopic: query=None
+ReceiverQueue: _current=None _left_after=0 _singles=None _waiting=0 announced=False run_length=0
+MemberTopic: query=None
 InnerContext: _deaf=True
-Intake: _plain_sealer=None
+Admission: _plain_sealer=None
 Interception: _refused=None
 KeyBatches: _extra=0 count=0 highest=-1 size=0
 LastMessage: _connection=None
-LetterBox: _producer=None
-Letters: _closed=True _moves=1
+CopyProducer: _producer=None
+LetterTopics: _closed=True _moves=1
 MergedQueue: announced=False run_length=0
 MeteredQueue: bytes_waiting=0
 OpenBatch: _extra=0 _lent=0 _members=0 _size=0 _size_then=0 _space_then=0 explicit_highest=-1 first=empty
 OpenBatch: first_ticket=0 lowest=0 publish_time=0 replicate_to=empty room=0 run_first=0 space=0
 PartitionedProducer: _detached=0
-PatternWatch: _closed=True
+TopicListWatcher: _closed=True
 Permits: _beyond_bytes=0 _beyond_entries=0 _grant=None at_broker=0 unreported=0
 Positions: _connection=None _question=None _rollback=0 _sought_time=None _to_last=False
 Redelivery: _connection=None
-Sealing: connection=None
+EntryBuilder: connection=None
 Seeking: _connection=None _leaving=True _pending=None _unanswered=None current=None
-Spread: _current=None
+PartitionSender: _current=None
 TableView: _over=True
-TopicsConsumer: _detached=0
-Verdicts: _owner=None _single=None
+MultiTopicsConsumer: _detached=0
+AckCommands: _owner=None _single=None
 Window: _first_chunk=None messages=0
 """
 """A producer, a consumer or a table view has ended."""
@@ -46,11 +45,11 @@ Window: _first_chunk=None messages=0
 DETACHED = """
 AckTracker: _sent=None
 AcknowledgementTimeout: _slot=unset
-Acknowledger: _connection=None _last_sent=None _slot=unset _unconfirmed=empty calm=0
+AckGrouping: _connection=None _last_sent=None _slot=unset _unconfirmed=empty calm=0
 Arrival: since=None
 BlockedWatch: _connection=None _slot=unset
 ConsumerRequests: _active=None _connection=None _end_of_topic=False _in_place=False
-Due: _at=empty _moments=empty _when=empty
+RedeliverySchedule: _at=empty _moments=empty _when=empty
 HeldBack: _seen=empty _slot=unset
 LastMessage: _connection=None
 Permits: _beyond_bytes=0 _beyond_entries=0 _grant=None at_broker=0 unreported=0
@@ -86,14 +85,14 @@ ConsumerRequests: _unsubscribing=empty
 Context: outputs=empty
 MeteredQueue: bytes_waiting=0
 GatheredRequests: _asked=empty
-GroupTopic: growth=empty missing=empty query=None
+MemberTopic: growth=empty missing=empty query=None
 InnerContext: _slot=unset
-Intake: _early=empty waits_for_memory=False was_full=False
+Admission: _early=empty waits_for_memory=False was_full=False
 Interception: _messages=empty
 KeyBatches: _batches=empty _extra=0 count=0 highest=-1 size=0
 LastMessage: _open=empty _slot=unset
-LetterBox: _posted=empty _waiting=empty
-Letters: _burials=empty _moves=0 _requests=empty _slot=unset
+CopyProducer: _posted=empty _waiting=empty
+LetterTopics: _burials=empty _moves=0 _requests=empty _slot=unset
 MemoryLimit: _borrowers=empty _untold=empty blocked=False turn=0
 MergedQueue: _has_turn=empty _turns=empty announced=False run_length=0
 OpenBatch: _extra=0 _lent=0 _members=0 _size=0 _size_then=0 _space_then=0 explicit_highest=-1 first=empty
@@ -105,9 +104,9 @@ Permits: _beyond_bytes=0 _beyond_entries=0
 Positions: _ask_again=unset _held=False _question=None _requests=empty _rollback=0 _sought_time=None
 Positions: _to_last=False _unknown=False
 ReceivedMemory: bytes_waiting=0
-Sealing: _batch_timer=unset
+EntryBuilder: _batch_timer=unset
 Seeking: _pending=None _slot=unset _unanswered=None current=None waiting=empty
-Spread: was_full=False
+PartitionSender: was_full=False
 TableView: _answers=empty _catching_up=empty _loading=False
 Window: _first_chunk=None _flushes=empty entries=empty messages=0
 """
@@ -127,7 +126,7 @@ Producers: waiting=empty
 Shared: _chunk_holders=empty _chunks_held=empty _replay=empty _replaying=empty
 Shared: blocked=False outstanding=0 redeliveries=empty
 SingleActive: active=in:consumers
-VolatileSubscription: _active=in:consumers
+NonPersistentSubscription: _active=in:consumers
 KeyShared: _held=empty _held_count=0 _holders=empty _short_of_room=empty _slots=empty
 Topic: _pending=empty _sequences_moved=empty
 Watchers: _tell=unset
@@ -166,17 +165,17 @@ KEPT = {
     "NegativeAcknowledgements": "_delays",  # of the spec
     "AcknowledgementTimeout": "_delays",
     "InnerContext": "outputs",  # of which nothing is heard any more
-    "GroupTopic": "growth missing",  # statistics read what follows
+    "MemberTopic": "growth missing",  # statistics read what follows
     "Partition": "_runs",
     "PartitionedProducer": "_growth _missing _unnamed",
     "PatternTopics": "_names",
     "Router": "_hashes",
-    "Spread": "partitions",
+    "PartitionSender": "partitions",
     "TableView": "_answers _table",
-    "TopicsConsumer": "_topics",
-    "Tries": "_entries",
+    "MultiTopicsConsumer": "_topics",
+    "DeliveryCounts": "_entries",
     "Window": "latencies",
-    "Ends": "_causes _statistics",
+    "ClosedHandles": "_causes _statistics",
     "Connection": "_handlers",
 }
 """Containers that are not emptied by an end: nothing reads them, or what is still asked of it."""

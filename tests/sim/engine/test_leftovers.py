@@ -9,8 +9,8 @@ from pulsar_sansio.client.consuming.positions import Positions
 from pulsar_sansio.client.consuming.seeking import Seeking
 from pulsar_sansio.client.delivery.permits import Permits
 from pulsar_sansio.core.context import Context
-from pulsar_sim.checks.leftovers import Moment
 from pulsar_sim.engine.failures import ViolationError
+from pulsar_sim.engine.leftovers.audit import Moment
 from pulsar_sim.mutants import broken_by
 from pulsar_sim.world import world as worlds
 
