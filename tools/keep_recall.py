@@ -19,7 +19,7 @@ from pulsar_sim.bug_bank import BANK
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "bank.md"
-KNOWN = ROOT / "tests" / "sim" / "bank" / "known_seeds.json"
+KNOWN = ROOT / "tests" / "sim" / "bug_bank" / "known_seeds.json"
 
 BEGIN = "<!-- recall: begin -->\n"
 END = "<!-- recall: end -->\n"

@@ -93,7 +93,7 @@ def pongs_dropped_by_a_slow_writer(patches: Patches) -> None:
 # --- links -----------------------------------------------------------------------------------------------
 
 
-@bug("BUG-111", caught_by=("INV-N5", "INV-P1", "INV-N11"), needs=[needs.reconnects])
+@bug("BUG-111", caught_by=("INV-N5", "INV-P1", "INV-N11", "INV-L1"), needs=[needs.reconnects])
 def dead_connection_handed_out(patches: Patches) -> None:
     """A connection that ended stays in the pool, and who asks for one gets it."""
 
@@ -251,7 +251,7 @@ def a_refused_lookup_ends_the_connection(patches: Patches) -> None:
 # --- attachments -----------------------------------------------------------------------------------------
 
 
-@bug("BUG-094", caught_by=("INV-N5", "INV-P1"), needs=[needs.reconnects])
+@bug("BUG-094", caught_by=("INV-N5", "INV-P1", "INV-L1"), needs=[needs.reconnects])
 def loss_not_noticed(patches: Patches) -> None:
     """Whoever was attached to a connection that died believes that he still is."""
     patches.replace(Attachment, "lost", nothing)
@@ -425,7 +425,7 @@ def backoff_reset_by_every_attempt(patches: Patches) -> None:
 # --- closing ---------------------------------------------------------------------------------------------
 
 
-@bug("BUG-109", caught_by=("INV-N5", "INV-N11"), needs=[needs.reconnects])
+@bug("BUG-109", caught_by=("INV-N5", "INV-N11", "INV-L1"), needs=[needs.reconnects])
 def close_hangs_when_the_connection_dies(patches: Patches) -> None:
     """A close whose answer is lost with the connection never ends."""
 

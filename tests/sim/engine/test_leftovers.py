@@ -4,9 +4,7 @@ import pytest
 
 from pulsar_sansio.client.connecting.pool import Pool
 from pulsar_sansio.client.consuming.blocked_watch import BlockedWatch
-from pulsar_sansio.client.consuming.last_message import LastMessage
 from pulsar_sansio.client.consuming.positions import Positions
-from pulsar_sansio.client.consuming.seeking import Seeking
 from pulsar_sansio.client.delivery.permits import Permits
 from pulsar_sansio.core.context import Context
 from pulsar_sim.engine.failures import ViolationError
@@ -19,8 +17,6 @@ from pulsar_sim.world import world as worlds
     ("machine", "method", "world", "text"),
     [
         (Permits, "detach", "produce-single", "has ended, and Permits._grant is a function"),
-        (LastMessage, "detach", "produce-single", "has ended, and LastMessage._connection is a Connection"),
-        (Seeking, "end", "produce-single", "has ended, and Seeking._connection is a Connection"),
         (Pool, "ended", "produce-single", "is closed, and Pool._connections is a dict of 1"),
         (BlockedWatch, "detach", "consume-shared", "has ended, and BlockedWatch._connection is a Connection"),
         (

@@ -20,9 +20,8 @@ InnerContext: _deaf=True
 Admission: _plain_sealer=None
 Interception: _refused=None
 KeyBatches: _extra=0 count=0 highest=-1 size=0
-LastMessage: _connection=None
 CopyProducer: _producer=None
-LetterTopics: _closed=True _moves=1
+LetterTopics: _closed=True
 MergedQueue: announced=False run_length=0
 MeteredQueue: bytes_waiting=0
 OpenBatch: _extra=0 _lent=0 _members=0 _size=0 _size_then=0 _space_then=0 explicit_highest=-1 first=empty
@@ -33,7 +32,7 @@ Permits: _beyond_bytes=0 _beyond_entries=0 _grant=None at_broker=0 unreported=0
 Positions: _connection=None _question=None _rollback=0 _sought_time=None _to_last=False
 Redelivery: _connection=None
 EntryBuilder: connection=None
-Seeking: _connection=None _leaving=True _pending=None _unanswered=None current=None
+Seeking: _leaving=True _pending=None _unanswered=None current=None
 PartitionSender: _current=None
 TableView: _over=True
 MultiTopicsConsumer: _detached=0
@@ -99,7 +98,7 @@ OpenBatch: _extra=0 _lent=0 _members=0 _size=0 _size_then=0 _space_then=0 explic
 OpenBatch: first_ticket=0 lowest=0 publish_time=0 replicate_to=empty room=0 run_first=0 space=0
 OpenBatch: _parts=empty run=empty
 PartitionedProducer: _detached=0 _flushes=empty _growth=empty _missing=empty _query=None _unnamed=empty
-PatternTopics: _first=None _query=None
+PatternTopics: _query=None
 Permits: _beyond_bytes=0 _beyond_entries=0
 Positions: _ask_again=unset _held=False _question=None _requests=empty _rollback=0 _sought_time=None
 Positions: _to_last=False _unknown=False
