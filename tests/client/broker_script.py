@@ -224,7 +224,7 @@ class ConsumerScript(Script):
     @property
     def machine(self) -> Consumer:
         """The consumer, seen from inside."""
-        machine = self.client._consumers[self.consumer]
+        machine = self.client._handles.consumers[self.consumer]
         assert isinstance(machine, Consumer)
         return machine
 

@@ -60,10 +60,10 @@ def test_producers_consumers_and_requests_have_different_ids_and_wire_ids_of_the
         client.partitions(now, "demo"),
     ]
     assert len(set(ids)) == 4
-    first, second = client._producers[ids[0]], client._producers[ids[2]]
+    first, second = client._handles.producers[ids[0]], client._handles.producers[ids[2]]
     assert isinstance(first, Producer)
     assert isinstance(second, Producer)
-    consumer = client._consumers[ids[1]]
+    consumer = client._handles.consumers[ids[1]]
     assert isinstance(consumer, Consumer)
     assert first.wire_id == consumer.wire_id == 0
     assert second.wire_id == 1
@@ -337,7 +337,7 @@ def test_why_they_ended_is_remembered_of_so_many_only() -> None:
     for handle in handles:
         client.close(script.now, handle)
     script.said()
-    assert len(client._ends) == REMEMBERED_ENDS
+    assert len(client._handles.closed) == REMEMBERED_ENDS
     with pytest.raises(ClosedError):
         client.send(script.now, handles[0], b"x", WALL)
 

@@ -199,7 +199,7 @@ def test_what_cannot_be_sealed_is_given_back() -> None:
     one = sender(100, batching=BATCHING)
     one.send(bytes(10))
     assert one.script.client.appender(one.handle)(bytes(20)) == 1
-    producer = one.script.client._producers[one.handle]
+    producer = one.script.client._handles.producers[one.handle]
     assert isinstance(producer, Producer)
     sealing = producer.intake.sealing
     sealing.sealer = Refusing(sealing.sealer)  # type: ignore[assignment]

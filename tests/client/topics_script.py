@@ -245,7 +245,7 @@ class TopicsScript:
 
     @property
     def machine(self) -> MultiTopicsConsumer:
-        machine = self.script.client._consumers[self.handle]
+        machine = self.script.client._handles.consumers[self.handle]
         assert isinstance(machine, MultiTopicsConsumer)
         return machine
 

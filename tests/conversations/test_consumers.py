@@ -275,7 +275,7 @@ def batch_receive(stage: Stage, topic: str) -> None:
     consumer = stage.consumer(topic, subscription_type=SHARED, batch_receive=policy, **CONSUMER)
     producer.send_all(0, 10)
     for _ in range(2):
-        stage.request(stage.client.collect(stage.now, consumer.handle))
+        stage.request(stage.client.batch_receive(stage.now, consumer.handle))
         messages = stage.client.take(stage.now, consumer.handle, 1000)
         assert len(messages) == 5
         stage.client.acknowledge(stage.now, consumer.handle, messages)
@@ -289,7 +289,7 @@ def terminate(stage: Stage, topic: str) -> None:
     producer = stage.producer(topic, batching=None)
     consumer = stage.consumer(topic, **CONSUMER)
     producer.send_all(0, 2)
-    stage.broker.terminate(stage.now, topic)
+    stage.broker.topic_administration.terminate(stage.now, topic)
     stage.pump()
     with pytest.raises(TopicTerminated):
         producer.send(b"x")
@@ -356,7 +356,7 @@ def compaction(stage: Stage, topic: str) -> None:
     producer = stage.producer(topic, batching=None)
     for number in range(6):
         producer.send(OutgoingMessage(b"v%d" % number, key=f"k{number % 2}"))
-    stage.broker.compact(stage.now, topic)
+    stage.broker.topic_administration.compact(stage.now, topic)
     stage.sleep(3.0)
     consumer = stage.consumer(topic, read_compacted=True, **CONSUMER)
     consumer.take_and_acknowledge(2)

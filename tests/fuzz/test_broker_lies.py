@@ -241,7 +241,7 @@ def test_a_chunked_message_of_two_gigabytes_is_not_waited_for() -> None:
     _, peak = held(lambda: script.feed(link, chunk("u", b"abc", **lie)))
     assert peak < 100_000
     assert is_alive(script, link)
-    assert script.client.arrivals(consumer).chunks_oversized == 1
+    assert script.client.arrival_counters(consumer).chunks_oversized == 1
 
 
 def test_what_a_chunked_message_promises_is_not_reserved_and_the_begun_ones_are_counted() -> None:
@@ -257,7 +257,7 @@ def test_what_a_chunked_message_promises_is_not_reserved_and_the_begun_ones_are_
     _, peak = held(feed)
     assert peak < 20 * size
     assert is_alive(script, link)
-    assert script.client.arrivals(consumer).chunks_dropped == 90
+    assert script.client.arrival_counters(consumer).chunks_dropped == 90
 
 
 def test_times_of_another_age_are_delivered_and_decide_nothing() -> None:

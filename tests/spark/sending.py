@@ -59,7 +59,7 @@ class Sender:
     def send_entry(self, payload: bytes, **fields: Any) -> Position:
         """One entry that no producer of ours would write: these fields of its header, and this payload as it
         is stored. Gives its place."""
-        machine: Any = self._link.client._producers[self._open()]
+        machine: Any = self._link.client._handles.producers[self._open()]
         connection = machine.attachment.state.connection
         header = MessageMetadata("by hand", self._sequence_id, wall_time(), **fields)
         self._sequence_id += 1

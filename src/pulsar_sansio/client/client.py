@@ -1,10 +1,10 @@
 """`Client`: the root of the client machines.
 
 Facts about the world and commands of the application go in; outputs, bytes to write and the next deadline
-come out. It owns the registries of producers and consumers, the ids the application knows, and the end of
-everything; each fact and command is handed to the machine it concerns.
+come out. The root passes each fact to the machine it concerns, and owns the end of everything. The commands
+belong to the groups in `commands`, which find the machines in `OpenHandles`.
 
-The contract, for whoever drives it:
+The contract for the driver:
 
 * after any input, take `next_output()` until it is None, then wait for bytes, a command or `next_deadline()`;
 * several inputs before taking outputs are allowed and lose nothing;
@@ -16,67 +16,106 @@ The contract, for whoever drives it:
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
 
 from ..core.context import Context
-from ..model.config import ClientConfig, TopicDomain
+from ..model.config import ClientConfig
 from ..model.errors import ClosedError, ConnectionLost, LocalProtocolError, PulsarError
 from ..model.interceptors import ConsumerInterceptor, ProducerInterceptor
 from ..model.service_url import ServiceUrl
-from ..model.topic_name import TopicName
-from .closed_handles import ClosedHandles
 from .commands.consumers import ConsumerCommands
+from .commands.open_handles import OpenHandles
 from .commands.positions import PositionCommands
 from .commands.producers import ProducerCommands
 from .commands.table_views import TableCommands
-from .connecting.lookup import Lookup, Query
+from .commands.topic_queries import TopicQueries
+from .connecting.lookup import Lookup
 from .connecting.pool import Pool
 from .connecting.requests import Requests
-from .connecting.retried_lookup import RetriedLookup
 from .connecting.services import ClientContext, Services
-from .connecting.topic_list import TopicList, named_topics
 from .explanation import under
-from .multi_topics.open_consumer import AnyConsumer
-from .outputs import (
-    ConsumerInterceptorFailed,
-    InterceptorFailed,
-    Output,
-    RequestDone,
-    RequestFailed,
-)
-from .producing.partitioned_producer import PartitionedProducer
-from .producing.producer import Producer
-from .table_view import TableView
+from .outputs import ConsumerInterceptorFailed, InterceptorFailed, Output, RequestDone
 
 
-class Client(ProducerCommands, ConsumerCommands, PositionCommands, TableCommands):
-    """One client. `now`: nanoseconds; `seed`: any whole number; the same seed and inputs give the same
-    outputs. `wall_time`: milliseconds since 1970 at that moment, for the copies that consumers with dead
-    letters send by themselves; nothing else needs it."""
+class Client:
+    """One client. `now`: nanoseconds. `wall_time`: milliseconds since 1970 at that moment, needed only for
+    the copies that consumers with a dead-letter policy send by themselves.
+
+    `seed`: any whole number. One seed and one series of inputs always give one series of outputs.
+
+    The commands to producers, consumers, readers and table views are attributes: each is a method of
+    `ProducerCommands`, `ConsumerCommands`, `PositionCommands`, `TableCommands` or `TopicQueries`, and has its
+    documentation there. They are bound once, so that a call of `send` or `take` costs one call.
+    """
 
     def __init__(self, now: int, config: ClientConfig, *, seed: int, wall_time: int | None = None) -> None:
         context: ClientContext = Context(now, seed)
         self._context = context
         self.outputs = context.outputs
-        """What `next_output` takes from: empty or not tells without a call, which a per-message path can
-        afford."""
+        """The queue that `next_output` takes from. A per-message path can see without a call that it is
+        empty."""
         self._services = services = Services(context, config, self._ended)
         services.requests = Requests(services)
         services.lookup = Lookup(services, ServiceUrl.parse(config.service_url))
         services.pool = Pool(services)
         if wall_time is not None:
             services.note_wall_time(wall_time)
-        self._producers: dict[int, Producer | PartitionedProducer] = {}
-        self._consumers: dict[int, AnyConsumer] = {}
-        self._views: dict[int, TableView] = {}
-        """By the handles of the consumers that they read with."""
-        self._queries: dict[int, RetriedLookup] = {}
+        self._handles = handles = OpenHandles(context)
         self._close_requests: dict[int, list[int]] = {}
-        """Requests that wait for a producer or consumer to be closed."""
-        self._ends = ClosedHandles()
-        self._closing: list[int] | None = None
-        """Requests that wait for the whole client to be closed; None while it is open."""
-        self._closed = False
+        """Requests that wait for a producer or consumer to be closed, by its handle."""
+        self._client_close_requests: list[int] = []
+        """Requests that wait for the whole client to be closed."""
+
+        self._queries = queries = TopicQueries(context, services, handles)
+        self.partitions = queries.partitions
+        self.topics = queries.topics
+
+        producers = ProducerCommands(context, services, handles)
+        self.open_producer = producers.open_producer
+        self.send = producers.send
+        self.send_many = producers.send_many
+        self.appender = producers.appender
+        self.push = producers.push
+        self.flush = producers.flush
+        self.last_sequence_id = producers.last_sequence_id
+        self.producer_statistics = producers.producer_statistics
+        self.partition_statistics = producers.partition_statistics
+
+        consumers = ConsumerCommands(context, services, handles)
+        self.subscribe = consumers.subscribe
+        self.receive = consumers.receive
+        self.receiver = consumers.receiver
+        self.take = consumers.take
+        self.batch_receive = consumers.batch_receive
+        self.available = consumers.available
+        self.acknowledge = consumers.acknowledge
+        self.acknowledge_cumulative = consumers.acknowledge_cumulative
+        self.acknowledger = consumers.acknowledger
+        self.set_ack_handler = consumers.set_ack_handler
+        self.set_time = consumers.set_time
+        self.negative_acknowledge = consumers.negative_acknowledge
+        self.redeliver_unacknowledged = consumers.redeliver_unacknowledged
+        self.reconsume_later = consumers.reconsume_later
+        self.dead_letter = consumers.dead_letter
+        self.flush_acknowledgements = consumers.flush_acknowledgements
+        self.pause = consumers.pause
+        self.resume = consumers.resume
+        self.unsubscribe = consumers.unsubscribe
+        self.consumer_statistics = consumers.consumer_statistics
+        self.subscribed_topics = consumers.subscribed_topics
+        self.arrival_counters = consumers.arrival_counters
+
+        positions = PositionCommands(context, handles, consumers.subscribe)
+        self.open_reader = positions.open_reader
+        self.checkpoint = positions.checkpoint
+        self.seek = positions.seek
+        self.last_message_id = positions.last_message_id
+        self.last_position = positions.last_position
+        self.has_message_available = positions.has_message_available
+
+        views = TableCommands(context, services, handles)
+        self.open_table_view = views.open_table_view
+        self.table = views.table
+        self.refresh = views.refresh
 
     # --- facts about the world ---
 
@@ -95,23 +134,23 @@ class Client(ProducerCommands, ConsumerCommands, PositionCommands, TableCommands
             connection.receive(data if type(data) is bytes else bytes(data))
 
     def receive_eof(self, now: int, link: int) -> None:
-        """The peer will send nothing more; the link is of no use any more."""
-        self._lost(now, link, "the peer closed the connection", told=False)
+        """The peer will send nothing more, so the client gives the link up."""
+        self._lost(now, link, "the peer closed the connection", already_gone=False)
 
     def disconnected(self, now: int, link: int, reason: str) -> None:
         """The link is gone for good, or could not be opened."""
-        self._lost(now, link, reason, told=True)
+        self._lost(now, link, reason, already_gone=True)
 
-    def _lost(self, now: int, link: int, reason: str, *, told: bool) -> None:
+    def _lost(self, now: int, link: int, reason: str, *, already_gone: bool) -> None:
         self._context.now = now
         connection = self._services.pool.links.get(link)
         if connection is not None:
-            connection.close(ConnectionLost(f"{connection.physical}: {reason}"), told=told)
-        elif told:
+            connection.close(ConnectionLost(f"{connection.physical}: {reason}"), told=already_gone)
+        elif already_gone:
             self._services.pool.left.pop(link, None)
 
     def handle_deadline(self, now: int) -> None:
-        """Time has passed. Harmless when nothing is due."""
+        """Run the timers that are due. The call is harmless when none is."""
         self._context.now = now
         self._context.deadlines.run(now)
 
@@ -119,15 +158,15 @@ class Client(ProducerCommands, ConsumerCommands, PositionCommands, TableCommands
 
     @property
     def has_output(self) -> bool:
-        """Whether `next_output` has something to give."""
+        """True when `next_output` returns an output."""
         return bool(self.outputs)
 
     def next_output(self) -> Output | None:
-        """The next output, in causal order; None when there is none."""
+        """Return the next output, in causal order; None when there is none."""
         return self.outputs.popleft() if self.outputs else None
 
     def data_to_send(self, link: int) -> list[bytes]:
-        """Chunks to write to the link, in order, each once; empty for a link that is gone."""
+        """Return chunks to write to the link, in order, each once; an empty list for a link that is gone."""
         pool = self._services.pool
         connection = pool.links.get(link)
         if connection is not None:
@@ -135,7 +174,7 @@ class Client(ProducerCommands, ConsumerCommands, PositionCommands, TableCommands
         return pool.left.pop(link, [])
 
     def next_deadline(self) -> int | None:
-        """When to call `handle_deadline`, at the latest; None is never."""
+        """Return the latest moment for the next `handle_deadline`; None means never."""
         return self._context.deadlines.next()
 
     @property
@@ -145,83 +184,39 @@ class Client(ProducerCommands, ConsumerCommands, PositionCommands, TableCommands
 
     @property
     def memory_held(self) -> int:
-        """Bytes of payload in messages that are taken and not settled, of all producers: what `memory_limit`
-        limits."""
+        """The payload bytes of all messages that are taken and not settled: what `memory_limit` limits."""
         return self._services.memory.held
 
     # --- for people who watch ---
 
     def explain(self, now: int, identifier: int) -> str:
-        """Say in a few lines why a producer, consumer, reader or table view does not move, if it does not.
+        """Explain in a few lines why a producer, consumer, reader or table view does not move.
 
-        They say how it is connected or why not, when the next attempt is, what is pending or queued, permits,
-        and why a broker may deliver nothing. Topics and partitions have a line each, at most ten. Properties,
-        keys and payloads are not in it. The text is for people, and its wording may change. Raises
+        The lines tell how it is connected or why not, the next attempt, pending or queued messages, permits,
+        and why the broker may deliver nothing. Topics and partitions have a line each, at most ten. The text
+        contains no properties, keys or payloads. It is for people, and its wording may change. Raises
         `LocalProtocolError` for an id that was never given to a producer or consumer.
         """
-        machine = self._producers.get(identifier) or self._consumers.get(identifier)
+        handles = self._handles
+        machine = handles.machine(identifier)
         if machine is None:
-            if not self._context.was_given(identifier):
-                raise LocalProtocolError(f"no producer or consumer has the id {identifier}")
-            return self._ends.explain(identifier)
+            return handles.closed.explain(identifier)
         self._context.now = now
-        view = self._views.get(identifier)
+        view = handles.views.get(identifier)
         if view is not None:
             return under(f"table view of {len(view.table)} keys, {machine.described}", machine.explain())
         return under(machine.described, machine.explain())
 
     def report_requests(self, wanted: bool) -> None:
-        """Tell of every request and its answer from now on, or do not: `RequestSent`, `RequestAnswered`."""
+        """Begin or stop to emit `RequestSent` and `RequestAnswered` for every request."""
         self._services.requests.reported = wanted
 
     # --- the client itself ---
 
-    def partitions(self, now: int, topic: str) -> int:
-        """How many partitions a topic has: the `result` of `RequestDone`, 0 where it is not partitioned.
-
-        Raises `InvalidTopicName`, `ClosedError`.
-        """
-        self._check_open()
-        name = TopicName.parse(topic)
-        self._context.now = now
-        lookup = self._services.lookup
-        return self._query(f"the partitions of {name}", partial(lookup.partitions, name))
-
-    def topics(self, now: int, namespace: str, domain: TopicDomain = TopicDomain.PERSISTENT) -> int:
-        """Which topics a namespace (`tenant/namespace`) has: the `result` of `RequestDone` is a list of full
-        names, sorted; partitioned topics by their own name, non-persistent ones only while somebody uses
-        them. Raises `InvalidTopicName`, `ClosedError`."""
-        self._check_open()
-        TopicName.parse(f"persistent://{namespace}/topic")
-        self._context.now = now
-        listed = TopicList(namespace, domain)
-        return self._query(str(listed), partial(self._services.lookup.topics, listed), named_topics)
-
-    def _query(
-        self,
-        what: str,
-        ask: Callable[[Callable[..., None], Callable[[PulsarError], None]], Query],
-        result: Callable[[Any], Any] = lambda result: result,
-    ) -> int:
-        request = self._context.new_id()
-
-        def done(answer: Any) -> None:
-            del self._queries[request]
-            self._context.emit(RequestDone(request, result(answer)))
-
-        def failed(error: PulsarError) -> None:
-            del self._queries[request]
-            self._context.emit(RequestFailed(request, error))
-
-        query = RetriedLookup(self._context, self._services, request, what, ask, done, failed)
-        self._queries[request] = query
-        query.ask()
-        return request
-
     def update_service_url(self, now: int, url: str) -> None:
-        """From now on find brokers by this URL: every connection is ended, and producers and consumers come
-        back by the new way (rule CLIENT-21). Raises `InvalidServiceUrl`, `ClosedError`."""
-        self._check_open()
+        """Find brokers by this URL from now on (rule CLIENT-21). Every connection is ended; producers and
+        consumers reconnect by the new URL. Raises `InvalidServiceUrl`, `ClosedError`."""
+        self._handles.check_open()
         service_url = ServiceUrl.parse(url)
         self._context.now = now
         self._services.lookup.set_service_url(service_url)
@@ -230,14 +225,13 @@ class Client(ProducerCommands, ConsumerCommands, PositionCommands, TableCommands
     def close(self, now: int, identifier: int | None = None) -> int:
         """Close a producer or a consumer, or the whole client (None); `RequestDone` follows.
 
-        What is closed already is closed at once. Raises `LocalProtocolError` for an id that was never given.
+        The request is done at once for one that is closed already. Raises `LocalProtocolError` for an id that
+        was never given.
         """
         self._context.now = now
         if identifier is None:
             return self._close_client()
-        machine = self._producers.get(identifier) or self._consumers.get(identifier)
-        if machine is None and not self._context.was_given(identifier):
-            raise LocalProtocolError(f"no producer or consumer has the id {identifier}")
+        machine = self._handles.machine(identifier)
         request = self._context.new_id()
         if machine is None:
             self._context.emit(RequestDone(request, None))
@@ -247,84 +241,85 @@ class Client(ProducerCommands, ConsumerCommands, PositionCommands, TableCommands
         return request
 
     def abandon(self, now: int, identifier: int, owner: int | None = None) -> None:
-        """Nobody waits any more for this producer, consumer or request.
+        """Discard a producer, consumer or request that the application no longer waits for.
 
-        A producer or consumer is closed, without a request that would be done. A request's outcome is not
-        said. An id that is closed or done already is of no interest; one never given raises
-        `LocalProtocolError`. `owner`: the producer or consumer that the request was given to, where the
-        caller knows it; then the others need not be asked.
+        A producer or consumer is closed, and no request reports that. The outcome of a request is not
+        reported. An id that is closed or done already is ignored; one never given raises
+        `LocalProtocolError`. `owner`: the producer or consumer that the request was given to, if the caller
+        knows it; then the client does not ask the others.
         """
         self._context.now = now
         if not self._context.was_given(identifier):
             raise LocalProtocolError(f"nothing has the id {identifier}")
-        machine = self._producers.get(identifier) or self._consumers.get(identifier)
+        machine = self._handles.machine(identifier)
         if machine is not None:
             machine.close()
             return
-        query = self._queries.pop(identifier, None)
-        if query is not None:
-            query.cancel()
-        if self._closing and identifier in self._closing:
-            self._closing.remove(identifier)
-        for handle in self._handles() if owner is None else (owner,):
+        self._queries.cancel(identifier)
+        if identifier in self._client_close_requests:
+            self._client_close_requests.remove(identifier)
+        for handle in self._request_owners() if owner is None else (owner,):
             self._forget_request(handle, identifier)
 
-    def _handles(self) -> list[int]:
-        """Of everything that may have been given a request."""
-        return list({**self._close_requests, **self._producers, **self._consumers, **self._views})
+    def _request_owners(self) -> list[int]:
+        """The handles that may have been given a request."""
+        handles = self._handles
+        return list({**self._close_requests, **handles.producers, **handles.consumers, **handles.views})
 
     def _forget_request(self, handle: int, request: int) -> None:
+        handles = self._handles
         closing = self._close_requests.get(handle, [])
         if request in closing:
             closing.remove(request)
-        if (producer := self._producers.get(handle)) is not None:
+        if (producer := handles.producers.get(handle)) is not None:
             producer.forget_flush(request)
-        if (consumer := self._consumers.get(handle)) is not None:
+        if (consumer := handles.consumers.get(handle)) is not None:
             consumer.forget_request(request)
-        if (view := self._views.get(handle)) is not None:
+        if (view := handles.views.get(handle)) is not None:
             view.forget_request(request)
 
     def _close_client(self) -> int:
-        """Everything on it first, then the connections (rules CLIENT-22 to CLIENT-25)."""
+        """Close the producers and consumers first, then the connections (rules CLIENT-22 to CLIENT-25)."""
+        handles = self._handles
         request = self._context.new_id()
-        if self._closed:
+        if handles.closed_client:
             self._context.emit(RequestDone(request, None))
             return request
-        if self._closing is not None:
-            self._closing.append(request)
+        self._client_close_requests.append(request)
+        if handles.closing:
             return request
-        self._closing = [request]
-        error = ClosedError("the client is closed")
-        for query in list(self._queries.values()):
-            query.fail(error)
-        for machine in [*self._producers.values(), *self._consumers.values()]:
+        handles.closing = True
+        self._queries.fail_all(ClosedError("the client is closed"))
+        for machine in [*handles.producers.values(), *handles.consumers.values()]:
             machine.close()
         self._close_if_empty()
         return request
 
     def _close_if_empty(self) -> None:
-        if self._closing is None or self._closed or self._producers or self._consumers:
+        handles = self._handles
+        if not handles.closing or handles.closed_client or handles.producers or handles.consumers:
             return
-        self._closed = True
+        handles.closed_client = True
         self._services.pool.close_all(ConnectionLost("the client is closed"))
-        for request in self._closing:
+        for request in self._client_close_requests:
             self._context.emit(RequestDone(request, None))
-        self._closing = []
+        self._client_close_requests = []
 
     # --- ends ---
 
     def _ended(self, handle: int, error: PulsarError | None) -> None:
-        """A producer or consumer is gone for good; the attachment says so, after its owner has."""
-        producer = self._producers.pop(handle, None)
-        consumer = self._consumers.pop(handle, None)
-        self._views.pop(handle, None)
-        self._ends.note(handle, error)
+        """A producer or consumer has ended for good; its attachment reports that after its owner has."""
+        handles = self._handles
+        producer = handles.producers.pop(handle, None)
+        consumer = handles.consumers.pop(handle, None)
+        handles.views.pop(handle, None)
+        handles.closed.add(handle, error)
         if consumer is not None:
-            self._ends.note_statistics(handle, consumer.statistics())
+            handles.closed.add_statistics(handle, consumer.statistics())
             for each in consumer.spec.interceptors:
                 self._close_interceptor(each, partial(ConsumerInterceptorFailed, handle, each))
         if producer is not None:
-            self._ends.note_statistics(handle, producer.statistics())
+            handles.closed.add_statistics(handle, producer.statistics())
             for interceptor in producer.spec.interceptors:
                 self._close_interceptor(interceptor, partial(InterceptorFailed, handle, interceptor))
         for request in self._close_requests.pop(handle, []):
@@ -340,13 +335,3 @@ class Client(ProducerCommands, ConsumerCommands, PositionCommands, TableCommands
             interceptor.close()
         except Exception as error:
             self._context.emit(failed(error))
-
-    def _check_open(self) -> None:
-        if self._closing is not None:
-            raise ClosedError("the client is closed")
-
-    def _unknown(self, kind: str, handle: int) -> LocalProtocolError:
-        """What to raise for a handle that names nothing that is open."""
-        if self._closed or self._context.was_given(handle):
-            return self._ends.closed(kind, handle)
-        return LocalProtocolError(f"no {kind} has the id {handle}")

@@ -1,7 +1,6 @@
-"""`ClosedHandles`: what the root still knows of producers and consumers that are gone for good.
+"""`ClosedHandles`: the causes and final counts of producers and consumers that have ended.
 
-Why each ended, and what it had counted by then. It does not know which handles were ever given; the
-root does.
+`ClosedHandles` does not know which handles were ever given; the root does.
 """
 
 from collections import OrderedDict
@@ -13,7 +12,7 @@ from .statistics import ConsumerStatistics, ProducerStatistics
 Statistics = ProducerStatistics | ConsumerStatistics
 
 REMEMBERED_ENDS = 1000
-"""Closed producers and consumers of which is still known why they ended; of older ones only that they did."""
+"""Ended producers and consumers whose cause is kept. Of older ones the client knows only that they ended."""
 
 
 class ClosedHandles:
@@ -28,28 +27,28 @@ class ClosedHandles:
     def __len__(self) -> int:
         return len(self._causes)
 
-    def note(self, handle: int, cause: PulsarError | None) -> None:
-        """It is gone; `cause` is None where the application closed it."""
+    def add(self, handle: int, cause: PulsarError | None) -> None:
+        """Record an end; `cause` is None when the application closed the producer or consumer."""
         self._causes[handle] = cause
         if len(self._causes) > REMEMBERED_ENDS:
             self._causes.popitem(last=False)
 
-    def note_statistics(self, handle: int, statistics: Statistics) -> None:
+    def add_statistics(self, handle: int, statistics: Statistics) -> None:
         self._statistics[handle] = statistics
         if len(self._statistics) > REMEMBERED_ENDS:
             self._statistics.popitem(last=False)
 
     def statistics(self, handle: int) -> Statistics | None:
-        """What that producer or consumer had counted at its end; None where that is not known any more."""
+        """Return the final counts of a producer or consumer; None when they are not kept any more."""
         return self._statistics.get(handle)
 
     def explain(self, handle: int) -> str:
-        """One line about something that is gone."""
+        """Describe the end of a producer or consumer in one line."""
         cause = self._causes.get(handle)
         return f"{handle}: closed{reason(cause)}"
 
-    def closed(self, kind: str, handle: int) -> ClosedError:
-        """What to raise for a command to something that is gone: with the cause, where it is remembered."""
+    def error(self, kind: str, handle: int) -> ClosedError:
+        """Make the error for a command to a handle that has ended, with the cause if it is kept."""
         cause = self._causes.get(handle)
         error = ClosedError(f"{kind} {handle} is closed" + (f": {cause}" if cause else ""))
         error.__cause__ = cause

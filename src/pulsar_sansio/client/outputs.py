@@ -180,7 +180,7 @@ class Undecryptable:
 
     Neither it nor any like it is delivered or acknowledged (failure action FAIL, CRYPTO-05): they stay in the
     subscription, for a consumer that has the key. `keys`: the names of those it was encrypted with.
-    `Client.arrivals` counts the messages.
+    `Client.arrival_counters` counts the messages.
     """
 
     consumer: int

@@ -101,13 +101,16 @@ class Client(ClientMachine):
         """Producers, consumers and table views, since this was last looked at."""
 
     def _ended(self, handle: int, error: PulsarError | None) -> None:
-        machines = [each.get(handle) for each in (self._producers, self._consumers, self._views)]
+        machines = [
+            each.get(handle)
+            for each in (self._handles.producers, self._handles.consumers, self._handles.views)
+        ]
         super()._ended(handle, error)
         self.has_ended += [each for each in machines if each is not None]
 
     def machine(self, handle: int) -> Any:
         """The producer or consumer, if it has not ended."""
-        return self._producers.get(handle) or self._consumers.get(handle)
+        return self._handles.producers.get(handle) or self._handles.consumers.get(handle)
 
     def connection(self, link: int) -> Any:
         """The connection over a link, if it has not ended."""

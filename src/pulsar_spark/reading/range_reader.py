@@ -186,7 +186,7 @@ class _RangeReader:
         assert reading is not None
         reading.ready(self._timeout)
         client.resume(time.monotonic_ns(), reading.handle)
-        self._counters = client.arrivals(reading.handle)
+        self._counters = client.arrival_counters(reading.handle)
 
     def _next(self) -> Messages | None:
         """What has come; None where it is known that nothing will."""

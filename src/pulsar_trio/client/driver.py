@@ -156,7 +156,7 @@ class Driver(Pump):
     def note_time(self) -> None:
         """Let the machine's calls that are not told the time have a recent one."""
         self.tick = self.now()
-        self.machine.note_time(self.tick, time_ns() // 1_000_000)
+        self.machine.set_time(self.tick, time_ns() // 1_000_000)
 
     def after_call(self) -> None:
         """Act on what a per-message call of the machine left behind.

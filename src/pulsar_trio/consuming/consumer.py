@@ -106,7 +106,7 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message]):
         self._queue = self._machine.receiver(self._handle)
         self._take: Callable[[int], Messages] = self._queue.take
         self._acknowledge: Callable[..., bool] = self._machine.acknowledger(self._handle)
-        self._arrivals = self._machine.arrivals(self._handle)
+        self._arrivals = self._machine.arrival_counters(self._handle)
         self._machine.set_ack_handler(self._handle, self)
 
     @property
@@ -173,7 +173,7 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message]):
             await self._collect()
         self._driver.tick = self._now()
         while True:
-            self._machine.note_time(self._driver.tick)
+            self._machine.set_time(self._driver.tick)
             try:
                 messages = self._take(limit)
             except Exception as error:
@@ -198,7 +198,7 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message]):
         try:
             with trio.CancelScope() as scope:
                 self._collecting.add(scope)
-                await self._request(self._machine.collect)
+                await self._request(self._machine.batch_receive)
         except PulsarError:
             if self._ended is not None:
                 self._refuse()

@@ -167,7 +167,7 @@ class TestCopiedInPart:
         (command,) = [command for name, command in s.frames() if name == "SUBSCRIBE"]
         s.say("SUCCESS", proto.CommandSuccess(request_id=command.request_id))
         s.batch(0, 2, redelivery_count=4)
-        assert s.client.arrivals(s.consumer).dead_letters == 4
+        assert s.client.arrival_counters(s.consumer).dead_letters == 4
         assert s.take() == []
 
     def test_a_neighbour_that_is_being_handled_is_waited_for(self) -> None:

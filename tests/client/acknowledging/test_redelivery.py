@@ -245,7 +245,7 @@ class TestOnOneConsumersSubscriptions:
         s.message(0, consumer_epoch=1)
         s.message(1)  # a broker that tells no epoch
         assert len(s.take()) == 2  # INV-C8
-        assert s.client._consumers[s.consumer].counters.outdated == 5
+        assert s.client._handles.consumers[s.consumer].counters.outdated == 5
 
     def test_while_detached_the_epoch_stays_and_the_queue_is_dropped(self) -> None:
         s = started(EXCLUSIVE)

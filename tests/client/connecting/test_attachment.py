@@ -69,7 +69,7 @@ def opening(**config: Any) -> tuple[Script, int, int, Any]:
 
 
 def attachment_of(script: Script, handle: int) -> Attachment:
-    producer = script.client._producers[handle]
+    producer = script.client._handles.producers[handle]
     assert isinstance(producer, Producer)
     return producer.attachment
 
@@ -86,7 +86,7 @@ def test_the_whole_way() -> None:
 def test_who_can_do_nothing_with_partitions_names_the_partition_to_use() -> None:
     script = Script()
     handle = script.client.subscribe(script.now, ConsumerSpec("demo", "sub", SubscriptionType.EXCLUSIVE))
-    consumer = script.client._consumers[handle]
+    consumer = script.client._handles.consumers[handle]
     assert isinstance(consumer, Consumer)
     consumer.attachment.on_partitioned = None
     link = script.ready_link()

@@ -47,7 +47,7 @@ def data(script: ConsumerScript) -> list[bytes]:
 
 
 def counted(script: ConsumerScript) -> dict[str, int]:
-    counters = asdict(script.client._consumers[script.consumer].counters)
+    counters = asdict(script.client._handles.consumers[script.consumer].counters)
     return {name: count for name, count in counters.items() if count and isinstance(count, int)}
 
 
@@ -365,12 +365,12 @@ class TestNotForTheApplication:
         assert s.outputs() == [Undecryptable(s.consumer, MessageId(1, 4, 7), ["yours", "theirs"])]
         s.deliver(5, entry_bytes(b"secret", encryption_keys=keys))
         assert s.outputs() == []
-        assert s.client.arrivals(s.consumer).undecryptable == 2
+        assert s.client.arrival_counters(s.consumer).undecryptable == 2
 
     def test_what_arrived_can_be_asked_of_an_open_consumer_only(self) -> None:
         s = started()
         with pytest.raises(LocalProtocolError, match="no consumer has the id 77"):
-            s.client.arrivals(77)
+            s.client.arrival_counters(77)
 
     def test_a_message_in_one_chunk_is_an_ordinary_one(self) -> None:
         s = started()

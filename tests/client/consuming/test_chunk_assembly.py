@@ -45,7 +45,7 @@ class Chunked(ConsumerScript):
 
     @property
     def counters(self) -> ArrivalCounters:
-        return self.client.arrivals(self.consumer)
+        return self.client.arrival_counters(self.consumer)
 
     @property
     def permits(self) -> int:

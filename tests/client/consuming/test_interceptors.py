@@ -187,7 +187,7 @@ def test_they_hear_of_what_is_refused() -> None:
     for nonsense in (7, "x", [7]):
         with pytest.raises(LocalProtocolError):
             s.acknowledge(nonsense)
-    machine = s.client._consumers[s.consumer]
+    machine = s.client._handles.consumers[s.consumer]
     s.client.close(s.now, s.consumer)
     with pytest.raises(ClosedError):
         machine.acknowledge(message)
@@ -269,7 +269,7 @@ def test_a_consumer_with_everything() -> None:
         batch_receive=BatchReceivePolicy(3, max_bytes=4),
     )
     s.batch(0, 3)
-    s.client.collect(s.now, s.consumer)
+    s.client.batch_receive(s.now, s.consumer)
     assert [message.data for message in s.take()] == [b"0.0"]
     assert s.receive().data == b"0.1"
     s.pass_time(3 * SECOND)

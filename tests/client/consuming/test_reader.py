@@ -412,7 +412,7 @@ class TestUndivided:
         assert s.take() == []
         s.deliver(4, entry_bytes(b"short", num_messages_in_batch=3))
         s.deliver(2, entry_bytes(b"short", num_messages_in_batch=3))
-        counters = s.client.arrivals(s.consumer)
+        counters = s.client.arrival_counters(s.consumer)
         assert (counters.discarded, counters.unreadable) == (9, ((1, 0), (1, 4)))
 
     def test_a_place_after_the_topic_is_reopened(self) -> None:
@@ -480,13 +480,13 @@ class TestUndividedAndCompressed:
         for item in s.take_together().items:
             with pytest.raises(DecompressionFailed):
                 list(Messages([item]))
-        assert s.client.arrivals(s.consumer).discarded == 0
+        assert s.client.arrival_counters(s.consumer).discarded == 0
 
     def test_what_promises_too_much_is_discarded(self) -> None:
         s = reading(raw_batches=True)
         s.deliver(0, inflating(bytes(6_000_000)))
         assert s.take() == []
-        assert s.client.arrivals(s.consumer).discarded == 1
+        assert s.client.arrival_counters(s.consumer).discarded == 1
 
 
 class TestLastPosition:

@@ -22,7 +22,7 @@ def started(max_messages: int | None = None, **options: Any) -> ConsumerScript:
 
 
 def ask(s: ConsumerScript) -> int:
-    request = s.client.collect(s.now, s.consumer)
+    request = s.client.batch_receive(s.now, s.consumer)
     s.pump()
     return request
 
@@ -191,10 +191,10 @@ def test_it_takes_a_policy() -> None:
     s = ConsumerScript()
     s.accept()
     with pytest.raises(LocalProtocolError, match="batch_receive"):
-        s.client.collect(s.now, s.consumer)
+        s.client.batch_receive(s.now, s.consumer)
     s.close()
     with pytest.raises(ClosedError):
-        s.client.collect(s.now, s.consumer)
+        s.client.batch_receive(s.now, s.consumer)
 
 
 def test_a_queue_that_scales_has_room_for_what_is_collected() -> None:

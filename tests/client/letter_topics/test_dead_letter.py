@@ -55,7 +55,7 @@ def test_the_copy_first_then_the_acknowledgement_then_the_answer() -> None:
     (ack,) = s.expect("ACK")
     assert ack.message_ids == [(1, 2, None)]
     assert s.outputs() == [RequestDone(request, None)]
-    assert s.client.arrivals(s.consumer).dead_letters == 0  # it was delivered
+    assert s.client.arrival_counters(s.consumer).dead_letters == 0  # it was delivered
 
 
 def test_of_a_partition_the_copy_says_which() -> None:

@@ -116,7 +116,7 @@ class TestDeadLetters:
         assert [message.redelivery_count for message in s.take()] == [0, 1, 2]
         s.message(3, redelivery_count=3)
         assert s.receive() is None
-        assert s.client.arrivals(s.consumer).dead_letters == 1
+        assert s.client.arrival_counters(s.consumer).dead_letters == 1
 
     def test_the_copy_first_then_the_acknowledgement(self) -> None:
         s = LettersScript()
@@ -196,7 +196,7 @@ class TestDeadLetters:
             sent += len([name for name, _ in s.frames() if name == "SEND"])
             assert sent - number <= MAX_IN_FLIGHT + 1
         assert sent == size
-        assert s.client.arrivals(s.consumer).dead_letters == size
+        assert s.client.arrival_counters(s.consumer).dead_letters == size
         assert s.permits() == 1000
 
     def test_of_a_batch_only_what_is_not_acknowledged(self) -> None:
@@ -520,7 +520,7 @@ class TestFailure:
 
     def test_clocks_are_set_now_and_then(self) -> None:
         s = LettersScript()
-        s.client.note_time(s.now, WALL + 3_600_000)
+        s.client.set_time(s.now, WALL + 3_600_000)
         s.pass_time(SECOND)
         s.message(0, redelivery_count=3)
         s.accept_producer()

@@ -22,7 +22,7 @@ def ready(topic: Any = ("a", "b"), partitions: dict[str, int] | None = None, **p
 
 
 def ask(world: TopicsScript) -> int:
-    return world.script.client.collect(world.script.now, world.handle)
+    return world.script.client.batch_receive(world.script.now, world.handle)
 
 
 def told(world: TopicsScript) -> list[int]:

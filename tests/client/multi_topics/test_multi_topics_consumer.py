@@ -113,7 +113,7 @@ def test_a_topic_that_cannot_be_opened_closes_the_others_and_then_the_whole_fail
     (failed,) = world.told()
     assert isinstance(failed, ConsumerFailed)
     assert isinstance(failed.error, ConsumerBusy)
-    assert world.script.client._consumers == {}
+    assert world.script.client._handles.consumers == {}
 
 
 @pytest.mark.parametrize("answer", ["opened", "refused", "closed by the broker", "lost"])
@@ -145,7 +145,7 @@ def test_the_others_are_closed_when_the_broker_has_answered_for_them(answer: str
     assert isinstance(failed, ConsumerFailed)
     assert isinstance(failed.error, ConsumerBusy)
     assert world.closed == ["a"] * (answer == "opened")
-    assert world.script.client._consumers == {}
+    assert world.script.client._handles.consumers == {}
 
 
 def test_nobody_waits_for_that_longer_than_for_opening() -> None:
@@ -348,7 +348,7 @@ def test_permits_go_back_to_the_topic_they_are_of() -> None:
 
 def test_arrivals_are_counted_together() -> None:
     world = ready(acknowledgement_group_time=10.0)
-    counters = world.script.client.arrivals(world.handle)
+    counters = world.script.client.arrival_counters(world.handle)
     world.deliver("a", b"1", b"2")
     world.acknowledge(world.take())
     world.deliver("a", b"1")

@@ -654,7 +654,7 @@ def test_whatever_happens_every_request_is_answered_and_the_end_comes_once(seed:
         except ClosedError:
             break
         world.answer()
-        machine = client._consumers.get(handle)
+        machine = client._handles.consumers.get(handle)
         if isinstance(machine, MultiTopicsConsumer):
             detached = sum(member.detached is not None for member in machine._alive)
             assert machine._detached == detached

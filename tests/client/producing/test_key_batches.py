@@ -226,7 +226,7 @@ def test_a_batch_that_cannot_be_sealed_fails_alone() -> None:
     sender.send(OutgoingMessage(b"1", key="a"))
     sender.send(OutgoingMessage(b"2", key="b"))
     sender.send(OutgoingMessage(b"3", key="a"))
-    producer = sender.script.client._producers[sender.handle]
+    producer = sender.script.client._handles.producers[sender.handle]
     assert isinstance(producer, Producer)
     sealing = producer.intake.sealing
     sealing.sealer = Refusing(sealing.sealer)  # type: ignore[assignment]

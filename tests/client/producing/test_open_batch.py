@@ -149,7 +149,7 @@ def test_the_short_way_into_a_batch_makes_the_frames_of_the_long_one(messages: l
         Sender(spec=ProducerSpec(topic="demo", batching=BatchingPolicy(max_messages=4, max_bytes=100)))
         for _ in range(2)
     )
-    machine = long.script.client._producers[long.handle]
+    machine = long.script.client._handles.producers[long.handle]
     assert isinstance(machine, Producer)
     for message in messages:
         assert short.send(message) == machine.intake._send(message, WALL)

@@ -394,7 +394,7 @@ def test_whatever_happens_every_ticket_and_every_flush_is_settled_once(seed: int
     assert flushes <= set(answered)
     assert len(answered) == len(set(answered))
     assert ends == 1
-    assert not client._producers
+    assert not client._handles.producers
     questions = world.metadata_questions
     world.pass_time(3.0)
     assert world.metadata_questions == questions
@@ -1002,7 +1002,7 @@ def test_the_first_error_is_a_brokers() -> None:
     assert isinstance(end.error, BrokerError)
     assert end.error.code is ServerError.ServiceNotReady
     assert world.closed == [0]
-    assert not isinstance(world.script.client._producers.get(world.handle), PartitionedProducer)
+    assert not isinstance(world.script.client._handles.producers.get(world.handle), PartitionedProducer)
 
 
 # --- everything together ---------------------------------------------------------------------------------

@@ -557,7 +557,7 @@ def test_a_checksum_error_of_a_message_damaged_in_memory_fails_it() -> None:
     sender.send(b"first")
     sender.send(b"second")
     sender.sent()
-    producer = sender.script.client._producers[sender.handle]
+    producer = sender.script.client._handles.producers[sender.handle]
     assert isinstance(producer, Producer)
     head = producer._window.entries[0]
     assert isinstance(head.frame, bytes)

@@ -474,7 +474,7 @@ async def test_nothing_is_kept_of_calls_that_were_cancelled(batch_receive: Batch
             message = await consumer.receive()
             proxy.hold()
             consumer.acknowledge(message)
-            machine = client._driver.machine._consumers[consumer._handle]
+            machine = client._driver.machine._handles.consumers[consumer._handle]
             assert isinstance(machine, ConsumerMachine)
             for _ in range(3):
                 for call in (consumer.flush, consumer.last_message_id, consumer.receive_many):

@@ -1,6 +1,7 @@
 """The hidden nursery never shows: what leaves `async with` is what the block raised, or our own error."""
 
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 import pytest
 import trio
@@ -8,6 +9,7 @@ import trio.testing
 
 from pulsar_sansio import Client as Machine
 from pulsar_sansio import MemoryStore
+from pulsar_sansio.client.commands.producers import ProducerCommands
 from pulsar_trio import (
     Client,
     InternalError,
@@ -149,7 +151,8 @@ async def test_closing_twice_is_silent_and_use_afterwards_is_not() -> None:
 
 def plant(monkeypatch: pytest.MonkeyPatch, method: str) -> Callable[[], None]:
     """A bug in a method of the machine, that shows from when the result is called."""
-    original: Callable[..., object] = getattr(Machine, method)
+    owner: Any = Machine if hasattr(Machine, method) else ProducerCommands
+    original: Callable[..., object] = getattr(owner, method)
     shows = False
 
     def broken(*arguments: object) -> object:
@@ -161,7 +164,7 @@ def plant(monkeypatch: pytest.MonkeyPatch, method: str) -> Callable[[], None]:
         nonlocal shows
         shows = True
 
-    monkeypatch.setattr(Machine, method, broken)
+    monkeypatch.setattr(owner, method, broken)
     return show
 
 

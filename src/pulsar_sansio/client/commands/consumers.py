@@ -1,7 +1,6 @@
-"""`ConsumerCommands`: the commands of `Client` to consumers, but for those about positions
+"""`ConsumerCommands`: the commands of `Client` to consumers, except those about positions
 (`PositionCommands`)."""
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from operator import setitem
@@ -9,13 +8,13 @@ from typing import TYPE_CHECKING
 
 from ...model.config import ConsumerSpec
 from ...model.errors import InvalidConfiguration, LocalProtocolError
-from ..closed_handles import ClosedHandles
 from ..connecting.services import ClientContext, Services
 from ..counters import ArrivalCounters
 from ..letter_topics.letter_topics import later, never, with_retry_topic
 from ..multi_topics.open_consumer import AnyConsumer, open_consumer
 from ..outputs import Deliverable
 from ..statistics import ConsumerStatistics
+from .open_handles import OpenHandles
 
 if TYPE_CHECKING:
     from ...model.message import Message
@@ -28,25 +27,22 @@ if TYPE_CHECKING:
     Acknowledgeable = Message | MessageId | TopicMessageId
 
 
-class ConsumerCommands(ABC):
-    """Subscribe, and what a consumer is told and asked. What is between here and the machines is
-    `Client`'s."""
+class ConsumerCommands:
+    """Opens consumers, and passes commands to them. A command to a consumer that has ended raises
+    `ClosedError`."""
 
-    _context: ClientContext
-    _services: Services
-    _consumers: dict[int, AnyConsumer]
-    _ends: ClosedHandles
+    __slots__ = ("_consumers", "_context", "_handles", "_services")
 
-    @abstractmethod
-    def _check_open(self) -> None: ...
-
-    @abstractmethod
-    def _unknown(self, kind: str, handle: int) -> LocalProtocolError: ...
+    def __init__(self, context: ClientContext, services: Services, handles: OpenHandles) -> None:
+        self._context = context
+        self._services = services
+        self._handles = handles
+        self._consumers = handles.consumers
 
     def subscribe(self, now: int, spec: ConsumerSpec) -> int:
-        """Returns the consumer's handle; `ConsumerReady` or `ConsumerFailed` follows. Raises `ClosedError`
-        when the client is closed."""
-        self._check_open()
+        """Return the handle of a new consumer; `ConsumerReady` or `ConsumerFailed` follows. Raises
+        `ClosedError` when the client is closed."""
+        self._handles.check_open()
         if not isinstance(spec, ConsumerSpec):
             raise InvalidConfiguration(f"subscribe takes a ConsumerSpec, not {type(spec).__name__}")
         self._context.now = now
@@ -55,70 +51,81 @@ class ConsumerCommands(ABC):
             raise InvalidConfiguration("dead_letter and retry: only with Client(wall_time=…)")
         spec = with_retry_topic(spec)
         handle = self._context.new_id()
-        open_consumer(self._context, self._services, handle, spec, partial(setitem, self._consumers, handle))
+        open_consumer(self._context, services, handle, spec, partial(setitem, self._consumers, handle))
         return handle
 
     def receive(self, now: int, consumer: int) -> "Message | None":
-        """The next message, or None where none is there (wait for `Deliverable`, which also follows when more
-        are left). A consumer with a receiver queue of size 0 asks for one then."""
+        """Return the next message, or None when the receiver queue is empty: wait for `Deliverable` then.
+
+        `Deliverable` follows, too, when messages are left. A consumer with a receiver queue of size 0 asks
+        the broker for one message.
+        """
         machine = self._consumers.get(consumer)
         if machine is None:
-            raise self._unknown("consumer", consumer)
+            raise self._handles.unknown("consumer", consumer)
         self._context.now = now
         message = machine.receive()
         if message is not None:
-            self._tell_of_the_rest(consumer, machine)
+            self._announce_rest(consumer, machine)
         return message
 
     def receiver(self, consumer: int) -> "ReceiverQueue | MergedQueue":
-        """That consumer's queue, for who takes one message after the other.
+        """Return the consumer's receiver queue, for drivers that take one message at a time.
 
-        Its `receive()` is `receive` of that consumer at the moment told last, by `note_time` or any input,
-        and raises `ClosedError` like it; no `Deliverable` follows for what it leaves. Most messages need not
-        even that: they come out of its iterator `ready`, and `receive()` has only to be called when that
-        ends. It then stands for another iterator.
-        Ask for it after `ConsumerReady`: where the topic has partitions it is another one before.
+        `receive()` of the queue is `receive` of the consumer at the latest moment that the client knows, from
+        any input or from `set_time`. No `Deliverable` follows for messages that it leaves. Raises
+        `ClosedError` as `receive`.
+
+        The queue's iterator `ready` is the fast path: it gives messages until a decision is needed. Call
+        `receive()` when the iterator ends; the queue has another iterator then.
+
+        Ask for the queue after `ConsumerReady`: a topic with partitions has another queue before.
         """
-        return self._consumer(self._context.now, consumer).queue
+        return self._handles.consumer(consumer).queue
 
     def acknowledger(
         self, consumer: int
     ) -> "Callable[[Acknowledgeable | Collection[Acknowledgeable]], bool]":
-        """`acknowledge` of that consumer, likewise; says whether there may be outputs or an earlier
-        deadline."""
-        return self._consumer(self._context.now, consumer).acknowledge
+        """Return `acknowledge` of the consumer as a callable that takes no time, as `receiver` does.
 
-    def set_ack_handler(self, consumer: int, judge: "AckHandler") -> None:
-        """`Message.processing()` of that consumer's messages gives its verdicts to `judge`, which is whoever
-        drives this client: an object with `acknowledge(message)` and `negative_acknowledge(message)`."""
-        machine = self._consumers.get(consumer)
-        if machine is None:
-            raise self._unknown("consumer", consumer)
-        machine.set_ack_handler(judge)
+        The callable returns True when outputs or an earlier deadline may have come of it.
+        """
+        return self._handles.consumer(consumer).acknowledge
 
-    def note_time(self, now: int, wall_time: int | None = None) -> None:
-        """It is `now`. For who uses `receiver` and `acknowledger` for long without any other input; with
-        `wall_time`, and so many milliseconds since 1970, where clocks are set or stand still for a while."""
+    def set_ack_handler(self, consumer: int, handler: "AckHandler") -> None:
+        """Set the object that `Message.processing()` of the consumer's messages reports to.
+
+        `handler` has `acknowledge(message)` and `negative_acknowledge(message)`. The driver sets it.
+        """
+        self._handles.consumer(consumer).set_ack_handler(handler)
+
+    def set_time(self, now: int, wall_time: int | None = None) -> None:
+        """Set the current moment, for drivers that use `receiver` and `acknowledger` without another input.
+
+        `wall_time`: milliseconds since 1970 at that moment. Give it when the clocks may have been set, or may
+        have stood still.
+        """
         self._context.now = now
         if wall_time is not None:
             self._services.note_wall_time(wall_time)
 
     def take(self, now: int, consumer: int, limit: int) -> "Messages":
-        """Up to `limit` messages that are there; each is made when it is looked at.
+        """Return up to `limit` messages from the receiver queue; each is made when it is looked at.
 
-        `Deliverable` follows when some are given and more are left: an application that takes once for each
-        misses none. After a `take` of 0 nothing follows: the application takes when it has room.
+        `Deliverable` follows when some messages are returned and others are left: an application that takes
+        once for each `Deliverable` misses none. Nothing follows after a `take` of 0: the application takes
+        when it has room.
         """
         if type(limit) is not int or limit < 0:
             raise LocalProtocolError(f"take: a whole number of messages, not {limit!r}")
         machine = self._consumer(now, consumer)
         messages = machine.take(limit)
         if messages:
-            self._tell_of_the_rest(consumer, machine)
+            self._announce_rest(consumer, machine)
         return messages
 
-    def _tell_of_the_rest(self, consumer: int, machine: AnyConsumer) -> None:
-        """Say `Deliverable` again where messages are left, unless it is the last thing said already: then the
+    def _announce_rest(self, consumer: int, machine: AnyConsumer) -> None:
+        """Emit `Deliverable` again when messages are left, unless it is the latest output already. So the
         outputs of an application that takes in a loop do not grow."""
         if machine.queue.announced and machine.available():
             outputs = self._context.outputs
@@ -126,11 +133,13 @@ class ConsumerCommands(ABC):
             if not outputs or outputs[-1] != rest:
                 outputs.append(rest)
 
-    def collect(self, now: int, consumer: int) -> int:
-        """Ask for as many messages together as the consumer's `batch_receive` policy calls enough:
-        `RequestDone` follows when it is time to `take` them, `RequestFailed` at its end. Nobody has them
-        before that: who gives up calls `abandon` with the request. Raises `LocalProtocolError` for a consumer
-        without a policy."""
+    def batch_receive(self, now: int, consumer: int) -> int:
+        """Ask for as many messages together as the consumer's `batch_receive` policy calls enough.
+
+        `RequestDone` follows when the application should `take` them; `RequestFailed` follows at the
+        consumer's end. Until then the messages stay in the queue: an application that stops waiting calls
+        `abandon` with the request. Raises `LocalProtocolError` for a consumer without a policy.
+        """
         machine = self._consumer(now, consumer)
         machine.check_collecting()
         request = self._context.new_id()
@@ -138,61 +147,53 @@ class ConsumerCommands(ABC):
         return request
 
     def available(self, consumer: int) -> int:
-        """How many messages `take` would give."""
-        machine = self._consumers.get(consumer)
-        if machine is None:
-            raise self._unknown("consumer", consumer)
-        return machine.available()
+        """Return the number of messages that `take` would return."""
+        return self._handles.consumer(consumer).available()
 
     def consumer_statistics(self, consumer: int) -> ConsumerStatistics:
-        """What a consumer has counted so far; what it had counted at its end, of the last 1000 that have
-        ended."""
+        """Return the counts of a consumer so far. The client keeps the final counts of the last 1000
+        producers and consumers that have ended."""
         machine = self._consumers.get(consumer)
         if machine is not None:
             return machine.statistics()
-        statistics = self._ends.statistics(consumer)
+        statistics = self._handles.closed.statistics(consumer)
         if not isinstance(statistics, ConsumerStatistics):
-            raise self._unknown("consumer", consumer)
+            raise self._handles.unknown("consumer", consumer)
         return statistics
 
     def subscribed_topics(self, consumer: int) -> list[str]:
-        """Full names of the topics and partitions a consumer is subscribed to."""
-        machine = self._consumers.get(consumer)
-        if machine is None:
-            raise self._unknown("consumer", consumer)
-        return machine.subscribed
+        """Return the full names of the topics and partitions that a consumer is subscribed to."""
+        return self._handles.consumer(consumer).subscribed
 
-    def arrivals(self, consumer: int) -> ArrivalCounters:
-        """What arrived for a consumer and was not delivered, by reason. It goes on counting."""
-        machine = self._consumers.get(consumer)
-        if machine is None:
-            raise self._unknown("consumer", consumer)
-        return machine.counters
+    def arrival_counters(self, consumer: int) -> ArrivalCounters:
+        """Return the counters of messages that arrived for a consumer and were not delivered. They keep
+        counting."""
+        return self._handles.consumer(consumer).counters
 
     def acknowledge(
         self, now: int, consumer: int, messages: "Acknowledgeable | Collection[Acknowledgeable]"
     ) -> None:
-        """One message or several are done with, by themselves or by their ids."""
+        """Acknowledge one message or several, by the messages or their ids."""
         machine = self._consumers.get(consumer)
         if machine is None:
-            raise self._unknown("consumer", consumer)
+            raise self._handles.unknown("consumer", consumer)
         self._context.now = now
         machine.acknowledge(messages)
 
     def acknowledge_cumulative(self, now: int, consumer: int, message: "Acknowledgeable") -> None:
-        """This message and all before it are done with. Raises `LocalProtocolError` for a subscription that
-        is shared (rule ACK-02)."""
+        """Acknowledge this message and all before it. Raises `LocalProtocolError` for a subscription that is
+        shared (rule ACK-02)."""
         self._consumer(now, consumer).acknowledge_cumulative(message)
 
     def negative_acknowledge(
         self, now: int, consumer: int, messages: "Acknowledgeable | Collection[Acknowledgeable]"
     ) -> None:
-        """Deliver these again, after the negative acknowledgement delay."""
+        """Have the broker redeliver these messages after the negative acknowledgement delay."""
         self._consumer(now, consumer).negative_acknowledge(messages)
 
     def pause(self, now: int, consumer: int) -> None:
-        """Ask the broker for no more messages until `resume`; those that it was asked for may still come. It
-        outlasts reconnects."""
+        """Ask the broker for no more messages until `resume`. Messages that the consumer had asked for may
+        still arrive. The pause outlasts reconnects."""
         self._consumer(now, consumer).pause()
 
     def resume(self, now: int, consumer: int) -> None:
@@ -210,15 +211,17 @@ class ConsumerCommands(ABC):
         *,
         cumulative: bool = False,
     ) -> int:
-        """Have this message delivered again after `delay` seconds: a copy of it goes to the consumer's retry
-        topic, or to the dead letters once that has happened `max_redeliver_count` times.
+        """Have this message delivered again after `delay` seconds, as a copy in the consumer's retry topic.
 
-        `publish_time`: milliseconds since 1970, of the copy. `properties`: more of them for the copy.
-        `cumulative`: all before it are done with, too, when its copy is safe. `RequestDone` follows when the
-        copy is safe and the message acknowledged; `RequestFailed` where it could not be copied: it is
-        redelivered then, as after a negative acknowledgement. Raises `LocalProtocolError` for a consumer
-        without `retry`, for what is no message of it, and for `cumulative` on a subscription that is shared;
-        `InvalidConfiguration` for a delay below 0.
+        A message that was reconsumed later `max_redeliver_count` times goes to the dead-letter topic. The
+        copy has `publish_time`, in milliseconds since 1970, and `properties` beside those of the message.
+        `cumulative`: acknowledge all messages before it, too, once the copy is stored.
+
+        `RequestDone` follows when the copy is stored and the message acknowledged. `RequestFailed` follows
+        when the copy could not be stored: the message is redelivered as after a negative acknowledgement.
+        Raises `LocalProtocolError` for a consumer without `retry`, for anything but a message of this
+        consumer, and for `cumulative` on a subscription that is shared; `InvalidConfiguration` for a delay
+        below 0.
         """
         machine = self._consumer(now, consumer)
         what = later(message, delay, publish_time, properties, cumulative)
@@ -235,13 +238,13 @@ class ConsumerCommands(ABC):
         publish_time: int,
         properties: Mapping[str, str] | None = None,
     ) -> int:
-        """Copy this message to the consumer's dead-letter topic at once, however often it was delivered.
+        """Copy this message to the consumer's dead-letter topic now, however often it was delivered.
 
-        `publish_time`: milliseconds since 1970, of the copy. `properties`: more of them for the copy.
-        `RequestDone` follows when the copy is safe and the message acknowledged; `RequestFailed` where it
-        could not be copied: it is redelivered then, as after a negative acknowledgement. Raises
-        `LocalProtocolError` for a consumer with neither a dead-letter policy nor `retry`, and for what is no
-        message of it; `InvalidConfiguration` for properties that are no text.
+        The copy has `publish_time`, in milliseconds since 1970, and `properties` beside those of the message.
+        `RequestDone` follows when the copy is stored and the message acknowledged. `RequestFailed` follows
+        when the copy could not be stored: the message is redelivered as after a negative acknowledgement.
+        Raises `LocalProtocolError` for a consumer with neither a dead-letter policy nor `retry`, and for
+        anything but a message of this consumer; `InvalidConfiguration` for properties that are no text.
         """
         machine = self._consumer(now, consumer)
         what = never(message, publish_time, properties)
@@ -251,16 +254,16 @@ class ConsumerCommands(ABC):
         return request
 
     def redeliver_unacknowledged(self, now: int, consumer: int) -> None:
-        """Deliver again, at once, everything that was delivered and not acknowledged."""
+        """Have the broker redeliver everything now that was delivered and not acknowledged."""
         self._consumer(now, consumer).redeliver_unacknowledged()
 
     def flush_acknowledgements(self, now: int, consumer: int) -> int:
-        """Send the grouped acknowledgements now. `RequestDone` follows when the broker has confirmed
-        everything acknowledged so far, on the next connection if this one is lost; `RequestFailed` where it
-        refuses.
+        """Send the grouped acknowledgements now.
 
-        Without receipts, acknowledgements sent over an earlier connection are not covered: what of them was
-        lost is delivered again.
+        `RequestDone` follows when the broker has confirmed everything acknowledged so far, on the next
+        connection if this one is lost. `RequestFailed` follows when the broker refuses. Without receipts,
+        acknowledgements sent over an earlier connection are not covered: messages whose acknowledgement was
+        lost are redelivered.
         """
         machine = self._consumer(now, consumer)
         request = self._context.new_id()
@@ -268,7 +271,7 @@ class ConsumerCommands(ABC):
         return request
 
     def unsubscribe(self, now: int, consumer: int, force: bool = False) -> int:
-        """End the subscription itself. `RequestDone` and `Closed`, or `RequestFailed` follow."""
+        """Remove the subscription from the topic. `RequestDone` and `Closed`, or `RequestFailed` follow."""
         if not isinstance(force, bool):
             raise LocalProtocolError(f"unsubscribe: force is True or False, not {force!r}")
         machine = self._consumer(now, consumer)
@@ -276,9 +279,7 @@ class ConsumerCommands(ABC):
         machine.unsubscribe(request, force)
         return request
 
-    def _consumer(self, now: int, consumer: int) -> AnyConsumer:
-        machine = self._consumers.get(consumer)
-        if machine is None:
-            raise self._unknown("consumer", consumer)
+    def _consumer(self, now: int, handle: int) -> AnyConsumer:
+        machine = self._handles.consumer(handle)
         self._context.now = now
         return machine

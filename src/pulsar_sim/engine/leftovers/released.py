@@ -69,7 +69,7 @@ ReceiveBuffer: _length=0 _needed=0 _pieces=empty
 """A client's connection has ended."""
 
 CLOSED = """
-Client: _closed=True
+OpenHandles: closed_client=True
 MemoryLimit: blocked=False turn=0
 ReceivedMemory: bytes_waiting=0
 _Timeouts: _done=0
@@ -78,7 +78,9 @@ _Timeouts: _done=0
 
 RESTING = """
 Arrival: since=None
-Client: _close_requests=empty _closing=None _queries=empty
+Client: _close_requests=empty _client_close_requests=empty
+OpenHandles: closing=False
+TopicQueries: _queries=empty
 Connection: _unread_answers=0 unwritten=empty
 ConsumerRequests: _unsubscribing=empty
 Context: outputs=empty
@@ -112,7 +114,8 @@ Window: _first_chunk=None _flushes=empty entries=empty messages=0
 """A client that is open, when all that was sent is stored and all that was delivered is acknowledged."""
 
 BROKER_RESTING = """
-Broker: _departed=empty _leaving=empty
+Ownership: _departed=empty
+TopicRegistry: releasing=empty
 Compaction: _work=None
 Connection: _liveness=unset _liveness_waiters=empty _outbox=empty _unsent=0 pending_publishes=0 unread=0
 Consumer: blocked=False pending=empty saved_permits=0
@@ -140,7 +143,9 @@ ReceiveBuffer: _length=0 _needed=0 _pieces=empty
 """A broker's connection has ended."""
 
 ALONE = """
-Broker: _departed=empty _leaving=empty links=empty
+Broker: links=empty
+Ownership: _departed=empty
+TopicRegistry: releasing=empty
 Compaction: _work=None
 Connection: _outbox=empty _unsent=0 pending_publishes=0 unread=0 writable=False
 Consumer: blocked=False closed=True pending=empty saved_permits=0

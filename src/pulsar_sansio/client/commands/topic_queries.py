@@ -1,0 +1,80 @@
+"""`TopicQueries`: the commands of `Client` that ask about topics, without a producer or consumer."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from ...model.config import TopicDomain
+from ...model.errors import PulsarError
+from ...model.topic_name import TopicName
+from ..connecting.lookup import Query
+from ..connecting.retried_lookup import RetriedLookup
+from ..connecting.services import ClientContext, Services
+from ..connecting.topic_list import TopicList, named_topics
+from ..outputs import RequestDone, RequestFailed
+from .open_handles import OpenHandles
+
+
+class TopicQueries:
+    """The queries under way, by their requests. A query is retried until the operation timeout expires."""
+
+    __slots__ = ("_context", "_handles", "_queries", "_services")
+
+    def __init__(self, context: ClientContext, services: Services, handles: OpenHandles) -> None:
+        self._context = context
+        self._services = services
+        self._handles = handles
+        self._queries: dict[int, RetriedLookup] = {}
+
+    def partitions(self, now: int, topic: str) -> int:
+        """Ask how many partitions a topic has: the `result` of `RequestDone`, 0 for a topic that is not
+        partitioned. Raises `InvalidTopicName`, `ClosedError`."""
+        self._handles.check_open()
+        name = TopicName.parse(topic)
+        self._context.now = now
+        lookup = self._services.lookup
+        return self._query(f"the partitions of {name}", partial(lookup.partitions, name))
+
+    def topics(self, now: int, namespace: str, domain: TopicDomain = TopicDomain.PERSISTENT) -> int:
+        """Ask which topics a namespace (`tenant/namespace`) has.
+
+        The `result` of `RequestDone` is a sorted list of full names. Partitioned topics appear under their
+        own name, non-persistent topics only while they are in use. Raises `InvalidTopicName`, `ClosedError`.
+        """
+        self._handles.check_open()
+        TopicName.parse(f"persistent://{namespace}/topic")
+        self._context.now = now
+        listed = TopicList(namespace, domain)
+        return self._query(str(listed), partial(self._services.lookup.topics, listed), named_topics)
+
+    def cancel(self, request: int) -> None:
+        """End a query without an outcome; any other request is ignored."""
+        query = self._queries.pop(request, None)
+        if query is not None:
+            query.cancel()
+
+    def fail_all(self, error: PulsarError) -> None:
+        """End all queries: the client is closing."""
+        for query in list(self._queries.values()):
+            query.fail(error)
+
+    def _query(
+        self,
+        what: str,
+        ask: Callable[[Callable[..., None], Callable[[PulsarError], None]], Query],
+        result: Callable[[Any], Any] = lambda result: result,
+    ) -> int:
+        request = self._context.new_id()
+
+        def done(answer: Any) -> None:
+            del self._queries[request]
+            self._context.emit(RequestDone(request, result(answer)))
+
+        def failed(error: PulsarError) -> None:
+            del self._queries[request]
+            self._context.emit(RequestFailed(request, error))
+
+        query = RetriedLookup(self._context, self._services, request, what, ask, done, failed)
+        self._queries[request] = query
+        query.ask()
+        return request
