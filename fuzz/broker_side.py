@@ -331,17 +331,17 @@ class BrokerRound(Round):
         return peer
 
     def _administer(self, what: str) -> None:
-        for name, topic in list(self.broker.all_topics.items()):
+        for name, topic in list(self.broker.topics.by_name.items()):
             if what == "unload" and name != MINE:
-                self.broker.unload(self.now, name)
+                self.broker.topic_administration.unload(self.now, name)
                 return
-            self.broker.stats(name)
+            self.broker.topic_administration.stats(name)
             if topic.persistent:
-                self.broker.internal_stats(name)
+                self.broker.topic_administration.internal_stats(name)
 
     def _measure_storage(self) -> int:
         """Bytes stored now; the most of it is remembered."""
-        logs = [topic.log for topic in self.broker.all_topics.values() if isinstance(topic, Topic)]
+        logs = [topic.log for topic in self.broker.topics.by_name.values() if isinstance(topic, Topic)]
         stored = sum(log.size for log in logs)
         self.most_stored = max(self.most_stored, stored)
         self.most_entries = max(self.most_entries, sum(log.end - log.first for log in logs))
@@ -383,5 +383,5 @@ class BrokerRound(Round):
         super()._advance(70.0)
         self._step("stats", self._administer, "stats")
         again = self._start()
-        for name in again.all_topics:
-            again.stats(name)
+        for name in again.topics.by_name:
+            again.topic_administration.stats(name)

@@ -27,7 +27,7 @@ def test_a_message_is_confirmed_delivered_and_acknowledged() -> None:
     assert ids(messages) == [(0, 0), (0, 1), (0, 2)]
     assert all(message.partition == -1 for message in messages)
     consuming.ack(*messages)
-    assert world.broker.stats(TOPIC)["subscriptions"]["s"]["backlog"] == 0
+    assert world.broker.topic_administration.stats(TOPIC)["subscriptions"]["s"]["backlog"] == 0
 
 
 def test_nothing_is_confirmed_or_delivered_before_it_is_durable() -> None:

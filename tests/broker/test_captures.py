@@ -212,12 +212,12 @@ class Replay:
 
 
 def deduplication(broker: Broker) -> None:
-    broker.create_namespace(0, "public/dedup")
-    broker.set_policy(0, "public/dedup", "deduplication", True)
+    broker.administration.create_namespace(0, "public/dedup")
+    broker.administration.set_policy(0, "public/dedup", "deduplication", True)
 
 
 def partitions(topic: str, count: int) -> Callable[[Broker], None]:
-    return lambda broker: broker.create_partitioned_topic(0, PUBLIC + topic, count)
+    return lambda broker: broker.topic_administration.create_partitioned_topic(0, PUBLIC + topic, count)
 
 
 PREPARE: dict[str, Callable[[Broker], None]] = {
@@ -228,9 +228,11 @@ PREPARE: dict[str, Callable[[Broker], None]] = {
 }
 
 BY_ADMINISTRATOR: dict[str, Callable[[World], object]] = {
-    "java-terminate": lambda world: world.broker.terminate(world.now, PUBLIC + "terminate"),
-    "java-unload": lambda world: world.broker.unload(world.now, PUBLIC + "unload"),
-    "java-delete-topic-forced": lambda world: world.broker.delete_topic(
+    "java-terminate": lambda world: world.broker.topic_administration.terminate(
+        world.now, PUBLIC + "terminate"
+    ),
+    "java-unload": lambda world: world.broker.topic_administration.unload(world.now, PUBLIC + "unload"),
+    "java-delete-topic-forced": lambda world: world.broker.topic_administration.delete_topic(
         world.now, PUBLIC + "delete-topic-forced", force=True
     ),
 }

@@ -14,9 +14,9 @@ def test_it_waits_after_so_many_entries(monkeypatch: pytest.MonkeyPatch, entries
     world, producing = world_with()
     for number in range(entries):
         publish(producing, f"k{number}", b"x")
-    world.broker.compact(world.now, TOPIC)
+    world.broker.topic_administration.compact(world.now, TOPIC)
     taken = 0
-    while world.broker.compaction_status(TOPIC)[0] == "RUNNING":
+    while world.broker.topic_administration.compaction_status(TOPIC)[0] == "RUNNING":
         world.broker.handle_deadline(world.now)
         world.pump()
         taken += 1
@@ -29,11 +29,16 @@ def test_it_takes_time_from_its_command_on() -> None:
     publish(producing, "k", b"x")
     world.now = 5 * SECOND
     compact(world)
-    assert world.broker.stats(TOPIC)["compaction"]["lastCompactionDurationTimeInMills"] == 0
-    world.broker.compact(world.now, TOPIC)
+    assert (
+        world.broker.topic_administration.stats(TOPIC)["compaction"]["lastCompactionDurationTimeInMills"] == 0
+    )
+    world.broker.topic_administration.compact(world.now, TOPIC)
     world.now = 7 * SECOND
     world.advance(0)
-    assert world.broker.stats(TOPIC)["compaction"]["lastCompactionDurationTimeInMills"] == 2000
+    assert (
+        world.broker.topic_administration.stats(TOPIC)["compaction"]["lastCompactionDurationTimeInMills"]
+        == 2000
+    )
 
 
 def test_what_is_not_compacted_yet_is_kept_over_a_restart() -> None:
@@ -43,5 +48,5 @@ def test_what_is_not_compacted_yet_is_kept_over_a_restart() -> None:
     publish(producing, "k", b"x")
     publish(producing, "k", b"y")
     world.start()
-    stats = world.broker.stats(TOPIC)["subscriptions"][compaction_module.SUBSCRIPTION]
+    stats = world.broker.topic_administration.stats(TOPIC)["subscriptions"][compaction_module.SUBSCRIPTION]
     assert (stats["isDurable"], stats["msgBacklog"]) == (True, 2)

@@ -19,12 +19,12 @@ UNWANTED = next(key for key in KEYS if slot_of(key.encode()) > 20_000)
 
 
 def read_position(world: World) -> str:
-    position: str = world.broker.internal_stats(TOPIC)["cursors"]["s"]["readPosition"]
+    position: str = world.broker.topic_administration.internal_stats(TOPIC)["cursors"]["s"]["readPosition"]
     return position
 
 
 def in_replay(world: World) -> Any:
-    return world.broker.stats(TOPIC)["subscriptions"]["s"]["msgInReplay"]
+    return world.broker.topic_administration.stats(TOPIC)["subscriptions"]["s"]["msgInReplay"]
 
 
 def test_what_is_delivered_leaves_room_in_the_look_ahead() -> None:
@@ -89,9 +89,9 @@ def test_what_is_skipped_makes_room_for_the_entries_behind_it(command: str) -> N
     keyed(producing, WANTED * 3, 5)
     peer.nothing()
     if command == "skip":
-        world.broker.skip_messages(world.now, TOPIC, "s", 5)
+        world.broker.subscription_administration.skip_messages(world.now, TOPIC, "s", 5)
     else:
-        world.broker.expire_messages(world.now, TOPIC, "s", MessageId(0, 4))
+        world.broker.subscription_administration.expire_messages(world.now, TOPIC, "s", MessageId(0, 4))
     world.pump()
     assert [message.entry_id for message in peer.messages()] == [5, 6, 7]
 
@@ -101,12 +101,12 @@ def test_what_is_skipped_stays_acknowledged_over_a_restart() -> None:
     peer.subscribe(SubType.Shared, permits=0)
     publish(producing, 3)
     world.now = 5 * SECOND
-    world.broker.skip_messages(world.now, TOPIC, "s", 2)
-    stats = world.broker.stats(TOPIC)["subscriptions"]["s"]
+    world.broker.subscription_administration.skip_messages(world.now, TOPIC, "s", 2)
+    stats = world.broker.topic_administration.stats(TOPIC)["subscriptions"]["s"]
     assert stats["lastMarkDeleteAdvancedTimestamp"] == WALL + 5000
     world.advance(1)
     world.start()
-    assert world.broker.stats(TOPIC)["subscriptions"]["s"]["msgBacklog"] == 1
+    assert world.broker.topic_administration.stats(TOPIC)["subscriptions"]["s"]["msgBacklog"] == 1
 
 
 @pytest.mark.parametrize("end", ["unsubscribe", "other type"])

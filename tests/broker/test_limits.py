@@ -13,34 +13,34 @@ OTHER = "persistent://public/default/other"
 
 def test_a_namespace_has_room_for_so_many_topics() -> None:
     world = World()
-    world.broker.set_policy(0, NAMESPACE, "max_topics", 3)
-    world.broker.create_topic(0, TOPIC)
+    world.broker.administration.set_policy(0, NAMESPACE, "max_topics", 3)
+    world.broker.topic_administration.create_topic(0, TOPIC)
     with pytest.raises(InvalidConfiguration, match="only a namespace has it"):
-        world.broker.set_policy(0, TOPIC, "max_topics", 3)
-    world.broker.delete_topic(0, TOPIC)
+        world.broker.administration.set_policy(0, TOPIC, "max_topics", 3)
+    world.broker.topic_administration.delete_topic(0, TOPIC)
     world.pump()
-    world.broker.create_partitioned_topic(0, OTHER, 2)
+    world.broker.topic_administration.create_partitioned_topic(0, OTHER, 2)
     with pytest.raises(LimitReached, match="Exceed maximum number of topics in namespace"):
-        world.broker.create_partitioned_topic(0, TOPIC, 2)
-    world.broker.create_topic(0, TOPIC)
+        world.broker.topic_administration.create_partitioned_topic(0, TOPIC, 2)
+    world.broker.topic_administration.create_topic(0, TOPIC)
     with pytest.raises(LimitReached):
-        world.broker.create_topic(0, TOPIC + "2")
+        world.broker.topic_administration.create_topic(0, TOPIC + "2")
     peer = world.connect()
     peer.ask_producer(TOPIC + "2")
     peer.expect_error("NotAllowedError")
     peer.ask_subscribe(topic=TOPIC + "2")
     peer.expect_error("NotAllowedError")
     with pytest.raises(LimitReached):
-        world.broker.create_subscription(0, TOPIC + "2", "s")
-    world.broker.delete_topic(0, TOPIC)
+        world.broker.subscription_administration.create_subscription(0, TOPIC + "2", "s")
+    world.broker.topic_administration.delete_topic(0, TOPIC)
     world.pump()
-    world.broker.create_topic(0, TOPIC + "2")
+    world.broker.topic_administration.create_topic(0, TOPIC + "2")
 
 
 def test_a_namespace_without_room_makes_no_partitioned_topics_of_itself() -> None:
     world = World()
     for policy, value in (("max_topics", 3), ("auto_topic_partitions", 4)):
-        world.broker.set_policy(0, NAMESPACE, policy, value)
+        world.broker.administration.set_policy(0, NAMESPACE, policy, value)
     peer = world.connect()
     command = proto.CommandPartitionedTopicMetadata(
         topic=TOPIC, request_id=1, metadata_auto_creation_enabled=True
@@ -48,16 +48,16 @@ def test_a_namespace_without_room_makes_no_partitioned_topics_of_itself() -> Non
     peer.send(Type.PARTITIONED_METADATA, command)
     answer = peer.expect(Type.PARTITIONED_METADATA_RESPONSE)
     assert answer.error == proto.ServerError.Value("NotAllowedError")
-    assert world.broker.topics(NAMESPACE) == []
+    assert world.broker.topic_administration.topics(NAMESPACE) == []
 
 
 def test_a_topic_has_room_for_so_many_subscriptions() -> None:
     world = World()
-    world.broker.create_topic(0, TOPIC)
-    world.broker.set_policy(0, TOPIC, "max_subscriptions", 1)
-    world.broker.create_subscription(0, TOPIC, "a")
+    world.broker.topic_administration.create_topic(0, TOPIC)
+    world.broker.administration.set_policy(0, TOPIC, "max_subscriptions", 1)
+    world.broker.subscription_administration.create_subscription(0, TOPIC, "a")
     with pytest.raises(LimitReached, match="Exceed the maximum number of subscriptions"):
-        world.broker.create_subscription(0, TOPIC, "b")
+        world.broker.subscription_administration.create_subscription(0, TOPIC, "b")
     peer = world.connect()
     peer.ask_subscribe(subscription="b")
     peer.expect_error("NotAllowedError")
@@ -65,7 +65,7 @@ def test_a_topic_has_room_for_so_many_subscriptions() -> None:
     peer.expect_error("NotAllowedError")
     peer.producer(initial_subscription_name="a")
     peer.subscribe(subscription="a")
-    assert world.broker.subscriptions(TOPIC) == ["a"]
+    assert world.broker.subscription_administration.subscriptions(TOPIC) == ["a"]
 
 
 def test_producers_create_no_more_subscriptions_than_the_configuration_allows() -> None:
@@ -74,12 +74,12 @@ def test_producers_create_no_more_subscriptions_than_the_configuration_allows() 
     peer.producer(initial_subscription_name="a")
     peer.ask_producer(producer_id=1, initial_subscription_name="b")
     peer.expect_error("NotAllowedError")
-    assert world.broker.subscriptions(TOPIC) == ["a"]
+    assert world.broker.subscription_administration.subscriptions(TOPIC) == ["a"]
 
 
 def test_types_of_subscriptions() -> None:
     world = World()
-    world.broker.set_policy(0, NAMESPACE, "subscription_types", ("Shared",))
+    world.broker.administration.set_policy(0, NAMESPACE, "subscription_types", ("Shared",))
     peer = world.connect()
     peer.ask_subscribe(subscription="a")
     assert (
@@ -90,37 +90,42 @@ def test_types_of_subscriptions() -> None:
     wrong: object
     for wrong in (("shared",), ["Shared"], "Shared", ([],)):
         with pytest.raises(InvalidConfiguration):
-            world.broker.set_policy(0, NAMESPACE, "subscription_types", wrong)
+            world.broker.administration.set_policy(0, NAMESPACE, "subscription_types", wrong)
 
 
 def test_a_subscription_that_no_consumer_uses_expires() -> None:
     world = World(BrokerConfig(keepalive_interval=100_000))
-    world.broker.set_policy(0, NAMESPACE, "subscription_expiration", 300)
+    world.broker.administration.set_policy(0, NAMESPACE, "subscription_expiration", 300)
     peer = world.connect()
     peer.subscribe(subscription="used")
     peer.subscribe(consumer_id=1, subscription="left")
     world.advance(1000)
     peer.close_consumer(1)
     world.advance(240)
-    assert world.broker.subscriptions(TOPIC) == ["left", "used"]
+    assert world.broker.subscription_administration.subscriptions(TOPIC) == ["left", "used"]
     world.advance(180)
-    assert world.broker.subscriptions(TOPIC) == ["used"]
+    assert world.broker.subscription_administration.subscriptions(TOPIC) == ["used"]
     world.start()
     world.advance(240)
-    assert world.broker.subscriptions(TOPIC) == ["used"], "counted from the start of the broker"
+    assert world.broker.subscription_administration.subscriptions(TOPIC) == ["used"], (
+        "counted from the start of the broker"
+    )
     world.advance(180)
-    assert world.broker.subscriptions(TOPIC) == []
+    assert world.broker.subscription_administration.subscriptions(TOPIC) == []
 
 
 def test_schemas_of_topics_that_are_not_there_have_a_limit() -> None:
     world = World(BrokerConfig(max_topics=2))
     broker = world.broker
-    assert broker.register_schema(0, TOPIC, "STRING") == 0
-    assert broker.delete_schema(0, OTHER) == 0
-    for call in (broker.delete_schema, lambda now, topic: broker.register_schema(now, topic, "STRING")):
+    assert broker.administration.register_schema(0, TOPIC, "STRING") == 0
+    assert broker.administration.delete_schema(0, OTHER) == 0
+    for call in (
+        broker.administration.delete_schema,
+        lambda now, topic: broker.administration.register_schema(now, topic, "STRING"),
+    ):
         with pytest.raises(LimitReached, match="delete some with force"):
             call(0, TOPIC + "3")
-    assert broker.register_schema(0, OTHER, "STRING") == 1, "known topics go on"
-    assert broker.delete_schema(0, TOPIC + "3", force=True) == -1
-    broker.delete_schema(0, OTHER, force=True)
-    assert broker.register_schema(0, TOPIC + "3", "STRING") == 0
+    assert broker.administration.register_schema(0, OTHER, "STRING") == 1, "known topics go on"
+    assert broker.administration.delete_schema(0, TOPIC + "3", force=True) == -1
+    broker.administration.delete_schema(0, OTHER, force=True)
+    assert broker.administration.register_schema(0, TOPIC + "3", "STRING") == 0

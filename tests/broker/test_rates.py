@@ -61,10 +61,10 @@ def test_rates_in_the_stats_of_a_topic() -> None:
     peer.flow(1000)
     for sequence in range(20):
         peer.publish(b"x" * 50, sequence)
-    stats = world.broker.stats(TOPIC)
+    stats = world.broker.topic_administration.stats(TOPIC)
     assert (stats["msgInCounter"], stats["msgOutCounter"], stats["msgRateIn"]) == (20, 20, 0.0)
     world.advance(10)
-    stats = world.broker.stats(TOPIC)
+    stats = world.broker.topic_administration.stats(TOPIC)
     assert (stats["msgRateIn"], stats["msgRateOut"]) == (2.0, 2.0)
     assert stats["msgThroughputIn"] == stats["bytesInCounter"] / 10
     assert stats["averageMsgSize"] == stats["bytesInCounter"] / 20
@@ -72,7 +72,7 @@ def test_rates_in_the_stats_of_a_topic() -> None:
     subscription = stats["subscriptions"]["s"]
     assert subscription["msgRateOut"] == subscription["consumers"][0]["msgRateOut"] == 2.0
     world.advance(10)
-    assert world.broker.stats(TOPIC)["msgRateIn"] == 0.0
+    assert world.broker.topic_administration.stats(TOPIC)["msgRateIn"] == 0.0
 
 
 def test_rates_in_the_stats_of_a_non_persistent_topic() -> None:
@@ -84,7 +84,7 @@ def test_rates_in_the_stats_of_a_non_persistent_topic() -> None:
     for sequence in range(20):
         peer.publish(b"x" * 50, sequence)
     world.advance(10)
-    stats = world.broker.stats(topic)
+    stats = world.broker.topic_administration.stats(topic)
     (producer,) = stats["publishers"]
     assert producer["msgRateIn"] == stats["msgRateIn"] == 2.0
     assert producer["msgThroughputIn"] == stats["msgThroughputIn"] == stats["bytesInCounter"] / 10

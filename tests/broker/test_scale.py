@@ -93,7 +93,7 @@ def test_an_acknowledgement_behind_a_slow_subscription_costs_no_look_at_the_othe
 def test_each_consumer_hears_once_of_the_end_of_the_topic() -> None:
     world = World()
     peers = consumers(world, 20, SubType.Shared, 10)
-    world.broker.terminate(world.now, TOPIC)
+    world.broker.topic_administration.terminate(world.now, TOPIC)
     world.pump()
     for peer in peers:
         peer.flow(1)
@@ -110,8 +110,8 @@ def test_producers_of_one_connection_that_are_all_closed_cost_once_each() -> Non
             peer.producer(producer_id=number)
 
         def unload() -> None:
-            world.broker.unload(world.now, TOPIC)
-            assert not world.broker.all_topics[TOPIC].producers.by_name
+            world.broker.topic_administration.unload(world.now, TOPIC)
+            assert not world.broker.topics.by_name[TOPIC].producers.by_name
 
         return unload
 

@@ -150,12 +150,12 @@ async def test_a_policy_is_obeyed(name: str, value: str, policy: str, expected: 
     assert options == {"default_policies": Policies().with_policy(policy, expected)}
     async with open_broker(**options) as broker:
         machine = broker._driver.machine
-        assert getattr(machine.effective_policies(TopicName.parse("t")), policy) == expected
+        assert getattr(machine.metadata.effective_policies(TopicName.parse("t")), policy) == expected
         other: Any = {"encryption_required": False, "subscription_types": ("Failover",)}.get(policy, 1)
         if "quota" in policy:
             other = BacklogQuota("producer_exception", 1, 1)
         broker.set_policy("public/default", policy, other)
-        assert getattr(machine.effective_policies(TopicName.parse("t")), policy) != expected
+        assert getattr(machine.metadata.effective_policies(TopicName.parse("t")), policy) != expected
 
 
 @pytest.mark.parametrize("name", SETTINGS)

@@ -81,8 +81,8 @@ def delayed(stage: Stage, topic: str) -> None:
 
 @scenario
 def deduplication(stage: Stage, topic: str) -> None:
-    stage.broker.create_namespace(stage.now, "public/dedup")
-    stage.broker.set_policy(stage.now, "public/dedup", "deduplication", True)
+    stage.broker.administration.create_namespace(stage.now, "public/dedup")
+    stage.broker.administration.set_policy(stage.now, "public/dedup", "deduplication", True)
     topic = topic.replace("public/default", "public/dedup")
     producer = stage.producer(topic, name="dd", batching=None, send_timeout=0)
     producer.send(OutgoingMessage(b"0", sequence_id=0))
@@ -123,7 +123,7 @@ def message_too_large(stage: Stage, topic: str) -> None:
 def terminate(stage: Stage, topic: str) -> None:
     with both(stage, topic) as (producer, consumer):
         producer.send_all(0, 2)
-        stage.broker.terminate(stage.now, topic)
+        stage.broker.topic_administration.terminate(stage.now, topic)
         stage.pump()
         with pytest.raises(PulsarError):
             producer.send(b"x")
@@ -136,7 +136,7 @@ def unload(stage: Stage, topic: str) -> None:
     with both(stage, topic) as (producer, consumer):
         producer.send_all(0, 2)
         consumer.take_and_acknowledge(1)
-        stage.broker.unload(stage.now, topic)
+        stage.broker.topic_administration.unload(stage.now, topic)
         stage.sleep(0.5)  # the recorded program came back before it sent again
         producer.send_all(2, 2)
         consumer.take_and_acknowledge(3)
@@ -146,7 +146,7 @@ def unload(stage: Stage, topic: str) -> None:
 def delete_topic_forced(stage: Stage, topic: str) -> None:
     with both(stage, topic) as (producer, _):
         producer.send_all(0, 1)
-        stage.broker.delete_topic(stage.now, topic, force=True)
+        stage.broker.topic_administration.delete_topic(stage.now, topic, force=True)
         stage.sleep(1.5)
 
 
@@ -163,7 +163,7 @@ def non_persistent(stage: Stage, topic: str) -> None:
 
 @scenario
 def partitioned_murmur3(stage: Stage, topic: str) -> None:
-    stage.broker.create_partitioned_topic(stage.now, topic, 4)
+    stage.broker.topic_administration.create_partitioned_topic(stage.now, topic, 4)
     producer = stage.producer(topic, batching=None, hashing=HashingScheme.MURMUR3_32)
     for number in range(12):
         producer.send(OutgoingMessage(b"k%d" % number, key=f"key-{number}"))

@@ -16,7 +16,7 @@ AT_ONCE: dict[str, Any] = {"subscription_type": SHARED, "acknowledgement_group_t
 
 @scenario
 def partitioned(stage: Stage, topic: str) -> None:
-    stage.broker.create_partitioned_topic(stage.now, topic, 3)
+    stage.broker.topic_administration.create_partitioned_topic(stage.now, topic, 3)
     consumer = stage.consumer(topic, subscription_type=SHARED, **CONSUMER)
     # Where Java's hash and the partition that it drew to begin with put them.
     producer = stage.producer(

@@ -114,8 +114,8 @@ def test_topics_and_subscriptions_come_into_being_up_to_a_number() -> None:
     for number in range(10):
         peer.ask_producer(f"t{number}", number)
         peer.ask_subscribe(consumer_id=number, topic="t0", subscription=f"s{number}")
-    assert len(world.broker.all_topics) == 5
-    assert len(world.broker.all_topics["persistent://public/default/t0"].subscriptions) == 5
+    assert len(world.broker.topics.by_name) == 5
+    assert len(world.broker.topics.by_name["persistent://public/default/t0"].subscriptions) == 5
 
 
 def test_a_frame_over_the_limit_is_not_waited_for() -> None:
@@ -249,11 +249,11 @@ def test_a_message_that_lies_is_refused_or_stored_and_stops_nobody(lie: str) -> 
         reader.inbox.clear()
     reader.send(Type.GET_LAST_MESSAGE_ID, proto.CommandGetLastMessageId(consumer_id=1, request_id=5))
     assert reader.expect(Type.GET_LAST_MESSAGE_ID_RESPONSE).request_id == 5
-    world.broker.stats(TOPIC)
-    world.broker.internal_stats(TOPIC)
+    world.broker.topic_administration.stats(TOPIC)
+    world.broker.topic_administration.internal_stats(TOPIC)
     assert goes_on(world)
     world.start()
-    world.broker.stats(TOPIC)
+    world.broker.topic_administration.stats(TOPIC)
 
 
 def connected_producer(world: World) -> Peer:
@@ -356,7 +356,7 @@ def test_many_consumers_come_and_go(kind: SubType, topic: str) -> None:
 
     def of_consumers(count: int) -> Callable[[], object]:
         world = World()
-        world.broker.create_partitioned_topic(0, "persistent://public/default/p", 2)
+        world.broker.topic_administration.create_partitioned_topic(0, "persistent://public/default/p", 2)
         peer = world.connect()
 
         def come_and_go() -> None:

@@ -17,7 +17,7 @@ async def green() -> AsyncIterator[EmbeddedBroker]:
 
 
 def migrate(blue: EmbeddedBroker, green: EmbeddedBroker, topic: str) -> None:
-    blue._driver.command(blue._driver.machine.migrate, topic, green.url)
+    blue._driver.command(blue._driver.machine.topic_administration.migrate, topic, green.url)
 
 
 async def test_nothing_is_lost_and_nothing_comes_twice(

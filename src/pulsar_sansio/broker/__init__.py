@@ -8,7 +8,8 @@ from .admin_errors import AlreadyExists, InUse, LimitReached, NotApplicable, Not
 from .administration.admin import ACTIONS, SCHEMA_TYPES
 from .administration.inspection import StatsOptions
 from .administration.ownership import OtherBroker, Owner
-from .administration.subscription_admin import BacklogAnalysis, StoredMessage
+from .administration.stored_message import StoredMessage
+from .administration.subscription_admin import BacklogAnalysis
 from .broker import Broker
 from .config import BrokerConfig
 from .policies import BACKLOG_QUOTA_POLICIES, SUBSCRIPTION_TYPES, BacklogQuota, Policies

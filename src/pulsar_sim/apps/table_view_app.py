@@ -216,7 +216,7 @@ class TableViewApp(Restless[ConsumerRecord | GroupRecord]):
         """Until that is done, a view reads what there was before."""
         topic = self.parts[0].name
         broker = self.world.cluster.serving(topic)
-        return broker is not None and broker.compaction_status(topic)[0] == "RUNNING"
+        return broker is not None and broker.topic_administration.compaction_status(topic)[0] == "RUNNING"
 
     def compaction_begins(self) -> None:
         """Up to the horizon of the topic: that a key is gone may not come to a view that is behind it. What

@@ -62,9 +62,11 @@ def drained(world: "World") -> bool:
             return False
         for broker in world.holding(name):
             if name in world.administrator.migrated and broker is world.cluster.serving(name):
-                if not _is_deserted(broker.stats(name)):
+                if not _is_deserted(broker.topic_administration.stats(name)):
                     return False
-            elif not _nothing_is_left(world, topic, broker.stats(name, BACKLOGS)["subscriptions"]):
+            elif not _nothing_is_left(
+                world, topic, broker.topic_administration.stats(name, BACKLOGS)["subscriptions"]
+            ):
                 return False
     return True
 
@@ -185,7 +187,7 @@ def what_is_left(world: "World") -> str:
             f"{name}/{subscription}: backlog {found['backlog']} at the broker"
             for name in world.model.topics
             for broker in world.holding(name)
-            for subscription, found in broker.stats(name)["subscriptions"].items()
+            for subscription, found in broker.topic_administration.stats(name)["subscriptions"].items()
             if subscription != AUDIT and found["backlog"]
         ]
     left += [f"{app.handle} is {app.state} and not attached" for app in world.apps if not app.attached]
@@ -203,7 +205,8 @@ def what_is_left(world: "World") -> str:
     left += [
         f"not everybody has left {name}, which has migrated"
         for name in world.administrator.migrated
-        if (broker := world.cluster.serving(name)) is not None and not _is_deserted(broker.stats(name))
+        if (broker := world.cluster.serving(name)) is not None
+        and not _is_deserted(broker.topic_administration.stats(name))
     ]
     return "not done in time: " + ("; ".join(left) or "acknowledgements are not confirmed")
 
@@ -317,7 +320,7 @@ def check_attachments(world: "World") -> None:
     }
     everywhere = [(topic, broker) for topic in world.model.topics for broker in world.holding(topic)]
     for topic, broker in everywhere:
-        stats = broker.stats(topic)
+        stats = broker.topic_administration.stats(topic)
         for producer in stats["publishers"]:
             if topic in world.model.retries:  # the broker names them
                 continue
@@ -339,6 +342,6 @@ def brokers_are_alone(world: "World") -> bool:
     if world.network.wires:
         return False
     for name in world.model.topics:
-        if not all(_is_deserted(broker.stats(name)) for broker in world.holding(name)):
+        if not all(_is_deserted(broker.topic_administration.stats(name)) for broker in world.holding(name)):
             return False
     return True

@@ -31,7 +31,11 @@ def check_tallies(world: "World") -> None:
     for topic, record in world.model.topics.items():
         if record.persistent:
             for broker in world.holding(topic):
-                _check_topic(topic, broker.stats(topic), broker.internal_stats(topic))
+                _check_topic(
+                    topic,
+                    broker.topic_administration.stats(topic),
+                    broker.topic_administration.internal_stats(topic),
+                )
 
 
 def _check_producer(name: str, found: Any, record: Any, last: int) -> None:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from pulsar_sansio.broker.administration.ownership import OwnedTopics
+from pulsar_sansio.broker.administration.ownership import Ownership
 from pulsar_sansio.broker.dispatching.key_shared import KeyShared
 from pulsar_sansio.broker.dispatching.shared import Shared
 from pulsar_sansio.broker.dispatching.single_active import SingleActive
@@ -85,20 +85,20 @@ def clock_step_while_sending(world: Any, name: str) -> object:
     return name == "wall_clock_set" and any(each.pending for each in world.model.producers.values())
 
 
-@mark(OwnedTopics, "release")
-def moved_while_sending(broker: Any, _now: int, topic: str, *_: Any) -> object:
+@mark(Ownership, "release")
+def moved_while_sending(ownership: Any, _now: int, topic: str, *_: Any) -> object:
     """A topic went to another broker with messages on their way to the disk."""
-    return _sends(broker.all_topics.get(topic))
+    return _sends(ownership._topics.by_name.get(topic))
 
 
-@mark(OwnedTopics, "lose")
-def stolen_while_sending(broker: Any, _now: int, topic: str, *_: Any) -> object:
+@mark(Ownership, "lose")
+def stolen_while_sending(ownership: Any, _now: int, topic: str, *_: Any) -> object:
     """A broker learnt, with messages on their way to the disk, that another one has its topic."""
-    return _sends(broker.all_topics.get(topic))
+    return _sends(ownership._topics.by_name.get(topic))
 
 
-@mark(OwnedTopics, "adopt")
-def topic_adopted(_broker: Any, _now: int, _topic: str, stored: Any) -> object:
+@mark(Ownership, "adopt")
+def topic_adopted(_ownership: Any, _now: int, _topic: str, stored: Any) -> object:
     """A broker took over a topic that another one had filled."""
     return any(ledger.entries for ledger in stored.ledgers.values())
 

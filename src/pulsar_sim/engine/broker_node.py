@@ -17,6 +17,7 @@ from pulsar_sansio.broker.outputs import Output as BrokerOutput
 from pulsar_sansio.broker.outputs import Persist, Released, ResumeReading
 from pulsar_sansio.broker.outputs import Transmit as BrokerTransmit
 from pulsar_sansio.broker.records import OF_ITS_OWNER, Record
+from pulsar_sansio.broker.services import LedgerIds
 from pulsar_sansio.broker.serving.connection import Connection
 
 from .client_node import Timer
@@ -28,14 +29,16 @@ if TYPE_CHECKING:
     from .cluster import Cluster
 
 
-class OneOfSeveral(Broker):
-    """A broker that has the ids of its ledgers from what all of them share."""
+class ClusterLedgerIds(LedgerIds):
+    """Ids of ledgers that all brokers of a cluster share."""
 
-    cluster: "Cluster"
+    def __init__(self, cluster: "Cluster", first: int) -> None:
+        super().__init__(first)
+        self._cluster = cluster
 
-    def next_ledger_id(self) -> int:
-        self._next_ledger_id = self.cluster.new_ledger(self._next_ledger_id)
-        return super().next_ledger_id()
+    def take(self) -> int:
+        self._next = self._cluster.new_ledger(self._next)
+        return super().take()
 
 
 class BrokerNode:
@@ -92,20 +95,18 @@ class BrokerNode:
         seed = world.streams.seed_of(f"machine {self.name} {self.incarnation}")
         now = world.clock.now
         cluster = self.cluster
-        kind = OneOfSeveral if cluster.several else Broker
-        self.broker = kind(
+        self.broker = Broker(
             now,
             self.config,
             cluster.load(self),
             seed=seed,
             wall_time=world.wall_time(),
             owner=partial(cluster.who_serves, self) if cluster.several else None,
+            ledger_ids=partial(ClusterLedgerIds, cluster) if cluster.several else LedgerIds,
         )
-        if isinstance(self.broker, OneOfSeveral):
-            self.broker.cluster = cluster
         self._timer = Timer(world, self.name, self.broker.next_deadline, self.wake)
         for name in cluster.names():
-            self.broker.topic_made(now, name)
+            self.broker.ownership.topic_made(now, name)
         world.trace.add(now, self.name, f"boots {self.incarnation}")
         self.pump()
         world.administrator.booted(self)
@@ -222,7 +223,9 @@ class BrokerNode:
 
     def _hear(self, topic: str, there: bool) -> None:
         if self.broker is not None:
-            self.command(self.broker.topic_made if there else self.broker.topic_gone, topic)
+            self.command(
+                self.broker.ownership.topic_made if there else self.broker.ownership.topic_gone, topic
+            )
 
     def purge(self, topic: str) -> None:
         """What is on its way to the disk of a topic that is served elsewhere does not arrive."""
@@ -250,9 +253,9 @@ class BrokerNode:
             return
         for topic, moved_to in self._learn().items():
             self.purge(topic)
-            if topic in self.broker.all_topics:
+            if topic in self.broker.topics.by_name:
                 self.world.trace.add(self.world.clock.now, self.name, f"loses {topic}")
-            self.broker.lose(self.world.clock.now, topic, moved_to)
+            self.broker.ownership.lose(self.world.clock.now, topic, moved_to)
             self.world.broker_watch.learned(self.name, topic)
         self.pump()
 

@@ -95,7 +95,7 @@ class Cluster:
     def serving(self, topic: str) -> Broker | None:
         """The broker that holds a topic by right; None while there is none."""
         broker = self.node_of(topic).broker
-        return broker if broker is not None and topic in broker.all_topics else None
+        return broker if broker is not None and topic in broker.topics.by_name else None
 
     def is_moving(self, topic: str) -> bool:
         """Whether a broker is about to release it for another one."""
@@ -109,7 +109,7 @@ class Cluster:
                 self.owners[topic] = self._stream.choice(self.nodes).name
         for node in self.nodes:
             if node.broker is not None:
-                node.broker.partitions[name] = count
+                node.broker.metadata.partitions[name] = count
 
     def own(self, topic: str) -> None:
         """There may be such a topic: somebody is to serve it."""
@@ -127,7 +127,7 @@ class Cluster:
         for topic in self._own_topics():
             node = self.node_of(topic)
             assert node.broker is not None
-            node.command(node.broker.create_subscription, topic, AUDIT, EARLIEST)
+            node.command(node.broker.subscription_administration.create_subscription, topic, AUDIT, EARLIEST)
 
     @property
     def keeps_logs(self) -> bool:
@@ -240,7 +240,7 @@ class Cluster:
             node.face_the_truth()
             stored = self.store.load().topics.get(topic)
             if stored is not None:
-                node.command(node.broker.adopt, topic, stored)
+                node.command(node.broker.ownership.adopt, topic, stored)
                 world.administrator.adopted(node, topic)
 
     def _others(self, node: BrokerNode) -> list[BrokerNode]:
@@ -312,7 +312,7 @@ class Cluster:
         world.trace.add(
             world.clock.now, node.name, f"releases {topic} for {target.name}, tells {told and told.name}"
         )
-        node.command(node.broker.release, topic, told and OtherBroker(address(told.name)))
+        node.command(node.broker.ownership.release, topic, told and OtherBroker(address(told.name)))
         return True
 
     def steal(self, topic: str, stream: Stream) -> bool:
@@ -335,7 +335,7 @@ class Cluster:
         if broker is None or node.frozen_until or self.world.closing:
             return False
         self.world.trace.add(self.world.clock.now, node.name, f"unload {topic}")
-        node.command(broker.unload, topic)
+        node.command(broker.topic_administration.unload, topic)
         return True
 
 

@@ -64,7 +64,7 @@ class Administrator:
         deleted = any(plan.deleted for plan in self._plans)
         if deleted or self.world.partitioned or profile.appearances or node.cluster.far:
             assert node.broker is not None
-            node.command(node.broker.set_policy, "public/default", "retention_time", -1.0)
+            node.command(node.broker.administration.set_policy, "public/default", "retention_time", -1.0)
         for topic in self.migrated:
             self.adopted(node, topic)
 
@@ -76,9 +76,9 @@ class Administrator:
             topic in self.migrated
             and not node.cluster.far
             and broker is not None
-            and topic in broker.all_topics
+            and topic in broker.topics.by_name
         ):
-            node.command(broker.migrate, topic, address(FAR_BROKER))
+            node.command(broker.topic_administration.migrate, topic, address(FAR_BROKER))
             self.world.broker_watch.goes_far(node.name, topic)
 
     def heal(self) -> None:
@@ -189,9 +189,11 @@ class Administrator:
             return
         if broker is not None and node.up:
             self._learn(topic)
-            world.model.topics[topic].gone = broker.internal_stats(topic)["ledgers"][-1]["ledgerId"]
+            world.model.topics[topic].gone = broker.topic_administration.internal_stats(topic)["ledgers"][-1][
+                "ledgerId"
+            ]
             world.trace.add(world.clock.now, node.name, f"delete {topic}")
-            node.command(broker.delete_topic, topic, True)
+            node.command(broker.topic_administration.delete_topic, topic, True)
             for subscription in world.model.topics[topic].subscriptions.values():
                 if isinstance(subscription, MultiTopicsSoughtSubscription):
                     subscription.may_be_gone()
@@ -207,7 +209,7 @@ class Administrator:
         if cluster.serving(topic) is not None:
             return
         if node.up and node.broker is not None and not cluster.is_moving(topic):
-            node.command(node.broker.create_topic, topic)
+            node.command(node.broker.topic_administration.create_topic, topic)
         else:
             self.world.clock.after(10 * MILLISECOND, self.create, topic)
 
@@ -219,7 +221,7 @@ class Administrator:
         self.world.trace.add(self.world.clock.now, node.name, f"terminate {topic}")
         self._asked.add(topic)
         self.world.model.topics[topic].ended = True
-        last = node.command(broker.terminate, topic)
+        last = node.command(broker.topic_administration.terminate, topic)
         return last.ledger_id, last.entry_id
 
     def end(self, topic: str) -> None:
@@ -239,11 +241,11 @@ class Administrator:
             self.world.clock.after(100 * MILLISECOND, self._delete, topic)
             return
         self._learn(topic)
-        last = broker.internal_stats(topic)["ledgers"][-1]["ledgerId"]
+        last = broker.topic_administration.internal_stats(topic)["ledgers"][-1]["ledgerId"]
         self.world.model.topics[topic].gone = last
         self.world.count_fault("topic_deleted")
         self.world.trace.add(self.world.clock.now, node.name, f"delete {topic}")
-        node.command(broker.delete_topic, topic, True)
+        node.command(broker.topic_administration.delete_topic, topic, True)
 
     def _learn(self, topic: str) -> None:
         """What is durable is known before any of it goes, also what a broker has called stored without saying
@@ -262,11 +264,11 @@ class Administrator:
             world.clock.after(100 * MILLISECOND, self._compact, topic)
             return
         record = world.model.topics[topic]
-        ledger, entry = broker.internal_stats(topic)["lastConfirmedEntry"].split(":")
+        ledger, entry = broker.topic_administration.internal_stats(topic)["lastConfirmedEntry"].split(":")
         self._learn(topic)
         world.trace.add(world.clock.now, node.name, f"compact {topic} up to {ledger}:{entry}")
         try:
-            node.command(broker.compact, topic)
+            node.command(broker.topic_administration.compact, topic)
         except InUse:
             return
         record.compacted.begins((int(ledger), int(entry)))  # not for one that does not begin

@@ -107,9 +107,9 @@ class _Round:
         cluster = self._node.cluster
         return (
             cluster.owners.get(topic) == self._node.name
-            and topic in self._broker.all_topics
+            and topic in self._broker.topics.by_name
             and topic not in self._world.administrator.migrated
-            and AUDIT in self._broker.subscriptions(topic)
+            and AUDIT in self._broker.subscription_administration.subscriptions(topic)
         )
 
     # --- one topic ------------------------------------------------------------------------------------------
@@ -122,37 +122,45 @@ class _Round:
             for place, _ in self._node.cluster.durable(topic)
         ]
         self._check_ledgers(topic, ids)
-        self._do(broker.create_subscription, topic, SUBSCRIPTION, EARLIEST, PROPERTIES)
-        self._refused(AlreadyExists, broker.create_subscription, topic, SUBSCRIPTION)
+        self._do(
+            broker.subscription_administration.create_subscription, topic, SUBSCRIPTION, EARLIEST, PROPERTIES
+        )
+        self._refused(
+            AlreadyExists, broker.subscription_administration.create_subscription, topic, SUBSCRIPTION
+        )
         self._check_backlog(topic, ids)
         if ids:
             count = stream.below(len(ids) + 1)
-            self._do(broker.skip_messages, topic, SUBSCRIPTION, count)
+            self._do(broker.subscription_administration.skip_messages, topic, SUBSCRIPTION, count)
             self._check_backlog(topic, ids[count:])
             first = stream.below(len(ids))
-            self._do(broker.reset_cursor, topic, SUBSCRIPTION, ids[first])
+            self._do(broker.subscription_administration.reset_cursor, topic, SUBSCRIPTION, ids[first])
             self._check_backlog(topic, ids[first:])
             self._check_single(topic, ids, first)
             last = first + stream.below(len(ids) - first)
-            self._do(broker.expire_messages, topic, SUBSCRIPTION, ids[last])
+            self._do(broker.subscription_administration.expire_messages, topic, SUBSCRIPTION, ids[last])
             self._check_backlog(topic, ids[last + 1 :])
-            expired = broker.stats(topic)["subscriptions"][SUBSCRIPTION]["totalMsgExpired"]
+            expired = broker.topic_administration.stats(topic)["subscriptions"][SUBSCRIPTION][
+                "totalMsgExpired"
+            ]
             self._agree("expired", expired, last + 1 - first)
-            self._do(broker.reset_cursor, topic, SUBSCRIPTION, 0)
+            self._do(broker.subscription_administration.reset_cursor, topic, SUBSCRIPTION, 0)
             self._check_backlog(topic, ids)
-            self._do(broker.skip_messages, topic, SUBSCRIPTION, None)
+            self._do(broker.subscription_administration.skip_messages, topic, SUBSCRIPTION, None)
             self._check_backlog(topic, [])
             self._do_reset_behind(topic, ids, first)
         self._keep_properties(topic)
         before = self._image(broker, topic)
-        self._do(broker.unload, topic)
+        self._do(broker.topic_administration.unload, topic)
         self._agree("after an unload", self._image(broker, topic), before)
-        self._do(broker.delete_subscription, topic, SUBSCRIPTION)
-        self._refused(NotFound, broker.delete_subscription, topic, SUBSCRIPTION)
-        self._agree("the subscription", SUBSCRIPTION in broker.subscriptions(topic), False)
+        self._do(broker.subscription_administration.delete_subscription, topic, SUBSCRIPTION)
+        self._refused(NotFound, broker.subscription_administration.delete_subscription, topic, SUBSCRIPTION)
+        self._agree(
+            "the subscription", SUBSCRIPTION in broker.subscription_administration.subscriptions(topic), False
+        )
 
     def _check_ledgers(self, topic: str, ids: list[MessageId]) -> None:
-        inside = self._broker.internal_stats(topic)
+        inside = self._broker.topic_administration.internal_stats(topic)
         self._agree("entries", inside["numberOfEntries"], len(ids))
         for ledger in inside["ledgers"]:
             held = len([each for each in ids if each.ledger_id == ledger["ledgerId"]])
@@ -162,49 +170,64 @@ class _Round:
             self._agree("a ledger", {name: ledger[name] for name in NEVER}, NEVER)
         last = ids[-1] if ids else None
         if last is not None:
-            self._agree("the last entry", self._broker.last_message_id(topic), last)
+            self._agree("the last entry", self._broker.topic_administration.last_message_id(topic), last)
 
     def _check_single(self, topic: str, ids: list[MessageId], number: int) -> None:
         """Single entries are found by number and by id."""
         broker, wanted = self._broker, ids[number]
-        self._agree("read", broker.read_entry(topic, *wanted[:2]).message_id, wanted)
-        self._agree("examined", broker.examine(topic, number + 1, from_end=False).message_id, wanted)
-        behind = broker.examine(topic, len(ids) - number, from_end=True)
+        self._agree("read", broker.topic_administration.read_entry(topic, *wanted[:2]).message_id, wanted)
+        self._agree(
+            "examined",
+            broker.topic_administration.examine(topic, number + 1, from_end=False).message_id,
+            wanted,
+        )
+        behind = broker.topic_administration.examine(topic, len(ids) - number, from_end=True)
         self._agree("examined from the end", behind.message_id, wanted)
 
     def _check_backlog(self, topic: str, ids: list[MessageId]) -> None:
         """All accounts of what is before the subscription agree."""
         broker = self._broker
-        found = broker.stats(topic)["subscriptions"][SUBSCRIPTION]
+        found = broker.topic_administration.stats(topic)["subscriptions"][SUBSCRIPTION]
         self._agree("backlog", found["msgBacklog"], len(ids))
-        analysis = broker.analyze_backlog(topic, SUBSCRIPTION)
+        analysis = broker.subscription_administration.analyze_backlog(topic, SUBSCRIPTION)
         self._agree("analysis", analysis.entries, len(ids))
         ends = (ids[0], ids[-1]) if ids else (None, None)
         self._agree("ends of the backlog", (analysis.first, analysis.last), ends)
         if ids:
             number = self._stream.below(min(3, len(ids)))
-            peeked = broker.peek(topic, SUBSCRIPTION, number + 1).message_id
+            peeked = broker.subscription_administration.peek(topic, SUBSCRIPTION, number + 1).message_id
             self._agree("peek", peeked, ids[number])
-        self._refused(NotFound, lambda now: broker.peek(topic, SUBSCRIPTION, len(ids) + 1))
+        self._refused(
+            NotFound, lambda now: broker.subscription_administration.peek(topic, SUBSCRIPTION, len(ids) + 1)
+        )
 
     def _do_reset_behind(self, topic: str, ids: list[MessageId], first: int) -> None:
         now = self._world.clock.now
-        self._broker.reset_cursor(now, topic, SUBSCRIPTION, ids[first], inclusive=False)
+        self._broker.subscription_administration.reset_cursor(
+            now, topic, SUBSCRIPTION, ids[first], inclusive=False
+        )
         self._settle()
         self._check_backlog(topic, ids[first + 1 :])
 
     def _keep_properties(self, topic: str) -> None:
         broker = self._broker
-        kept = broker.subscription_properties(topic, SUBSCRIPTION)
+        kept = broker.subscription_administration.subscription_properties(topic, SUBSCRIPTION)
         self._agree("properties of a subscription", kept, PROPERTIES)
-        self._do(broker.set_subscription_properties, topic, SUBSCRIPTION, {"round": "over"})
-        changed = broker.stats(topic)["subscriptions"][SUBSCRIPTION]["subscriptionProperties"]
+        self._do(
+            broker.subscription_administration.set_subscription_properties,
+            topic,
+            SUBSCRIPTION,
+            {"round": "over"},
+        )
+        changed = broker.topic_administration.stats(topic)["subscriptions"][SUBSCRIPTION][
+            "subscriptionProperties"
+        ]
         self._agree("properties of a subscription", changed, {"round": "over"})
-        before = broker.topic_properties(topic)
-        self._do(broker.update_topic_properties, topic, {"round": "last"})
-        self._agree("properties", broker.topic_properties(topic), {**before, "round": "last"})
-        self._do(broker.remove_topic_property, topic, "round")
-        self._agree("properties", broker.topic_properties(topic), before)
+        before = broker.administration.topic_properties(topic)
+        self._do(broker.administration.update_topic_properties, topic, {"round": "last"})
+        self._agree("properties", broker.administration.topic_properties(topic), {**before, "round": "last"})
+        self._do(broker.administration.remove_topic_property, topic, "round")
+        self._agree("properties", broker.administration.topic_properties(topic), before)
 
     # --- what is made and deleted ---------------------------------------------------------------------------
 
@@ -214,20 +237,23 @@ class _Round:
         namespace = f"{tenant}/last"
         topic = f"persistent://{namespace}/topic"
         self._node.cluster.owners[topic] = self._node.name
-        self._do(broker.create_tenant, tenant)
-        self._do(broker.create_namespace, namespace)
-        self._agree("namespaces", list(broker.namespaces(tenant)), [namespace])
-        self._do(broker.set_policy, namespace, "message_ttl", 7)
-        self._do(broker.create_topic, topic, PROPERTIES)
+        self._do(broker.administration.create_tenant, tenant)
+        self._do(broker.administration.create_namespace, namespace)
+        self._agree("namespaces", list(broker.administration.namespaces(tenant)), [namespace])
+        self._do(broker.administration.set_policy, namespace, "message_ttl", 7)
+        self._do(broker.topic_administration.create_topic, topic, PROPERTIES)
         if self._node.cluster.several:  # which topics there are is told to one of several
-            self._do(broker.topic_made, topic)
-        self._agree("topics", broker.topics(namespace), [topic])
-        self._agree("a policy", broker.policies_of(topic, True).message_ttl, 7)
-        self._do(broker.set_policy, topic, "message_ttl", 3)
-        self._agree("a policy", broker.policies_of(topic, True).message_ttl, 3)
-        self._do(broker.create_subscription, topic, SUBSCRIPTION)
-        first = broker.internal_stats(topic)["ledgers"][0]["ledgerId"]
-        for statistics in (broker.stats(topic), broker.internal_stats(topic)):
+            self._do(broker.ownership.topic_made, topic)
+        self._agree("topics", broker.topic_administration.topics(namespace), [topic])
+        self._agree("a policy", broker.administration.policies_of(topic, True).message_ttl, 7)
+        self._do(broker.administration.set_policy, topic, "message_ttl", 3)
+        self._agree("a policy", broker.administration.policies_of(topic, True).message_ttl, 3)
+        self._do(broker.subscription_administration.create_subscription, topic, SUBSCRIPTION)
+        first = broker.topic_administration.internal_stats(topic)["ledgers"][0]["ledgerId"]
+        for statistics in (
+            broker.topic_administration.stats(topic),
+            broker.topic_administration.internal_stats(topic),
+        ):
             for name, found in _leaves(statistics):
                 wanted = FRESH.get(name, found if name in NOT_TOLD else 0)
                 wanted = wanted.replace("first", f"{first}") if isinstance(wanted, str) else wanted
@@ -236,12 +262,15 @@ class _Round:
 
     def _make_a_volatile_topic(self, topic: str) -> None:
         broker = self._broker
-        self._do(broker.create_topic, topic)
-        for statistics in (broker.stats(topic), broker.internal_stats(topic)):
+        self._do(broker.topic_administration.create_topic, topic)
+        for statistics in (
+            broker.topic_administration.stats(topic),
+            broker.topic_administration.internal_stats(topic),
+        ):
             for name, found in _leaves(statistics):
                 self._agree_fresh(name, found, found if name in NOT_TOLD else 0)
-        self._do(broker.delete_topic, topic)
-        self._refused(NotFound, lambda now: broker.stats(topic))
+        self._do(broker.topic_administration.delete_topic, topic)
+        self._refused(NotFound, lambda now: broker.topic_administration.stats(topic))
 
     def _agree_fresh(self, name: str, found: object, wanted: object) -> None:
         if found != wanted and (found or wanted):
@@ -255,18 +284,18 @@ class _Round:
         broker.shutdown(now)
         self._settle()
         again = Broker(now, node.config, node.cluster.load(node), seed=0, wall_time=self._world.wall_time())
-        mine = [name for name in broker.all_topics if self._is_mine(name)]
-        self._agree("topics after a restart", sorted(again.all_topics), sorted(mine))
+        mine = [name for name in broker.topics.by_name if self._is_mine(name)]
+        self._agree("topics after a restart", sorted(again.topics.by_name), sorted(mine))
         for topic in mine:
             before, after = self._image(broker, topic), self._image(again, topic)
             self._agree(f"{topic} after a restart", after, before)
-            for name in again.subscriptions(topic):
-                kept = again.subscription_properties(topic, name)
-                expected = broker.subscription_properties(topic, name)
+            for name in again.subscription_administration.subscriptions(topic):
+                kept = again.subscription_administration.subscription_properties(topic, name)
+                expected = broker.subscription_administration.subscription_properties(topic, name)
                 self._agree(f"{name} after a restart", kept, expected)
         for what in ("policies", "tenants", "properties"):
-            expected = getattr(broker, what)
-            found = {name: value for name, value in getattr(again, what).items() if name in expected}
+            expected = getattr(broker.metadata, what)
+            found = {name: value for name, value in getattr(again.metadata, what).items() if name in expected}
             self._agree(f"{what} after a restart", found, expected)
 
     def _is_mine(self, topic: str) -> bool:
@@ -276,8 +305,8 @@ class _Round:
     def _image(self, broker: Broker, topic: str) -> dict[str, Any]:
         """Internal statistics without what is only known since a broker serves the topic, and without
         subscriptions that are not durable."""
-        subscriptions = broker.stats(topic)["subscriptions"]
-        inside = broker.internal_stats(topic)
+        subscriptions = broker.topic_administration.stats(topic)["subscriptions"]
+        inside = broker.topic_administration.internal_stats(topic)
         found = {name: value for name, value in inside.items() if name not in VOLATILE}
         found["cursors"] = {
             name: {key: value for key, value in cursor.items() if key not in VOLATILE}

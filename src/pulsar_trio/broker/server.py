@@ -234,56 +234,58 @@ class EmbeddedBroker:
         raise self._driver.failure.with_traceback(None)
 
     def create_tenant(self, tenant: str) -> None:
-        self._command(self._driver.machine.create_tenant, tenant)
+        self._command(self._driver.machine.administration.create_tenant, tenant)
 
     def create_namespace(self, namespace: str) -> None:
         """`namespace` is `tenant/namespace`."""
-        self._command(self._driver.machine.create_namespace, namespace)
+        self._command(self._driver.machine.administration.create_namespace, namespace)
 
     def set_policy(self, scope: str, policy: str, value: object) -> None:
         """Set one of `Policies` for a namespace (`tenant/namespace`) or a topic (its full name)."""
-        self._command(self._driver.machine.set_policy, scope, policy, value)
+        self._command(self._driver.machine.administration.set_policy, scope, policy, value)
 
     def create_topic(self, topic: str) -> None:
-        self._command(self._driver.machine.create_topic, topic)
+        self._command(self._driver.machine.topic_administration.create_topic, topic)
 
     def create_partitioned_topic(self, topic: str, partitions: int) -> None:
-        self._command(self._driver.machine.create_partitioned_topic, topic, partitions)
+        self._command(self._driver.machine.topic_administration.create_partitioned_topic, topic, partitions)
 
     def update_partitions(self, topic: str, partitions: int) -> None:
         """Only ever more of them."""
-        self._command(self._driver.machine.update_partitions, topic, partitions)
+        self._command(self._driver.machine.topic_administration.update_partitions, topic, partitions)
 
     def unload(self, topic: str) -> None:
         """Send producers and consumers of a topic away, as if another broker had taken it."""
-        self._command(self._driver.machine.unload, topic)
+        self._command(self._driver.machine.topic_administration.unload, topic)
 
     def terminate(self, topic: str) -> MessageId:
         """End a topic: it takes no more messages. Gives the id of its last one."""
-        last: MessageId = self._command(self._driver.machine.terminate, topic)
+        last: MessageId = self._command(self._driver.machine.topic_administration.terminate, topic)
         return last
 
     def delete_topic(self, topic: str, *, force: bool = False) -> None:
         """`force` also with producers, consumers or subscriptions on it."""
-        self._command(self._driver.machine.delete_topic, topic, force)
+        self._command(self._driver.machine.topic_administration.delete_topic, topic, force)
 
     def reset_cursor(self, topic: str, subscription: str, position: MessageId | int | datetime) -> None:
         """Move a subscription to a message id, or to a publish time: a datetime with a time zone, or
         milliseconds since 1970."""
         if isinstance(position, datetime):
             position = milliseconds_of("position", position)
-        self._command(self._driver.machine.reset_cursor, topic, subscription, position)
+        self._command(
+            self._driver.machine.subscription_administration.reset_cursor, topic, subscription, position
+        )
 
     def topics(self, namespace: str = "public/default") -> list[str]:
-        return list(self._driver.machine.topics(namespace))
+        return list(self._driver.machine.topic_administration.topics(namespace))
 
     def stats(self, topic: str) -> dict[str, Any]:
         """Producers, subscriptions and counters of a topic, named as Pulsar's admin API names them."""
-        return dict(self._driver.machine.stats(topic))
+        return dict(self._driver.machine.topic_administration.stats(topic))
 
     def internal_stats(self, topic: str) -> dict[str, Any]:
         """Ledgers and cursors of a topic."""
-        return dict(self._driver.machine.internal_stats(topic))
+        return dict(self._driver.machine.topic_administration.internal_stats(topic))
 
     def _command(self, command: Callable[..., Any], *arguments: object) -> Any:
         return self._driver.command(command, *arguments)

@@ -20,16 +20,16 @@ def test_entries_by_id_by_place_and_by_time() -> None:
     peer.publish_batch([b"c", b"d"], 2)
     (_, ledger, _), *_ = peer.receipts()
     broker = world.broker
-    assert broker.read_entry(TOPIC, ledger, 1).payload == b"b"
-    assert broker.read_entry(TOPIC, ledger, 2).metadata.num_messages_in_batch == 2
+    assert broker.topic_administration.read_entry(TOPIC, ledger, 1).payload == b"b"
+    assert broker.topic_administration.read_entry(TOPIC, ledger, 2).metadata.num_messages_in_batch == 2
     for absent in ((ledger, 3), (ledger, -1), (ledger + 1, 0), (-1, 0)):
         with pytest.raises(NotFound):
-            broker.read_entry(TOPIC, *absent)
-    assert broker.examine(TOPIC, 1, from_end=False).payload == b"a"
-    assert broker.examine(TOPIC, 2, from_end=True).payload == b"b"
-    assert broker.examine(TOPIC, 99, from_end=True).payload == b"a"
-    assert broker.message_id_at(TOPIC, WALL + 1).entry_id == 1
-    assert broker.message_id_at(TOPIC, WALL + 9999) == MessageId(ledger, 3, -1)
+            broker.topic_administration.read_entry(TOPIC, *absent)
+    assert broker.topic_administration.examine(TOPIC, 1, from_end=False).payload == b"a"
+    assert broker.topic_administration.examine(TOPIC, 2, from_end=True).payload == b"b"
+    assert broker.topic_administration.examine(TOPIC, 99, from_end=True).payload == b"a"
+    assert broker.topic_administration.message_id_at(TOPIC, WALL + 1).entry_id == 1
+    assert broker.topic_administration.message_id_at(TOPIC, WALL + 9999) == MessageId(ledger, 3, -1)
 
 
 def test_an_entry_is_not_read_before_it_is_durable() -> None:
@@ -38,96 +38,101 @@ def test_an_entry_is_not_read_before_it_is_durable() -> None:
     peer.producer()
     world.hold_writes = True
     peer.publish(b"a")
-    log = world.broker.all_topics[TOPIC].log  # type: ignore[union-attr]
+    log = world.broker.topics.by_name[TOPIC].log  # type: ignore[union-attr]
     ledger, entry = log.position(0)
     with pytest.raises(NotFound):
-        world.broker.read_entry(TOPIC, ledger, entry)
+        world.broker.topic_administration.read_entry(TOPIC, ledger, entry)
     with pytest.raises(NotFound):
-        world.broker.examine(TOPIC, 1, from_end=True)
+        world.broker.topic_administration.examine(TOPIC, 1, from_end=True)
     world.sync()
-    assert world.broker.read_entry(TOPIC, ledger, entry).payload == b"a"
+    assert world.broker.topic_administration.read_entry(TOPIC, ledger, entry).payload == b"a"
 
 
 def test_only_single_persistent_topics_have_entries() -> None:
     world = World()
-    world.broker.create_partitioned_topic(0, P, 2)
-    world.broker.create_topic(0, "non-persistent://public/default/n")
+    world.broker.topic_administration.create_partitioned_topic(0, P, 2)
+    world.broker.topic_administration.create_topic(0, "non-persistent://public/default/n")
     for topic in (P, "non-persistent://public/default/n"):
         with pytest.raises(NotApplicable):
-            world.broker.read_entry(topic, 0, 0)
+            world.broker.topic_administration.read_entry(topic, 0, 0)
         with pytest.raises(NotApplicable):
-            world.broker.message_id_at(topic, 0)
+            world.broker.topic_administration.message_id_at(topic, 0)
 
 
 def test_properties_of_namespaces_and_topics_are_changed_one_by_one() -> None:
     world = World()
     broker = world.broker
-    broker.create_topic(0, TOPIC, {"a": "1"})
-    broker.update_topic_properties(0, TOPIC, {"b": "2"})
-    broker.remove_topic_property(0, TOPIC, "a")
-    broker.remove_topic_property(0, TOPIC, "never")
-    broker.update_namespace_properties(0, NAMESPACE, {"k": "v", "l": "w"})
-    broker.remove_namespace_properties(0, NAMESPACE, "l")
+    broker.topic_administration.create_topic(0, TOPIC, {"a": "1"})
+    broker.administration.update_topic_properties(0, TOPIC, {"b": "2"})
+    broker.administration.remove_topic_property(0, TOPIC, "a")
+    broker.administration.remove_topic_property(0, TOPIC, "never")
+    broker.administration.update_namespace_properties(0, NAMESPACE, {"k": "v", "l": "w"})
+    broker.administration.remove_namespace_properties(0, NAMESPACE, "l")
     with pytest.raises(InvalidConfiguration):
-        broker.update_namespace_properties(0, NAMESPACE, {"a": "b" * 70_000})
-    for call in (broker.update_namespace_properties, broker.update_topic_properties):
+        broker.administration.update_namespace_properties(0, NAMESPACE, {"a": "b" * 70_000})
+    for call in (
+        broker.administration.update_namespace_properties,
+        broker.administration.update_topic_properties,
+    ):
         with pytest.raises(NotFound):
             call(0, "persistent://public/no/t" if "topic" in call.__name__ else "public/no", {})
     world.pump()
     world.start()
-    assert world.broker.topic_properties(TOPIC) == {"b": "2"}
-    assert world.broker.namespace_properties(NAMESPACE) == {"k": "v"}
-    world.broker.remove_namespace_properties(0, NAMESPACE)
+    assert world.broker.administration.topic_properties(TOPIC) == {"b": "2"}
+    assert world.broker.administration.namespace_properties(NAMESPACE) == {"k": "v"}
+    world.broker.administration.remove_namespace_properties(0, NAMESPACE)
     world.pump()
     world.start()
-    assert world.broker.namespace_properties(NAMESPACE) == {}
+    assert world.broker.administration.namespace_properties(NAMESPACE) == {}
 
 
 def test_permissions_are_kept_and_go_with_what_they_are_for() -> None:
     world = World()
     broker = world.broker
-    broker.create_namespace(0, "public/n")
-    broker.create_topic(0, "persistent://public/n/t")
-    broker.grant(0, "public/n", {"r": (action for action in ["produce"]), "s": ["consume"]})
-    broker.grant(0, "public/n", {"s": []})
-    broker.grant(0, "persistent://public/n/t", {"u": ["consume", "produce", "consume"]})
-    broker.grant_subscription(0, "public/n", {"sub": (role for role in "ab")})
+    broker.administration.create_namespace(0, "public/n")
+    broker.topic_administration.create_topic(0, "persistent://public/n/t")
+    broker.administration.grant(0, "public/n", {"r": (action for action in ["produce"]), "s": ["consume"]})
+    broker.administration.grant(0, "public/n", {"s": []})
+    broker.administration.grant(0, "persistent://public/n/t", {"u": ["consume", "produce", "consume"]})
+    broker.administration.grant_subscription(0, "public/n", {"sub": (role for role in "ab")})
     with pytest.raises(InvalidConfiguration):
-        broker.grant(0, "public/n", {"r": ["fly"]})
+        broker.administration.grant(0, "public/n", {"r": ["fly"]})
     with pytest.raises(InvalidConfiguration):
-        broker.grant(0, "public/n", {str(number): ["produce"] for number in range(1001)})
+        broker.administration.grant(0, "public/n", {str(number): ["produce"] for number in range(1001)})
     with pytest.raises(InvalidConfiguration):
-        broker.grant_subscription(0, "public/n", {"sub": ["r" * 70_000]})
+        broker.administration.grant_subscription(0, "public/n", {"sub": ["r" * 70_000]})
     with pytest.raises(NotFound):
-        broker.grant(0, "public/none", {"r": ["produce"]})
+        broker.administration.grant(0, "public/none", {"r": ["produce"]})
     world.pump()
     world.start()
-    grants = world.broker.grants_of("public/n")
+    grants = world.broker.administration.grants_of("public/n")
     assert dict(grants.roles) == {"r": ("produce",)}
     assert dict(grants.subscriptions) == {"sub": ("a", "b")}
-    assert world.broker.topic_grants("public/n") == {"persistent://public/n/t": {"u": ("consume", "produce")}}
-    world.broker.delete_topic(0, "persistent://public/n/t")
-    world.broker.delete_namespace(0, "public/n")
+    assert world.broker.administration.topic_grants("public/n") == {
+        "persistent://public/n/t": {"u": ("consume", "produce")}
+    }
+    world.broker.topic_administration.delete_topic(0, "persistent://public/n/t")
+    world.broker.administration.delete_namespace(0, "public/n")
     world.pump()
     world.start()
-    world.broker.create_namespace(0, "public/n")
-    world.broker.create_topic(0, "persistent://public/n/t")
+    world.broker.administration.create_namespace(0, "public/n")
+    world.broker.topic_administration.create_topic(0, "persistent://public/n/t")
     for scope in ("public/n", "persistent://public/n/t"):
-        assert not world.broker.grants_of(scope).roles
+        assert not world.broker.administration.grants_of(scope).roles
 
 
 def test_a_schema_is_registered_deleted_and_counted_on() -> None:
     world = World()
     broker = world.broker
-    assert broker.register_schema(0, TOPIC, "STRING", properties={"a": "b"}) == 0
-    assert broker.register_schema(0, TOPIC, "STRING") == 0
+    assert broker.administration.register_schema(0, TOPIC, "STRING", properties={"a": "b"}) == 0
+    assert broker.administration.register_schema(0, TOPIC, "STRING") == 0
     with pytest.raises(NotApplicable, match="Incompatible schema"):
-        broker.register_schema(0, TOPIC, "INT32")
+        broker.administration.register_schema(0, TOPIC, "INT32")
     with pytest.raises(InvalidConfiguration):
-        broker.register_schema(0, TOPIC, "AVRO")
+        broker.administration.register_schema(0, TOPIC, "AVRO")
     with pytest.raises(NotFound):
-        broker.register_schema(0, "persistent://public/no/t", "STRING")
-    found = broker.schema(TOPIC)
+        broker.administration.register_schema(0, "persistent://public/no/t", "STRING")
+    found = broker.administration.schema(TOPIC)
     assert found == {
         "version": 0,
         "type": "STRING",
@@ -137,16 +142,16 @@ def test_a_schema_is_registered_deleted_and_counted_on() -> None:
     }
     for half in ({"\ud800": "b"}, {"a": "\ud800"}):
         with pytest.raises(InvalidConfiguration, match="surrogate"):
-            broker.register_schema(0, TOPIC + "2", "STRING", properties=half)
-    assert broker.delete_schema(0, TOPIC) == 1
-    assert broker.delete_schema(0, TOPIC) == 1
+            broker.administration.register_schema(0, TOPIC + "2", "STRING", properties=half)
+    assert broker.administration.delete_schema(0, TOPIC) == 1
+    assert broker.administration.delete_schema(0, TOPIC) == 1
     world.pump()
     world.start()
     with pytest.raises(NotFound):
-        world.broker.schema(TOPIC)
-    assert world.broker.register_schema(0, TOPIC, "LOCAL_DATE_TIME") == 2
-    assert world.broker.schema(TOPIC, 2)["type"] == "LOCAL_DATE_TIME"
+        world.broker.administration.schema(TOPIC)
+    assert world.broker.administration.register_schema(0, TOPIC, "LOCAL_DATE_TIME") == 2
+    assert world.broker.administration.schema(TOPIC, 2)["type"] == "LOCAL_DATE_TIME"
     with pytest.raises(NotFound):
-        world.broker.schema(TOPIC, 0)
-    assert world.broker.delete_schema(0, TOPIC, force=True) == -1
-    assert world.broker.register_schema(0, TOPIC, "BOOLEAN") == 0
+        world.broker.administration.schema(TOPIC, 0)
+    assert world.broker.administration.delete_schema(0, TOPIC, force=True) == -1
+    assert world.broker.administration.register_schema(0, TOPIC, "BOOLEAN") == 0

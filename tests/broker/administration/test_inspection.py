@@ -8,7 +8,7 @@ from tests.broker.peer import SECOND, TOPIC, WALL, SubType, World
 
 
 def subscription(world: World, name: str = "s") -> dict[str, Any]:
-    found: dict[str, Any] = world.broker.stats(TOPIC)["subscriptions"][name]
+    found: dict[str, Any] = world.broker.topic_administration.stats(TOPIC)["subscriptions"][name]
     return found
 
 
@@ -24,9 +24,9 @@ def test_counters_outlive_consumers_and_subscriptions() -> None:
         peer.inbox.clear()
         peer.close_consumer(number)
         assert subscription(world)["msgOutCounter"] == before
-    total = world.broker.stats(TOPIC)["msgOutCounter"]
-    world.broker.delete_subscription(0, TOPIC, "s")
-    assert world.broker.stats(TOPIC)["msgOutCounter"] == total > 0
+    total = world.broker.topic_administration.stats(TOPIC)["msgOutCounter"]
+    world.broker.subscription_administration.delete_subscription(0, TOPIC, "s")
+    assert world.broker.topic_administration.stats(TOPIC)["msgOutCounter"] == total > 0
 
 
 def test_moments_are_milliseconds_since_1970_and_0_is_never() -> None:
@@ -57,7 +57,7 @@ def test_expiry_is_counted() -> None:
     peer.subscribe()
     peer.publish(b"x")
     assert (subscription(world)["totalMsgExpired"], subscription(world)["lastExpireTimestamp"]) == (0, 0)
-    world.broker.set_policy(world.now, TOPIC, "message_ttl", 1)
+    world.broker.administration.set_policy(world.now, TOPIC, "message_ttl", 1)
     world.advance(20)
     assert (subscription(world)["totalMsgExpired"], subscription(world)["msgBacklog"]) == (1, 0)
     assert subscription(world)["lastExpireTimestamp"] == WALL + 20_000
@@ -70,12 +70,12 @@ def test_the_size_of_a_backlog_is_from_the_mark_delete_position_on() -> None:
     peer.subscribe()
     for number in range(5):
         peer.publish(b"x" * 10, number)
-    each = world.broker.stats(TOPIC)["storageSize"] // 5
+    each = world.broker.topic_administration.stats(TOPIC)["storageSize"] // 5
     assert subscription(world)["backlogSize"] == 5 * each
     peer.ack((0, 0, None), (1, 0, None))
     assert subscription(world)["backlogSize"] == 4 * each, "1:0 is acknowledged, and counted"
     assert subscription(world)["msgBacklog"] == 3
-    assert world.broker.stats(TOPIC)["backlogSize"] == 4 * each
+    assert world.broker.topic_administration.stats(TOPIC)["backlogSize"] == 4 * each
 
 
 def test_the_oldest_of_a_backlog_if_it_is_asked_for() -> None:
@@ -84,10 +84,12 @@ def test_the_oldest_of_a_backlog_if_it_is_asked_for() -> None:
     peer.producer()
     peer.subscribe()
     peer.publish(b"x")
-    assert world.broker.stats(TOPIC)["earliestMsgPublishTimeInBacklogs"] == 0
+    assert world.broker.topic_administration.stats(TOPIC)["earliestMsgPublishTimeInBacklogs"] == 0
     options = StatsOptions(publishers=False, consumers=False, earliest_time=True)
-    stats = world.broker.stats(TOPIC, options)
-    expected = world.broker.stats(TOPIC, options)["subscriptions"]["s"]["earliestMsgPublishTimeInBacklog"]
+    stats = world.broker.topic_administration.stats(TOPIC, options)
+    expected = world.broker.topic_administration.stats(TOPIC, options)["subscriptions"]["s"][
+        "earliestMsgPublishTimeInBacklog"
+    ]
     assert stats["earliestMsgPublishTimeInBacklogs"] == expected > 0
     assert stats["publishers"] == stats["subscriptions"]["s"]["consumers"] == []
 
@@ -100,7 +102,7 @@ def test_a_cursor_seen_from_inside() -> None:
     for number in range(6):
         peer.publish(b"x", number)
     peer.ack((0, 0, None), (0, 2, None), (0, 4, None))
-    cursor = world.broker.internal_stats(TOPIC)["cursors"]["s"]
+    cursor = world.broker.topic_administration.internal_stats(TOPIC)["cursors"]["s"]
     assert cursor["markDeletePosition"] == "0:0"
     assert cursor["readPosition"] == "0:6"
     assert cursor["individuallyDeletedMessages"] == "[(0:1..0:2],(0:3..0:4]]"
@@ -108,7 +110,7 @@ def test_a_cursor_seen_from_inside() -> None:
     assert (cursor["waitingReadOp"], cursor["active"]) == (True, True)
     peer.inbox.clear()
     peer.close_consumer()
-    cursor = world.broker.internal_stats(TOPIC)["cursors"]["s"]
+    cursor = world.broker.topic_administration.internal_stats(TOPIC)["cursors"]["s"]
     assert (cursor["waitingReadOp"], cursor["active"]) == (False, False)
 
 
@@ -179,8 +181,8 @@ def test_where_nothing_has_happened_every_number_is_0() -> None:
         "backlogQuotaLimitTime": -1,
         "oldestBacklogMessageAgeSeconds": -1,
     }
-    assert not_zero(world.broker.stats(TOPIC)) == unlimited
-    inside = not_zero(world.broker.internal_stats(TOPIC))
+    assert not_zero(world.broker.topic_administration.stats(TOPIC)) == unlimited
+    inside = not_zero(world.broker.topic_administration.internal_stats(TOPIC))
     assert inside == {
         "cursors.s.cursorLedger": -1,
         "cursors.s.cursorLedgerLastEntry": -1,
@@ -190,7 +192,7 @@ def test_where_nothing_has_happened_every_number_is_0() -> None:
         "compactedLedger.size": -1,
     }
     peer.close_consumer()
-    assert not_zero(world.broker.stats(TOPIC)) == unlimited
+    assert not_zero(world.broker.topic_administration.stats(TOPIC)) == unlimited
 
 
 def test_of_a_non_persistent_topic_nothing_is_limited_and_every_number_is_0() -> None:
@@ -199,15 +201,15 @@ def test_of_a_non_persistent_topic_nothing_is_limited_and_every_number_is_0() ->
     topic = TOPIC.replace("persistent", "non-persistent", 1)
     peer.producer(topic)
     peer.subscribe(topic=topic, permits=0)
-    assert not_zero(world.broker.stats(topic)) == {}
-    assert not_zero(world.broker.internal_stats(topic)) == {}
+    assert not_zero(world.broker.topic_administration.stats(topic)) == {}
+    assert not_zero(world.broker.topic_administration.internal_stats(topic)) == {}
     world.now = 5 * SECOND
     peer.flow(3)
-    found = world.broker.stats(topic)["subscriptions"]["s"]
+    found = world.broker.topic_administration.stats(topic)["subscriptions"]["s"]
     assert found["lastConsumedFlowTimestamp"] == WALL + 5000
     assert found["consumers"][0]["lastConsumedFlowTimestamp"] == WALL + 5000
     peer.publish(b"abc")
-    stats = world.broker.stats(topic)
+    stats = world.broker.topic_administration.stats(topic)
     assert stats["msgOutCounter"] == stats["subscriptions"]["s"]["msgOutCounter"] == 1
     assert stats["bytesOutCounter"] == stats["subscriptions"]["s"]["bytesOutCounter"] > 0
     assert stats["storageSize"] == 0
@@ -220,12 +222,12 @@ def test_the_newest_ledger_is_the_current_one() -> None:
     peer.producer()
     for number in range(3):
         peer.publish(b"x", number)
-    inside = world.broker.internal_stats(TOPIC)
+    inside = world.broker.topic_administration.internal_stats(TOPIC)
     assert [each["entries"] for each in inside["ledgers"]] == [2, 1]
     assert (inside["numberOfEntries"], inside["currentLedgerEntries"]) == (3, 1)
     assert inside["currentLedgerSize"] == inside["ledgers"][1]["size"]
     peer.inbox.clear()
     peer.subscribe(SubType.Shared, 0, permits=0)
     peer.subscribe(SubType.Shared, 1, permits=10)
-    cursor = world.broker.internal_stats(TOPIC)["cursors"]["s"]
+    cursor = world.broker.topic_administration.internal_stats(TOPIC)["cursors"]["s"]
     assert (cursor["waitingReadOp"], cursor["subscriptionHavePendingRead"]) == (True, True)

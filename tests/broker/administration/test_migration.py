@@ -15,7 +15,7 @@ Migrated = proto.CommandTopicMigrated
 
 
 def migrate(world: World, topic: str = TOPIC, url: str | None = GREEN, tls: str | None = GREEN_TLS) -> None:
-    world.broker.migrate(world.now, topic, url, tls)
+    world.broker.topic_administration.migrate(world.now, topic, url, tls)
     world.pump()
 
 
@@ -130,7 +130,7 @@ def test_a_blocked_consumer_goes_when_what_it_acknowledged_is_durable(kind: SubT
     world = World()
     producing, consuming = world.connect(), world.connect()
     producing.producer()
-    world.broker.set_policy(world.now, TOPIC, "max_unacked_messages_per_consumer", 2)
+    world.broker.administration.set_policy(world.now, TOPIC, "max_unacked_messages_per_consumer", 2)
     consuming.subscribe(kind)
     for number in range(2):
         producing.publish(b"x", number)
@@ -152,7 +152,7 @@ def test_consumers_of_a_terminated_topic_go_without_hearing_of_its_end() -> None
     consuming.subscribe()
     producing.publish(b"x")
     (message,) = consuming.messages()
-    world.broker.terminate(world.now, TOPIC)
+    world.broker.topic_administration.terminate(world.now, TOPIC)
     migrate(world)
     consuming.ack(message)
     world.advance(1)
@@ -230,7 +230,7 @@ def test_it_is_not_forgotten_in_a_restart() -> None:
 
 def test_all_partitions_go() -> None:
     world = World()
-    world.broker.create_partitioned_topic(0, TOPIC, 2)
+    world.broker.topic_administration.create_partitioned_topic(0, TOPIC, 2)
     world.pump()
     peer = world.connect()
     for partition in (0, 1):
@@ -261,7 +261,7 @@ def test_what_cannot_migrate() -> None:
         migrate(world)
     with pytest.raises(NotApplicable):
         migrate(world, volatile)
-    world.broker.create_topic(0, TOPIC)
+    world.broker.topic_administration.create_topic(0, TOPIC)
     world.pump()
     with pytest.raises(InvalidConfiguration):
         migrate(world, url=None, tls=None)

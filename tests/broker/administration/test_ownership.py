@@ -100,7 +100,7 @@ def test_nobody_is_admitted_to_a_topic_of_another(answer: OtherBroker | ServiceN
     peer.expect_error("ServiceNotReady")
     peer.ask_subscribe()
     peer.expect_error("ServiceNotReady")
-    assert node.broker.all_topics == {}
+    assert node.broker.topics.by_name == {}
 
 
 def test_a_namespace_that_is_not_there_is_served_by_no_broker() -> None:
@@ -123,7 +123,7 @@ def test_a_released_topic_sends_everybody_away(moved_to: OtherBroker | None) -> 
     other.subscribe()
     node.hold_writes = True
     peer.publish(b"one")
-    node.broker.release(node.now, TOPIC, moved_to)
+    node.broker.ownership.release(node.now, TOPIC, moved_to)
     node.pump()
     gone = other.expect(Type.CLOSE_CONSUMER)
     peer.nothing()
@@ -135,7 +135,7 @@ def test_a_released_topic_sends_everybody_away(moved_to: OtherBroker | None) -> 
     peer.expect(Type.SEND_RECEIPT)
     closed = peer.expect(Type.CLOSE_PRODUCER)
     assert node.released == [TOPIC]
-    assert node.broker.all_topics == {}
+    assert node.broker.topics.by_name == {}
     for close in (gone, closed):
         assert close.request_id == 2**64 - 1
         assert close.HasField("assignedBrokerServiceUrl") is (moved_to is not None)
@@ -152,7 +152,7 @@ def test_late_messages_are_ignored_for_one_interval_from_the_release_on() -> Non
     peer = node.connect()
     peer.producer()
     node.now = 20 * SECOND
-    node.broker.release(node.now, TOPIC)
+    node.broker.ownership.release(node.now, TOPIC)
     node.pump()
     peer.expect(Type.CLOSE_PRODUCER)
     node.now = 49 * SECOND
@@ -172,7 +172,7 @@ def test_acknowledgements_that_wait_are_written_before_a_topic_is_released() -> 
     peer.expect(Type.SEND_RECEIPT)
     peer.subscribe()
     peer.ack(*peer.messages())
-    node.broker.release(node.now, TOPIC)
+    node.broker.ownership.release(node.now, TOPIC)
     node.pump()
     assert node.released == [TOPIC]
     assert node.stored().cursors["s"].mark_delete == 0
@@ -182,14 +182,14 @@ def test_what_is_being_released_is_not_created_anew() -> None:
     """It exists until it is durable, and then elsewhere: a second one would write over it."""
     node = Node()
     node.hold_writes = True
-    node.broker.create_partitioned_topic(node.now, TOPIC, 2)
+    node.broker.topic_administration.create_partitioned_topic(node.now, TOPIC, 2)
     node.pump()
     first = f"{TOPIC}-partition-0"
-    node.broker.release(node.now, first)
+    node.broker.ownership.release(node.now, first)
     with pytest.raises(AlreadyExists):
-        node.broker.create_topic(node.now, first)
-    node.broker.update_partitions(node.now, TOPIC, 3)
-    assert sorted(node.broker.all_topics) == [f"{TOPIC}-partition-{index}" for index in (1, 2)]
+        node.broker.topic_administration.create_topic(node.now, first)
+    node.broker.topic_administration.update_partitions(node.now, TOPIC, 3)
+    assert sorted(node.broker.topics.by_name) == [f"{TOPIC}-partition-{index}" for index in (1, 2)]
     node.sync()
     assert node.released == [first]
 
@@ -204,9 +204,9 @@ def test_a_topic_goes_on_where_it_is_adopted() -> None:
     before = peer.receipts()
     peer.subscribe()
     peer.ack(peer.messages()[0])
-    a.broker.release(a.now, TOPIC)
+    a.broker.ownership.release(a.now, TOPIC)
     a.pump()
-    b.broker.adopt(b.now, TOPIC, a.stored())
+    b.broker.ownership.adopt(b.now, TOPIC, a.stored())
     b.pump()
     newcomer = b.connect()
     newcomer.subscribe()
@@ -221,9 +221,9 @@ def test_a_topic_is_adopted_once_and_released_where_it_is() -> None:
     node = Node()
     node.connect().producer()
     with pytest.raises(LocalProtocolError, match="is served here"):
-        node.broker.adopt(node.now, TOPIC, StoredTopic())
+        node.broker.ownership.adopt(node.now, TOPIC, StoredTopic())
     with pytest.raises(LocalProtocolError, match="no topic"):
-        node.broker.release(node.now, "persistent://public/default/other")
+        node.broker.ownership.release(node.now, "persistent://public/default/other")
 
 
 def test_which_topics_there_are_is_told_whoever_serves_them() -> None:
@@ -235,18 +235,18 @@ def test_which_topics_there_are_is_told_whoever_serves_them() -> None:
     )
     peer.send(Type.WATCH_TOPIC_LIST, watch)
     assert list(peer.expect(Type.WATCH_TOPIC_LIST_SUCCESS).topic) == []
-    node.broker.topic_made(node.now, TOPIC)
+    node.broker.ownership.topic_made(node.now, TOPIC)
     node.advance(0.0)
     assert list(peer.expect(Type.WATCH_TOPIC_UPDATE).new_topics) == [TOPIC]
     peer.producer()
-    node.broker.release(node.now, TOPIC)
+    node.broker.ownership.release(node.now, TOPIC)
     node.pump()
     peer.expect(Type.CLOSE_PRODUCER)
     node.advance(0.0)
     peer.nothing()
-    assert node.broker.topic_names("public/default") == [TOPIC]
-    node.broker.topic_gone(node.now, TOPIC)
-    node.broker.topic_gone(node.now, TOPIC)
+    assert node.broker.topics.names.listed("public/default") == [TOPIC]
+    node.broker.ownership.topic_gone(node.now, TOPIC)
+    node.broker.ownership.topic_gone(node.now, TOPIC)
     node.advance(0.0)
     assert list(peer.expect(Type.WATCH_TOPIC_UPDATE).deleted_topics) == [TOPIC]
     peer.nothing()
@@ -256,7 +256,7 @@ def fenced(node: Node) -> list[Persist]:
     """The store refuses whatever is on its way to it, and the broker is told."""
     refused = list(node.held)
     node.held.clear()
-    node.broker.lose(node.now, TOPIC, OtherBroker(B))
+    node.broker.ownership.lose(node.now, TOPIC, OtherBroker(B))
     for persist in refused:
         node.broker.persisted(node.now, persist.write)
     node.pump()
@@ -288,7 +288,7 @@ def test_nor_anything_of_a_topic_that_it_has_deleted(made_again: bool) -> None:
     peer.producer()
     node.hold_writes = True
     peer.publish(b"taken", 0)
-    node.broker.delete_topic(node.now, TOPIC, force=True)
+    node.broker.topic_administration.delete_topic(node.now, TOPIC, force=True)
     node.pump()
     peer.nothing()
     if made_again:
@@ -320,9 +320,9 @@ def test_nor_what_is_not_published(how: str, what: str) -> None:
         peer.send(Type.UNSUBSCRIBE, proto.CommandUnsubscribe(consumer_id=0, request_id=77))
     peer.nothing()
     if how == "released":
-        node.broker.release(node.now, TOPIC)
+        node.broker.ownership.release(node.now, TOPIC)
     elif how != "served":
-        node.broker.delete_topic(node.now, TOPIC, force=True)
+        node.broker.topic_administration.delete_topic(node.now, TOPIC, force=True)
     node.pump()
     if how == "made again":
         other.ask_producer()
@@ -389,7 +389,7 @@ def test_what_waited_for_records_of_a_lost_topic_is_done_all_the_same() -> None:
     node.hold_writes = True
     peer.publish(b"taken", 0)
     peer.publish(b"waiting", 1)
-    node.broker.release(node.now, other)
+    node.broker.ownership.release(node.now, other)
     node.pump()
     fenced(node)
     node.sync()

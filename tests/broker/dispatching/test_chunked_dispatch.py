@@ -155,7 +155,7 @@ def test_one_given_back_goes_to_who_has_the_others() -> None:
 
 def test_a_limit_on_unacknowledged_messages_counts_chunks() -> None:
     scene = Scene(SubType.Shared)
-    scene.world.broker.set_policy(
+    scene.world.broker.administration.set_policy(
         scene.world.now, "public/default", "max_unacked_messages_per_subscription", 2
     )
     for number in range(4):
@@ -187,7 +187,7 @@ def test_a_uuid_of_unreasonable_length_is_not_kept() -> None:
     """What a chunk says of itself costs no more than its entry."""
     scene = Scene(SubType.Shared)
     scene.producing.publish(b"x", 0, uuid="u" * 100_000, chunk_id=0, num_chunks_from_msg=2)
-    topic = scene.world.broker.all_topics[TOPIC]
+    topic = scene.world.broker.topics.by_name[TOPIC]
     assert isinstance(topic, Topic)
     assert topic.log.special == {}
     assert sum(map(len, scene.came())) == 1
@@ -238,4 +238,4 @@ def test_whatever_happens_a_consumer_gets_messages_whole_and_in_order(seed: int)
             look(0)
             look(1)
     assert sorted(acknowledged) == sorted("ABCDEFGH")
-    assert scene.world.broker.stats(TOPIC)["subscriptions"]["s"]["msgBacklog"] == 0
+    assert scene.world.broker.topic_administration.stats(TOPIC)["subscriptions"]["s"]["msgBacklog"] == 0

@@ -33,7 +33,7 @@ def publish(world: World, peer: Peer, payload: bytes, seconds: float, **metadata
 
 
 def subscription(world: World) -> Any:
-    return world.broker.stats(TOPIC)["subscriptions"]["s"]
+    return world.broker.topic_administration.stats(TOPIC)["subscriptions"]["s"]
 
 
 @both
@@ -64,7 +64,7 @@ def test_a_tick_ahead_unless_it_has_to_be_strict() -> None:
     world, producing, consuming = world_with()
     publish(world, producing, b"soon", 1)
     assert consuming.payloads() == [b"soon"]
-    world.broker.set_policy(world.now, TOPIC, "delayed_delivery_tick", 0.2)
+    world.broker.administration.set_policy(world.now, TOPIC, "delayed_delivery_tick", 0.2)
     publish(world, producing, b"soon", 1)
     consuming.nothing()
     world, producing, consuming = world_with(config=BrokerConfig(delayed_delivery_strict=True))
@@ -152,14 +152,14 @@ def test_they_wait_on_after(kind: SubType, how: str) -> None:
     producing.publish(b"now", 1)
     consuming.ack(*consuming.messages())
     if how == "unload":
-        world.broker.unload(world.now, TOPIC)
+        world.broker.topic_administration.unload(world.now, TOPIC)
         world.pump()
     elif how == "restart":
         world.advance(1)  # acknowledgements are written after a while
         world.start()
         consuming = world.connect()
     elif how == "seek":
-        world.broker.reset_cursor(world.now, TOPIC, "s", 0)
+        world.broker.subscription_administration.reset_cursor(world.now, TOPIC, "s", 0)
         world.pump()
     else:
         consuming.close_consumer()
@@ -189,7 +189,7 @@ def test_given_back_it_comes_again_at_once(kind: SubType) -> None:
 def test_what_an_administrator_skips_does_not_come(kind: SubType) -> None:
     world, producing, consuming = world_with(kind)
     publish(world, producing, b"later", 60)
-    world.broker.skip_messages(world.now, TOPIC, "s")
+    world.broker.subscription_administration.skip_messages(world.now, TOPIC, "s")
     assert subscription(world)["msgDelayed"] == 0
     publish(world, producing, b"even later", 70)
     world.advance(70)
@@ -198,14 +198,14 @@ def test_what_an_administrator_skips_does_not_come(kind: SubType) -> None:
 
 def test_a_topic_may_have_it_switched_off() -> None:
     world, producing, consuming = world_with()
-    world.broker.set_policy(world.now, TOPIC, "delayed_delivery", False)
+    world.broker.administration.set_policy(world.now, TOPIC, "delayed_delivery", False)
     publish(world, producing, b"later", 60)
     assert consuming.payloads() == [b"later"]
 
 
 def test_longer_than_is_allowed() -> None:
     world, producing, _ = world_with()
-    world.broker.set_policy(world.now, TOPIC, "delayed_delivery_max", 10)
+    world.broker.administration.set_policy(world.now, TOPIC, "delayed_delivery_max", 10)
     publish(world, producing, b"just", 10)
     producing.publish(b"too long", 1, deliver_at_time=WALL + 10_001)
     error = producing.expect(Type.SEND_ERROR)
@@ -226,7 +226,7 @@ def test_each_subscription_has_its_own_view() -> None:
 def test_after_the_end_of_the_topic_they_still_come() -> None:
     world, producing, consuming = world_with()
     publish(world, producing, b"later", 60)
-    world.broker.terminate(world.now, TOPIC)
+    world.broker.topic_administration.terminate(world.now, TOPIC)
     world.pump()
     consuming.nothing()
     world.advance(60)
@@ -241,11 +241,11 @@ def test_nothing_is_kept_of_what_was_skipped_long_before_its_time(
 ) -> None:
     monkeypatch.setattr(delays, "MAX_OVER", 10)
     world, producing, consuming = world_with(kind)
-    dispatcher: Any = world.broker.all_topics[TOPIC].subscriptions["s"].dispatcher
+    dispatcher: Any = world.broker.topics.by_name[TOPIC].subscriptions["s"].dispatcher
     for number in range(30):
         publish(world, producing, b"%d" % number, 1e6 + number)
         if number < 29:
-            world.broker.skip_messages(world.now, TOPIC, "s")
+            world.broker.subscription_administration.skip_messages(world.now, TOPIC, "s")
         assert len(dispatcher.delays) == (number == 29)
         assert len(dispatcher.delays._heap) <= 12
     world.advance(1e6 + 29)

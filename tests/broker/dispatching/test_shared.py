@@ -17,7 +17,7 @@ def world_with(config: BrokerConfig | None = None, **policies: Any) -> tuple[Wor
     producing, consuming = world.connect(), world.connect()
     producing.producer()
     for name, value in policies.items():
-        world.broker.set_policy(0, TOPIC, name, value)
+        world.broker.administration.set_policy(0, TOPIC, name, value)
     world.pump()
     return world, producing, consuming
 
@@ -36,7 +36,7 @@ def by_consumer(messages: list[MessageCommand]) -> dict[int, list[int]]:
 
 
 def consumer_stats(world: World, place: int = 0) -> Any:
-    return world.broker.stats(TOPIC)["subscriptions"]["s"]["consumers"][place]
+    return world.broker.topic_administration.stats(TOPIC)["subscriptions"]["s"]["consumers"][place]
 
 
 # --- shared
@@ -154,7 +154,9 @@ def test_a_subscription_is_blocked_as_a_whole() -> None:
     publish(producing, 20)
     messages = peer.messages()
     assert len(messages) == 4
-    assert world.broker.stats(TOPIC)["subscriptions"]["s"]["blockedSubscriptionOnUnackedMsgs"]
+    assert world.broker.topic_administration.stats(TOPIC)["subscriptions"]["s"][
+        "blockedSubscriptionOnUnackedMsgs"
+    ]
     peer.ack(messages[0])
     peer.nothing()
     peer.ack(messages[2], consumer_id=1)
@@ -244,7 +246,7 @@ def test_permits_add_up_and_nothing_is_lost(kind: Any, script: list[Any]) -> Non
                 else:
                     peer.redeliver(message, consumer_id=consumer_id)
         collect()
-        stats = world.broker.stats(TOPIC)["subscriptions"].get("s", {"consumers": []})
+        stats = world.broker.topic_administration.stats(TOPIC)["subscriptions"].get("s", {"consumers": []})
         for each in stats["consumers"]:
             number = int(each["consumerName"][1:])
             assert each["available_permits"] == granted[number] - delivered[number]
@@ -260,7 +262,7 @@ def test_permits_add_up_and_nothing_is_lost(kind: Any, script: list[Any]) -> Non
             peer.ack(*messages, consumer_id=consumer_id)
             messages.clear()
     assert acknowledged == set(range(published))
-    assert world.broker.stats(TOPIC)["subscriptions"]["s"]["backlog"] == 0
+    assert world.broker.topic_administration.stats(TOPIC)["subscriptions"]["s"]["backlog"] == 0
 
 
 # --- key shared
@@ -334,7 +336,7 @@ def test_look_ahead_is_bounded() -> None:
     keyed(producing, KEYS * 10)
     before = len(peer.messages())
     assert before < 80
-    stats: Any = world.broker.internal_stats(TOPIC)
+    stats: Any = world.broker.topic_administration.internal_stats(TOPIC)
     assert stats["cursors"]["s"]["readPosition"] != "0:100"
     peer.flow(1000, 1)
     assert before + len(peer.messages()) == 100
@@ -369,7 +371,7 @@ def test_ranges_of_the_first_consumer_are_checked(present: bool) -> None:
     """Whether the subscription is there already or not (BROKER-24)."""
     world, _, peer = world_with()
     if present:
-        world.broker.create_subscription(world.now, TOPIC, "s")
+        world.broker.subscription_administration.create_subscription(world.now, TOPIC, "s")
     for pairs in ([], [(0, 5), (5, 9)]):
         ranges = [{"start": start, "end": end} for start, end in pairs]
         meta = {"keySharedMode": "STICKY", "hashRanges": ranges}
@@ -386,7 +388,7 @@ def test_what_is_skipped_is_not_held_back_any_more() -> None:
     peer.subscribe(SubType.Key_Shared, 0, keySharedMeta=ranges)
     keyed(producing, unwanted * 8)
     assert peer.messages() == []
-    world.broker.skip_messages(0, TOPIC, "s")
+    world.broker.subscription_administration.skip_messages(0, TOPIC, "s")
     world.pump()
     keyed(producing, wanted[0] * 3, 10)
     assert len(peer.messages()) == 3
@@ -412,7 +414,7 @@ def test_what_is_acknowledged_one_by_one_is_not_held_back_any_more() -> None:
         peer.ack(message, consumer_id=1)
         delivered = len(peer.messages())
         assert delivered == (3 if left == 4 else 0)
-    assert world.broker.stats(TOPIC)["subscriptions"]["s"]["msgBacklog"] == 3
+    assert world.broker.topic_administration.stats(TOPIC)["subscriptions"]["s"]["msgBacklog"] == 3
 
 
 def test_out_of_order_delivery_does_not_wait() -> None:
@@ -529,7 +531,7 @@ def test_what_is_held_back_may_be_acknowledged_by_an_administrator() -> None:
     peer.subscribe(SubType.Key_Shared, 1, permits=1)
     keyed(producing, KEYS)
     peer.inbox.clear()
-    world.broker.set_policy(world.now, TOPIC, "message_ttl", 1.0)
+    world.broker.administration.set_policy(world.now, TOPIC, "message_ttl", 1.0)
     world.advance(61)
     peer.inbox.clear()
     peer.flow(100, 1)
@@ -543,8 +545,8 @@ def test_how_often_a_message_came_is_forgotten_when_its_time_is_over(kind: SubTy
     peer.subscribe(kind, permits=2)
     publish(producing, 2)
     peer.redeliver(*peer.messages())
-    dispatcher: Any = world.broker.all_topics[TOPIC].subscriptions["s"].dispatcher
+    dispatcher: Any = world.broker.topics.by_name[TOPIC].subscriptions["s"].dispatcher
     assert dispatcher.redeliveries == {0: 1, 1: 1}
-    world.broker.set_policy(world.now, TOPIC, "message_ttl", 1.0)
+    world.broker.administration.set_policy(world.now, TOPIC, "message_ttl", 1.0)
     world.advance(61)
     assert dispatcher.redeliveries == {}

@@ -38,7 +38,7 @@ def test_permits_are_messages_and_may_become_negative() -> None:
     consuming.nothing()
     consuming.flow(1)
     assert len(consuming.messages()) == 1
-    stats = world.broker.stats(TOPIC)["subscriptions"]["s"]["consumers"][0]
+    stats = world.broker.topic_administration.stats(TOPIC)["subscriptions"]["s"]["consumers"][0]
     assert stats["available_permits"] == 3 + 1 + 1 - 6
     assert stats["unacked"] == 6
 
@@ -87,7 +87,7 @@ def test_a_client_without_epochs_gets_none() -> None:
 def test_the_partition_is_in_every_message() -> None:
     """WIRE-11."""
     world = World()
-    world.broker.create_partitioned_topic(0, TOPIC, 3)
+    world.broker.topic_administration.create_partitioned_topic(0, TOPIC, 3)
     name = TOPIC + "-partition-2"
     producing, consuming = publisher(world, name), world.connect()
     consuming.subscribe(topic=name)
@@ -131,7 +131,7 @@ def test_failover_as_it_was_recorded() -> None:
 def test_partitions_are_spread_over_the_consumers_by_name() -> None:
     """SUBT-04."""
     world = World()
-    world.broker.create_partitioned_topic(0, TOPIC, 4)
+    world.broker.topic_administration.create_partitioned_topic(0, TOPIC, 4)
     peer = world.connect()
     for partition in range(4):
         for place, name in enumerate(("c", "a", "b")):
@@ -143,7 +143,7 @@ def test_partitions_are_spread_over_the_consumers_by_name() -> None:
 
 def test_the_best_priority_counts_first() -> None:
     world = World()
-    world.broker.create_partitioned_topic(0, TOPIC, 1)
+    world.broker.topic_administration.create_partitioned_topic(0, TOPIC, 1)
     name = TOPIC + "-partition-0"
     peer = world.connect()
     join(peer, 0, "a", name, priority_level=1)
@@ -159,7 +159,7 @@ def test_the_choice_is_that_of_looking_at_everybody(partition: int, seed: int) -
     came."""
     rng = Random(seed)
     world = World()
-    world.broker.create_partitioned_topic(0, TOPIC, 6)
+    world.broker.topic_administration.create_partitioned_topic(0, TOPIC, 6)
     name = f"{TOPIC}-partition-{partition}" if partition >= 0 else TOPIC + "-alone"
     peer = world.connect()
     present: dict[int, tuple[int, str]] = {}
@@ -175,9 +175,9 @@ def test_the_choice_is_that_of_looking_at_everybody(partition: int, seed: int) -
         world.advance(1.1)
         peer.inbox.clear()
         if present:
-            assert world.broker.stats(name)["subscriptions"]["s"]["activeConsumerName"] == naive(
-                name, partition, list(present.values())
-            )
+            assert world.broker.topic_administration.stats(name)["subscriptions"]["s"][
+                "activeConsumerName"
+            ] == naive(name, partition, list(present.values()))
 
 
 def naive(topic: str, partition: int, consumers: list[tuple[int, str]]) -> str:
@@ -196,7 +196,7 @@ def naive(topic: str, partition: int, consumers: list[tuple[int, str]]) -> str:
 def test_only_the_active_one_can_ask_for_redelivery() -> None:
     """SUBT-05."""
     world = World()
-    world.broker.create_partitioned_topic(0, TOPIC, 1)
+    world.broker.topic_administration.create_partitioned_topic(0, TOPIC, 1)
     name = TOPIC + "-partition-0"
     producing, peer = publisher(world, name), world.connect()
     join(peer, 0, "a", name)
@@ -213,7 +213,7 @@ def test_only_the_active_one_can_ask_for_redelivery() -> None:
 
 def test_who_joins_later_without_becoming_active_is_told_so() -> None:
     world = World()
-    world.broker.create_partitioned_topic(0, TOPIC, 1)
+    world.broker.topic_administration.create_partitioned_topic(0, TOPIC, 1)
     name = TOPIC + "-partition-0"
     peer = world.connect()
     join(peer, 0, "a", name)
@@ -234,7 +234,7 @@ def test_an_old_client_is_not_told() -> None:
 def test_what_the_old_active_consumer_had_comes_to_the_new_one() -> None:
     """SUBT-03: while both are connected; duplicates are possible."""
     world = World()
-    world.broker.create_partitioned_topic(0, TOPIC, 1)
+    world.broker.topic_administration.create_partitioned_topic(0, TOPIC, 1)
     name = TOPIC + "-partition-0"
     producing, peer = publisher(world, name), world.connect()
     join(peer, 0, "b", name)
@@ -261,7 +261,7 @@ def test_unloading_sends_everybody_away_and_loses_nothing(kind: Any) -> None:
     producing.inbox.clear()
     messages = consuming.messages()
     consuming.ack(messages[1])
-    world.broker.unload(world.now, TOPIC)
+    world.broker.topic_administration.unload(world.now, TOPIC)
     world.pump()
     producing.expect(Type.CLOSE_PRODUCER)
     closed = consuming.expect(Type.CLOSE_CONSUMER)
@@ -323,7 +323,7 @@ def test_who_reads_part_of_the_keys_gets_the_entries_of_these(durable: bool) -> 
     assert sorted(read) == sorted(keys)
     producing.publish(b"new", 30, partition_key=read[-1])
     assert len(reading.messages()) == 1
-    assert world.broker.stats(TOPIC)["subscriptions"]["s2"]["msgBacklog"] == 31
+    assert world.broker.topic_administration.stats(TOPIC)["subscriptions"]["s2"]["msgBacklog"] == 31
 
 
 @pytest.mark.parametrize("pairs", [[(5, 4)], [(0, 65_536)], [(0, 5), (5, 6)]])
@@ -345,7 +345,7 @@ def test_ranges_are_nothing_to_who_shares_in_another_way() -> None:
 
 def read_position(world: World) -> tuple[str, int]:
     """Where the next entry is read, and how far that is from the mark-delete position."""
-    cursor = world.broker.internal_stats(TOPIC)["cursors"]["s"]
+    cursor = world.broker.topic_administration.internal_stats(TOPIC)["cursors"]["s"]
     return cursor["readPosition"], cursor["numberOfEntriesSinceFirstNotAckedMessage"]
 
 
@@ -362,7 +362,7 @@ def test_without_a_consumer_the_cursor_stands_at_the_first_entry_that_is_not_ack
     assert read_position(world) == ("0:3", 3)
     consuming.close_consumer()
     assert read_position(world) == ("0:1", 1)
-    world.broker.reset_cursor(world.now, TOPIC, "s", MessageId(0, 2))
+    world.broker.subscription_administration.reset_cursor(world.now, TOPIC, "s", MessageId(0, 2))
     assert read_position(world) == ("0:2", 1)
-    world.broker.reset_cursor(world.now, TOPIC, "s", MessageId(0, 0))
+    world.broker.subscription_administration.reset_cursor(world.now, TOPIC, "s", MessageId(0, 0))
     assert read_position(world) == ("0:0", 1)

@@ -238,7 +238,7 @@ def test_dispatch_stops_for_a_peer_that_does_not_read_and_goes_on_when_it_does()
     consuming.reads = False
     for number in range(100):
         producing.publish(b"x" * 1000, number)
-    held = world.broker.stats(TOPIC)["subscriptions"]["s"]["consumers"][0]
+    held = world.broker.topic_administration.stats(TOPIC)["subscriptions"]["s"]["consumers"][0]
     assert held["unacked"] == 10, "ten kilobytes are on their way, the rest waits in the topic"
     assert not world.broker.wants_read(consuming.link), "nor is anything read from it"
     consuming.read_all()
@@ -308,7 +308,7 @@ def test_nothing_is_delivered_to_a_connection_that_ends() -> None:
         producing.publish(b"x", number)
     assert len(ending.messages()) == 4
     ending.drop()
-    assert world.broker.stats(TOPIC)["msgOutCounter"] == 4
+    assert world.broker.topic_administration.stats(TOPIC)["msgOutCounter"] == 4
     staying.subscribe(SubType.Shared)
     assert len(staying.messages()) == 4
-    assert world.broker.stats(TOPIC)["msgOutCounter"] == 8
+    assert world.broker.topic_administration.stats(TOPIC)["msgOutCounter"] == 8

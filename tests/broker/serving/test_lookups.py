@@ -68,13 +68,13 @@ def test_a_lookup_fails(topic: str, code: str) -> None:
 
 def test_partitions() -> None:
     world = World()
-    world.broker.create_partitioned_topic(0, "parted", 3)
+    world.broker.topic_administration.create_partitioned_topic(0, "parted", 3)
     peer = world.connect()
     assert partitions(peer, "persistent://public/default/parted").partitions == 3
     assert partitions(peer, "persistent://public/default/parted-partition-1").partitions == 0
     answer = partitions(peer, TOPIC)
     assert (answer.response, answer.partitions) == (Metadata.Success, 0), "asking alone creates nothing"
-    assert world.broker.topics("public/default") == [
+    assert world.broker.topic_administration.topics("public/default") == [
         f"persistent://public/default/parted-partition-{index}" for index in range(3)
     ]
 

@@ -22,7 +22,7 @@ def producing(**policies: Any) -> tuple[World, Peer]:
     peer = world.connect()
     peer.producer(name="p")
     for name, value in policies.items():
-        world.broker.set_policy(world.now, TOPIC, name, value)
+        world.broker.administration.set_policy(world.now, TOPIC, name, value)
     world.pump()
     return world, peer
 
@@ -77,7 +77,7 @@ def test_a_wrong_checksum_is_refused_and_the_connection_kept() -> None:
     peer.feed(Send(0, 4, payload=bytes(packed)).encode())
     assert send_error(peer) == ("ChecksumError", 4)
     assert peer.closed is None
-    assert world.broker.stats(TOPIC)["msgInCounter"] == 0
+    assert world.broker.topic_administration.stats(TOPIC)["msgInCounter"] == 0
 
 
 def test_headers_that_cannot_be_parsed_cost_the_connection() -> None:
@@ -169,7 +169,7 @@ def test_a_repeated_message_is_confirmed_and_not_stored() -> None:
     for sequence in (0, 1, 0):
         peer.publish(b"m", sequence)
     assert peer.receipts() == [(0, 0, 0), (1, 0, 1), (0, -1, -1)], "-1:-1 is 2^64-1 on the wire"
-    assert world.broker.stats(TOPIC)["msgInCounter"] == 2
+    assert world.broker.topic_administration.stats(TOPIC)["msgInCounter"] == 2
 
 
 def test_a_repeated_message_that_is_not_durable_yet_is_undecidable() -> None:
@@ -202,7 +202,7 @@ def test_what_a_name_sent_last_is_known_again() -> None:
     again = world.connect()
     assert again.producer(name="p").last_sequence_id == 6
     assert again.producer(name="q", producer_id=1).last_sequence_id == -1
-    world.broker.set_policy(world.now, TOPIC, "deduplication", False)
+    world.broker.administration.set_policy(world.now, TOPIC, "deduplication", False)
     assert again.producer(name="r", producer_id=2).last_sequence_id == -1
 
 
@@ -276,7 +276,7 @@ def test_a_name_is_forgotten_while_its_message_is_on_the_way_to_the_store() -> N
     peer.drop()
     world.sync()
     assert world.store.load().topics[TOPIC].sequences == {"p-2": 7}
-    assert world.broker.stats(TOPIC)["msgInCounter"] == 3
+    assert world.broker.topic_administration.stats(TOPIC)["msgInCounter"] == 3
 
 
 def test_without_a_checksum_from_the_client() -> None:
@@ -296,7 +296,7 @@ def test_who_closes_after_the_broker_hears_first_that_the_broker_closed() -> Non
     world, peer = producing()
     world.hold_writes = True
     peer.publish(b"taken", 0)
-    world.broker.unload(world.now, TOPIC)
+    world.broker.topic_administration.unload(world.now, TOPIC)
     world.pump()
     peer.publish(b"too late", 1)
     peer.close_producer()
@@ -362,7 +362,7 @@ def test_refusals_that_wait_for_their_turn_are_bounded() -> None:
     world = World(BrokerConfig(max_pending_publishes=10))
     peer = world.connect()
     peer.producer(name="p")
-    world.broker.set_policy(world.now, TOPIC, "max_message_size", 100)
+    world.broker.administration.set_policy(world.now, TOPIC, "max_message_size", 100)
     world.hold_writes = True
     peer.publish(b"small", 0)
     for number in range(1, 10):

@@ -24,7 +24,7 @@ def topic_with(*payloads: bytes, config: BrokerConfig | None = None) -> tuple[Wo
 
 
 def backlog(world: World, subscription: str = "s") -> Any:
-    return world.broker.stats(TOPIC)["subscriptions"][subscription]["backlog"]
+    return world.broker.topic_administration.stats(TOPIC)["subscriptions"][subscription]["backlog"]
 
 
 # --- who is let in
@@ -35,7 +35,7 @@ def test_asking_again_answers_again() -> None:
     world, peer = topic_with()
     peer.subscribe()
     peer.subscribe()
-    assert len(world.broker.stats(TOPIC)["subscriptions"]["s"]["consumers"]) == 1
+    assert len(world.broker.topic_administration.stats(TOPIC)["subscriptions"]["s"]["consumers"]) == 1
 
 
 def test_asking_again_too_early() -> None:
@@ -57,7 +57,7 @@ def test_a_consumer_closed_before_its_success() -> None:
     peer.close_consumer()
     world.sync()
     peer.nothing()
-    assert world.broker.stats(TOPIC)["subscriptions"]["s"]["consumers"] == []
+    assert world.broker.topic_administration.stats(TOPIC)["subscriptions"]["s"]["consumers"] == []
 
 
 def test_flow_before_success_is_ignored() -> None:
@@ -90,7 +90,9 @@ def test_refusals(fields: dict[str, Any], code: str) -> None:
     peer.ask_subscribe(**fields)
     peer.expect_error(code)
     peer.subscribe(topic=TOPIC, subscription="other")
-    assert set(world.broker.stats(TOPIC)["subscriptions"]) <= {"keep", "other"}, "a refusal leaves nothing"
+    assert set(world.broker.topic_administration.stats(TOPIC)["subscriptions"]) <= {"keep", "other"}, (
+        "a refusal leaves nothing"
+    )
 
 
 def test_a_client_that_cannot_read_batches() -> None:
@@ -108,11 +110,11 @@ def test_policies_about_consumers() -> None:
         ("max_consumers_per_subscription", 1, "ConsumerBusy"),
     ):
         peer.subscribe(SubType.Shared, subscription="keep", consumer_id=0)
-        world.broker.set_policy(0, TOPIC, policy, value)
+        world.broker.administration.set_policy(0, TOPIC, policy, value)
         name = "other" if policy == "auto_subscription_creation" else "keep"
         peer.ask_subscribe(SubType.Shared, subscription=name, consumer_id=1)
         peer.expect_error(code)
-        world.broker.set_policy(0, TOPIC, policy, None)
+        world.broker.administration.set_policy(0, TOPIC, policy, None)
         peer.close_consumer(0)
 
 
@@ -184,7 +186,7 @@ def test_a_reader_leaves_nothing_behind() -> None:
     world, peer = topic_with()
     peer.subscribe(durable=False)
     peer.drop()
-    assert "s" not in world.broker.stats(TOPIC)["subscriptions"]
+    assert "s" not in world.broker.topic_administration.stats(TOPIC)["subscriptions"]
 
 
 # --- acknowledgements
@@ -293,7 +295,7 @@ def test_a_partly_acknowledged_batch_comes_again_with_what_is_open() -> None:
     peer.redeliver(message)
     (again,) = peer.messages()
     assert (again.ack_set, again.redelivery_count) == (0b0101, 1)
-    consumer = world.broker.stats(TOPIC)["subscriptions"]["s"]["consumers"][0]
+    consumer = world.broker.topic_administration.stats(TOPIC)["subscriptions"]["s"]["consumers"][0]
     assert consumer["unacked"] == 2
     assert consumer["available_permits"] == 1000 - 4 - 2, "only what is handed out is charged"
     world.start()
@@ -310,7 +312,7 @@ def test_the_same_id_several_times_in_one_ack() -> None:
     peer.subscribe(SubType.Shared)
     peer.messages()
     peer.ack((0, 0, 0b0001), (0, 0, 0b0001), (0, 0, 0b0001))
-    assert world.broker.stats(TOPIC)["subscriptions"]["s"]["unackedMessages"] == 1
+    assert world.broker.topic_administration.stats(TOPIC)["subscriptions"]["s"]["unackedMessages"] == 1
 
 
 def test_cumulative_inside_a_batch() -> None:
@@ -403,9 +405,9 @@ def test_a_reader_that_does_not_come_back_after_a_seek() -> None:
     peer.inbox.clear()
     seek(peer, message_publish_time=0)
     peer.drop()
-    assert "s" in world.broker.stats(TOPIC)["subscriptions"]
+    assert "s" in world.broker.topic_administration.stats(TOPIC)["subscriptions"]
     world.advance(121)
-    assert "s" not in world.broker.stats(TOPIC)["subscriptions"]
+    assert "s" not in world.broker.topic_administration.stats(TOPIC)["subscriptions"]
 
 
 # --- questions
@@ -471,7 +473,7 @@ def test_unsubscribe() -> None:
     unsubscribe(peer)
     peer.expect(Type.SUCCESS)
     world.start()
-    assert "s" not in world.broker.stats(TOPIC)["subscriptions"]
+    assert "s" not in world.broker.topic_administration.stats(TOPIC)["subscriptions"]
 
 
 def test_unsubscribe_among_others() -> None:
@@ -499,7 +501,7 @@ def test_end_of_topic_after_the_last_acknowledgement() -> None:
     peer.subscribe()
     cpp.subscribe(subscription="cpp")
     messages = peer.messages()
-    last = world.broker.terminate(0, TOPIC)
+    last = world.broker.topic_administration.terminate(0, TOPIC)
     world.pump()
     assert ids(messages)[-1] == (last.ledger_id, last.entry_id)
     peer.ack(messages[0])
@@ -520,7 +522,7 @@ def test_the_end_is_not_before_what_is_still_being_written() -> None:
     producing.producer(name="p")
     world.hold_writes = True
     producing.publish(b"last")
-    world.broker.terminate(0, TOPIC)
+    world.broker.topic_administration.terminate(0, TOPIC)
     world.pump()
     peer.nothing()
     world.sync()
@@ -536,7 +538,7 @@ def test_a_terminated_topic_takes_nothing() -> None:
     peer.producer()
     world.hold_writes = True
     peer.publish(b"before", 0)
-    world.broker.terminate(0, TOPIC)
+    world.broker.topic_administration.terminate(0, TOPIC)
     world.pump()
     peer.publish(b"after", 1)
     world.hold_writes = False
@@ -612,7 +614,7 @@ def test_a_reader_whose_topic_is_unloaded_brings_its_place_along() -> None:
     world, peer = topic_with(b"0", b"1")
     peer.subscribe(durable=False)
     peer.inbox.clear()
-    world.broker.unload(0, TOPIC)
+    world.broker.topic_administration.unload(0, TOPIC)
     world.pump()
     peer.expect(Type.CLOSE_CONSUMER)
     peer.subscribe(durable=False, start_message_id={"ledgerId": 0, "entryId": 1})

@@ -21,9 +21,9 @@ def listed(peer: Peer, **fields: Any) -> Any:
 
 def with_topics() -> Peer:
     world = World()
-    world.broker.create_partitioned_topic(0, "parted", 2)
+    world.broker.topic_administration.create_partitioned_topic(0, "parted", 2)
     for name in ("one", "two", "__change_events", "non-persistent://public/default/volatile"):
-        world.broker.create_topic(0, name)
+        world.broker.topic_administration.create_topic(0, name)
     return world.connect()
 
 
@@ -60,7 +60,7 @@ def test_a_pattern_is_applied_to_the_whole_name() -> None:
 def test_a_pattern_that_would_take_python_for_ever_is_applied(pattern: str) -> None:
     """RE2 takes time in proportion to the name."""
     world = World()
-    world.broker.create_topic(0, "a" * 4000)
+    world.broker.topic_administration.create_topic(0, "a" * 4000)
     answer = listed(world.connect(), topics_pattern=f"public/default/{pattern}")
     assert answer.filtered
     assert len(answer.topics) == (pattern == "(a+)+")
@@ -99,19 +99,19 @@ def updated(peer: Peer) -> Any:
 def test_who_watches_is_told_of_topics_that_come_and_go() -> None:
     """Seen: java-pattern. The hash is that of the list after the change."""
     world = World()
-    world.broker.create_topic(0, "w-old")
+    world.broker.topic_administration.create_topic(0, "w-old")
     peer = world.connect()
     answer = watch(peer)
     assert (answer.request_id, answer.watcher_id, list(answer.topic)) == (8, 3, [f"{BASE}w-old"])
     assert answer.topics_hash == topics_hash([f"{BASE}w-old"])
     for name in ("w-new", "other", "non-persistent://public/default/w-volatile", "__w-system", "w-a"):
-        world.broker.create_topic(world.now, name)
+        world.broker.topic_administration.create_topic(world.now, name)
     update = updated(peer)
     assert update.watcher_id == 3
     assert list(update.new_topics) == [f"{BASE}w-a", f"{BASE}w-new"]
     assert list(update.deleted_topics) == []
     assert update.topics_hash == topics_hash([f"{BASE}w-a", f"{BASE}w-new", f"{BASE}w-old"])
-    world.broker.delete_topic(world.now, "w-old")
+    world.broker.topic_administration.delete_topic(world.now, "w-old")
     update = updated(peer)
     assert (list(update.new_topics), list(update.deleted_topics)) == ([], [f"{BASE}w-old"])
     assert update.topics_hash == topics_hash([f"{BASE}w-a", f"{BASE}w-new"])
@@ -121,13 +121,13 @@ def test_partitions_are_told_of_one_by_one_and_together() -> None:
     world = World()
     peer = world.connect()
     watch(peer)
-    world.broker.create_partitioned_topic(world.now, "w-p", 2)
+    world.broker.topic_administration.create_partitioned_topic(world.now, "w-p", 2)
     assert list(updated(peer).new_topics) == [f"{BASE}w-p-partition-0", f"{BASE}w-p-partition-1"]
 
 
 def test_who_has_the_list_already_is_not_sent_it() -> None:
     world = World()
-    world.broker.create_topic(0, "w-a")
+    world.broker.topic_administration.create_topic(0, "w-a")
     peer = world.connect()
     answer = watch(peer, topics_hash=topics_hash([f"{BASE}w-a"]))
     assert list(answer.topic) == []
@@ -139,14 +139,14 @@ def test_of_what_comes_and_goes_at_once_the_last_is_told() -> None:
     world = World()
     peer = world.connect()
     watch(peer)
-    world.broker.create_topic(world.now, "w-a")
-    world.broker.delete_topic(world.now, "w-a")
+    world.broker.topic_administration.create_topic(world.now, "w-a")
+    world.broker.topic_administration.delete_topic(world.now, "w-a")
     update = updated(peer)
     assert (list(update.new_topics), list(update.deleted_topics)) == ([], [f"{BASE}w-a"])
-    world.broker.create_topic(world.now, "w-a")
+    world.broker.topic_administration.create_topic(world.now, "w-a")
     updated(peer)
-    world.broker.delete_topic(world.now, "w-a")
-    world.broker.create_topic(world.now, "w-a")
+    world.broker.topic_administration.delete_topic(world.now, "w-a")
+    world.broker.topic_administration.create_topic(world.now, "w-a")
     update = updated(peer)
     assert (list(update.new_topics), list(update.deleted_topics)) == ([f"{BASE}w-a"], [])
 
@@ -167,7 +167,7 @@ def test_a_watcher_that_is_closed_or_gone_is_told_nothing() -> None:
     gone.drop()
     peer.send(Type.WATCH_TOPIC_LIST_CLOSE, proto.CommandWatchTopicListClose(request_id=9, watcher_id=3))
     assert peer.expect(Type.SUCCESS).request_id == 9
-    world.broker.create_topic(world.now, "w-a")
+    world.broker.topic_administration.create_topic(world.now, "w-a")
     world.advance(0.0)
     assert not peer.inbox
 
@@ -178,7 +178,7 @@ def test_a_watcher_that_is_closed_while_the_store_is_at_work_is_told_nothing() -
     peer = world.connect()
     watch(peer)
     world.hold_writes = True
-    world.broker.create_topic(world.now, "w-a")
+    world.broker.topic_administration.create_topic(world.now, "w-a")
     world.advance(0.0)
     peer.send(Type.WATCH_TOPIC_LIST_CLOSE, proto.CommandWatchTopicListClose(request_id=9, watcher_id=3))
     assert peer.expect(Type.SUCCESS).request_id == 9
@@ -197,8 +197,8 @@ def test_the_same_watcher_again_is_told_once() -> None:
     peer = world.connect()
     watch(peer)
     watch(peer, f"{BASE}v-.*")
-    world.broker.create_topic(world.now, "w-a")
-    world.broker.create_topic(world.now, "v-a")
+    world.broker.topic_administration.create_topic(world.now, "w-a")
+    world.broker.topic_administration.create_topic(world.now, "v-a")
     assert list(updated(peer).new_topics) == [f"{BASE}v-a"]
     assert not peer.inbox
 

@@ -69,7 +69,7 @@ def publish_chunks(
 
 
 def compact(world: World) -> None:
-    world.broker.compact(world.now, TOPIC)
+    world.broker.topic_administration.compact(world.now, TOPIC)
     world.pump()
     world.advance(0)
 
@@ -205,7 +205,7 @@ class TestWhatStays:
     def test_of_nothing_nothing(self) -> None:
         world, producing = world_with()
         compact(world)
-        assert world.broker.compaction_status(TOPIC) == ("SUCCESS", "")
+        assert world.broker.topic_administration.compaction_status(TOPIC) == ("SUCCESS", "")
         publish(producing, "a", b"1")
         assert data(reader(world).messages()) == [b"1"]
 
@@ -224,7 +224,10 @@ class TestMessagesInChunksThatWereNotFinished:
         publish_chunks(producing, None, "p-3", [0], 2)  # of no use, whatever becomes of it
         compact(world)
         assert data(reader(world).messages()) == [b"before", b"p-0.0", b"p-0.1"]
-        assert world.broker.stats(TOPIC)["compaction"]["lastCompactionRemovedEventCount"] == 4
+        assert (
+            world.broker.topic_administration.stats(TOPIC)["compaction"]["lastCompactionRemovedEventCount"]
+            == 4
+        )
 
     @pytest.mark.parametrize(
         "numbers", [[1, 2], [0, 2], [0, 2, 1], [0, 1, 0, 2]], ids=lambda numbers: "".join(map(str, numbers))
@@ -396,7 +399,7 @@ class TestWhoReadsIt:
             publish(producing, f"k{number % 5}", b"%d" % number)
         compact(world)
         publish(producing, "x", b"10")
-        assert world.broker.internal_stats(TOPIC)["numberOfEntries"] < 5
+        assert world.broker.topic_administration.internal_stats(TOPIC)["numberOfEntries"] < 5
         peer = reader(world)
         assert data(peer.messages()) == [b"5", b"6", b"7", b"8", b"9", b"10"]
         start = proto.MessageIdData(ledgerId=0, entryId=0, batch_index=-1)
@@ -525,12 +528,12 @@ class TestRunning:
         world, producing = world_with()
         for number in range(6):
             publish(producing, f"k{number % 2}", b"%d" % number)
-        assert world.broker.compaction_status(TOPIC) == ("NOT_RUN", "")
-        world.broker.compact(world.now, TOPIC)
+        assert world.broker.topic_administration.compaction_status(TOPIC) == ("NOT_RUN", "")
+        world.broker.topic_administration.compact(world.now, TOPIC)
         steps = 0
-        while world.broker.compaction_status(TOPIC)[0] == "RUNNING":
+        while world.broker.topic_administration.compaction_status(TOPIC)[0] == "RUNNING":
             with pytest.raises(InUse):
-                world.broker.compact(world.now, TOPIC)
+                world.broker.topic_administration.compact(world.now, TOPIC)
             world.broker.handle_deadline(world.now)
             world.pump()
             steps += 1
@@ -546,12 +549,12 @@ class TestRunning:
         compact(world)
         for number in range(10):
             publish(producing, f"k{number}", b"%d" % number)
-        world.broker.compact(world.now, TOPIC)
+        world.broker.topic_administration.compact(world.now, TOPIC)
         world.broker.handle_deadline(world.now)
-        world.broker.delete_subscription(world.now, TOPIC, "__compaction")
+        world.broker.subscription_administration.delete_subscription(world.now, TOPIC, "__compaction")
         world.pump()
         world.advance(0)
-        assert world.broker.compaction_status(TOPIC) == ("SUCCESS", "")
+        assert world.broker.topic_administration.compaction_status(TOPIC) == ("SUCCESS", "")
         assert data(reader(world).messages()) == [b"8", b"9"]
 
     def test_it_is_read_when_it_is_durable(self) -> None:
@@ -560,9 +563,9 @@ class TestRunning:
         publish(producing, "k", b"1")
         world.hold_writes = True
         compact(world)
-        assert world.broker.compaction_status(TOPIC)[0] == "RUNNING"
+        assert world.broker.topic_administration.compaction_status(TOPIC)[0] == "RUNNING"
         world.sync()
-        assert world.broker.compaction_status(TOPIC)[0] == "SUCCESS"
+        assert world.broker.topic_administration.compaction_status(TOPIC)[0] == "SUCCESS"
 
     def test_it_outlives_the_broker(self) -> None:
         world, producing = world_with()
@@ -582,15 +585,15 @@ class TestRunning:
         world, producing = world_with()
         publish(producing, "k", b"0")
         publish(producing, "k", b"1")
-        world.broker.compact(world.now, TOPIC)
+        world.broker.topic_administration.compact(world.now, TOPIC)
         if away == "unload":
-            world.broker.unload(world.now, TOPIC)
+            world.broker.topic_administration.unload(world.now, TOPIC)
         else:
-            world.broker.delete_topic(world.now, TOPIC, force=True)
+            world.broker.topic_administration.delete_topic(world.now, TOPIC, force=True)
         world.pump()
         world.advance(1)
         if away == "unload":
-            assert world.broker.compaction_status(TOPIC)[0] == "NOT_RUN"
+            assert world.broker.topic_administration.compaction_status(TOPIC)[0] == "NOT_RUN"
             assert data(reader(world).messages()) == [b"0", b"1"]
 
     def test_one_that_was_stopped_does_not_end_the_next(self) -> None:
@@ -600,45 +603,48 @@ class TestRunning:
         publish(producing, "k", b"1")
         world.hold_writes = True
         compact(world)
-        world.broker.unload(world.now, TOPIC)
+        world.broker.topic_administration.unload(world.now, TOPIC)
         world.pump()
-        world.broker.compact(world.now, TOPIC)
+        world.broker.topic_administration.compact(world.now, TOPIC)
         world.sync()
-        assert world.broker.compaction_status(TOPIC)[0] == "RUNNING"
+        assert world.broker.topic_administration.compaction_status(TOPIC)[0] == "RUNNING"
         world.advance(0)
         world.sync()
-        assert world.broker.compaction_status(TOPIC)[0] == "SUCCESS"
+        assert world.broker.topic_administration.compaction_status(TOPIC)[0] == "SUCCESS"
         assert data(reader(world).messages()) == [b"1"]
 
     def test_partitions_all_at_once(self) -> None:
         world, _ = world_with()
-        world.broker.create_partitioned_topic(world.now, "parts", 2)
-        world.broker.compact(world.now, "parts")
+        world.broker.topic_administration.create_partitioned_topic(world.now, "parts", 2)
+        world.broker.topic_administration.compact(world.now, "parts")
         world.advance(0)
         for partition in range(2):
-            assert world.broker.compaction_status(f"parts-partition-{partition}")[0] == "SUCCESS"
+            assert (
+                world.broker.topic_administration.compaction_status(f"parts-partition-{partition}")[0]
+                == "SUCCESS"
+            )
         with pytest.raises(NotApplicable):
-            world.broker.compaction_status("parts")
+            world.broker.topic_administration.compaction_status("parts")
 
     def test_topics_that_cannot_be(self) -> None:
         world, producing = world_with()
         producing.producer("non-persistent://public/default/n", 1)
         with pytest.raises(NotApplicable):
-            world.broker.compact(world.now, "non-persistent://public/default/n")
+            world.broker.topic_administration.compact(world.now, "non-persistent://public/default/n")
         with pytest.raises(NotFound):
-            world.broker.compact(world.now, "nowhere")
+            world.broker.topic_administration.compact(world.now, "nowhere")
 
     def test_stats(self) -> None:
         world, producing = world_with()
         for number in range(5):
             publish(producing, "k", b"%d" % number)
-        assert world.broker.internal_stats(TOPIC)["compactedLedger"]["ledgerId"] == -1
+        assert world.broker.topic_administration.internal_stats(TOPIC)["compactedLedger"]["ledgerId"] == -1
         compact(world)
-        stats = world.broker.stats(TOPIC)
+        stats = world.broker.topic_administration.stats(TOPIC)
         assert stats["compaction"]["lastCompactionRemovedEventCount"] == 4
         assert stats["compaction"]["lastCompactionSucceedTimestamp"] >= WALL
         assert stats["subscriptions"]["__compaction"]["msgBacklog"] == 0
-        ledger = world.broker.internal_stats(TOPIC)["compactedLedger"]
+        ledger = world.broker.topic_administration.internal_stats(TOPIC)["compactedLedger"]
         assert ledger["entries"] == 1
         assert ledger["size"] > 0
 
@@ -651,9 +657,12 @@ def test_what_expires_is_compacted_all_the_same() -> None:
     publish(producing, "a", b"1")
     compact(world)
     publish(producing, "b", b"2")
-    world.broker.set_policy(world.now, TOPIC, "message_ttl", 1.0)
+    world.broker.administration.set_policy(world.now, TOPIC, "message_ttl", 1.0)
     world.advance(70)
-    backlogs = {name: stats["backlog"] for name, stats in world.broker.stats(TOPIC)["subscriptions"].items()}
+    backlogs = {
+        name: stats["backlog"]
+        for name, stats in world.broker.topic_administration.stats(TOPIC)["subscriptions"].items()
+    }
     assert backlogs == {"s": 0, compaction_module.SUBSCRIPTION: 1}
 
 
@@ -665,37 +674,44 @@ class TestByItself:
 
     def test_when_more_than_that_is_not_compacted(self) -> None:
         world, producing = world_with(**self.CONFIG)
-        world.broker.set_policy(world.now, TOPIC, "compaction_threshold", 1000)
+        world.broker.administration.set_policy(world.now, TOPIC, "compaction_threshold", 1000)
         for number in range(4):
             publish(producing, "k", b"%d" % number * 150)
         world.advance(self.HOUSE)
-        assert world.broker.compaction_status(TOPIC) == ("NOT_RUN", "")
+        assert world.broker.topic_administration.compaction_status(TOPIC) == ("NOT_RUN", "")
         for number in range(4, 8):
             publish(producing, "k", b"%d" % number * 150)
         world.advance(self.HOUSE)
-        assert world.broker.compaction_status(TOPIC) == ("SUCCESS", "")
+        assert world.broker.topic_administration.compaction_status(TOPIC) == ("SUCCESS", "")
         assert data(reader(world).messages()) == [b"7" * 150]
-        before = world.broker.stats(TOPIC)["compaction"]["lastCompactionSucceedTimestamp"]
+        before = world.broker.topic_administration.stats(TOPIC)["compaction"][
+            "lastCompactionSucceedTimestamp"
+        ]
         publish(producing, "k", b"8")
         world.advance(self.HOUSE)
-        assert world.broker.stats(TOPIC)["compaction"]["lastCompactionSucceedTimestamp"] == before
+        assert (
+            world.broker.topic_administration.stats(TOPIC)["compaction"]["lastCompactionSucceedTimestamp"]
+            == before
+        )
 
     def test_nothing_goes_before_it_was_compacted(self) -> None:
         """A broker that compacts by itself keeps what nobody else needs."""
         world, producing = world_with(ledger_max_entries=2, **self.CONFIG)
-        world.broker.set_policy(world.now, "public/default", "compaction_threshold", 10_000)
+        world.broker.administration.set_policy(world.now, "public/default", "compaction_threshold", 10_000)
         for number in range(10):
             publish(producing, "k", b"%d" % number)
         world.advance(self.HOUSE)
-        assert world.broker.stats(TOPIC)["subscriptions"]["__compaction"]["backlog"] == 10
-        world.broker.set_policy(world.now, "public/default", "compaction_threshold", 1)
+        assert (
+            world.broker.topic_administration.stats(TOPIC)["subscriptions"]["__compaction"]["backlog"] == 10
+        )
+        world.broker.administration.set_policy(world.now, "public/default", "compaction_threshold", 1)
         world.advance(self.HOUSE)
-        assert world.broker.stats(TOPIC)["subscriptions"]["__compaction"]["backlog"] == 0
+        assert world.broker.topic_administration.stats(TOPIC)["subscriptions"]["__compaction"]["backlog"] == 0
         assert data(reader(world).messages()) == [b"9"]
 
     def test_a_topic_made_later(self) -> None:
         world = World(BrokerConfig(keepalive_interval=10.0 * 365 * 86_400, **self.CONFIG))
-        world.broker.set_policy(world.now, "public/default", "compaction_threshold", 100)
+        world.broker.administration.set_policy(world.now, "public/default", "compaction_threshold", 100)
         producing = world.connect()
         producing.producer()
         for number in range(5):
@@ -707,5 +723,5 @@ class TestByItself:
         world, producing = world_with(**self.CONFIG)
         publish(producing, "k", b"x" * 1000)
         world.advance(self.HOUSE)
-        assert world.broker.compaction_status(TOPIC) == ("NOT_RUN", "")
-        assert "__compaction" not in world.broker.stats(TOPIC)["subscriptions"]
+        assert world.broker.topic_administration.compaction_status(TOPIC) == ("NOT_RUN", "")
+        assert "__compaction" not in world.broker.topic_administration.stats(TOPIC)["subscriptions"]

@@ -44,7 +44,7 @@ def test_no_permits_no_message() -> None:
     for number in range(3):
         producing.publish(b"%d" % number, number)
     assert consuming.payloads() == [b"0"]
-    assert world.broker.stats(TOPIC)["subscriptions"]["s"]["dropped"] == 2
+    assert world.broker.topic_administration.stats(TOPIC)["subscriptions"]["s"]["dropped"] == 2
     consuming.flow(5)
     consuming.nothing()
 
@@ -56,12 +56,12 @@ def test_nothing_is_stored() -> None:
     join(later)
     later.nothing()
     world.start()
-    assert world.broker.topics("public/default") == []
+    assert world.broker.topic_administration.topics("public/default") == []
     producing = world.connect()
     producing.producer(TOPIC)
-    assert world.broker.internal_stats(TOPIC)["numberOfEntries"] == 0
+    assert world.broker.topic_administration.internal_stats(TOPIC)["numberOfEntries"] == 0
     with pytest.raises(LocalProtocolError):
-        world.broker.terminate(0, TOPIC)
+        world.broker.topic_administration.terminate(0, TOPIC)
 
 
 def test_shared_goes_round_and_skips_who_cannot() -> None:
@@ -118,16 +118,16 @@ def test_leaving() -> None:
     consuming.send(Type.UNSUBSCRIBE, proto.CommandUnsubscribe(consumer_id=0, request_id=1))
     consuming.expect(Type.SUCCESS)
     consuming.close_consumer(1)
-    assert world.broker.stats(TOPIC)["subscriptions"] == {}
+    assert world.broker.topic_administration.stats(TOPIC)["subscriptions"] == {}
 
 
 def test_a_topic_that_nobody_uses_vanishes() -> None:
     world, producing, _ = world_with()
     world.advance(61)
-    assert world.broker.topics("public/default") == [TOPIC]
+    assert world.broker.topic_administration.topics("public/default") == [TOPIC]
     producing.drop()
     world.advance(61)
-    assert world.broker.topics("public/default") == []
+    assert world.broker.topic_administration.topics("public/default") == []
 
 
 def test_limits_and_first_ranges() -> None:
@@ -136,7 +136,7 @@ def test_limits_and_first_ranges() -> None:
     peer.ask_subscribe(SubType.Key_Shared, 0, TOPIC, keySharedMeta={"keySharedMode": "STICKY"})
     peer.expect_error("ConsumerAssignError")
     join(peer)
-    world.broker.set_policy(0, TOPIC, "max_consumers_per_subscription", 1)
+    world.broker.administration.set_policy(0, TOPIC, "max_consumers_per_subscription", 1)
     peer.ask_subscribe(SubType.Shared, 1, TOPIC)
     peer.expect_error("ConsumerBusy")
 
@@ -144,17 +144,17 @@ def test_limits_and_first_ranges() -> None:
 def test_unloading_and_deleting() -> None:
     world, producing, consuming = world_with()
     join(consuming)
-    world.broker.unload(0, TOPIC)
+    world.broker.topic_administration.unload(0, TOPIC)
     world.pump()
     producing.expect(Type.CLOSE_PRODUCER)
     consuming.expect(Type.CLOSE_CONSUMER)
     producing.producer(TOPIC)
     join(consuming)
-    world.broker.delete_topic(0, TOPIC, force=True)
+    world.broker.topic_administration.delete_topic(0, TOPIC, force=True)
     world.pump()
     producing.expect(Type.CLOSE_PRODUCER)
     consuming.expect(Type.CLOSE_CONSUMER)
-    assert world.broker.topics("public/default") == []
+    assert world.broker.topic_administration.topics("public/default") == []
 
 
 def test_sticky_ranges() -> None:
@@ -179,7 +179,7 @@ def test_unsubscribing_everybody() -> None:
     consuming.send(Type.UNSUBSCRIBE, proto.CommandUnsubscribe(consumer_id=0, request_id=1, force=True))
     consuming.expect(Type.SUCCESS)
     other.expect(Type.CLOSE_CONSUMER)
-    world.broker.set_policy(0, TOPIC, "max_consumers", 1)
+    world.broker.administration.set_policy(0, TOPIC, "max_consumers", 1)
     join(other)
     consuming.ask_subscribe(SubType.Shared, 1, TOPIC)
     consuming.expect_error("ConsumerBusy")

@@ -80,7 +80,7 @@ def test_a_newcomer_that_leaves_while_the_old_one_is_probed() -> None:
     new.expect(Type.SUCCESS)
     world.advance(6)
     new.nothing()
-    assert world.broker.stats(TOPIC)["publishers"] == []
+    assert world.broker.topic_administration.stats(TOPIC)["publishers"] == []
 
 
 def test_limits_and_missing_topics() -> None:
@@ -88,9 +88,9 @@ def test_limits_and_missing_topics() -> None:
     peer = world.connect()
     peer.ask_producer()
     peer.expect_error("TopicNotFound")
-    world.broker.create_topic(0, TOPIC)
+    world.broker.topic_administration.create_topic(0, TOPIC)
     peer.producer()
-    world.broker.set_policy(0, TOPIC, "max_producers", 1)
+    world.broker.administration.set_policy(0, TOPIC, "max_producers", 1)
     peer.ask_producer(producer_id=1)
     peer.expect_error("ProducerBusy")
     peer.ask_producer("bad/name", producer_id=2)
@@ -115,7 +115,7 @@ def test_clients_cannot_make_topics_names_and_subscriptions_without_end() -> Non
 
 def test_partitions_are_used_one_by_one() -> None:
     world = World()
-    world.broker.create_partitioned_topic(0, TOPIC, 2)
+    world.broker.topic_administration.create_partitioned_topic(0, TOPIC, 2)
     peer = world.connect()
     peer.ask_producer()
     peer.expect_error("NotAllowedError")
@@ -130,8 +130,8 @@ def test_an_initial_subscription_holds_what_comes() -> None:
     peer.producer(initial_subscription_name="first")
     peer.publish(b"x")
     peer.expect(Type.SEND_RECEIPT)
-    assert world.broker.stats(TOPIC)["subscriptions"]["first"]["backlog"] == 1
-    world.broker.set_policy(0, TOPIC, "auto_subscription_creation", False)
+    assert world.broker.topic_administration.stats(TOPIC)["subscriptions"]["first"]["backlog"] == 1
+    world.broker.administration.set_policy(0, TOPIC, "auto_subscription_creation", False)
     peer.ask_producer(producer_id=1, initial_subscription_name="second")
     peer.expect_error("NotAllowedError")
 
@@ -332,7 +332,7 @@ def test_a_producer_sent_away_by_the_broker(version: int) -> None:
     world = World()
     peer = world.connect(version)
     peer.producer()
-    world.broker.unload(world.now, TOPIC)
+    world.broker.topic_administration.unload(world.now, TOPIC)
     world.pump()
     if version < 5:
         assert peer.closed is not None
@@ -355,7 +355,7 @@ def test_who_comes_back_after_being_sent_away_and_is_fenced_out_has_no_late_send
     world = World()
     peer, other = world.connect(), world.connect()
     peer.producer(name="a")
-    world.broker.unload(world.now, TOPIC)
+    world.broker.topic_administration.unload(world.now, TOPIC)
     world.pump()
     peer.expect(Type.CLOSE_PRODUCER)
     peer.producer(name="a")
@@ -376,16 +376,16 @@ def test_no_producer_is_admitted_while_the_topic_goes_away(command: str, topic: 
     new.ask_producer(topic, name="a")
     old.expect(Type.PING)
     if command == "delete":
-        world.broker.delete_topic(world.now, topic, force=True)
+        world.broker.topic_administration.delete_topic(world.now, topic, force=True)
     else:
-        world.broker.unload(world.now, topic)
+        world.broker.topic_administration.unload(world.now, topic)
     world.pump()
     assert old.closed is not None
     new.expect_error("ServiceNotReady")
     new.producer(topic, name="a")
     new.publish(b"x")
     new.expect(Type.SEND_RECEIPT)
-    assert len(world.broker.stats(topic)["publishers"]) == 1
+    assert len(world.broker.topic_administration.stats(topic)["publishers"]) == 1
 
 
 def test_two_newcomers_for_one_dead_name() -> None:

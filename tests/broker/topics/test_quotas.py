@@ -37,17 +37,21 @@ def publish(world: World, peer: Peer, count: int) -> None:
 
 
 def limit_size(world: World, policy: str, size: int = 1000, scope: str = TOPIC) -> None:
-    world.broker.set_policy(world.now, scope, "backlog_quota_size", BacklogQuota(policy, limit_size=size))
+    world.broker.administration.set_policy(
+        world.now, scope, "backlog_quota_size", BacklogQuota(policy, limit_size=size)
+    )
     world.pump()
 
 
 def limit_time(world: World, policy: str, seconds: int) -> None:
-    world.broker.set_policy(world.now, TOPIC, "backlog_quota_time", BacklogQuota(policy, limit_time=seconds))
+    world.broker.administration.set_policy(
+        world.now, TOPIC, "backlog_quota_time", BacklogQuota(policy, limit_time=seconds)
+    )
     world.pump()
 
 
 def backlog(world: World, subscription: str = "s") -> Any:
-    return world.broker.stats(TOPIC)["subscriptions"][subscription]["msgBacklog"]
+    return world.broker.topic_administration.stats(TOPIC)["subscriptions"][subscription]["msgBacklog"]
 
 
 @blocking
@@ -111,7 +115,7 @@ def test_what_is_beyond_is_evicted_oldest_first() -> None:
     assert backlog(world) == 20, "not before the next look"
     world.advance(HOUSE)
     producing.nothing()
-    stats = world.broker.stats(TOPIC)
+    stats = world.broker.topic_administration.stats(TOPIC)
     assert 600 < stats["backlogSize"] <= 900
     consuming.flow(100)
     assert [message.entry_id for message in consuming.messages()] == list(range(20 - backlog(world), 20))
@@ -165,7 +169,7 @@ def test_messages_that_are_too_old_are_evicted() -> None:
     assert backlog(world) == 3
     world.advance(HOUSE)
     assert backlog(world) == 1
-    assert world.broker.stats(TOPIC)["subscriptions"]["s"]["totalMsgExpired"] == 2
+    assert world.broker.topic_administration.stats(TOPIC)["subscriptions"]["s"]["totalMsgExpired"] == 2
 
 
 def test_a_namespaces_quota_and_a_topics_own() -> None:
@@ -176,7 +180,7 @@ def test_a_namespaces_quota_and_a_topics_own() -> None:
     peer.expect_error("ProducerBlockedQuotaExceededException")
     limit_size(world, "producer_exception", size=-1)
     peer.producer(name="new")
-    assert world.broker.stats(TOPIC)["backlogQuotaLimitSize"] == -1
+    assert world.broker.topic_administration.stats(TOPIC)["backlogQuotaLimitSize"] == -1
 
 
 def test_quotas_survive_a_restart() -> None:
@@ -204,16 +208,16 @@ def test_what_is_no_quota(make: Any) -> None:
 def test_a_quota_is_given_as_one() -> None:
     world = World(CONFIG)
     with pytest.raises(InvalidConfiguration, match="BacklogQuota"):
-        world.broker.set_policy(world.now, "public/default", "backlog_quota_size", 1000)
+        world.broker.administration.set_policy(world.now, "public/default", "backlog_quota_size", 1000)
 
 
 @pytest.mark.parametrize("by", ["size", "time"])
 def test_what_is_to_be_compacted_is_no_backlog_and_stays(by: str) -> None:
     world, _, consuming = world_with_backlog()
-    world.broker.compact(world.now, TOPIC)
+    world.broker.topic_administration.compact(world.now, TOPIC)
     world.pump()
     world.advance(0)
-    world.broker.reset_cursor(world.now, TOPIC, "__compaction", EARLIEST)
+    world.broker.subscription_administration.reset_cursor(world.now, TOPIC, "__compaction", EARLIEST)
     if by == "size":
         limit_size(world, EVICTION)
     else:

@@ -82,7 +82,7 @@ def test_the_schema_goes_with_the_topic() -> None:
     world = World()
     peer = world.connect()
     peer.producer(schema=STRING)
-    world.broker.delete_topic(0, TOPIC, force=True)
+    world.broker.topic_administration.delete_topic(0, TOPIC, force=True)
     world.pump()
     world.start()
     assert get_schema(world.connect()).error_code == proto.TopicNotFound

@@ -18,15 +18,15 @@ modes = pytest.mark.parametrize("mode", MODES, ids=[proto.ProducerAccessMode.Nam
 
 
 def unload(world: World, topic: str) -> None:
-    world.broker.unload(world.now, topic)
+    world.broker.topic_administration.unload(world.now, topic)
 
 
 def terminate(world: World, topic: str) -> None:
-    world.broker.terminate(world.now, topic)
+    world.broker.topic_administration.terminate(world.now, topic)
 
 
 def delete(world: World, topic: str) -> None:
-    world.broker.delete_topic(world.now, topic, force=True)
+    world.broker.topic_administration.delete_topic(world.now, topic, force=True)
 
 
 WAYS: list[tuple[Callable[[World, str], None], str]] = [

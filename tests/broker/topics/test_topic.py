@@ -19,7 +19,7 @@ def publish(peer: Peer, count: int, start: int = 0, size: int = 1) -> None:
 
 
 def ledgers(world: World) -> list[int]:
-    return [each["entries"] for each in world.broker.internal_stats(TOPIC)["ledgers"]]
+    return [each["entries"] for each in world.broker.topic_administration.internal_stats(TOPIC)["ledgers"]]
 
 
 def stored_entries(world: World) -> int:
@@ -40,7 +40,7 @@ def test_consumed_ledgers_go_and_the_store_forgets_them_too() -> None:
     assert ledgers(world) == [10]
     world.advance(1)
     assert stored_entries(world) == 10
-    assert world.broker.internal_stats(TOPIC)["entriesAddedCounter"] == 250
+    assert world.broker.topic_administration.internal_stats(TOPIC)["entriesAddedCounter"] == 250
 
 
 def test_the_slowest_subscription_keeps_what_it_needs() -> None:
@@ -54,7 +54,7 @@ def test_the_slowest_subscription_keeps_what_it_needs() -> None:
     peer.ack((3, 4, None), consumer_id=1, kind=CUMULATIVE)
     assert ledgers(world) == [10, 10, 10, 5]
     peer.close_consumer(1)
-    world.broker.reset_cursor(world.now, TOPIC, "slow", 2**62)
+    world.broker.subscription_administration.reset_cursor(world.now, TOPIC, "slow", 2**62)
     assert ledgers(world) == [5]
 
 
@@ -63,7 +63,7 @@ def test_without_subscriptions_the_recent_past_is_kept() -> None:
     peer = world.connect()
     peer.producer()
     publish(peer, 100, size=5)
-    assert world.broker.stats(TOPIC)["storageSize"] <= 200 + 10 * 40
+    assert world.broker.topic_administration.stats(TOPIC)["storageSize"] <= 200 + 10 * 40
     assert sum(ledgers(world)) < 30
     world.start()
     later = world.connect()
@@ -77,7 +77,7 @@ def test_retention_keeps_what_everybody_is_done_with() -> None:
     peer = world.connect()
     peer.producer()
     peer.subscribe()
-    world.broker.set_policy(0, TOPIC, "retention_time", 300.0)
+    world.broker.administration.set_policy(0, TOPIC, "retention_time", 300.0)
     publish(peer, 35)
     peer.ack((3, 4, None), kind=CUMULATIVE)
     assert len(ledgers(world)) == 4
@@ -98,33 +98,35 @@ def test_old_messages_expire() -> None:
     peer.subscribe(SubType.Shared)
     other.subscribe(SubType.Shared, permits=0)
     publish(peer, 3)
-    world.broker.set_policy(0, TOPIC, "message_ttl", 30.0)
+    world.broker.administration.set_policy(0, TOPIC, "message_ttl", 30.0)
     world.advance(29)
     for each in (peer, other):
         each.inbox.clear()
         each.flow(1)
     world.advance(32)
-    stats = world.broker.stats(TOPIC)["subscriptions"]["s"]
+    stats = world.broker.topic_administration.stats(TOPIC)["subscriptions"]["s"]
     assert (stats["backlog"], stats["unackedMessages"]) == (0, 0)
 
 
 def test_a_new_broker_finds_everything_that_was_confirmed() -> None:
     world = World(SMALL)
-    world.broker.create_partitioned_topic(0, "parted", 2)
+    world.broker.topic_administration.create_partitioned_topic(0, "parted", 2)
     peer = world.connect()
     peer.producer(name="p")
     peer.subscribe(SubType.Shared, subscription_properties=[{"key": "a", "value": "b"}])
     publish(peer, 25)
     peer.ack((2, 1, None), (2, 2, None), (3, 0, None), request_id=1)
     peer.inbox.clear()
-    before = world.broker.internal_stats(TOPIC)
+    before = world.broker.topic_administration.internal_stats(TOPIC)
     world.start()
-    after = world.broker.internal_stats(TOPIC)
+    after = world.broker.topic_administration.internal_stats(TOPIC)
     assert after["ledgers"] == before["ledgers"]
     for key in ("markDeletePosition", "individuallyDeletedMessages"):
         assert after["cursors"]["s"][key] == before["cursors"]["s"][key]
-    assert world.broker.stats(TOPIC)["subscriptions"]["s"]["subscriptionProperties"] == {"a": "b"}
-    assert len(world.broker.topics("public/default")) == 3
+    assert world.broker.topic_administration.stats(TOPIC)["subscriptions"]["s"]["subscriptionProperties"] == {
+        "a": "b"
+    }
+    assert len(world.broker.topic_administration.topics("public/default")) == 3
     peer = world.connect()
     peer.subscribe(SubType.Shared)
     assert len(peer.messages()) == 22
@@ -228,7 +230,9 @@ def test_publish_times_are_the_clients() -> None:
 
 def test_a_policy_that_keeps_less_trims_at_once() -> None:
     world = World(BrokerConfig(ledger_max_entries=1))
-    world.broker.set_policies(world.now, "public/default", {"retention_time": -1, "retention_size": -1})
+    world.broker.administration.set_policies(
+        world.now, "public/default", {"retention_time": -1, "retention_size": -1}
+    )
     peer = world.connect()
     peer.producer()
     peer.subscribe()
@@ -236,11 +240,13 @@ def test_a_policy_that_keeps_less_trims_at_once() -> None:
         peer.publish(b"x", number)
     peer.ack((0, 0, None), (1, 0, None), (2, 0, None))
     world.pump()
-    kept = len(world.broker.internal_stats(TOPIC)["ledgers"])
+    kept = len(world.broker.topic_administration.internal_stats(TOPIC)["ledgers"])
     assert kept >= 3
-    world.broker.set_policies(world.now, "public/default", {"retention_time": 0, "retention_size": 0})
+    world.broker.administration.set_policies(
+        world.now, "public/default", {"retention_time": 0, "retention_size": 0}
+    )
     world.pump()
-    assert len(world.broker.internal_stats(TOPIC)["ledgers"]) < kept
+    assert len(world.broker.topic_administration.internal_stats(TOPIC)["ledgers"]) < kept
 
 
 @pytest.mark.parametrize(("policy", "value"), [("retention_time", 300.0), ("retention_size", 100_000)])
@@ -250,7 +256,7 @@ def test_a_retention_policy_that_is_not_set_is_no_limit(policy: str, value: floa
     peer = world.connect()
     peer.producer()
     peer.subscribe()
-    world.broker.set_policy(world.now, TOPIC, policy, value)
+    world.broker.administration.set_policy(world.now, TOPIC, policy, value)
     publish(peer, 3)
     peer.ack((2, 0, None), kind=CUMULATIVE)
     assert ledgers(world) == [1, 1, 1]
@@ -259,7 +265,9 @@ def test_a_retention_policy_that_is_not_set_is_no_limit(policy: str, value: floa
 def test_a_retention_time_counts_up_to_the_moment_when_it_is_set() -> None:
     """STORE-31: also where the broker has heard nothing for longer than that."""
     world = World(BrokerConfig(ledger_max_entries=1))
-    world.broker.set_policies(world.now, "public/default", {"retention_time": -1, "retention_size": -1})
+    world.broker.administration.set_policies(
+        world.now, "public/default", {"retention_time": -1, "retention_size": -1}
+    )
     peer = world.connect()
     peer.producer()
     peer.subscribe()
@@ -267,7 +275,7 @@ def test_a_retention_time_counts_up_to_the_moment_when_it_is_set() -> None:
     peer.ack((2, 0, None), kind=CUMULATIVE)
     assert ledgers(world) == [1, 1, 1]
     world.now = 400 * SECOND
-    world.broker.set_policy(world.now, "public/default", "retention_time", 300)
+    world.broker.administration.set_policy(world.now, "public/default", "retention_time", 300)
     assert ledgers(world) == [1]
 
 
@@ -284,7 +292,7 @@ def test_a_cumulative_acknowledgement_of_part_of_a_batch_counts_for_what_comes_b
     peer.ack((0, 2, 0b10), kind=CUMULATIVE)
     world.advance(1)
     world.start()
-    cursor = world.broker.internal_stats(TOPIC)["cursors"]["s"]
+    cursor = world.broker.topic_administration.internal_stats(TOPIC)["cursors"]["s"]
     assert cursor["markDeletePosition"] == "0:1"
     later = world.connect()
     later.subscribe()

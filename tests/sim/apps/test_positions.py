@@ -137,7 +137,7 @@ class World:
             self.drain()
 
     def unload(self) -> None:
-        self.broker.unload(self.now, TOPIC)
+        self.broker.topic_administration.unload(self.now, TOPIC)
         self.drain()
 
     def until(self, condition: Callable[[], bool], trouble: float = 0.0) -> None:
@@ -224,7 +224,9 @@ def test_every_message_once_and_in_order(seed: int) -> None:
     batching = random.choice([None, BatchingPolicy(max_messages=6, max_delay=0.02)])
     producer = world.client.open_producer(world.now, ProducerSpec("t", batching=batching, send_timeout=0))
     world.until(lambda: producer in world.ready)
-    world.broker.create_subscription(world.now, TOPIC, "keeps everything", EARLIEST)
+    world.broker.subscription_administration.create_subscription(
+        world.now, TOPIC, "keeps everything", EARLIEST
+    )
     world.publish(producer, 20)
     index = random.randrange(20)
     start, inclusive, place = random.choice(
@@ -265,7 +267,9 @@ def test_a_table_view_has_the_last_value_of_every_key(seed: int) -> None:
     batching = random.choice([None, BatchingPolicy(max_messages=6, max_delay=0.02)])
     producer = world.client.open_producer(world.now, ProducerSpec("t", batching=batching, send_timeout=0))
     world.until(lambda: producer in world.ready)
-    world.broker.create_subscription(world.now, TOPIC, "keeps everything", EARLIEST)
+    world.broker.subscription_administration.create_subscription(
+        world.now, TOPIC, "keeps everything", EARLIEST
+    )
     table: dict[str, bytes] = {}
 
     def put(count: int) -> None:
@@ -284,8 +288,8 @@ def test_a_table_view_has_the_last_value_of_every_key(seed: int) -> None:
 
     def compact() -> None:
         """While everybody has read everything: who is behind may miss that a key was deleted."""
-        world.broker.compact(world.now, TOPIC)
-        world.until(lambda: world.broker.compaction_status(TOPIC)[0] != "RUNNING")
+        world.broker.topic_administration.compact(world.now, TOPIC)
+        world.until(lambda: world.broker.topic_administration.compaction_status(TOPIC)[0] != "RUNNING")
 
     put(random.randrange(30))
     if random.random() < 0.5:

@@ -69,7 +69,7 @@ def test_a_visitor_removes_its_subscription() -> None:
     assert any("<- UNSUBSCRIBE" in line for line in report.transcript)
     broker = world.cluster.serving(world.topics[0])
     assert broker is not None
-    assert "visit-0" not in broker.stats(world.topics[0])["subscriptions"]
+    assert "visit-0" not in broker.topic_administration.stats(world.topics[0])["subscriptions"]
 
 
 def test_a_broker_that_keeps_the_subscription_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -144,7 +144,7 @@ def test_a_topic_is_deleted_and_begins_anew() -> None:
     assert 0 < topic.expected < 12
     broker = world.cluster.serving(topic.name)
     assert broker is not None
-    assert broker.internal_stats(topic.name)["numberOfEntries"] == topic.expected
+    assert broker.topic_administration.internal_stats(topic.name)["numberOfEntries"] == topic.expected
 
 
 def test_a_broker_that_loses_what_came_after_the_deletion_is_noticed(

@@ -156,7 +156,7 @@ def test_a_stale_owner_that_confirms_all_the_same_is_noticed(monkeypatch: pytest
 
     original = Cluster.write
     monkeypatch.setattr(Cluster, "write", write)
-    monkeypatch.setattr(Journal, "forget_topic", lambda self, topic: None)
+    monkeypatch.setattr(Journal, "discard_topic", lambda self, topic: None)
     report = world_of(several(), script).run()
     assert report.outcome is not Outcome.PASSED
 

@@ -8,7 +8,7 @@ have to be told (CLOSE_PRODUCER, CLOSE_CONSUMER) leaves as outputs.
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...model.errors import IncompatibleSchema, InvalidConfiguration, TopicNotFound
 from ...model.topic_name import TopicName
@@ -16,9 +16,9 @@ from ...wire import proto
 from ..admin_errors import AlreadyExists, InUse, LimitReached, NotApplicable, NotFound
 from ..policies import Policies
 from ..records import GrantsSaved, NamespaceDeleted, PoliciesSaved, TenantDeleted, TenantSaved
+from ..serving.lookups import text_pairs
 from ..topics.schemas import PRIMITIVES
-from .subscription_admin import text_pairs
-from .topic_admin import TopicAdministration
+from .parts import Parts
 
 MAX_TENANT_ROLES = 1000
 """Roles of one tenant's administrators; more is taken for a slip of the pen."""
@@ -41,15 +41,16 @@ ACTIONS = ("produce", "consume", "functions", "sources", "sinks", "packages")
 """A role can be permitted to do these, which are Pulsar's names."""
 
 
-class Administration(TopicAdministration):
+class Administration:
     """The administrator's half of `Broker`."""
 
-    tenants: dict[str, tuple[str, ...]]
-
-    if TYPE_CHECKING:
-
-        @property
-        def wall_time(self) -> int: ...
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self._context = parts.services.context
+        self._journal = parts.services.journal
+        self._metadata = parts.metadata
+        self._topics = parts.topics
+        self._settle = parts.settle
 
     # --- tenants --------------------------------------------------------------------------------------
 
@@ -58,36 +59,36 @@ class Administration(TopicAdministration):
 
         Raises `AlreadyExists`, or `InvalidConfiguration` for a bad name or roles that are not text.
         """
-        self.context.now = now
+        self._context.now = now
         _check_text("tenant", tenant)
         TopicName.parse(f"persistent://{tenant}/namespace/topic")
         roles = _roles(admin_roles)
-        if tenant in self.tenants:
+        if tenant in self._metadata.tenants:
             raise AlreadyExists(f"tenant {tenant} exists")
         self._save_tenant(tenant, roles)
 
     def update_tenant(self, now: int, tenant: str, admin_roles: Iterable[str]) -> None:
         """Other roles. Raises `NotFound`, `InvalidConfiguration`."""
-        self.context.now = now
+        self._context.now = now
         roles = _roles(admin_roles)
-        if tenant not in self.tenants:
+        if tenant not in self._metadata.tenants:
             raise NotFound(f"no tenant {tenant}")
         self._save_tenant(tenant, roles)
 
     def _save_tenant(self, tenant: str, roles: tuple[str, ...]) -> None:
-        self.tenants[tenant] = roles
-        self.journal.records.append(TenantSaved(tenant, roles))
+        self._metadata.tenants[tenant] = roles
+        self._journal.records.append(TenantSaved(tenant, roles))
         self._settle()
 
     def delete_tenant(self, now: int, tenant: str) -> None:
         """Raises `NotFound`, or `InUse` while it has namespaces."""
-        self.context.now = now
-        if tenant not in self.tenants:
+        self._context.now = now
+        if tenant not in self._metadata.tenants:
             raise NotFound(f"no tenant {tenant}")
         if namespaces := self.namespaces(tenant):
             raise InUse(f"tenant {tenant} has {len(namespaces)} namespaces; delete them first")
-        del self.tenants[tenant]
-        self.journal.records.append(TenantDeleted(tenant))
+        del self._metadata.tenants[tenant]
+        self._journal.records.append(TenantDeleted(tenant))
         self._settle()
 
     # --- namespaces -----------------------------------------------------------------------------------
@@ -99,45 +100,45 @@ class Administration(TopicAdministration):
 
         Raises `NotFound` without the tenant, `AlreadyExists`, `InvalidConfiguration`.
         """
-        self.context.now = now
+        self._context.now = now
         _check_text("namespace", namespace)
         TopicName.parse(f"persistent://{namespace}/topic")
         made = Policies().with_policies(policies or {})
         tenant = namespace.split("/")[0]
-        if tenant not in self.tenants:
+        if tenant not in self._metadata.tenants:
             raise NotFound(f"no tenant {tenant}; create it first")
-        if namespace in self.policies:
+        if namespace in self._metadata.policies:
             raise AlreadyExists(f"namespace {namespace} exists")
-        self.policies[namespace] = made
-        self.journal.records.append(PoliciesSaved(namespace, made))
+        self._metadata.policies[namespace] = made
+        self._journal.records.append(PoliciesSaved(namespace, made))
         self._settle()
 
     def namespaces(self, tenant: str) -> list[str]:
         """`tenant/namespace`, sorted. Raises `NotFound`."""
-        if tenant not in self.tenants:
+        if tenant not in self._metadata.tenants:
             raise NotFound(f"no tenant {tenant}")
         return sorted(
-            scope for scope in self.policies if "://" not in scope and scope.startswith(f"{tenant}/")
+            scope
+            for scope in self._metadata.policies
+            if "://" not in scope and scope.startswith(f"{tenant}/")
         )
 
     def delete_namespace(self, now: int, namespace: str) -> None:
         """Raises `NotFound`, or `InUse` while there are topics in it."""
-        self.context.now = now
-        self._check_namespace(namespace)
-        topics = (topic.topic_name.namespace_name for topic in self.all_topics.values())
-        if namespace in topics or self.partitioned_topics(namespace):
+        self._context.now = now
+        self._metadata.require_namespace(namespace)
+        if self._parts.topics_in(namespace) or self._metadata.partitioned_topics(namespace):
             raise InUse(f"namespace {namespace} has topics; delete them first")
-        self._forget_scope(namespace)
-        self.journal.records.append(NamespaceDeleted(namespace))
+        self._metadata.discard(namespace)
+        self._journal.records.append(NamespaceDeleted(namespace))
         self._settle()
 
     def unload_namespace(self, now: int, namespace: str) -> None:
         """`unload` for every topic of it. Raises `NotFound`."""
-        self.context.now = now
-        self._check_namespace(namespace)
-        for topic in list(self.all_topics.values()):
-            if topic.topic_name.namespace_name == namespace:
-                topic.unload()
+        self._context.now = now
+        self._metadata.require_namespace(namespace)
+        for topic in self._parts.topics_in(namespace):
+            topic.unload()
         self._settle()
 
     # --- permissions ----------------------------------------------------------------------------------
@@ -145,13 +146,13 @@ class Administration(TopicAdministration):
     def grants_of(self, scope: str) -> GrantsSaved:
         """Give the permissions on a namespace (`tenant/namespace`) or a topic. Raises `NotFound`."""
         scope = self._policy_scope(scope)
-        return self.grants.get(scope, GrantsSaved(scope))
+        return self._metadata.grants.get(scope, GrantsSaved(scope))
 
     def topic_grants(self, namespace: str) -> dict[str, dict[str, tuple[str, ...]]]:
         """Give the permissions on topics of the namespace, by full name, where there are some."""
         return {
             scope: dict(grants.roles)
-            for scope, grants in sorted(self.grants.items())
+            for scope, grants in sorted(self._metadata.grants.items())
             if "://" in scope and grants.roles and TopicName.parse(scope).namespace_name == namespace
         }
 
@@ -174,7 +175,7 @@ class Administration(TopicAdministration):
 
         Raises `NotFound`, `InvalidConfiguration`.
         """
-        self._check_namespace(namespace)
+        self._metadata.require_namespace(namespace)
         present = self.grants_of(namespace)
         roles = {subscription: tuple(names) for subscription, names in roles.items()}
         for subscription, names in roles.items():
@@ -185,17 +186,17 @@ class Administration(TopicAdministration):
         self._save_grants(now, replace(present, subscriptions=changed))
 
     def _save_grants(self, now: int, grants: GrantsSaved) -> None:
-        self.context.now = now
+        self._context.now = now
         pairs = [*grants.roles, *grants.subscriptions]
         characters = sum(len(name) + sum(map(len, values)) for name, values in pairs)
         if len(pairs) > MAX_GRANTS or characters > MAX_GRANT_CHARACTERS:
             raise InvalidConfiguration(
                 f"permissions of {grants.scope}: at most {MAX_GRANTS}, of {MAX_GRANT_CHARACTERS} characters"
             )
-        self.grants[grants.scope] = grants
+        self._metadata.grants[grants.scope] = grants
         if not grants.roles and not grants.subscriptions:
-            del self.grants[grants.scope]
-        self.journal.records.append(grants)
+            del self._metadata.grants[grants.scope]
+        self._journal.records.append(grants)
         self._settle()
 
     # --- schemas --------------------------------------------------------------------------------------
@@ -204,7 +205,7 @@ class Administration(TopicAdministration):
         """As `GET …/schema`; None is the latest version. Raises `NotFound`."""
         try:
             wanted = None if version is None else version.to_bytes(8, "big")
-            saved = self.schemas.get(TopicName.parse(topic), wanted)
+            saved = self._parts.schemas.get(TopicName.parse(topic), wanted)
         except (TopicNotFound, OverflowError):
             raise NotFound(f"no schema of {topic}") from None
         return {
@@ -224,7 +225,7 @@ class Administration(TopicAdministration):
         Raises `NotFound` without the namespace, `InvalidConfiguration`, `LimitReached`, or `NotApplicable` for
         another type than the present one.
         """
-        self.context.now = now
+        self._context.now = now
         name = self._name_for_schema(topic)
         if kind not in SCHEMA_TYPES.values():
             raise InvalidConfiguration(
@@ -237,7 +238,7 @@ class Administration(TopicAdministration):
         for key, value in text_pairs(properties):
             schema.properties.add(key=key, value=value)
         try:
-            version = self.schemas.register(name, schema, self.wall_time)
+            version = self._parts.schemas.register(name, schema, self._parts.services.wall_time)
         except IncompatibleSchema as error:
             raise NotApplicable(error.text) from None
         self._settle()
@@ -248,15 +249,15 @@ class Administration(TopicAdministration):
 
         Raises `NotFound` without the namespace, `LimitReached`.
         """
-        self.context.now = now
+        self._context.now = now
         version = -1
         if force:
             name = TopicName.parse(topic)
-            self._check_namespace(name.namespace_name)
-            self.schemas.forget(name)
+            self._metadata.require_namespace(name.namespace_name)
+            self._parts.schemas.forget(name)
         else:
             name = self._name_for_schema(topic)
-            version = self.schemas.delete(name, self.wall_time)
+            version = self._parts.schemas.delete(name, self._parts.services.wall_time)
         self._settle()
         return version
 
@@ -266,9 +267,9 @@ class Administration(TopicAdministration):
         Raises `NotFound` without the namespace, `LimitReached`.
         """
         name = TopicName.parse(topic)
-        self._check_namespace(name.namespace_name)
-        most = self.config.max_topics
-        if not self.schemas.has_room(name, most):
+        self._metadata.require_namespace(name.namespace_name)
+        most = self._parts.services.config.max_topics
+        if not self._parts.schemas.has_room(name, most):
             raise LimitReached(f"schemas: {most} topics have one; delete some with force")
         return name
 
@@ -285,11 +286,11 @@ class Administration(TopicAdministration):
 
     def set_policies(self, now: int, scope: str, values: Mapping[str, object]) -> None:
         """`set_policy` for several fields, all of them or none."""
-        self.context.now = now
+        self._context.now = now
         scope = self._policy_scope(scope)
         if "://" in scope and "max_topics" in values:
             raise InvalidConfiguration("policy max_topics: only a namespace has it")
-        changed = self.policies.get(scope, Policies()).with_policies(values)
+        changed = self._metadata.policies.get(scope, Policies()).with_policies(values)
         if not changed.retention_exceeds_quotas:
             kind = "topic" if "://" in scope else "namespace"
             raise InvalidConfiguration(
@@ -298,11 +299,11 @@ class Administration(TopicAdministration):
                 else f"Backlog Quota exceeds configured retention quota for {kind}. "
                 "Please increase retention quota and retry"
             )
-        self.policies[scope] = changed
-        self.journal.records.append(PoliciesSaved(scope, changed))
-        for topic in list(self.all_topics.values()):
+        self._metadata.policies[scope] = changed
+        self._journal.records.append(PoliciesSaved(scope, changed))
+        for topic in list(self._topics.by_name.values()):
             if scope in (topic.topic_name.namespace_name, topic.name, str(topic.topic_name.base)):
-                topic.set_policies(self.effective_policies(topic.topic_name))
+                topic.set_policies(self._metadata.effective_policies(topic.topic_name))
         self._settle()
 
     def policies_of(self, scope: str, applied: bool = False) -> Policies:
@@ -312,35 +313,55 @@ class Administration(TopicAdministration):
         """
         scope = self._policy_scope(scope)
         if not applied:
-            return self.policies.get(scope, Policies())
+            return self._metadata.policies.get(scope, Policies())
         if "://" in scope:
-            return self.effective_policies(TopicName.parse(scope))
-        return self.policies[scope].over(self.defaults)
+            return self._metadata.effective_policies(TopicName.parse(scope))
+        return self._metadata.policies[scope].over(self._metadata.defaults)
 
     def _policy_scope(self, scope: str) -> str:
         if not isinstance(scope, str) or "://" not in scope:
-            self._check_namespace(scope)
+            self._metadata.require_namespace(scope)
             return scope
-        name = str(TopicName.parse(scope))
-        if name not in self.all_topics and name not in self.partitions:
-            raise NotFound(f"no topic {name}")
-        return name
+        return self._parts.existing(scope)
 
-    # --- dates ----------------------------------------------------------------------------------------
+    # --- properties -----------------------------------------------------------------------------------
 
-    @staticmethod
-    def wall_text(wall_time: int) -> str:
-        """ISO 8601, in UTC; `wall_time` in milliseconds since 1970."""
-        days, seconds = divmod(wall_time // 1000, 86_400)
-        # the Gregorian calendar in eras of 400 years that begin in March, so that leap days come last
-        era, day_of_era = divmod(days + 719_468, 146_097)
-        year = (day_of_era - day_of_era // 1460 + day_of_era // 36_524 - day_of_era // 146_096) // 365
-        day_of_year = day_of_era - (365 * year + year // 4 - year // 100)
-        month = (5 * day_of_year + 2) // 153
-        day = day_of_year - (153 * month + 2) // 5 + 1
-        month, year = (month + 3, year) if month < 10 else (month - 9, year + 1)
-        clock = f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
-        return f"{era * 400 + year:04}-{month:02}-{day:02}T{clock}Z"
+    def topic_properties(self, topic: str) -> dict[str, str]:
+        """Give the properties that an administrator keeps with the topic. Raises `NotFound`."""
+        return dict(self._metadata.properties.get(self._parts.existing(topic), ()))
+
+    def update_topic_properties(self, now: int, topic: str, properties: Mapping[str, str]) -> None:
+        """Set these and keep the others. Raises `NotFound`, `InvalidConfiguration`."""
+        self._change_properties(now, self._parts.existing(topic), properties)
+
+    def remove_topic_property(self, now: int, topic: str, key: str) -> None:
+        """Nothing happens where there is none of that key. Raises `NotFound`."""
+        self._change_properties(now, self._parts.existing(topic), {}, (key,))
+
+    def namespace_properties(self, namespace: str) -> dict[str, str]:
+        """Raises `NotFound`."""
+        self._metadata.require_namespace(namespace)
+        return dict(self._metadata.properties.get(namespace, ()))
+
+    def update_namespace_properties(self, now: int, namespace: str, properties: Mapping[str, str]) -> None:
+        """Set these and keep the others. Raises `NotFound`, `InvalidConfiguration`."""
+        self._metadata.require_namespace(namespace)
+        self._change_properties(now, namespace, properties)
+
+    def remove_namespace_properties(self, now: int, namespace: str, key: str | None = None) -> None:
+        """None removes all. Nothing happens where there is none of that key. Raises `NotFound`."""
+        present = self.namespace_properties(namespace)
+        self._change_properties(now, namespace, {}, present if key is None else (key,))
+
+    def _change_properties(
+        self, now: int, scope: str, changed: Mapping[str, str], removed: Iterable[str] = ()
+    ) -> None:
+        self._context.now = now
+        properties = {**dict(self._metadata.properties.get(scope, ())), **changed}
+        for key in removed:
+            properties.pop(key, None)
+        self._metadata.set_properties(scope, text_pairs(properties))
+        self._settle()
 
 
 def _check_text(what: str, name: object) -> None:

@@ -7,22 +7,20 @@ there as the zeros that are true.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..dispatching.consumer import Consumer, SubType
 from ..dispatching.key_shared import KeyShared
 from ..dispatching.shared import Shared
 from ..rates import Counted, Rates
+from ..services import Services, wall_text
 from ..topics.nonpersistent import NonPersistentSubscription, NonPersistentTopic
 from ..topics.producers import MODE_NAMES, Producer
+from ..topics.registry import AnyTopic
 from ..topics.subscription import Subscription
 from ..topics.topic import Topic
 
-if TYPE_CHECKING:
-    from ..broker import Broker
-
 AnySubscription = Subscription | NonPersistentSubscription
-AnyTopic = Topic | NonPersistentTopic
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +47,7 @@ def counted(topics: Iterable[AnyTopic]) -> Iterable[Counted]:
 
 def topic_stats(topic: AnyTopic, rates: Rates, options: StatsOptions) -> dict[str, Any]:
     persistent = isinstance(topic, Topic)
-    broker = topic.broker
+    services = topic.services
     unlimited = -1 if persistent else 0
     of_size, of_time = topic.policies.backlog_quota_size, topic.policies.backlog_quota_time
     rate = rates.of(topic)
@@ -80,7 +78,7 @@ def topic_stats(topic: AnyTopic, rates: Rates, options: StatsOptions) -> dict[st
         "earliestMsgPublishTimeInBacklogs": _earliest(subscriptions.values()),
         **_NEVER_OF_A_TOPIC,
         "publishers": (
-            [_publisher_stats(broker, producer, rates) for producer in topic.producers.by_name.values()]
+            [_publisher_stats(services, producer, rates) for producer in topic.producers.by_name.values()]
             if options.publishers
             else []
         ),
@@ -97,8 +95,8 @@ def topic_stats(topic: AnyTopic, rates: Rates, options: StatsOptions) -> dict[st
         stats["deduplicationStatus"] = "Disabled" if topic.deduplication is None else "Enabled"
     if topic.producers.topic_epoch is not None:
         stats["topicEpoch"] = topic.producers.topic_epoch
-    if broker.config.web_service_url is not None:
-        stats["ownerBroker"] = broker.config.web_service_url.split("://", 1)[1]
+    if services.config.web_service_url is not None:
+        stats["ownerBroker"] = services.config.web_service_url.split("://", 1)[1]
     return stats
 
 
@@ -138,7 +136,7 @@ def _earliest(subscriptions: Iterable[dict[str, Any]]) -> int:
     return min((time for time in times if time), default=0)
 
 
-def _publisher_stats(broker: "Broker", producer: Producer, rates: Rates) -> dict[str, Any]:
+def _publisher_stats(services: Services, producer: Producer, rates: Rates) -> dict[str, Any]:
     rate = rates.of(producer)
     return {
         "accessMode": MODE_NAMES[producer.mode],
@@ -149,7 +147,7 @@ def _publisher_stats(broker: "Broker", producer: Producer, rates: Rates) -> dict
         "supportsPartialProducer": False,
         "producerName": producer.name,
         "address": f"/{producer.connection.peer}",
-        "connectedSince": _date(broker, producer.connected_at),
+        "connectedSince": _date(services, producer.connected_at),
         "clientVersion": producer.connection.client_version,
         "metadata": dict(producer.metadata),
     }
@@ -159,7 +157,7 @@ def _publisher_stats(broker: "Broker", producer: Producer, rates: Rates) -> dict
 
 
 def _subscription_stats(subscription: AnySubscription, rates: Rates, options: StatsOptions) -> dict[str, Any]:
-    broker = subscription.topic.broker
+    services = subscription.topic.services
     dispatcher = subscription.dispatcher
     consumers = subscription.consumers
     rate = rates.of(subscription)
@@ -190,11 +188,11 @@ def _subscription_stats(subscription: AnySubscription, rates: Rates, options: St
         "unackedMessages": unacked if shared is not None else 0,
         "type": "None" if subscription.kind is None else SubType.Name(subscription.kind),
         "totalMsgExpired": subscription.expired,
-        "lastExpireTimestamp": _moment(broker, subscription.expired_at),
-        "lastConsumedFlowTimestamp": _moment(broker, subscription.flowed_at),
-        "lastConsumedTimestamp": max((_moment(broker, each.delivered_at) for each in consumers), default=0),
-        "lastAckedTimestamp": max((_moment(broker, each.acknowledged_at) for each in consumers), default=0),
-        "lastMarkDeleteAdvancedTimestamp": _moment(broker, subscription.advanced_at),
+        "lastExpireTimestamp": _moment(services, subscription.expired_at),
+        "lastConsumedFlowTimestamp": _moment(services, subscription.flowed_at),
+        "lastConsumedTimestamp": max((_moment(services, each.delivered_at) for each in consumers), default=0),
+        "lastAckedTimestamp": max((_moment(services, each.acknowledged_at) for each in consumers), default=0),
+        "lastMarkDeleteAdvancedTimestamp": _moment(services, subscription.advanced_at),
         "consumers": [_consumer_stats(subscription, each, rates) for each in consumers]
         if options.consumers
         else [],
@@ -233,12 +231,12 @@ def _backlog_size(subscription: Subscription) -> int:
 
 
 def _consumer_stats(subscription: AnySubscription, consumer: Consumer, rates: Rates) -> dict[str, Any]:
-    broker = subscription.topic.broker
+    services = subscription.topic.services
     dispatcher = subscription.dispatcher
     rate = rates.of(consumer)
     unacked = 0 if dispatcher is None else dispatcher.unacked(consumer)
-    delivered = _moment(broker, consumer.delivered_at)
-    acknowledged = _moment(broker, consumer.acknowledged_at)
+    delivered = _moment(services, consumer.delivered_at)
+    acknowledged = _moment(services, consumer.acknowledged_at)
     stats: dict[str, Any] = {
         "msgRateOut": rate.messages_out,
         "msgThroughputOut": rate.bytes_out,
@@ -252,14 +250,14 @@ def _consumer_stats(subscription: AnySubscription, consumer: Consumer, rates: Ra
         "blockedConsumerOnUnackedMsgs": consumer.blocked,
         "priorityLevel": consumer.priority,
         "address": f"/{consumer.connection.peer}",
-        "connectedSince": _date(broker, consumer.connected_at),
+        "connectedSince": _date(services, consumer.connected_at),
         "clientVersion": consumer.connection.client_version,
         "lastAckedTimestamp": acknowledged,
         "lastConsumedTimestamp": delivered,
-        "lastConsumedFlowTimestamp": _moment(broker, consumer.flowed_at),
+        "lastConsumedFlowTimestamp": _moment(services, consumer.flowed_at),
         "metadata": dict(consumer.metadata),
-        "lastAckedTime": _date(broker, acknowledged),
-        "lastConsumedTime": _date(broker, delivered),
+        "lastAckedTime": _date(services, acknowledged),
+        "lastConsumedTime": _date(services, delivered),
     }
     if isinstance(dispatcher, KeyShared):
         ranges = dispatcher.selector.ranges(consumer)
@@ -346,7 +344,7 @@ def internal_stats(topic: AnyTopic) -> dict[str, Any]:
         "totalSize": log.size,
         "currentLedgerEntries": len(last.entries),
         "currentLedgerSize": last.size,
-        "lastLedgerCreatedTimestamp": _date(topic.broker, last.opened_at),
+        "lastLedgerCreatedTimestamp": _date(topic.services, last.opened_at),
         "waitingCursorsCount": sum(cursor["waitingReadOp"] for cursor in cursors.values()),
         "pendingAddEntriesCount": log.end - log.durable_end,
         "lastConfirmedEntry": _position(topic, log.durable_end - 1),
@@ -432,12 +430,12 @@ def _position(topic: Topic, offset: int) -> str:
     return f"{ledger_id}:{entry_id}"
 
 
-def _moment(broker: "Broker", at: int) -> int:
+def _moment(services: Services, at: int) -> int:
     """Milliseconds since 1970 of a moment in nanoseconds of our own; what never was is 0."""
-    return broker.wall_time_of(at) if at >= 0 else 0
+    return services.wall_time_of(at) if at >= 0 else 0
 
 
-def _date(broker: "Broker", wall_time: int) -> str:
+def _date(services: Services, wall_time: int) -> str:
     """With the milliseconds that `wall_text` leaves out, written as Java writes them."""
     fraction = f".{wall_time % 1000:03}".rstrip("0").rstrip(".")
-    return f"{broker.wall_text(wall_time)[:-1]}{fraction}Z"
+    return f"{wall_text(wall_time)[:-1]}{fraction}Z"

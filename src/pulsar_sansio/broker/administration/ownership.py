@@ -14,22 +14,19 @@ embedder's business, too. Ledger ids are unique within a topic, not over the bro
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from ...core.context import Context
-from ...model.errors import LocalProtocolError, ServiceNotReady
+from ...model.errors import LocalProtocolError
 from ...model.topic_name import TopicName
-from ..outputs import Output, Released
-from ..policies import Policies
-from ..serving.topic_list_watch import TopicNames
-from ..storage.journal import Journal
+from ..outputs import Released
 from ..storage.store import StoredTopic
 from ..topics.producers import Producer
-from ..topics.subscription import Subscription
+from ..topics.registry import AnyTopic
 from ..topics.topic import Topic
+from .parts import Parts
 
 if TYPE_CHECKING:
-    from ..broker import AnyTopic
     from ..serving.connection import Connection
     from ..topics.nonpersistent import NonPersistentSubscription
+    from ..topics.subscription import Subscription
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,25 +55,18 @@ class Owner(Protocol):
         ...
 
 
-class OwnedTopics:
-    """The half of `Broker` that serves some topics of many."""
+class Ownership:
+    """The commands of an embedder that divides topics among several brokers."""
 
-    context: Context[Output]
-    journal: Journal
-    all_topics: "dict[str, AnyTopic]"
-    owner: Owner | None
-    names: TopicNames
-    links: "dict[int, Connection]"
-    _next_ledger_id: int
-    _leaving: set[str]
-    """Being released: not served any more, and not all durable yet."""
-    _departed: dict[Topic, None]
-    """Released or deleted; what was taken of them is on its way to the store yet."""
-
-    if TYPE_CHECKING:
-
-        def _settle(self) -> None: ...
-        def effective_policies(self, topic: TopicName) -> Policies: ...
+    def __init__(self, parts: Parts, links: "dict[int, Connection]") -> None:
+        self._parts = parts
+        self._context = parts.services.context
+        self._journal = parts.services.journal
+        self._topics = parts.topics
+        self._settle = parts.settle
+        self._links = links
+        self._departed: dict[Topic, None] = {}
+        """Topics that were released or deleted, and have entries that are not durable yet."""
 
     # --- what an embedder commands --------------------------------------------------------------------
 
@@ -85,12 +75,12 @@ class OwnedTopics:
 
         Raises `LocalProtocolError` when it is served here or is still being released.
         """
-        self.context.now = now
+        self._context.now = now
         name = TopicName.parse(topic)
-        if str(name) in self.all_topics or str(name) in self._leaving:
+        if str(name) in self._topics.by_name or str(name) in self._topics.releasing:
             raise LocalProtocolError(f"topic {name} is served here")
-        self._next_ledger_id = max([self._next_ledger_id, *(each + 1 for each in stored.ledgers)])
-        self.all_topics[str(name)] = Topic(self, name, self.effective_policies(name), stored)  # type: ignore[arg-type]
+        self._parts.services.ledger_ids.reserve(stored.ledgers)
+        self._topics.restore(name, stored)
         self._settle()
 
     def release(self, now: int, topic: str, moved_to: OtherBroker | None = None) -> None:
@@ -99,25 +89,25 @@ class OwnedTopics:
         What was taken is confirmed as ever. `Released` says when all of it is durable. Raises
         `LocalProtocolError` where it is not served.
         """
-        self.context.now = now
+        self._context.now = now
         found = self._served(topic)
-        del self.all_topics[found.name]
-        self._leaving.add(found.name)
+        del self._topics.by_name[found.name]
+        self._topics.releasing.add(found.name)
         found.closing = True
         if isinstance(found, Topic):
             found.compaction.stop()
         for producer in [*found.producers.by_name.values(), *found.producers.waiting]:
             producer.connection.close_producer(producer, moved_to)
         self._send_consumers_away(found, moved_to)
-        self.journal.flush_cursors()
+        self._journal.flush_cursors()
 
         def gone() -> None:
-            self._leaving.discard(found.name)
+            self._topics.releasing.discard(found.name)
             if not (isinstance(found, Topic) and found.lost):
-                self.context.emit(Released(found.name))
+                self._context.emit(Released(found.name))
 
-        self._depart(found)
-        self.journal.confirm(gone)
+        self.detach(found)
+        self._journal.confirm(gone)
         self._settle()
 
     def lose(self, now: int, topic: str, moved_to: OtherBroker | None = None) -> None:
@@ -126,11 +116,11 @@ class OwnedTopics:
         So is what one of that name has left that was released or deleted here. Everybody is sent away. To be
         called before `persisted` of the write whose records of this topic the store refused.
         """
-        self.context.now = now
+        self._context.now = now
         name = str(TopicName.parse(topic))
-        self.journal.forget_topic(name)
+        self._journal.discard_topic(name)
         lost = [each for each in self._departed if each.name == name]
-        found = self.all_topics.pop(name, None)
+        found = self._topics.by_name.pop(name, None)
         if found is not None:
             found.closing = True
             if isinstance(found, Topic):
@@ -139,57 +129,44 @@ class OwnedTopics:
         for each in lost:
             each.lost = True
         # Who was fenced out, and is not drained yet, is known to its connection alone.
-        for connection in list(self.links.values()):
+        for connection in list(self._links.values()):
             for producer in list(connection.producers.values()):
                 if isinstance(producer, Producer) and (producer.topic is found or producer.topic in lost):
                     connection.drop_producer(producer, moved_to)
         if found is not None:
             self._send_consumers_away(found, moved_to)
         for each in lost:
-            each.forget_pending()
-        self.journal.forget_topic(name)
+            each.discard_pending()
+        self._journal.discard_topic(name)
         self._settle()
 
     def topic_made(self, now: int, topic: str) -> None:
         """A topic, or a partition, is there now, wherever it is served: it is in lists from now on, and who
         watches them is told."""
-        self.context.now = now
-        self.names.add(str(TopicName.parse(topic)))
+        self._context.now = now
+        self._topics.names.add(str(TopicName.parse(topic)))
         self._settle()
 
     def topic_gone(self, now: int, topic: str) -> None:
         """It was deleted."""
-        self.context.now = now
-        self.names.remove(str(TopicName.parse(topic)))
+        self._context.now = now
+        self._topics.names.remove(str(TopicName.parse(topic)))
         self._settle()
 
-    def _depart(self, topic: "AnyTopic") -> None:
+    def detach(self, topic: AnyTopic) -> None:
         """It is not served here any more; what was taken of it is confirmed when it is durable."""
         if isinstance(topic, Topic):
             self._departed[topic] = None
-            self.journal.confirm(lambda: self._departed.pop(topic))
+            self._journal.confirm(lambda: self._departed.pop(topic))
 
     @staticmethod
-    def _send_consumers_away(topic: "AnyTopic", moved_to: OtherBroker | None) -> None:
+    def _send_consumers_away(topic: AnyTopic, moved_to: OtherBroker | None) -> None:
         subscriptions: list[Subscription | NonPersistentSubscription] = list(topic.subscriptions.values())
         for subscription in subscriptions:
             subscription.unload(moved_to)
 
-    def _served(self, topic: str) -> "AnyTopic":
-        found = self.all_topics.get(str(TopicName.parse(topic)))
+    def _served(self, topic: str) -> AnyTopic:
+        found = self._topics.by_name.get(str(TopicName.parse(topic)))
         if found is None:
             raise LocalProtocolError(f"no topic {topic} is served here")
         return found
-
-    # --- what the machines ask ------------------------------------------------------------------------
-
-    def elsewhere(self, topic: str, authoritative: bool) -> OtherBroker | None:
-        """Where a topic is served; None for here. Raises `ServiceNotReady`."""
-        if self.owner is None or topic in self.all_topics:
-            return None
-        return self.owner(topic, authoritative)
-
-    def check_served(self, topic: str) -> None:
-        """Raises `ServiceNotReady` where a topic that is not held here is not to be made here either."""
-        if topic in self._leaving or self.elsewhere(topic, False) is not None:
-            raise ServiceNotReady(f"{topic} is not served by this broker")

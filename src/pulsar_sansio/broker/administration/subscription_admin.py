@@ -5,34 +5,19 @@ done to those of its partitions.
 """
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from ...core.context import Context
 from ...model.errors import InvalidConfiguration, NotAllowed, TopicNotFound
 from ...model.message_id import MessageId, is_message_id
 from ...model.topic_name import TopicName
-from ...wire import MessageMetadata
 from ..admin_errors import AlreadyExists, InUse, LimitReached, NotApplicable, NotFound
-from ..outputs import Output
-from ..serving.lookups import MAX_NAME_LENGTH, check_text_properties
+from ..serving.lookups import MAX_NAME_LENGTH, text_pairs
 from ..serving.subscribing import NO_ROOM_FOR_SUBSCRIPTIONS
-from ..storage.journal import Journal
 from ..storage.ledger import ManagedLedger
-from ..topics.messages import payload_of, read_message
+from ..topics.registry import AnyTopic
 from ..topics.topic import Topic
-
-if TYPE_CHECKING:
-    from ..broker import AnyTopic
-
-
-class StoredMessage(NamedTuple):
-    """An entry as it lies in a topic; a batch is one. `payload`: uncompressed, unless it is encrypted.
-    `stored_size`: bytes of the payload as it is stored."""
-
-    message_id: MessageId
-    metadata: MessageMetadata
-    payload: bytes
-    stored_size: int
+from .parts import Parts
+from .stored_message import StoredMessage, stored_message
 
 
 class BacklogAnalysis(NamedTuple):
@@ -47,21 +32,17 @@ class BacklogAnalysis(NamedTuple):
 class SubscriptionAdministration:
     """The administrator's commands that name a subscription."""
 
-    context: Context[Output]
-    journal: Journal
-    partitions: dict[str, int]
-    all_topics: "dict[str, AnyTopic]"
-
-    if TYPE_CHECKING:
-
-        def _settle(self) -> None: ...
-        def _check_namespace(self, namespace: str) -> None: ...
-        def _topics_of(self, topic: str) -> list[AnyTopic]: ...
-        def topic_for_use(self, name: TopicName, create: bool) -> AnyTopic: ...
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self._context = parts.services.context
+        self._journal = parts.services.journal
+        self._metadata = parts.metadata
+        self._topics = parts.topics
+        self._settle = parts.settle
 
     def subscriptions(self, topic: str) -> list[str]:
         """Names, of all partitions together. Raises `NotFound`."""
-        return sorted({name for each in self._topics_of(topic) for name in each.subscriptions})
+        return sorted({name for each in self._parts.topics_of(topic) for name in each.subscriptions})
 
     def create_subscription(
         self,
@@ -76,7 +57,7 @@ class SubscriptionAdministration:
         The topic is created where policies allow that, as by a SUBSCRIBE. Raises `NotFound`,
         `AlreadyExists`, `LimitReached`, `NotApplicable` for non-persistent topics, `InvalidConfiguration`.
         """
-        self.context.now = now
+        self._context.now = now
         if not subscription.strip() or len(subscription) > MAX_NAME_LENGTH:
             raise InvalidConfiguration(f"the subscription's name has 1 to {MAX_NAME_LENGTH} characters")
         pairs = text_pairs(properties)
@@ -95,23 +76,23 @@ class SubscriptionAdministration:
             each.subscribe(subscription, begin - 1, True, pairs)
         self._settle()
 
-    def _topics_for_use(self, topic: str) -> "list[AnyTopic]":
+    def _topics_for_use(self, topic: str) -> list[AnyTopic]:
         name = TopicName.parse(topic)
-        if name.persistent and str(name) not in self.partitions:
+        if name.persistent and str(name) not in self._metadata.partitions:
             try:
-                return [self.topic_for_use(name, True)]
+                return [self._topics.for_use(name, True)]
             except TopicNotFound as error:
                 raise NotFound(error.text) from None
             except NotAllowed as error:
                 raise LimitReached(error.text) from None
-        return self._topics_of(topic)
+        return self._parts.topics_of(topic)
 
     def delete_subscription(self, now: int, topic: str, subscription: str, force: bool = False) -> None:
         """Raises `NotFound`, or `InUse` while consumers are connected, unless `force`."""
-        self.context.now = now
+        self._context.now = now
         found = [
             each.subscriptions[subscription]
-            for each in self._topics_of(topic)
+            for each in self._parts.topics_of(topic)
             if subscription in each.subscriptions
         ]
         if not found:
@@ -127,8 +108,8 @@ class SubscriptionAdministration:
 
         Raises `NotFound`.
         """
-        self.context.now = now
-        for each in self._subscribed_topics(topic, subscription):
+        self._context.now = now
+        for each in self._parts.subscribed_topics(topic, subscription):
             found = each.subscriptions[subscription]
             last = each.log.durable_end - 1
             if count is not None:
@@ -150,9 +131,9 @@ class SubscriptionAdministration:
 
         Raises `NotFound`.
         """
-        self.context.now = now
+        self._context.now = now
         expired = False
-        for each in self._subscribed_topics(topic, subscription):
+        for each in self._parts.subscribed_topics(topic, subscription):
             log = each.log
             if isinstance(older_than, MessageId):
                 if older_than[:2] > log.position(log.durable_end - 1):
@@ -162,7 +143,7 @@ class SubscriptionAdministration:
                 if log.exact(older_than.ledger_id, older_than.entry_id) is None:
                     last -= 1
             else:
-                last = log.find_publish_time(each.broker.wall_time - round(older_than * 1000)) - 1
+                last = log.find_publish_time(each.services.wall_time - round(older_than * 1000)) - 1
             expired |= each.subscriptions[subscription].expire_up_to(min(last, log.durable_end - 1))
         self._settle()
         return expired
@@ -177,8 +158,8 @@ class SubscriptionAdministration:
         whole = isinstance(position, int) and not isinstance(position, bool)
         if not whole and not is_message_id(position):
             raise InvalidConfiguration(f"position: a message id or milliseconds, not {position!r}")
-        self.context.now = now
-        for each in self._subscribed_topics(topic, subscription):
+        self._context.now = now
+        for each in self._parts.subscribed_topics(topic, subscription):
             if isinstance(position, MessageId):
                 mark, first = _place(each.log, position, inclusive)
             else:
@@ -189,8 +170,8 @@ class SubscriptionAdministration:
     def clear_backlogs(self, now: int, namespace: str, subscription: str | None = None) -> None:
         """`skip_messages` for every topic of the namespace that has this subscription; None is all of them,
         but for that of compaction. Raises `NotFound`."""
-        self.context.now = now
-        for each in self._topics_in(namespace):
+        self._context.now = now
+        for each in self._parts.topics_in(namespace):
             if not isinstance(each, Topic):
                 continue
             last = each.log.durable_end - 1
@@ -203,8 +184,8 @@ class SubscriptionAdministration:
     def unsubscribe_everywhere(self, now: int, namespace: str, subscription: str) -> None:
         """Delete the subscription of every topic of the namespace that has it. Raises `NotFound`, or
         `InUse` while consumers are connected."""
-        self.context.now = now
-        topics = self._topics_in(namespace)
+        self._context.now = now
+        topics = self._parts.topics_in(namespace)
         found = [each.subscriptions[subscription] for each in topics if subscription in each.subscriptions]
         if any(each.consumers for each in found):
             raise InUse(f"subscription {subscription} has active connected consumers")
@@ -217,7 +198,7 @@ class SubscriptionAdministration:
 
         Raises `NotFound`; `NotApplicable` for a topic with partitions.
         """
-        only = self._subscribed_topic(topic, subscription)
+        only = self._parts.subscribed_topic(topic, subscription)
         cursor, end = only.subscriptions[subscription].cursor, only.log.durable_end
         offset = cursor.mark_delete
         for _ in range(number):
@@ -233,7 +214,7 @@ class SubscriptionAdministration:
 
         Raises `NotFound`; `NotApplicable` for a topic with partitions.
         """
-        only = self._subscribed_topic(topic, subscription)
+        only = self._parts.subscribed_topic(topic, subscription)
         log, cursor = only.log, only.subscriptions[subscription].cursor
         offset = log.first if position is None else log.offset(position.ledger_id, position.entry_id)
         first = last = None
@@ -251,7 +232,7 @@ class SubscriptionAdministration:
     def subscription_properties(self, topic: str, subscription: str) -> dict[str, str]:
         """What is kept with a subscription, that of all partitions together. Raises `NotFound`."""
         properties: dict[str, str] = {}
-        for each in self._subscribed_topics(topic, subscription):
+        for each in self._parts.subscribed_topics(topic, subscription):
             properties.update(each.subscriptions[subscription].properties)
         return properties
 
@@ -259,35 +240,15 @@ class SubscriptionAdministration:
         self, now: int, topic: str, subscription: str, properties: Mapping[str, str]
     ) -> None:
         """Keep these instead of what was kept. Raises `NotFound`, `InvalidConfiguration`."""
-        self.context.now = now
+        self._context.now = now
         pairs = text_pairs(properties)
-        for each in self._subscribed_topics(topic, subscription):
+        for each in self._parts.subscribed_topics(topic, subscription):
             found = each.subscriptions[subscription]
             found.properties = pairs
             if found.durable:
-                self.journal.cursor_moved(found)
-        self.journal.flush_cursors()
+                self._journal.cursor_moved(found)
+        self._journal.flush_cursors()
         self._settle()
-
-    def _topics_in(self, namespace: str) -> "list[AnyTopic]":
-        self._check_namespace(namespace)
-        return [each for each in self.all_topics.values() if each.topic_name.namespace_name == namespace]
-
-    def _subscribed_topic(self, topic: str, subscription: str) -> Topic:
-        topics = self._subscribed_topics(topic, subscription)
-        if len(topics) != 1 or topics[0].name != str(TopicName.parse(topic)):
-            raise NotApplicable(f"{topic} has partitions")
-        return topics[0]
-
-    def _subscribed_topics(self, topic: str, subscription: str) -> list[Topic]:
-        """The topic or its partitions, all of which have this subscription. Raises `NotFound`."""
-        topics = []
-        for each in self._topics_of(topic):
-            known = each.subscriptions if isinstance(each, Topic) and isinstance(subscription, str) else ()
-            if not isinstance(each, Topic) or subscription not in known:
-                raise NotFound(f"no subscription {subscription} of persistent topic {each.name}")
-            topics.append(each)
-        return topics
 
 
 def _place(log: ManagedLedger, position: MessageId, inclusive: bool) -> tuple[int, int | None]:
@@ -302,17 +263,3 @@ def _place(log: ManagedLedger, position: MessageId, inclusive: bool) -> tuple[in
     if first >= messages:
         return offset, None
     return offset - 1, (1 << messages) - (1 << first) if first else None
-
-
-def stored_message(topic: Topic, offset: int) -> StoredMessage:
-    """The entry at `offset`, taken apart."""
-    entry = topic.log.entry(offset)
-    message_id = MessageId(entry.ledger_id, entry.entry_id, topic.partition)
-    return StoredMessage(message_id, *read_message(entry.data), len(payload_of(entry.data)))
-
-
-def text_pairs(properties: Mapping[str, str] | None) -> tuple[tuple[str, str], ...]:
-    """Raises `InvalidConfiguration` for what is not text or too much of it."""
-    pairs = tuple((properties or {}).items())
-    check_text_properties(pairs)
-    return pairs

@@ -4,67 +4,40 @@ The part of `Administration` that knows topics; its rules are the same. A partit
 over its partitions (TOPIC-03): what is done to it is done to each of them.
 """
 
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
-from ...core.context import Context
 from ...model.errors import InvalidConfiguration, InvalidTopicName, TopicNameRefused, TopicNotFound
 from ...model.message_id import MessageId
 from ...model.service_url import ServiceUrl
 from ...model.topic_name import TopicName
 from ..admin_errors import AlreadyExists, InUse, LimitReached, NotApplicable, NotFound
-from ..config import BrokerConfig
-from ..outputs import Output
-from ..policies import Policies
 from ..rates import Rates
-from ..records import GrantsSaved, MigratedTo, PartitionsSaved, PropertiesSaved
-from ..serving.lookups import parse_topic
-from ..storage.journal import Journal
-from ..topics.schemas import Schemas
+from ..records import MigratedTo, PartitionsSaved
+from ..serving.lookups import parse_topic, text_pairs
+from ..topics.registry import NO_ROOM_FOR_TOPICS
 from ..topics.topic import Topic
 from .inspection import StatsOptions, internal_stats, sum_of_stats, topic_stats
-from .subscription_admin import (
-    StoredMessage,
-    SubscriptionAdministration,
-    stored_message,
-    text_pairs,
-)
-
-if TYPE_CHECKING:
-    from ..broker import AnyTopic
+from .ownership import Ownership
+from .parts import Parts
+from .stored_message import StoredMessage, stored_message
 
 MAX_PARTITIONS = 10_000
 """More is taken for a slip of the pen."""
 
-NO_ROOM_FOR_TOPICS = "Exceed maximum number of topics in namespace."
 
-
-class TopicAdministration(SubscriptionAdministration):
+class TopicAdministration:
     """The administrator's commands that name a topic."""
 
-    config: BrokerConfig
-    context: Context[Output]
-    journal: Journal
-    schemas: Schemas
-    defaults: Policies
-    policies: dict[str, Policies]
-    partitions: dict[str, int]
-    properties: dict[str, tuple[tuple[str, str], ...]]
-    grants: dict[str, GrantsSaved]
-    rates: Rates
-    all_topics: "dict[str, AnyTopic]"
-    _leaving: set[str]
-
-    if TYPE_CHECKING:
-
-        def _settle(self) -> None: ...
-        def effective_policies(self, topic: TopicName) -> Policies: ...
-        def make_topic(self, name: TopicName) -> AnyTopic: ...
-        def topic_for_use(self, name: TopicName, create: bool) -> AnyTopic: ...
-        def partitions_for(self, topic: TopicName, create: bool) -> int: ...
-        def has_room(self, namespace: str, count: int) -> bool: ...
-        def topic_names(self, namespace: str) -> list[str]: ...
-        def _depart(self, topic: AnyTopic) -> None: ...
+    def __init__(self, parts: Parts, rates: Rates, ownership: Ownership) -> None:
+        self._parts = parts
+        self._context = parts.services.context
+        self._journal = parts.services.journal
+        self._metadata = parts.metadata
+        self._topics = parts.topics
+        self._settle = parts.settle
+        self._rates = rates
+        self._ownership = ownership
 
     # --- making and growing ---------------------------------------------------------------------------
 
@@ -74,14 +47,14 @@ class TopicAdministration(SubscriptionAdministration):
         Raises `AlreadyExists`, `NotFound` without the namespace, `LimitReached`, `InvalidConfiguration` for
         the name of a partition that cannot be or for properties that are not text.
         """
-        self.context.now = now
+        self._context.now = now
         name = self._new_name(topic)
         index = name.partition
-        if index >= 0 and index >= self.partitions.get(str(name.base), 0):
+        if index >= 0 and index >= self._metadata.partitions.get(str(name.base), 0):
             raise InvalidConfiguration(f"{topic} is named like a partition, and {name.base} has no such one")
         pairs = text_pairs(properties)
         self._check_limit(name, 1)
-        self.make_topic(name)
+        self._topics.make(name)
         self._save_properties(name, pairs)
         self._settle()
 
@@ -89,28 +62,32 @@ class TopicAdministration(SubscriptionAdministration):
         self, now: int, topic: str, partitions: int, properties: Mapping[str, str] | None = None
     ) -> None:
         """A topic of `partitions` (1 to 10 000) partitions, which are created too."""
-        self.context.now = now
+        self._context.now = now
         name = self._new_name(topic)
         self._check_partitions(partitions)
         if name.partition >= 0:
             raise InvalidConfiguration(f"{topic} is itself the name of a partition")
         pairs = text_pairs(properties)
         self._check_limit(name, partitions)
-        self._create_partitions(name, partitions)
+        self._topics.create_partitions(name, partitions)
         self._save_properties(name, pairs)
         self._settle()
 
+    def _save_properties(self, name: TopicName, pairs: tuple[tuple[str, str], ...]) -> None:
+        if pairs:
+            self._metadata.set_properties(str(name), pairs)
+
     def update_partitions(self, now: int, topic: str, partitions: int) -> None:
         """More partitions; fewer is not possible. Raises `NotFound`, `InvalidConfiguration`."""
-        self.context.now = now
+        self._context.now = now
         name = TopicName.parse(topic)
-        present = self.partitions.get(str(name))
+        present = self._metadata.partitions.get(str(name))
         if present is None:
             raise NotFound(f"{name} is no partitioned topic")
         self._check_partitions(partitions)
         if partitions <= present:
             raise InvalidConfiguration(f"partitions: more than the {present} there are, not {partitions}")
-        self._create_partitions(name, partitions)
+        self._topics.create_partitions(name, partitions)
         self._settle()
 
     def _new_name(self, topic: str) -> TopicName:
@@ -118,18 +95,18 @@ class TopicAdministration(SubscriptionAdministration):
             name = parse_topic(topic)
         except TopicNameRefused as error:
             raise InvalidTopicName(error.text) from None
-        self._check_namespace(name.namespace_name)
-        if str(name) in self.all_topics or str(name) in self.partitions or str(name) in self._leaving:
+        self._metadata.require_namespace(name.namespace_name)
+        if (
+            str(name) in self._topics.by_name
+            or str(name) in self._metadata.partitions
+            or str(name) in self._topics.releasing
+        ):
             raise AlreadyExists(f"topic {name} exists")
         return name
 
     def _check_limit(self, name: TopicName, count: int) -> None:
-        if not self.has_room(name.namespace_name, count):
+        if not self._topics.has_room(name.namespace_name, count):
             raise LimitReached(NO_ROOM_FOR_TOPICS)
-
-    def _check_namespace(self, namespace: str) -> None:
-        if not isinstance(namespace, str) or namespace not in self.policies or "://" in namespace:
-            raise NotFound(f"no namespace {namespace}")
 
     @staticmethod
     def _check_partitions(partitions: int) -> None:
@@ -140,69 +117,6 @@ class TopicAdministration(SubscriptionAdministration):
         ):
             raise InvalidConfiguration(f"partitions: 1 to {MAX_PARTITIONS}, not {partitions!r}")
 
-    def _create_partitions(self, name: TopicName, partitions: int) -> None:
-        """New partitions of a topic get the subscriptions that the present ones have."""
-        first = self.all_topics.get(str(name.partition_name(0)))
-        self.partitions[str(name)] = partitions
-        self.journal.records.append(PartitionsSaved(str(name), partitions))
-        for index in range(partitions):
-            partition = name.partition_name(index)
-            if str(partition) in self.all_topics or str(partition) in self._leaving:
-                continue
-            made = self.make_topic(partition)
-            if isinstance(made, Topic) and isinstance(first, Topic):
-                for subscription in first.subscriptions.values():
-                    if subscription.durable:
-                        made.subscribe(subscription.name, made.log.first - 1, True, subscription.properties)
-
-    # --- properties -----------------------------------------------------------------------------------
-
-    def topic_properties(self, topic: str) -> dict[str, str]:
-        """Give the properties that an administrator keeps with the topic. Raises `NotFound`."""
-        return dict(self.properties.get(self._existing(topic), ()))
-
-    def update_topic_properties(self, now: int, topic: str, properties: Mapping[str, str]) -> None:
-        """Set these and keep the others. Raises `NotFound`, `InvalidConfiguration`."""
-        self._change_properties(now, self._existing(topic), properties)
-
-    def remove_topic_property(self, now: int, topic: str, key: str) -> None:
-        """Nothing happens where there is none of that key. Raises `NotFound`."""
-        self._change_properties(now, self._existing(topic), {}, (key,))
-
-    def namespace_properties(self, namespace: str) -> dict[str, str]:
-        """Raises `NotFound`."""
-        self._check_namespace(namespace)
-        return dict(self.properties.get(namespace, ()))
-
-    def update_namespace_properties(self, now: int, namespace: str, properties: Mapping[str, str]) -> None:
-        """Set these and keep the others. Raises `NotFound`, `InvalidConfiguration`."""
-        self._check_namespace(namespace)
-        self._change_properties(now, namespace, properties)
-
-    def remove_namespace_properties(self, now: int, namespace: str, key: str | None = None) -> None:
-        """None removes all. Nothing happens where there is none of that key. Raises `NotFound`."""
-        present = self.namespace_properties(namespace)
-        self._change_properties(now, namespace, {}, present if key is None else (key,))
-
-    def _change_properties(
-        self, now: int, scope: str, changed: Mapping[str, str], removed: Iterable[str] = ()
-    ) -> None:
-        self.context.now = now
-        properties = {**dict(self.properties.get(scope, ())), **changed}
-        for key in removed:
-            properties.pop(key, None)
-        pairs = text_pairs(properties)
-        self.properties[scope] = pairs
-        if not pairs:
-            del self.properties[scope]
-        self.journal.records.append(PropertiesSaved(scope, pairs))
-        self._settle()
-
-    def _save_properties(self, name: TopicName, pairs: tuple[tuple[str, str], ...]) -> None:
-        if pairs:
-            self.properties[str(name)] = pairs
-            self.journal.records.append(PropertiesSaved(str(name), pairs))
-
     # --- single entries -------------------------------------------------------------------------------
 
     def read_entry(self, topic: str, ledger_id: int, entry_id: int) -> StoredMessage:
@@ -210,7 +124,7 @@ class TopicAdministration(SubscriptionAdministration):
 
         Raises `NotFound`, or `NotApplicable` for partitioned and non-persistent topics.
         """
-        found = self._persistent_topic(topic)
+        found = self._parts.persistent_topic(topic)
         offset = found.log.exact(ledger_id, entry_id)
         if offset is None or offset >= found.log.durable_end:
             raise NotFound(f"no entry {ledger_id}:{entry_id} in {topic}")
@@ -221,7 +135,7 @@ class TopicAdministration(SubscriptionAdministration):
 
         Raises `NotFound` for an empty topic too, or `NotApplicable` as `read_entry`.
         """
-        found = self._persistent_topic(topic)
+        found = self._parts.persistent_topic(topic)
         first, end = found.log.first, found.log.durable_end
         if first >= end:
             raise NotFound(f"no entries in {topic}")
@@ -233,61 +147,32 @@ class TopicAdministration(SubscriptionAdministration):
 
         Raises `NotFound`, or `NotApplicable` as `read_entry`.
         """
-        found = self._persistent_topic(topic)
+        found = self._parts.persistent_topic(topic)
         ledger_id, entry_id = found.log.position(found.log.find_publish_time(publish_time))
         return MessageId(ledger_id, entry_id, found.partition)
 
-    # --- finding --------------------------------------------------------------------------------------
-
-    def _existing(self, topic: str) -> str:
-        """The full name of a topic, partitioned or not. Raises `NotFound`."""
-        name = str(TopicName.parse(topic))
-        if name not in self.all_topics and name not in self.partitions:
-            raise NotFound(f"no topic {name}")
-        return name
-
-    def _topic(self, topic: str) -> "AnyTopic":
-        """Raises `NotFound`, or `NotApplicable` for a partitioned one."""
-        name = self._existing(topic)
-        if name in self.partitions:
-            raise NotApplicable(f"{name} is partitioned: name one of its partitions")
-        return self.all_topics[name]
-
-    def _persistent_topic(self, topic: str) -> Topic:
-        found = self._topic(topic)
-        if not isinstance(found, Topic):
-            raise NotApplicable(f"{found.name} is not persistent")
-        return found
-
-    def _topics_of(self, topic: str) -> "list[AnyTopic]":
-        """The topic, or every partition of it that is there. Raises `NotFound`."""
-        name = self._existing(topic)
-        if name not in self.partitions:
-            return [self.all_topics[name]]
-        base = TopicName.parse(name)
-        names = [str(base.partition_name(index)) for index in range(self.partitions[name])]
-        return [self.all_topics[each] for each in names if each in self.all_topics]
+    # --- listing ------------------------------------------------------------------------------------------
 
     def topics(self, namespace: str) -> list[str]:
         """Full names of the namespace's topics, partitions one by one. Raises `NotFound`."""
-        self._check_namespace(namespace)
-        return self.topic_names(namespace)
+        self._metadata.require_namespace(namespace)
+        return self._topics.names.listed(namespace)
 
     def partitioned_topics(self, namespace: str) -> list[str]:
         """Full names of the namespace's partitioned topics. Raises `NotFound`."""
-        self._check_namespace(namespace)
-        return sorted(name for name in self.partitions if TopicName.parse(name).namespace_name == namespace)
+        self._metadata.require_namespace(namespace)
+        return self._metadata.partitioned_topics(namespace)
 
     def topic_partitions(self, topic: str) -> int:
         """How many partitions; 0 for a topic without. Raises `NotFound`."""
-        return self.partitions.get(self._existing(topic), 0)
+        return self._metadata.partitions.get(self._parts.existing(topic), 0)
 
     # --- unloading and ending -------------------------------------------------------------------------
 
     def unload(self, now: int, topic: str) -> None:
         """Send producers and consumers away; they come back and find what is durable (GAP-37)."""
-        self.context.now = now
-        for each in self._topics_of(topic):
+        self._context.now = now
+        for each in self._parts.topics_of(topic):
             each.unload()
         self._settle()
 
@@ -296,8 +181,8 @@ class TopicAdministration(SubscriptionAdministration):
 
         Raises `NotFound`, or `NotApplicable` for partitioned and non-persistent topics.
         """
-        self.context.now = now
-        only = self._persistent_topic(topic)
+        self._context.now = now
+        only = self._parts.persistent_topic(topic)
         only.terminate()
         self._settle()
         ledger_id, entry_id = only.log.position(only.log.end - 1)
@@ -309,8 +194,8 @@ class TopicAdministration(SubscriptionAdministration):
         Raises `NotFound`, `NotApplicable` for a topic that is not persistent, `InUse` where all of it is
         being compacted.
         """
-        self.context.now = now
-        found = self._topics_of(topic)
+        self._context.now = now
+        found = self._parts.topics_of(topic)
         persistent = [each for each in found if isinstance(each, Topic)]
         if len(persistent) != len(found):
             raise NotApplicable(f"{topic} is not persistent")
@@ -326,7 +211,7 @@ class TopicAdministration(SubscriptionAdministration):
 
         Raises `NotFound`, or `NotApplicable` for partitioned and non-persistent topics.
         """
-        compaction = self._persistent_topic(topic).compaction
+        compaction = self._parts.persistent_topic(topic).compaction
         return compaction.status, compaction.last_error
 
     def migrate(
@@ -339,13 +224,13 @@ class TopicAdministration(SubscriptionAdministration):
         Raises `NotFound`, `NotApplicable` for non-persistent topics, `InvalidServiceUrl`,
         `InvalidConfiguration` where neither URL is given.
         """
-        self.context.now = now
+        self._context.now = now
         if service_url is None and service_url_tls is None:
             raise InvalidConfiguration("service_url, service_url_tls: one of them at least")
         for url in (service_url, service_url_tls):
             if url is not None:
                 ServiceUrl.parse(url)
-        topics = [each for each in self._topics_of(topic) if isinstance(each, Topic)]
+        topics = [each for each in self._parts.topics_of(topic) if isinstance(each, Topic)]
         if not topics:
             raise NotApplicable(f"{topic} is not persistent")
         for each in topics:
@@ -357,37 +242,31 @@ class TopicAdministration(SubscriptionAdministration):
 
         Raises `NotFound`, or `InUse` while producers or consumers are connected, unless `force`.
         """
-        self.context.now = now
-        topics = self._topics_of(topic)
+        self._context.now = now
+        topics = self._parts.topics_of(topic)
         if not force:
             for each in topics:
                 connected = len(each.producers.by_name) + each.consumer_count
                 if connected:
                     raise InUse(f"Topic has {connected} connected producers/consumers")
-        name = self._existing(topic)
+        name = self._parts.existing(topic)
         for each in topics:
             each.delete()
-            del self.all_topics[each.name]
-            self._depart(each)
-            self._forget_scope(each.name)
-        if self.partitions.pop(name, None):
-            self.journal.records.append(PartitionsSaved(name, 0))
-            self._forget_scope(name)
+            del self._topics.by_name[each.name]
+            self._ownership.detach(each)
+            self._metadata.discard(each.name)
+        if self._metadata.partitions.pop(name, None):
+            self._journal.records.append(PartitionsSaved(name, 0))
+            self._metadata.discard(name)
         if TopicName.parse(topic).partition < 0:
-            self.schemas.forget(TopicName.parse(topic))
+            self._parts.schemas.forget(TopicName.parse(topic))
         self._settle()
-
-    def _forget_scope(self, scope: str) -> None:
-        """Forget everything that is kept for a namespace or topic, which is deleted."""
-        self.policies.pop(scope, None)
-        self.properties.pop(scope, None)
-        self.grants.pop(scope, None)
 
     # --- looking --------------------------------------------------------------------------------------
 
     def stats(self, topic: str, options: StatsOptions | None = None) -> dict[str, Any]:
         """As `GET …/stats`. Raises `NotFound`, or `NotApplicable` for a partitioned topic."""
-        return topic_stats(self._topic(topic), self.rates, options or StatsOptions())
+        return topic_stats(self._parts.topic(topic), self._rates, options or StatsOptions())
 
     def partitioned_stats(
         self, topic: str, options: StatsOptions | None = None, per_partition: bool = True
@@ -398,8 +277,8 @@ class TopicAdministration(SubscriptionAdministration):
         """
         name = self._partitioned(topic)
         each = {
-            found.name: topic_stats(found, self.rates, options or StatsOptions())
-            for found in self._topics_of(name)
+            found.name: topic_stats(found, self._rates, options or StatsOptions())
+            for found in self._parts.topics_of(name)
         }
         summed = sum_of_stats(list(each.values()))
         summed["metadata"] = self._partitions_metadata(name)
@@ -411,32 +290,32 @@ class TopicAdministration(SubscriptionAdministration):
 
         Raises `NotFound`, or `NotApplicable` for a partitioned topic.
         """
-        return internal_stats(self._topic(topic))
+        return internal_stats(self._parts.topic(topic))
 
     def partitioned_internal_stats(self, topic: str) -> dict[str, Any]:
         """As `GET …/partitioned-internalStats`. Raises `NotFound`, `NotApplicable`."""
         name = self._partitioned(topic)
-        partitions = {found.name: internal_stats(found) for found in self._topics_of(name)}
+        partitions = {found.name: internal_stats(found) for found in self._parts.topics_of(name)}
         return {"metadata": self._partitions_metadata(name), "partitions": partitions}
 
     def _partitioned(self, topic: str) -> str:
-        name = self._existing(topic)
-        if name not in self.partitions:
+        name = self._parts.existing(topic)
+        if name not in self._metadata.partitions:
             raise NotApplicable(f"{name} is not partitioned")
         return name
 
     def _partitions_metadata(self, name: str) -> dict[str, Any]:
-        metadata: dict[str, Any] = {"partitions": self.partitions[name], "deleted": False}
-        if name in self.properties:
-            metadata["properties"] = dict(self.properties[name])
+        metadata: dict[str, Any] = {"partitions": self._metadata.partitions[name], "deleted": False}
+        if name in self._metadata.properties:
+            metadata["properties"] = dict(self._metadata.properties[name])
         return metadata
 
     def partitions_metadata(self, topic: str) -> dict[str, Any]:
         """As `GET …/partitions`. Raises `NotFound`."""
-        name = self._existing(topic)
+        name = self._parts.existing(topic)
         return (
             self._partitions_metadata(name)
-            if name in self.partitions
+            if name in self._metadata.partitions
             else {"partitions": 0, "deleted": False}
         )
 
@@ -445,11 +324,11 @@ class TopicAdministration(SubscriptionAdministration):
 
         Raises `NotFound`.
         """
-        self.context.now = now
+        self._context.now = now
         name = TopicName.parse(topic)
-        self._check_namespace(name.namespace_name)
+        self._metadata.require_namespace(name.namespace_name)
         try:
-            partitions = self.partitions_for(name, True)
+            partitions = self._topics.partitions_for(name, True)
         except TopicNotFound as error:
             raise NotFound(error.text) from None
         self._settle()
@@ -462,6 +341,6 @@ class TopicAdministration(SubscriptionAdministration):
 
         Raises `NotFound`, or `NotApplicable` for a partitioned or non-persistent topic.
         """
-        found = self._persistent_topic(topic)
+        found = self._parts.persistent_topic(topic)
         ledger_id, entry_id = found.log.position(found.log.durable_end - 1)
         return MessageId(ledger_id, entry_id, found.partition)

@@ -52,10 +52,10 @@ class Delays:
 
         As the Java broker has it, a tick ahead of the time unless it is to be strict.
         """
-        broker = self._topic.broker
-        if broker.config.delayed_delivery_strict:
-            return broker.wall_time
-        return broker.wall_time + round((self._topic.policies.delayed_delivery_tick or 0) * 1000)
+        services = self._topic.services
+        if services.config.delayed_delivery_strict:
+            return services.wall_time
+        return services.wall_time + round((self._topic.policies.delayed_delivery_tick or 0) * 1000)
 
     def take_due(self) -> list[int]:
         """The offsets that are due, in order of their times; they are not kept any longer."""
@@ -75,7 +75,7 @@ class Delays:
             self._timer.clear()
             return
         now = self._context.now
-        rest = self._heap[0][0] - self._topic.broker.wall_time
+        rest = self._heap[0][0] - self._topic.services.wall_time
         self._timer.set(min(now - now % 1_000_000 + rest * 1_000_000, now + LONGEST_SLEEP))
 
     def forget(self, offset: int) -> None:

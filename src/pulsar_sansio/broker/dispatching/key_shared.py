@@ -30,7 +30,7 @@ class KeyShared(Shared):
         super().__init__(subscription)
         self.sticky = sticky
         self.allow_out_of_order = allow_out_of_order
-        self.selector: Selector = Sticky() if sticky else automatic(subscription.topic.broker.config)
+        self.selector: Selector = Sticky() if sticky else automatic(subscription.topic.services.config)
         self._slots: dict[int, int] = {}
         """offset -> slot, of entries held back or held by a consumer."""
         self._holders: dict[int, tuple[Consumer, int]] = {}
@@ -98,7 +98,7 @@ class KeyShared(Shared):
         if self._undecided:
             self._dispatch_held()
         cursor, special = subscription.cursor, log.special
-        look_ahead = subscription.topic.broker.config.key_shared_look_ahead
+        look_ahead = subscription.topic.services.config.key_shared_look_ahead
         checked = False
         ledger = log.ledger_at(self.read)
         while not self.blocked and self._held_count < look_ahead:

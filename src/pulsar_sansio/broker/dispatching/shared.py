@@ -85,7 +85,7 @@ class Shared:
         ledger = log.ledger_at(self.read)
         waiting = len(self._replay) + end - self.read
         fair_share = waiting // len(self.consumers) if self.consumers else 1
-        per_turn = max(1, min(subscription.topic.broker.config.entries_per_turn, fair_share))
+        per_turn = max(1, min(subscription.topic.services.config.entries_per_turn, fair_share))
         while not self.blocked:
             offset = self._next_offset(end)
             if offset is None:

@@ -147,7 +147,7 @@ class SingleActive:
             self.rewind()
         elif self._change.when is None:
             context = self.subscription.context
-            self._change.set(context.now + self.subscription.topic.broker.failover_delay)
+            self._change.set(context.now + self.subscription.topic.services.failover_delay)
 
     def _choice(self) -> Consumer | None:
         """Of those with the best priority: on a partition the one whose turn it is by name, else the next on

@@ -40,8 +40,8 @@ from .lookups import server_error
 
 if TYPE_CHECKING:
     from ..administration.ownership import OtherBroker
-    from ..broker import Broker
     from ..records import MigratedTo
+    from .host import Host
 
 BROKER_ENTRY_METADATA_VERSION = 18
 """Since when clients can read the broker's metadata in front of an entry."""
@@ -79,9 +79,10 @@ class Reserved:
 class Connection:
     """`handlers`: what to do with each command of a connected client."""
 
-    def __init__(self, broker: "Broker", link: int, peer: str, handlers: dict[int, Handler]) -> None:
+    def __init__(self, broker: "Host", link: int, peer: str, handlers: dict[int, Handler]) -> None:
         self.broker = broker
-        self.context = broker.context
+        self.services = services = broker.services
+        self.context = services.context
         self.link = link
         self.peer = peer
         self.state: State = State.START
@@ -95,14 +96,14 @@ class Connection:
         self._closed_producers: dict[int, int] = {}
         """Closed by this broker: until when late SENDs are ignored (ns), in the order of these moments."""
         self._handlers = handlers
-        self._limit = max_frame_size(broker.config.max_message_size)
+        self._limit = max_frame_size(services.config.max_message_size)
         self._buffer = ReceiveBuffer()
         self.unread = 0
         """So many bytes came together with what ended the connection, behind it."""
         self._outbox: list[bytes] = []
         self._transmit = Transmit(link)
         self._unsent = 0
-        self._high_water = broker.config.max_unsent_bytes
+        self._high_water = services.config.max_unsent_bytes
         self.writable = True
         """The peer reads fast enough for more messages."""
         self._reading = True
@@ -111,7 +112,7 @@ class Connection:
         self._pinged = False
         """One that was sent because its time had come, and not because somebody asks for a sign of life."""
         self._keepalive = self.context.deadlines.slot(self._keepalive_due)
-        self._keepalive.set(self.context.now + broker.keepalive_interval)
+        self._keepalive.set(self.context.now + services.keepalive_interval)
         self._liveness = self.context.deadlines.slot(self._liveness_due)
         self._liveness_waiters: list[Callable[[bool], None]] = []
 
@@ -166,30 +167,30 @@ class Connection:
 
     def _connect(self, command: proto.CommandConnect) -> None:
         """The handshake. There is no authentication: any credentials are ignored (WIRE-01)."""
-        broker = self.broker
-        if broker.link_count > broker.config.max_connections:
+        config = self.services.config
+        if len(self.broker.links) > config.max_connections:
             self.error(NO_REQUEST, ServerError.NotAllowedError, "Reached the maximum number of connections")
             self.die("too many connections")
             return
-        self.protocol_version = max(0, min(command.protocol_version, broker.config.protocol_version))
+        self.protocol_version = max(0, min(command.protocol_version, config.protocol_version))
         self.client_version = command.client_version[:256]
         self.takes_broker_entry_metadata = (
-            broker.config.broker_entry_metadata
+            config.broker_entry_metadata
             and self.protocol_version >= BROKER_ENTRY_METADATA_VERSION
             and command.feature_flags.supports_broker_entry_metadata
         )
         self.state = State.CONNECTED
         connected = proto.CommandConnected(
-            server_version=broker.config.server_version,
+            server_version=config.server_version,
             protocol_version=self.protocol_version,
-            max_message_size=broker.config.max_message_size,
+            max_message_size=config.max_message_size,
         )
-        if broker.config.feature_flags:
-            if broker.config.topic_list_watcher:
+        if config.feature_flags:
+            if config.topic_list_watcher:
                 connected.feature_flags.supports_topic_watchers = True
             connected.feature_flags.supports_get_partitioned_metadata_without_auto_creation = True
         self.send(Type.CONNECTED, connected)
-        self._keepalive.set(self.context.now + broker.keepalive_interval)
+        self._keepalive.set(self.context.now + self.services.keepalive_interval)
 
     @property
     def takes_end_of_topic(self) -> bool:
@@ -197,7 +198,7 @@ class Connection:
 
         It announces protocol 20 or less, the Java client and ours 21; its own words are not trusted.
         """
-        return self.broker.config.reached_end_of_topic != "never" and self.protocol_version >= 21
+        return self.services.config.reached_end_of_topic != "never" and self.protocol_version >= 21
 
     @property
     def takes_migration(self) -> bool:
@@ -270,7 +271,7 @@ class Connection:
     @property
     def wants_read(self) -> bool:
         """False while too much is unsent, or too many publishes are not yet durable."""
-        if self._reading and self.pending_publishes >= self.broker.config.max_pending_publishes:
+        if self._reading and self.pending_publishes >= self.services.config.max_pending_publishes:
             self._reading = False
         return self._reading
 
@@ -279,7 +280,7 @@ class Connection:
         if (
             not self._reading
             and self.writable
-            and self.pending_publishes <= self.broker.config.max_pending_publishes // 2
+            and self.pending_publishes <= self.services.config.max_pending_publishes // 2
         ):
             self._reading = True
             if self.state is not State.DEAD:
@@ -296,7 +297,7 @@ class Connection:
             if self.protocol_version >= 1:
                 self._awaiting_life = self._pinged = True
                 self.write(encode_ping())
-            self._keepalive.set(self.context.now + self.broker.keepalive_interval)
+            self._keepalive.set(self.context.now + self.services.keepalive_interval)
 
     def check_liveness(self, then: Callable[[bool], None]) -> None:
         """Ask for a sign of life; `then(False)` after the connection was closed for want of one."""
@@ -307,7 +308,7 @@ class Connection:
         if self._liveness.when is None:
             self._awaiting_life = True
             self.write(encode_ping())
-            self._liveness.set(self.context.now + self.broker.liveness_timeout)
+            self._liveness.set(self.context.now + self.services.liveness_timeout)
 
     def _liveness_due(self) -> None:
         self.die("no sign of life")
@@ -316,14 +317,14 @@ class Connection:
         """The broker ends the connection: what is written is still delivered, everything attached goes."""
         if self.state is not State.DEAD:
             self._end()
-            self.broker.connection_dead(self, self._outbox)
+            self.broker.connection_closed(self, self._outbox)
             self.context.emit(Disconnect(self.link, reason))
 
     def lost(self) -> None:
         """The connection is gone already."""
         if self.state is not State.DEAD:
             self._end()
-            self.broker.connection_dead(self, [])
+            self.broker.connection_closed(self, [])
 
     def _end(self) -> None:
         self.state = State.DEAD
@@ -389,7 +390,7 @@ class Connection:
         for each in list(takewhile(lambda each: closed[each] <= now, closed)):
             del closed[each]
         closed.pop(producer.id, None)  # the latest stands last
-        closed[producer.id] = now + self.broker.keepalive_interval
+        closed[producer.id] = now + self.services.keepalive_interval
         if producer.topic.migrated_to is not None:
             self.say_migrated(proto.CommandTopicMigrated.Producer, producer.id, producer.topic.migrated_to)
         self.say_closed(producer.id, moved_to)
@@ -467,7 +468,7 @@ class Connection:
 
     def grant_waiting_producer(self, producer: Producer) -> None:
         """The second PRODUCER_SUCCESS, with the first one's request id."""
-        self.broker.journal.confirm(lambda: self.producer_success(producer, True))
+        self.services.journal.confirm(lambda: self.producer_success(producer, True))
 
     def producer_success(self, producer: Producer, ready: bool) -> None:
         """PRODUCER_SUCCESS, unless the producer went away meanwhile."""

@@ -5,7 +5,7 @@ broker does not do (transactions) is refused by an error that says so, never by 
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 from ...model.errors import (
@@ -90,6 +90,13 @@ def check_text_properties(pairs: Iterable[tuple[str, str]]) -> None:
         raise InvalidConfiguration(f"properties of {size} characters, allowed are {MAX_PROPERTIES}")
 
 
+def text_pairs(properties: Mapping[str, str] | None) -> tuple[tuple[str, str], ...]:
+    """Return properties as pairs. Raises `InvalidConfiguration` as `check_text_properties`."""
+    pairs = tuple((properties or {}).items())
+    check_text_properties(pairs)
+    return pairs
+
+
 def check_properties(what: str, pairs: Iterable[proto.KeyValue], most: int = MAX_PROPERTIES) -> None:
     """Raises `MetadataError` where they are more than `most`."""
     size = sum(len(pair.key) + len(pair.value) + PAIR for pair in pairs)
@@ -117,12 +124,12 @@ def on_pong(connection: "Connection", command: proto.CommandPong) -> None:
 
 def on_lookup(connection: "Connection", command: proto.CommandLookupTopic) -> None:
     """Connect, to this broker (WIRE-02), unless another one serves the topic or knows who does."""
-    config = connection.broker.config
+    config = connection.services.config
     answer = proto.CommandLookupTopicResponse(request_id=command.request_id)
     try:
         topic = parse_topic(command.topic)
-        connection.broker.check_namespace(topic.namespace_name)
-        elsewhere = connection.broker.elsewhere(str(topic), command.authoritative)
+        connection.broker.metadata.check_namespace(topic.namespace_name)
+        elsewhere = connection.broker.topics.other_broker(str(topic), command.authoritative)
     except BrokerError as error:
         answer.response = proto.CommandLookupTopicResponse.Failed
         answer.error = code(error)
@@ -147,14 +154,14 @@ def on_partitioned_metadata(connection: "Connection", command: proto.CommandPart
     answer = proto.CommandPartitionedTopicMetadataResponse(request_id=command.request_id)
     try:
         topic = parse_topic(command.topic)
-        broker.check_namespace(topic.namespace_name)
-        answer.partitions = broker.partitions_for(topic, command.metadata_auto_creation_enabled)
+        broker.metadata.check_namespace(topic.namespace_name)
+        answer.partitions = broker.topics.partitions_for(topic, command.metadata_auto_creation_enabled)
         answer.response = proto.CommandPartitionedTopicMetadataResponse.Success
     except BrokerError as error:
         answer.response = proto.CommandPartitionedTopicMetadataResponse.Failed
         answer.error = code(error)
         answer.message = error.text
-    broker.journal.confirm(lambda: connection.send(Type.PARTITIONED_METADATA_RESPONSE, answer))
+    connection.services.journal.confirm(lambda: connection.send(Type.PARTITIONED_METADATA_RESPONSE, answer))
 
 
 def on_late_handshake(connection: "Connection", command: Any) -> None:
@@ -176,7 +183,7 @@ def on_get_schema(connection: "Connection", command: proto.CommandGetSchema) -> 
     except BrokerError as error:
         answer.error_code = code(error)
         answer.error_message = error.text
-    connection.broker.journal.confirm(lambda: connection.send(Type.GET_SCHEMA_RESPONSE, answer))
+    connection.services.journal.confirm(lambda: connection.send(Type.GET_SCHEMA_RESPONSE, answer))
 
 
 def on_get_or_create_schema(connection: "Connection", command: proto.CommandGetOrCreateSchema) -> None:
@@ -184,13 +191,13 @@ def on_get_or_create_schema(connection: "Connection", command: proto.CommandGetO
     answer = proto.CommandGetOrCreateSchemaResponse(request_id=command.request_id)
     try:
         topic = parse_topic(command.topic)
-        if str(topic) not in broker.all_topics:
+        if str(topic) not in broker.topics.by_name:
             raise TopicNotFound(f"Topic {topic} does not exist")
-        answer.schema_version = broker.schemas.register(topic, command.schema, broker.wall_time)
+        answer.schema_version = broker.schemas.register(topic, command.schema, connection.services.wall_time)
     except BrokerError as error:
         answer.error_code = code(error)
         answer.error_message = error.text
-    broker.journal.confirm(lambda: connection.send(Type.GET_OR_CREATE_SCHEMA_RESPONSE, answer))
+    connection.services.journal.confirm(lambda: connection.send(Type.GET_OR_CREATE_SCHEMA_RESPONSE, answer))
 
 
 # --- what this broker does not do ---------------------------------------------------------------------

@@ -23,7 +23,7 @@ from .lookups import check_name, check_properties, code, parse_topic
 from .subscribing import check_room
 
 if TYPE_CHECKING:
-    from ..broker import AnyTopic
+    from ..topics.registry import AnyTopic
 
 DROPPED = -1
 """Ledger and entry of a receipt for what was not stored: a duplicate."""
@@ -44,9 +44,9 @@ def on_producer(connection: Connection, command: proto.CommandProducer) -> None:
                 raise connection.still_present("Producer")
             _answer_again(connection, command, present)
             return
-        if len(connection.producers) >= connection.broker.config.max_producers_per_connection:
+        if len(connection.producers) >= connection.services.config.max_producers_per_connection:
             raise TooManyRequests("Too many producers on one connection")
-        _create(connection, command, connection.broker.topic_for_use(topic_name, create=True), probe=True)
+        _create(connection, command, connection.broker.topics.for_use(topic_name, create=True), probe=True)
     except BrokerError as error:
         connection.refuse(command.request_id, error)
 
@@ -81,7 +81,9 @@ def _create(connection: Connection, command: proto.CommandProducer, topic: "AnyT
         raise MetadataError(f"Encryption is required in {topic.name}")
     schema_version = b""
     if command.HasField("schema"):
-        schema_version = broker.schemas.register(topic.topic_name, command.schema, broker.wall_time)
+        schema_version = broker.schemas.register(
+            topic.topic_name, command.schema, connection.services.wall_time
+        )
     if topic.terminated_at is not None:
         raise TopicTerminated("Topic was already terminated")
     initial = command.initial_subscription_name
@@ -92,8 +94,8 @@ def _create(connection: Connection, command: proto.CommandProducer, topic: "AnyT
             )
         check_room(topic)
         topic.subscribe(initial, topic.log.first - 1, durable=True)
-    name = command.producer_name or broker.new_producer_name()
-    producer = Producer(connection, command, name, topic, broker.wall_time)
+    name = command.producer_name or connection.services.new_producer_name()
+    producer = Producer(connection, command, name, topic, connection.services.wall_time)
     producer.schema_version = schema_version
     assert producer.mode in MODE_NAMES
     try:
@@ -106,7 +108,7 @@ def _create(connection: Connection, command: proto.CommandProducer, topic: "AnyT
     if topic.deduplication is not None:
         topic.deduplication.joined(name)
     connection.producers[producer.id] = producer
-    broker.journal.confirm(lambda: connection.producer_success(producer, admitted))
+    connection.services.journal.confirm(lambda: connection.producer_success(producer, admitted))
 
 
 def _probe(
@@ -126,7 +128,7 @@ def _probe(
             _create(
                 connection,
                 command,
-                connection.broker.topic_for_use(topic.topic_name, create=True),
+                connection.broker.topics.for_use(topic.topic_name, create=True),
                 probe=False,
             )
         except BrokerError as error:

@@ -17,6 +17,7 @@ from ...model.errors import (
 from ...wire import CUMULATIVE, Ack, Flow, bits_from_words, proto
 from ..dispatching.consumer import Consumer, SubType
 from ..dispatching.single_active import ConflictingConsumer
+from ..services import wall_text
 from ..topics.compacted_view import CompactedView
 from ..topics.subscription import Subscription
 from ..topics.topic import Topic
@@ -24,8 +25,8 @@ from .connection import Connection, Handler, Reserved, Type
 from .lookups import NO_TRANSACTIONS, check_name, check_properties, parse_topic, server_error
 
 if TYPE_CHECKING:
-    from ..broker import AnyTopic
     from ..topics.nonpersistent import NonPersistentSubscription
+    from ..topics.registry import AnyTopic
 
 MAX_CONSUMER_METADATA = 1024
 """Characters of names and values together; also the number of pairs."""
@@ -68,9 +69,9 @@ def on_subscribe(connection: Connection, command: proto.CommandSubscribe) -> Non
                 raise connection.still_present("Consumer")
             connection.success(command.request_id)
             return
-        if len(connection.consumers) >= connection.broker.config.max_consumers_per_connection:
+        if len(connection.consumers) >= connection.services.config.max_consumers_per_connection:
             raise TooManyRequests("Too many consumers on one connection")
-        topic = connection.broker.topic_for_use(topic_name, create=command.force_topic_creation)
+        topic = connection.broker.topics.for_use(topic_name, create=command.force_topic_creation)
         _subscribe(connection, command, topic, probe=True)
     except BrokerError as error:
         connection.refuse(command.request_id, error)
@@ -101,7 +102,7 @@ def _subscribe(
         raise UnsupportedVersion("Consumer doesn't support batch-message")
     if name.startswith(RESERVED_PREFIX) or name == RESERVED_NAME:
         raise ProducerBusy(f"Subscription with reserved subscription name attempted: {name}")
-    consumer = Consumer(connection, command, broker.wall_time)
+    consumer = Consumer(connection, command, connection.services.wall_time)
     subscription = topic.subscriptions.get(name)
     try:
         if subscription is not None:
@@ -119,13 +120,13 @@ def _subscribe(
         subscription = _new_subscription(topic, command, durable)
     subscription.add(consumer)
     connection.consumers[consumer.id] = consumer
-    broker.journal.confirm(lambda: _subscribed(connection, command.request_id, consumer))
+    connection.services.journal.confirm(lambda: _subscribed(connection, command.request_id, consumer))
 
 
 def check_room(topic: "AnyTopic") -> None:
     """Raises `NotAllowed` where configuration or policies let clients create no more subscriptions."""
     present = len(topic.subscriptions)
-    most = topic.broker.config.max_subscriptions_per_topic
+    most = topic.services.config.max_subscriptions_per_topic
     if present >= most or not topic.policies.allows_subscription(present):
         raise NotAllowed(NO_ROOM_FOR_SUBSCRIPTIONS.format(topic.name))
 
@@ -147,7 +148,7 @@ def _new_subscription(
         # one entry back: the entry itself is delivered, the client discards what it does not want
         mark_delete = _place(topic, view, start) - 1
     if command.start_message_rollback_duration_sec:
-        since = topic.broker.wall_time - command.start_message_rollback_duration_sec * 1000
+        since = topic.services.wall_time - command.start_message_rollback_duration_sec * 1000
         mark_delete = log.find_publish_time(since) - 1
     properties = tuple((pair.key, pair.value) for pair in command.subscription_properties)
     return topic.subscribe(command.subscription, mark_delete, durable, properties)
@@ -189,7 +190,7 @@ def _probe(
         try:
             if alive:
                 raise conflict
-            again = connection.broker.topic_for_use(topic.topic_name, create=command.force_topic_creation)
+            again = connection.broker.topics.for_use(topic.topic_name, create=command.force_topic_creation)
             _subscribe(connection, command, again, probe=False)
         except BrokerError as error:
             connection.refuse(command.request_id, error)
@@ -351,7 +352,7 @@ def on_consumer_stats(connection: Connection, command: proto.CommandConsumerStat
         answer.unackedMessages = dispatcher.unacked(consumer) if dispatcher is not None else 0
         answer.blockedConsumerOnUnackedMsgs = consumer.blocked
         answer.address = connection.peer
-        answer.connectedSince = connection.broker.wall_text(consumer.connected_at)
+        answer.connectedSince = wall_text(consumer.connected_at)
         answer.type = SubType.Name(consumer.kind)
         answer.msgBacklog = subscription.backlog
     connection.send(Type.CONSUMER_STATS_RESPONSE, answer)
@@ -366,7 +367,7 @@ def on_unsubscribe(connection: Connection, command: proto.CommandUnsubscribe) ->
         return
     request_id = command.request_id
     subscription = consumer.subscription
-    connection.broker.journal.confirm(lambda: _done(connection, request_id, subscription))
+    connection.services.journal.confirm(lambda: _done(connection, request_id, subscription))
 
 
 def on_close_consumer(connection: Connection, command: proto.CommandCloseConsumer) -> None:

@@ -7,21 +7,20 @@ into being by one command make one WATCH_TOPIC_UPDATE.
 Patterns are matched as RE2 does, in time in proportion to the name, so strangers may choose them.
 """
 
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
 
 from ...model.errors import BrokerError, MetadataError, ServerError
 from ...model.topic_name import TopicName
 from ...model.topics_pattern import BadPattern, matcher, matches_topic, without_domain
 from ...wire import proto, topics_hash
+from ..topics.topic_names import Matches, TopicNames, is_system
 
 if TYPE_CHECKING:
-    from ..broker import Broker
+    from ..services import Services
     from .connection import Connection
 
 Type = proto.BaseCommand.Type
-Matches = Callable[[str], bool]
-TopicT = TypeVar("TopicT")
 
 MAX_PATTERN_LENGTH = 50
 """Characters of a pattern this broker applies itself, as Apache Pulsar's `subscriptionPatternMaxLength`; a
@@ -32,73 +31,6 @@ MAX_WATCHERS_PER_CONNECTION = 100
 
 NOT_KNOWN_TO_RE2 = ("(?=", "(?!", "(?<=", "(?<!", "(?>", *(f"\\{digit}" for digit in range(1, 10)))
 """What other matchers know, so that a pattern with it may be right: the client applies it."""
-
-
-class TopicNames:
-    """The names of all topics that there are, as lists of topics give them; `changed(name, there)` hears
-    which come and go."""
-
-    def __init__(self, changed: Callable[[str, bool], None]) -> None:
-        self._changed = changed
-        self._all: set[str] = set()
-        self._listed: dict[str, dict[str, str]] = {}
-        """Namespace -> the names in lists, each with what of it is matched with patterns."""
-
-    def add(self, name: str) -> None:
-        """One that is there already is there once."""
-        if name in self._all:
-            return
-        self._all.add(name)
-        parts = TopicName.parse(name)
-        if not is_system(parts):
-            names = self._listed.setdefault(parts.namespace_name, {})
-            names[name] = without_domain(str(parts.base))
-        self._changed(name, True)
-
-    def remove(self, name: str) -> None:
-        """One that is not there is not there afterwards either."""
-        if name not in self._all:
-            return
-        self._all.remove(name)
-        namespace = TopicName.parse(name).namespace_name
-        names = self._listed.get(namespace, {})
-        names.pop(name, None)
-        if not names:
-            self._listed.pop(namespace, None)
-        self._changed(name, False)
-
-    def listed(self, namespace: str) -> list[str]:
-        """Full names, sorted, system topics left out (WIRE-04)."""
-        return sorted(self._listed.get(namespace, ()))
-
-    def count(self, namespace: str) -> int:
-        """Count the names that are listed."""
-        return len(self._listed.get(namespace, ()))
-
-    def matching(self, namespace: str, names: Iterable[str], matches: Matches) -> list[str]:
-        """Those of the names, all of them listed, that match as a whole, without scheme and partition
-        suffix."""
-        texts = self._listed.get(namespace, {})
-        return [name for name in names if matches(texts[name])]
-
-
-class Topics(dict[str, TopicT]):
-    """The topics that a broker serves, by their names. `names` follows them; None where somebody else says
-    which topics there are."""
-
-    def __init__(self, names: TopicNames | None) -> None:
-        super().__init__()
-        self._names = names
-
-    def __setitem__(self, name: str, topic: TopicT) -> None:
-        super().__setitem__(name, topic)
-        if self._names is not None:
-            self._names.add(name)
-
-    def __delitem__(self, name: str) -> None:
-        super().__delitem__(name)
-        if self._names is not None:
-            self._names.remove(name)
 
 
 class Watcher:
@@ -126,10 +58,13 @@ class Watcher:
 class Watchers:
     """All watchers of a broker, by connection and their ids."""
 
-    def __init__(self, broker: "Broker") -> None:
-        self._broker = broker
+    def __init__(self, services: "Services", names: TopicNames) -> None:
+        self._context = services.context
+        self._journal = services.journal
+        self._names = names
         self._all: dict[Connection, dict[int, Watcher]] = {}
-        self._tell = broker.context.deadlines.slot(self._tell_all)
+        self._tell = services.context.deadlines.slot(self._tell_all)
+        names.on_change = self.changed
 
     def changed(self, name: str, there: bool) -> None:
         """A topic came or went."""
@@ -142,7 +77,7 @@ class Watchers:
             for watcher in watchers.values():
                 if watcher.wants(topic):
                     watcher.changed(name, there)
-                    self._tell.set(self._broker.context.now)
+                    self._tell.set(self._context.now)
 
     def _tell_all(self) -> None:
         """What all watchers of a namespace look at is made once."""
@@ -168,7 +103,7 @@ class Watchers:
             if self._all.get(connection, {}).get(watcher.id) is watcher:
                 connection.send(Type.WATCH_TOPIC_UPDATE, update)
 
-        self._broker.journal.confirm(send)
+        self._journal.confirm(send)
 
     def watched(self, watcher: Watcher) -> list[str]:
         """The topics there are, of those it watches."""
@@ -176,10 +111,10 @@ class Watchers:
         return self._matching(watcher, names)
 
     def _matching(self, watcher: Watcher, names: list[str]) -> list[str]:
-        return self._broker.names.matching(watcher.namespace, names, watcher.matches)
+        return self._names.matching(watcher.namespace, names, watcher.matches)
 
     def _names_of(self, namespace: str) -> list[str]:
-        return persistent(self._broker.topic_names(namespace))
+        return persistent(self._names.listed(namespace))
 
     def add(self, connection: "Connection", watcher: Watcher) -> None:
         """Raises `MetadataError` for one too many; one of the same id is replaced."""
@@ -200,11 +135,6 @@ class Watchers:
         self._all.pop(connection, None)
 
 
-def is_system(name: TopicName) -> bool:
-    """Topics that brokers have for themselves are never listed."""
-    return name.local.startswith("__")
-
-
 def persistent(names: Iterable[str]) -> list[str]:
     return [name for name in names if name.startswith("persistent://")]
 
@@ -223,14 +153,14 @@ def _filter(pattern: str) -> Matches | None:
 
 def on_topics_of_namespace(connection: "Connection", command: proto.CommandGetTopicsOfNamespace) -> None:
     try:
-        names = connection.broker.topic_names(command.namespace)
+        names = connection.broker.topics.names.listed(command.namespace)
         if command.mode == proto.CommandGetTopicsOfNamespace.PERSISTENT:
             names = persistent(names)
         elif command.mode == proto.CommandGetTopicsOfNamespace.NON_PERSISTENT:
             names = [name for name in names if name.startswith("non-persistent://")]
         answer = proto.CommandGetTopicsOfNamespaceResponse(request_id=command.request_id)
         if command.topics_pattern and (matches := _filter(command.topics_pattern)) is not None:
-            names = connection.broker.names.matching(command.namespace, names, matches)
+            names = connection.broker.topics.names.matching(command.namespace, names, matches)
             answer.filtered = True
         answer.topics_hash = topics_hash(names)
         answer.changed = not command.HasField("topics_hash") or command.topics_hash != answer.topics_hash
@@ -246,7 +176,7 @@ def on_watch_topic_list(connection: "Connection", command: proto.CommandWatchTop
     """From now on the client is told of topics that come and go. The list is empty where it has it already,
     by its hash."""
     broker = connection.broker
-    if not broker.config.topic_list_watcher:
+    if not connection.services.config.topic_list_watcher:
         refusal = "Unable to create topic list watcher: topic list watching is disabled"
         connection.error(command.request_id, ServerError.NotAllowedError, refusal)
         return
@@ -262,7 +192,7 @@ def on_watch_topic_list(connection: "Connection", command: proto.CommandWatchTop
         connection.error(command.request_id, ServerError.InvalidTopicName, refusal)
         return
     try:
-        broker.check_namespace(command.namespace)
+        broker.metadata.check_namespace(command.namespace)
         watcher = Watcher(command.watcher_id, command.namespace, matches)
         broker.watchers.add(connection, watcher)
     except BrokerError as error:
@@ -274,7 +204,7 @@ def on_watch_topic_list(connection: "Connection", command: proto.CommandWatchTop
     )
     if not command.HasField("topics_hash") or command.topics_hash != answer.topics_hash:
         answer.topic.extend(names)
-    broker.journal.confirm(lambda: connection.send(Type.WATCH_TOPIC_LIST_SUCCESS, answer))
+    connection.services.journal.confirm(lambda: connection.send(Type.WATCH_TOPIC_LIST_SUCCESS, answer))
 
 
 def on_watch_topic_list_close(connection: "Connection", command: proto.CommandWatchTopicListClose) -> None:

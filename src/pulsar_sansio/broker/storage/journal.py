@@ -67,10 +67,10 @@ class Journal:
         """Whether the store has the present position."""
         return subscription not in self._dirty and subscription not in self._cursors_written
 
-    def forget_cursor(self, subscription: "Subscription") -> None:
+    def discard_cursor(self, subscription: "Subscription") -> None:
         self._dirty.pop(subscription, None)
 
-    def forget_topic(self, name: str) -> None:
+    def discard_topic(self, name: str) -> None:
         """Another broker serves it: of what is not handed over yet nothing is written, and no entry of what
         is becomes durable. It may have been deleted and made again."""
         self.records = [

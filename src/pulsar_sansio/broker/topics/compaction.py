@@ -90,7 +90,7 @@ class Compaction:
         if SUBSCRIPTION not in topic.subscriptions:
             topic.subscribe(SUBSCRIPTION, topic.log.first - 1, True)
         self.status = "RUNNING"
-        self._started = topic.broker.wall_time
+        self._started = topic.services.wall_time
         self._work = self._compact(topic.log.durable_end - 1)
         self._slot.set(topic.context.now)
 
@@ -111,7 +111,7 @@ class Compaction:
         except PulsarError as error:
             self._work = None
             self.status, self.last_error = "ERROR", str(error)
-            self.failed_at = self._topic.broker.wall_time
+            self.failed_at = self._topic.services.wall_time
             return
         self._slot.set(self._topic.context.now)
 
@@ -155,7 +155,7 @@ class Compaction:
         """Its producer is there, or may come again."""
         topic = self._topic
         producer, published = message.latest.producer, message.latest.publish_time
-        return producer in topic.producers.by_name or topic.broker.wall_time - published < UNFINISHED_FOR
+        return producer in topic.producers.by_name or topic.services.wall_time - published < UNFINISHED_FOR
 
     def _entries(self, horizon: int) -> Iterator[tuple[int, EntryAdded]]:
         """What there is to compact, with its offsets: what the last compaction has left, and all after it.
@@ -175,7 +175,7 @@ class Compaction:
         topic = self._topic
         record = TopicCompacted(
             topic.name,
-            topic.broker.next_ledger_id(),
+            topic.services.ledger_ids.take(),
             horizon,
             tuple(offset for offset, _ in kept),
             tuple(entry for _, entry in kept),
@@ -193,7 +193,7 @@ class Compaction:
         self.view = CompactedView(record)
         self.status, self.last_error = "SUCCESS", ""
         self.removed = removed
-        self.succeeded_at = topic.broker.wall_time
+        self.succeeded_at = topic.services.wall_time
         self.duration = self.succeeded_at - self._started
         keeper = topic.subscriptions.get(SUBSCRIPTION)
         if keeper is not None:

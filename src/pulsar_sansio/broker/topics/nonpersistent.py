@@ -22,7 +22,7 @@ from .publish_checks import check_message
 
 if TYPE_CHECKING:
     from ..administration.ownership import OtherBroker
-    from ..broker import Broker
+    from ..services import Services
 
 
 class NonPersistentSubscription:
@@ -41,7 +41,7 @@ class NonPersistentSubscription:
         self.name = name
         self.kind: int | None = None
         self.consumers: list[Consumer] = []
-        self.selector: Selector = automatic(topic.broker.config)
+        self.selector: Selector = automatic(topic.services.config)
         self.dropped = 0
         """Messages that nobody could take."""
         self._out_before = (0, 0)
@@ -76,7 +76,7 @@ class NonPersistentSubscription:
     def add(self, consumer: Consumer) -> None:
         if not self.consumers:
             self.kind = consumer.kind
-            self.selector = Sticky() if consumer.sticky else automatic(self.topic.broker.config)
+            self.selector = Sticky() if consumer.sticky else automatic(self.topic.services.config)
         consumer.subscription = self
         self._active = None
         insort(self.consumers, consumer, key=lambda each: each.priority)
@@ -193,8 +193,8 @@ class NonPersistentTopic:
     empty = True
     deduplication = None
 
-    def __init__(self, broker: "Broker", name: TopicName, policies: Policies) -> None:
-        self.broker = broker
+    def __init__(self, services: "Services", name: TopicName, policies: Policies) -> None:
+        self.services = services
         self.topic_name = name
         self.name = str(name)
         self.partition = name.partition

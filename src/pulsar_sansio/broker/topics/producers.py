@@ -18,8 +18,8 @@ from ...model.errors import (
 from ...wire import proto
 
 if TYPE_CHECKING:
-    from ..broker import AnyTopic
     from ..serving.connection import Connection
+    from .registry import AnyTopic
 
 MODE_NAMES = {
     proto.Shared: "Shared",

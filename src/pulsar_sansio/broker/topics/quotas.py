@@ -44,7 +44,7 @@ def enforce(topic: "Topic") -> None:
         elif quota is topic.policies.backlog_quota_size:
             _evict_to_size(topic, round(quota.limit_size * EVICTED_TO))
         else:
-            topic.expire_before(topic.broker.wall_time - round(quota.limit_time * EVICTED_TO * 1000))
+            topic.expire_before(topic.services.wall_time - round(quota.limit_time * EVICTED_TO * 1000))
 
 
 def exceeded(topic: "Topic") -> list[BacklogQuota]:
@@ -80,7 +80,7 @@ def backlog_age(topic: "Topic") -> int:
     first = _slowest(topic)
     if first is None or first >= topic.log.durable_end:
         return -1
-    return topic.broker.wall_time - topic.log.entry(first).publish_time
+    return topic.services.wall_time - topic.log.entry(first).publish_time
 
 
 def _evict_to_size(topic: "Topic", target: int) -> None:

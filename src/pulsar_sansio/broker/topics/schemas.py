@@ -15,7 +15,7 @@ from ..records import SchemaDeleted, SchemaSaved
 from ..storage.journal import Journal
 
 if TYPE_CHECKING:
-    from ..broker import AnyTopic
+    from .registry import AnyTopic
 
 NO_VERSION = b""
 """schema_version of who has no schema."""
@@ -101,7 +101,7 @@ class Schemas:
             return
         idle = not topic.producers.by_name and not topic.consumer_count and topic.empty
         if self._present(topic.topic_name) is not None or idle:
-            self.register(topic.topic_name, schema, topic.broker.wall_time)
+            self.register(topic.topic_name, schema, topic.services.wall_time)
         else:
             self._validate(schema)
             raise IncompatibleSchema("Topic does not have schema to check")

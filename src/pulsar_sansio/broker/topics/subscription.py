@@ -191,7 +191,7 @@ class Subscription:
                 if cursor.acknowledge(offset):
                     changed = True
                     dispatcher.settled(consumer, offset, 0, True)
-            elif self.topic.broker.config.batch_index_acknowledgement:
+            elif self.topic.services.config.batch_index_acknowledgement:
                 fresh = cursor.acknowledge_partly(offset, ack_set, log.entry(offset).messages)
                 if fresh:
                     changed = True
@@ -223,7 +223,7 @@ class Subscription:
             changed = cursor.acknowledge_up_to(offset)
         else:
             changed = cursor.acknowledge_up_to(offset - 1)
-            if self.topic.broker.config.batch_index_acknowledgement:
+            if self.topic.services.config.batch_index_acknowledgement:
                 fresh = cursor.acknowledge_partly(offset, ack_set, log.entry(offset).messages)
                 changed = changed or fresh > 0
         if changed:
@@ -381,7 +381,7 @@ class Subscription:
             _, _, messages, size = self.counters()
             messages_before, size_before = self.topic.out_of_deleted
             self.topic.out_of_deleted = messages_before + messages, size_before + size
-        self.topic.journal.forget_cursor(self)
+        self.topic.journal.discard_cursor(self)
         if self.durable:
             self.topic.journal.records.append(CursorDeleted(self.topic.name, self.name))
         self.topic.cursor_gone(self.cursor.mark_delete)

@@ -36,7 +36,7 @@ from .publish_checks import check_message, chunked_message, is_last_chunk
 from .subscription import Subscription
 
 if TYPE_CHECKING:
-    from ..broker import Broker
+    from ..services import Services
 
 
 ORPHAN_TIME = 60 * 1_000_000_000
@@ -49,11 +49,11 @@ class Topic:
     persistent = True
 
     def __init__(
-        self, broker: "Broker", name: TopicName, policies: Policies, stored: StoredTopic | None
+        self, services: "Services", name: TopicName, policies: Policies, stored: StoredTopic | None
     ) -> None:
-        self.broker = broker
-        self.context = broker.context
-        self.journal = broker.journal
+        self.services = services
+        self.context = services.context
+        self.journal = services.journal
         self.topic_name = name
         self.name = str(name)
         self.partition = name.partition
@@ -162,11 +162,11 @@ class Topic:
     def _append(self, data: bytes, messages: int, metadata: MessageMetadata) -> EntryAdded:
         log = self.log
         ledger = log.ledgers[-1]
-        config = self.broker.config
+        config = self.services.config
         if len(ledger.entries) >= config.ledger_max_entries or ledger.size >= config.ledger_max_bytes:
             self._roll()
         if metadata.deliver_at_time is None and metadata.chunk_id is None:
-            received_at = self.broker.wall_time
+            received_at = self.services.wall_time
             entry = log.append(self.name, data, messages, metadata.publish_time, received_at=received_at)
         else:
             entry = self._append_special(data, messages, metadata)
@@ -188,7 +188,7 @@ class Topic:
             metadata.publish_time,
             metadata.deliver_at_time,
             chunk_of,
-            self.broker.wall_time,
+            self.services.wall_time,
         )
 
     def entries_durable(self, count: int) -> None:
@@ -206,7 +206,7 @@ class Topic:
             if dispatcher is not None:
                 dispatcher.dispatch()
 
-    def forget_pending(self) -> None:
+    def discard_pending(self) -> None:
         """Another broker serves the topic: what is not durable is confirmed to nobody."""
         pending, self._pending = self._pending, deque()
         for producer, *_ in pending:
@@ -260,7 +260,7 @@ class Topic:
 
     def _roll(self) -> None:
         self.journal.records.append(
-            self.log.roll(self.name, self.broker.next_ledger_id(), self.broker.wall_time)
+            self.log.roll(self.name, self.services.ledger_ids.take(), self.services.wall_time)
         )
         self.trim()
 
@@ -291,10 +291,10 @@ class Topic:
         )
         policies = self.policies
         keep = None
-        enough = -1 if self.subscriptions else self.broker.config.keep_without_subscription
+        enough = -1 if self.subscriptions else self.services.config.keep_without_subscription
         if policies.retention_time or policies.retention_size:
             keep = Retention(
-                policies.retention_time or -1, policies.retention_size or -1, self.broker.wall_time
+                policies.retention_time or -1, policies.retention_size or -1, self.services.wall_time
             )
         removed = log.trim(min(upto, log.durable_end), keep, enough)
         if removed:
@@ -310,7 +310,7 @@ class Topic:
         """Message TTL: entries older than it count as acknowledged (rule STORE-32)."""
         ttl = self.policies.message_ttl
         if ttl:
-            self.expire_before(self.broker.wall_time - round(ttl * 1000))
+            self.expire_before(self.services.wall_time - round(ttl * 1000))
 
     def expire_before(self, oldest: int) -> None:
         """Entries published before that (ms) count as acknowledged by every subscription of consumers."""
@@ -343,13 +343,13 @@ class Topic:
         self.trim()
 
     def _new_deduplication(self, stored: dict[str, int]) -> Deduplication:
-        limit = self.broker.config.deduplication_max_producers
+        limit = self.services.config.deduplication_max_producers
         return Deduplication(stored, self.context.now, limit)
 
     def purge_sequences(self) -> None:
         """Deduplication: forget producers that have been away for long, or are too many."""
         if self.deduplication is not None:
-            before = self.context.now - self.broker.deduplication_inactivity
+            before = self.context.now - self.services.deduplication_inactivity
             for name in self.deduplication.purge(before):
                 self._sequences_moved.pop(name, None)
                 self.journal.records.append(SequenceSaved(self.name, name, None))

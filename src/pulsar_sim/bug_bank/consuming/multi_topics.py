@@ -4,7 +4,8 @@ from dataclasses import replace
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from pulsar_sansio.broker.serving.topic_list_watch import TopicNames, Watchers
+from pulsar_sansio.broker.serving.topic_list_watch import Watchers
+from pulsar_sansio.broker.topics.topic_names import TopicNames
 from pulsar_sansio.client.connecting.connection import Connection
 from pulsar_sansio.client.delivery.merged_queue import MergedQueue
 from pulsar_sansio.client.delivery.received_entries import Messages
@@ -233,9 +234,9 @@ def brokers_forget_to_tell(patches: Patches) -> None:
     """A broker tells whoever watches of one change, and of none after it."""
 
     def changed(original: Any, self: Any, name: str, there: bool) -> None:
-        if not getattr(self._broker, "has_told", False):
+        if not getattr(self, "has_told", False):
             original(self, name, there)
-            self._broker.has_told = bool(self._all)
+            self.has_told = bool(self._all)
 
     patches.around(Watchers, "changed", changed)
 

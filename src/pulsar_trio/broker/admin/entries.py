@@ -12,9 +12,9 @@ def _persistent_topic(broker: Administrator, request: Request, what: str, not_pa
     """The topic of the path, which has entries. Raises `Refused`."""
     topic = request.topic
     with answering((NotFound, 404, "Namespace not found")):
-        broker.machine.topics(request.namespace)
+        broker.machine.topic_administration.topics(request.namespace)
     with answering((NotFound, 404, f"Topic {topic} not found")):
-        partitions = broker.machine.topic_partitions(topic)
+        partitions = broker.machine.topic_administration.topic_partitions(topic)
     if request.text("domain") != "persistent":
         raise Refused(405, f"{what} on a non-persistent topic is not allowed")
     if partitions:
@@ -29,7 +29,7 @@ def read(broker: Administrator, request: Request) -> Answer:
         broker, request, "GetMessageById", "GetMessageById is not allowed on partitioned-topic"
     )
     with answering((NotFound, 404, "Message id not found")):
-        return entry_answer(broker.machine.read_entry(topic, ledger_id, entry_id))
+        return entry_answer(broker.machine.topic_administration.read_entry(topic, ledger_id, entry_id))
 
 
 def examine(broker: Administrator, request: Request) -> Answer:
@@ -44,7 +44,7 @@ def examine(broker: Administrator, request: Request) -> Answer:
     position = max(1, path_number(request.query.get("messagePosition", "1"), signed=True))
     from_end = request.query.get("initialPosition", "latest") != "earliest"
     with answering((NotFound, 412, "Could not examine messages due to the total message is zero")):
-        return entry_answer(broker.machine.examine(topic, position, from_end=from_end))
+        return entry_answer(broker.machine.topic_administration.examine(topic, position, from_end=from_end))
 
 
 def message_id_at(broker: Administrator, request: Request) -> Answer:
@@ -56,7 +56,7 @@ def message_id_at(broker: Administrator, request: Request) -> Answer:
         "Get message ID by timestamp on a partitioned topic is not allowed, please try do it on specific "
         "topic partition",
     )
-    found = broker.machine.message_id_at(topic, timestamp)
+    found = broker.machine.topic_administration.message_id_at(topic, timestamp)
     return json_answer(message_id_json(found) | {"partitionIndex": found.partition})
 
 

@@ -28,11 +28,11 @@ MAX_BUNDLES = 999
 
 
 def list_tenants(broker: Administrator, request: Request) -> Answer:
-    return json_answer(sorted(broker.machine.tenants))
+    return json_answer(sorted(broker.machine.metadata.tenants))
 
 
 def read_tenant(broker: Administrator, request: Request) -> Answer:
-    roles = broker.machine.tenants.get(request.text("tenant"))
+    roles = broker.machine.metadata.tenants.get(request.text("tenant"))
     if roles is None:
         raise Refused(404, "Tenant does not exist")
     return json_answer({"adminRoles": list(roles), "allowedClusters": [broker.machine.config.cluster]})
@@ -44,7 +44,7 @@ def create_tenant(broker: Administrator, request: Request) -> Answer:
     with answering(
         (AlreadyExists, 409, "Tenant already exist"), name_refused, (InvalidConfiguration, 412, "")
     ):
-        broker.command(broker.machine.create_tenant, request.text("tenant"), roles)
+        broker.command(broker.machine.administration.create_tenant, request.text("tenant"), roles)
     return NO_CONTENT
 
 
@@ -52,7 +52,7 @@ def update_tenant(broker: Administrator, request: Request) -> Answer:
     tenant = request.text("tenant")
     roles = _roles(broker, request)
     with answering((NotFound, 404, f"Tenant {tenant} not found"), (InvalidConfiguration, 412, "")):
-        broker.command(broker.machine.update_tenant, tenant, roles)
+        broker.command(broker.machine.administration.update_tenant, tenant, roles)
     return NO_CONTENT
 
 
@@ -81,7 +81,7 @@ def delete_tenant(broker: Administrator, request: Request) -> Answer:
     _no_force(request, "tenants")
     in_use = (InUse, 409, "The tenant still has active namespaces")
     with answering((NotFound, 404, "Tenant doesn't exist"), in_use):
-        broker.command(broker.machine.delete_tenant, request.text("tenant"))
+        broker.command(broker.machine.administration.delete_tenant, request.text("tenant"))
     return NO_CONTENT
 
 
@@ -96,19 +96,19 @@ def _no_force(request: Request, what: str) -> None:
 
 def list_namespaces(broker: Administrator, request: Request) -> Answer:
     with answering((NotFound, 404, "Tenant not found")):
-        return json_answer(broker.machine.namespaces(request.text("tenant")))
+        return json_answer(broker.machine.administration.namespaces(request.text("tenant")))
 
 
 def read_namespace(broker: Administrator, request: Request) -> Answer:
     with answering(NO_NAMESPACE):
-        policies = broker.machine.policies_of(request.namespace)
-        grants = broker.machine.grants_of(request.namespace)
-        kept = broker.machine.namespace_properties(request.namespace)
+        policies = broker.machine.administration.policies_of(request.namespace)
+        grants = broker.machine.administration.grants_of(request.namespace)
+        kept = broker.machine.administration.namespace_properties(request.namespace)
     record = policies_json(policies, broker.machine.config.cluster)
     record["properties"] = kept
     record["auth_policies"] = {
         "namespace_auth": dict(grants.roles),
-        "destination_auth": broker.machine.topic_grants(request.namespace),
+        "destination_auth": broker.machine.administration.topic_grants(request.namespace),
         "subscription_auth_roles": dict(grants.subscriptions),
     }
     return json_answer(record)
@@ -121,14 +121,14 @@ def create_namespace(broker: Administrator, request: Request) -> Answer:
     kept = values.pop("properties", None)
     exists = (AlreadyExists, 409, "Namespace already exists")
     with answering((NotFound, 404, "Tenant does not exist"), exists):
-        broker.command(broker.machine.create_namespace, namespace, values)
+        broker.command(broker.machine.administration.create_namespace, namespace, values)
     try:
         if roles:
-            broker.command(broker.machine.grant, namespace, roles)
+            broker.command(broker.machine.administration.grant, namespace, roles)
         if kept:
-            broker.command(broker.machine.update_namespace_properties, namespace, kept)
+            broker.command(broker.machine.administration.update_namespace_properties, namespace, kept)
     except InvalidConfiguration:
-        broker.command(broker.machine.delete_namespace, namespace)
+        broker.command(broker.machine.administration.delete_namespace, namespace)
         raise
     return NO_CONTENT
 
@@ -138,14 +138,14 @@ def delete_namespace(broker: Administrator, request: Request) -> Answer:
     _no_force(request, "namespaces")
     absent = (NotFound, 404, f"Namespace {namespace} does not exist.")
     with answering(absent, (InUse, 409, "Cannot delete non empty namespace")):
-        broker.command(broker.machine.delete_namespace, namespace)
+        broker.command(broker.machine.administration.delete_namespace, namespace)
     return NO_CONTENT
 
 
 def unload_namespace(broker: Administrator, request: Request) -> Answer:
     namespace = request.namespace
     with answering((NotFound, 404, "Namespace not found")):
-        broker.command(broker.machine.unload_namespace, namespace)
+        broker.command(broker.machine.administration.unload_namespace, namespace)
     return NO_CONTENT
 
 
@@ -166,34 +166,36 @@ def check_bundle(request: Request) -> None:
 
 def read_properties(broker: Administrator, request: Request) -> Answer:
     with answering(NO_NAMESPACE):
-        return json_answer(broker.machine.namespace_properties(request.namespace))
+        return json_answer(broker.machine.administration.namespace_properties(request.namespace))
 
 
 def update_properties(broker: Administrator, request: Request) -> Answer:
     """Properties that are not named stay."""
     given = properties(request.json())
     with answering(NO_NAMESPACE):
-        broker.command(broker.machine.update_namespace_properties, request.namespace, given)
+        broker.command(broker.machine.administration.update_namespace_properties, request.namespace, given)
     return NO_CONTENT
 
 
 def remove_properties(broker: Administrator, request: Request) -> Answer:
     with answering(NO_NAMESPACE):
-        broker.command(broker.machine.remove_namespace_properties, request.namespace)
+        broker.command(broker.machine.administration.remove_namespace_properties, request.namespace)
     return NO_CONTENT
 
 
 def read_property(broker: Administrator, request: Request) -> Answer:
     """Answer with the value as it is, or without a body where the key has none."""
     with answering(NO_NAMESPACE):
-        value = broker.machine.namespace_properties(request.namespace).get(request.text("key"), "")
+        value = broker.machine.administration.namespace_properties(request.namespace).get(
+            request.text("key"), ""
+        )
     return Answer(200, value.encode(errors="replace"), "text/plain")
 
 
 def set_property(broker: Administrator, request: Request) -> Answer:
     given = {request.text("key"): request.text("value")}
     with answering(NO_NAMESPACE):
-        broker.command(broker.machine.update_namespace_properties, request.namespace, given)
+        broker.command(broker.machine.administration.update_namespace_properties, request.namespace, given)
     return NO_CONTENT
 
 
@@ -201,7 +203,7 @@ def remove_property(broker: Administrator, request: Request) -> Answer:
     """Answer with the value that was there."""
     answer = read_property(broker, request)
     key = request.text("key")
-    broker.command(broker.machine.remove_namespace_properties, request.namespace, key)
+    broker.command(broker.machine.administration.remove_namespace_properties, request.namespace, key)
     return answer
 
 
@@ -210,14 +212,14 @@ def list_topics(broker: Administrator, request: Request) -> Answer:
     if mode not in ("PERSISTENT", "NON_PERSISTENT", "ALL"):
         raise Refused(404, "Not Found")
     with answering(NO_NAMESPACE):
-        names = broker.machine.topics(request.namespace)
+        names = broker.machine.topic_administration.topics(request.namespace)
     domains = {"PERSISTENT": "persistent://", "NON_PERSISTENT": "non-persistent://", "ALL": ""}
     return json_answer([name for name in names if name.startswith(domains[mode])])
 
 
 def bundles(broker: Administrator, request: Request) -> Answer:
     with answering(NO_NAMESPACE):
-        broker.machine.policies_of(request.namespace)
+        broker.machine.administration.policies_of(request.namespace)
     return json_answer(BUNDLES)
 
 

@@ -29,27 +29,32 @@ def _names(request: Request, what: str) -> list[str]:
 
 def of_namespace(broker: Administrator, request: Request) -> Answer:
     with answering(NO_NAMESPACE):
-        return json_answer(dict(broker.machine.grants_of(request.namespace).roles))
+        return json_answer(dict(broker.machine.administration.grants_of(request.namespace).roles))
 
 
 def grant_on_namespace(broker: Administrator, request: Request) -> Answer:
     actions = _names(request, "Actions")
     with answering((NotFound, 404, "Topic's namespace does not exist"), WRONG):
-        broker.command(broker.machine.grant, request.namespace, {request.text("role"): actions})
+        broker.command(
+            broker.machine.administration.grant, request.namespace, {request.text("role"): actions}
+        )
     return NO_CONTENT
 
 
 def revoke_on_namespace(broker: Administrator, request: Request) -> Answer:
     with answering(NO_NAMESPACE):
-        broker.command(broker.machine.grant, request.namespace, {request.text("role"): ()})
+        broker.command(broker.machine.administration.grant, request.namespace, {request.text("role"): ()})
     return NO_CONTENT
 
 
 def of_topic(broker: Administrator, request: Request) -> Answer:
     """Those of the namespace count for the topic too."""
     with answering(_no_topic(request)):
-        found = {role: list(actions) for role, actions in broker.machine.grants_of(request.topic).roles}
-        for role, actions in broker.machine.grants_of(request.namespace).roles:
+        found = {
+            role: list(actions)
+            for role, actions in broker.machine.administration.grants_of(request.topic).roles
+        }
+        for role, actions in broker.machine.administration.grants_of(request.namespace).roles:
             found[role] = list(dict.fromkeys([*found.get(role, ()), *actions]))
     return json_answer(found)
 
@@ -57,35 +62,37 @@ def of_topic(broker: Administrator, request: Request) -> Answer:
 def grant_on_topic(broker: Administrator, request: Request) -> Answer:
     actions = _names(request, "Actions")
     with answering(_no_topic(request), WRONG):
-        broker.command(broker.machine.grant, request.topic, {request.text("role"): actions})
+        broker.command(broker.machine.administration.grant, request.topic, {request.text("role"): actions})
     return NO_CONTENT
 
 
 def revoke_on_topic(broker: Administrator, request: Request) -> Answer:
     with answering(_no_topic(request)):
-        broker.command(broker.machine.grant, request.topic, {request.text("role"): ()})
+        broker.command(broker.machine.administration.grant, request.topic, {request.text("role"): ()})
     return NO_CONTENT
 
 
 def of_subscriptions(broker: Administrator, request: Request) -> Answer:
     with answering(NO_NAMESPACE):
-        return json_answer(dict(broker.machine.grants_of(request.namespace).subscriptions))
+        return json_answer(dict(broker.machine.administration.grants_of(request.namespace).subscriptions))
 
 
 def grant_subscription(broker: Administrator, request: Request) -> Answer:
     roles = _names(request, "Roles")
     with answering(NO_NAMESPACE, WRONG):
         granted = {request.text("subscription"): roles}
-        broker.command(broker.machine.grant_subscription, request.namespace, granted)
+        broker.command(broker.machine.administration.grant_subscription, request.namespace, granted)
     return NO_CONTENT
 
 
 def revoke_subscription(broker: Administrator, request: Request) -> Answer:
     subscription, role = request.text("subscription"), request.text("role")
     with answering(NO_NAMESPACE):
-        roles = dict(broker.machine.grants_of(request.namespace).subscriptions).get(subscription, ())
+        roles = dict(broker.machine.administration.grants_of(request.namespace).subscriptions).get(
+            subscription, ()
+        )
         left = {subscription: [each for each in roles if each != role]}
-        broker.command(broker.machine.grant_subscription, request.namespace, left)
+        broker.command(broker.machine.administration.grant_subscription, request.namespace, left)
     return NO_CONTENT
 
 

@@ -349,7 +349,7 @@ def _absent(scope: str) -> tuple[type[NotFound], int, str]:
 def _get(scope_of: Scope, resource: Resource, broker: Administrator, request: Request) -> Answer:
     scope = scope_of(request)
     with answering(_absent(scope)):
-        value = resource.read(broker.machine.policies_of(scope, request.flag("applied")))
+        value = resource.read(broker.machine.administration.policies_of(scope, request.flag("applied")))
     return Answer(resource.unset) if value is None else json_answer(value)
 
 
@@ -357,7 +357,7 @@ def _post(scope_of: Scope, resource: Resource, broker: Administrator, request: R
     scope = scope_of(request)
     values = resource.write(request.json())
     with answering(_absent(scope)):
-        broker.command(broker.machine.set_policies, scope, values)
+        broker.command(broker.machine.administration.set_policies, scope, values)
     return NO_CONTENT
 
 
@@ -368,14 +368,14 @@ def _post_ttl(broker: Administrator, request: Request) -> Answer:
         raise Refused(400, f"messageTTL has to be a whole number of seconds, not {given!r:.100}")
     scope = _topic_scope(request)
     with answering(_absent(scope)):
-        broker.command(broker.machine.set_policies, scope, _write_seconds(int(given)))
+        broker.command(broker.machine.administration.set_policies, scope, _write_seconds(int(given)))
     return NO_CONTENT
 
 
 def _delete(scope_of: Scope, resource: Resource, broker: Administrator, request: Request) -> Answer:
     scope = scope_of(request)
     with answering(_absent(scope)):
-        broker.command(broker.machine.set_policies, scope, dict.fromkeys(resource.fields))
+        broker.command(broker.machine.administration.set_policies, scope, dict.fromkeys(resource.fields))
     return NO_CONTENT
 
 
@@ -390,7 +390,7 @@ def _quota_of(request: Request) -> str:
 def _get_quotas(scope_of: Scope, broker: Administrator, request: Request) -> Answer:
     scope = scope_of(request)
     with answering(_absent(scope)):
-        quotas = _read_quotas(broker.machine.policies_of(scope, request.flag("applied")))
+        quotas = _read_quotas(broker.machine.administration.policies_of(scope, request.flag("applied")))
     if request.flag("applied"):
         quotas = dict.fromkeys(QUOTAS, _quota_json(NO_QUOTA)) | quotas
     return json_answer(quotas)
@@ -404,7 +404,7 @@ def _post_quota(scope_of: Scope, broker: Administrator, request: Request) -> Ans
     scope = scope_of(request)
     values = {_quota_of(request): _quota(request.json())}
     with answering(_absent(scope)):
-        broker.command(broker.machine.set_policies, scope, values)
+        broker.command(broker.machine.administration.set_policies, scope, values)
     return NO_CONTENT
 
 
@@ -412,7 +412,7 @@ def _delete_quota(scope_of: Scope, broker: Administrator, request: Request) -> A
     scope = scope_of(request)
     values = {_quota_of(request): None}
     with answering(_absent(scope)):
-        broker.command(broker.machine.set_policies, scope, values)
+        broker.command(broker.machine.administration.set_policies, scope, values)
     return NO_CONTENT
 
 

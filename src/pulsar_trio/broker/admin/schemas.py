@@ -27,12 +27,12 @@ def read(broker: Administrator, request: Request) -> Answer:
     text = request.parameters.get("version")
     version = None if text is None else path_number(text)
     with answering(NOT_FOUND):
-        return json_answer(broker.machine.schema(_topic(request), version))
+        return json_answer(broker.machine.administration.schema(_topic(request), version))
 
 
 def read_all(broker: Administrator, request: Request) -> Answer:
     try:
-        found = [broker.machine.schema(_topic(request))]
+        found = [broker.machine.administration.schema(_topic(request))]
     except NotFound:
         found = []
     return json_answer({"getSchemaResponses": found})
@@ -55,13 +55,15 @@ def register(broker: Administrator, request: Request) -> Answer:
     kind, data, pairs = _payload(request)
     wrong = (InvalidConfiguration, 422, "")
     with answering((NotFound, 404, "Namespace does not exist"), wrong, (NotApplicable, 409, "")):
-        version = broker.command(broker.machine.register_schema, _topic(request), kind, data, pairs)
+        version = broker.command(
+            broker.machine.administration.register_schema, _topic(request), kind, data, pairs
+        )
     return json_answer({"version": {"version": version}})
 
 
 def _present(broker: Administrator, request: Request) -> dict[str, Any]:
     try:
-        return broker.machine.schema(_topic(request))
+        return broker.machine.administration.schema(_topic(request))
     except NotFound:
         return {"type": None, "version": -1}
 
@@ -82,7 +84,7 @@ def compatibility(broker: Administrator, request: Request) -> Answer:
 def delete(broker: Administrator, request: Request) -> Answer:
     with answering((NotFound, 404, "Namespace does not exist")):
         forced = request.flag("force")
-        version = broker.command(broker.machine.delete_schema, _topic(request), forced)
+        version = broker.command(broker.machine.administration.delete_schema, _topic(request), forced)
     return json_answer({"version": version})
 
 

@@ -33,7 +33,7 @@ NOT_PERSISTENT = (NotApplicable, 405, "Operation is not allowed on a non-persist
 def list_subscriptions(broker: Administrator, request: Request) -> Answer:
     topic = request.topic
     with answering((NotFound, 404, f"Topic {topic} not found")):
-        return json_answer(broker.machine.subscriptions(topic))
+        return json_answer(broker.machine.subscription_administration.subscriptions(topic))
 
 
 def create(broker: Administrator, request: Request) -> Answer:
@@ -47,7 +47,7 @@ def create(broker: Administrator, request: Request) -> Answer:
         raise Refused(501, "replicated subscriptions are not implemented by this broker")
     exists = (AlreadyExists, 409, "Subscription already exists for topic")
     with answering((NotFound, 404, f"Topic {topic} not found"), exists, NOT_PERSISTENT):
-        create = broker.machine.create_subscription
+        create = broker.machine.subscription_administration.create_subscription
         broker.command(create, topic, request.text("subscription"), position, _text_for_text(properties))
     return NO_CONTENT
 
@@ -58,7 +58,7 @@ def delete(broker: Administrator, request: Request) -> Answer:
         answering((InUse, 412, "Subscription has active connected consumers")),
     ):
         broker.command(
-            broker.machine.delete_subscription,
+            broker.machine.subscription_administration.delete_subscription,
             request.topic,
             request.text("subscription"),
             request.flag("force"),
@@ -69,14 +69,16 @@ def delete(broker: Administrator, request: Request) -> Answer:
 def properties(broker: Administrator, request: Request) -> Answer:
     with _subscription_of(broker, request):
         return json_answer(
-            broker.machine.subscription_properties(request.topic, request.text("subscription"))
+            broker.machine.subscription_administration.subscription_properties(
+                request.topic, request.text("subscription")
+            )
         )
 
 
 def set_properties(broker: Administrator, request: Request) -> Answer:
     given = _text_for_text(request.json())
     with _subscription_of(broker, request):
-        command = broker.machine.set_subscription_properties
+        command = broker.machine.subscription_administration.set_subscription_properties
         broker.command(command, request.topic, request.text("subscription"), given)
     return NO_CONTENT
 
@@ -91,23 +93,33 @@ def _text_for_text(value: Any) -> dict[str, str]:
 
 def skip_all(broker: Administrator, request: Request) -> Answer:
     with _subscription_of(broker, request):
-        broker.command(broker.machine.skip_messages, request.topic, request.text("subscription"), None)
+        broker.command(
+            broker.machine.subscription_administration.skip_messages,
+            request.topic,
+            request.text("subscription"),
+            None,
+        )
     return NO_CONTENT
 
 
 def skip(broker: Administrator, request: Request) -> Answer:
     count = path_number(request.text("count"))
     with _subscription_of(broker, request):
-        if broker.machine.topic_partitions(request.topic):
+        if broker.machine.topic_administration.topic_partitions(request.topic):
             raise Refused(405, "Skip messages on a partitioned topic is not allowed")
-        broker.command(broker.machine.skip_messages, request.topic, request.text("subscription"), count)
+        broker.command(
+            broker.machine.subscription_administration.skip_messages,
+            request.topic,
+            request.text("subscription"),
+            count,
+        )
     return NO_CONTENT
 
 
 def expire_by_time(broker: Administrator, request: Request) -> Answer:
     seconds = path_number(request.text("seconds"))
     with _subscription_of(broker, request):
-        expire = broker.machine.expire_messages
+        expire = broker.machine.subscription_administration.expire_messages
         _check_expired(broker.command(expire, request.topic, request.text("subscription"), seconds), request)
     return NO_CONTENT
 
@@ -118,8 +130,10 @@ def expire_by_time_everywhere(broker: Administrator, request: Request) -> Answer
     topic = request.topic
     with answering((NotFound, 404, f"Topic {topic} not found")):
         expired = True
-        for subscription in broker.machine.subscriptions(topic):
-            expired &= broker.command(broker.machine.expire_messages, topic, subscription, seconds)
+        for subscription in broker.machine.subscription_administration.subscriptions(topic):
+            expired &= broker.command(
+                broker.machine.subscription_administration.expire_messages, topic, subscription, seconds
+            )
     _check_expired(expired, request)
     return NO_CONTENT
 
@@ -132,9 +146,9 @@ def expire_by_message(broker: Administrator, request: Request) -> Answer:
     if excluded:
         position = MessageId(position.ledger_id, position.entry_id - 1)
     with _subscription_of(broker, request):
-        if broker.machine.topic_partitions(request.topic):
+        if broker.machine.topic_administration.topic_partitions(request.topic):
             raise Refused(405, "Expire message at position is not supported for partitioned-topic")
-        expire = broker.machine.expire_messages
+        expire = broker.machine.subscription_administration.expire_messages
         expired = broker.command(expire, request.topic, request.text("subscription"), position)
         _check_expired(expired, request, "the position is beyond its last message")
     return NO_CONTENT
@@ -148,7 +162,12 @@ def _check_expired(expired: bool, request: Request, why: str = "nothing is old e
 def reset_to_time(broker: Administrator, request: Request) -> Answer:
     timestamp = path_number(request.text("timestamp"))
     with _subscription_of(broker, request):
-        broker.command(broker.machine.reset_cursor, request.topic, request.text("subscription"), timestamp)
+        broker.command(
+            broker.machine.subscription_administration.reset_cursor,
+            request.topic,
+            request.text("subscription"),
+            timestamp,
+        )
     return NO_CONTENT
 
 
@@ -157,11 +176,11 @@ def reset_to_message(broker: Administrator, request: Request) -> Answer:
     excluded = _excluded(value)
     position = _position(value) or MessageId(LATEST, LATEST)
     with _subscription_of(broker, request):
-        if broker.machine.topic_partitions(request.topic) and EARLIEST != position != MessageId(
-            LATEST, LATEST
-        ):
+        if broker.machine.topic_administration.topic_partitions(
+            request.topic
+        ) and EARLIEST != position != MessageId(LATEST, LATEST):
             raise Refused(405, "Reset-cursor at position is not allowed for partitioned-topic")
-        reset = partial(broker.machine.reset_cursor, inclusive=not excluded)
+        reset = partial(broker.machine.subscription_administration.reset_cursor, inclusive=not excluded)
         broker.command(reset, request.topic, request.text("subscription"), position)
     return NO_CONTENT
 
@@ -171,23 +190,36 @@ def peek(broker: Administrator, request: Request) -> Answer:
     number = path_number(request.text("number"))
     topic = request.topic
     with _subscription_of(broker, request):
-        if broker.machine.topic_partitions(topic):
+        if broker.machine.topic_administration.topic_partitions(topic):
             raise Refused(405, "Peek messages on a partitioned topic is not allowed")
         subscription = request.text("subscription")
-        if request.text("domain") == "persistent" and subscription not in broker.machine.subscriptions(topic):
+        if request.text(
+            "domain"
+        ) == "persistent" and subscription not in broker.machine.subscription_administration.subscriptions(
+            topic
+        ):
             with answering((LimitReached, 404, _no_subscription(request))):
-                broker.command(broker.machine.create_subscription, topic, subscription, EARLIEST)
+                broker.command(
+                    broker.machine.subscription_administration.create_subscription,
+                    topic,
+                    subscription,
+                    EARLIEST,
+                )
         with answering((NotFound, 404, "Message not found")):
-            return entry_answer(broker.machine.peek(topic, subscription, max(1, number)))
+            return entry_answer(
+                broker.machine.subscription_administration.peek(topic, subscription, max(1, number))
+            )
 
 
 def analyze_backlog(broker: Administrator, request: Request) -> Answer:
     position = _position(request.json()) if request.body else EARLIEST
     with _subscription_of(broker, request):
-        if broker.machine.topic_partitions(request.topic):
+        if broker.machine.topic_administration.topic_partitions(request.topic):
             raise Refused(405, "Analyze backlog on a partitioned topic is not allowed")
         at = position or MessageId(LATEST, LATEST)
-        found = broker.machine.analyze_backlog(request.topic, request.text("subscription"), at)
+        found = broker.machine.subscription_administration.analyze_backlog(
+            request.topic, request.text("subscription"), at
+        )
     return json_answer(
         {
             "entries": found.entries,
@@ -214,7 +246,9 @@ def clear_backlogs(broker: Administrator, request: Request) -> Answer:
     check_bundle(request)
     with answering(NO_NAMESPACE):
         broker.command(
-            broker.machine.clear_backlogs, request.namespace, request.parameters.get("subscription")
+            broker.machine.subscription_administration.clear_backlogs,
+            request.namespace,
+            request.parameters.get("subscription"),
         )
     return NO_CONTENT
 
@@ -223,7 +257,11 @@ def unsubscribe_everywhere(broker: Administrator, request: Request) -> Answer:
     check_bundle(request)
     in_use = (InUse, 412, "Subscription has active connected consumers")
     with answering(NO_NAMESPACE, in_use):
-        broker.command(broker.machine.unsubscribe_everywhere, request.namespace, request.text("subscription"))
+        broker.command(
+            broker.machine.subscription_administration.unsubscribe_everywhere,
+            request.namespace,
+            request.text("subscription"),
+        )
     return NO_CONTENT
 
 
@@ -231,7 +269,7 @@ def _subscription_of(broker: Administrator, request: Request) -> Any:
     """Refusals in the right order: first the topic, then its subscription."""
     topic = request.topic
     with answering((NotFound, 404, f"Topic {topic} not found")):
-        broker.machine.subscriptions(topic)
+        broker.machine.subscription_administration.subscriptions(topic)
     return answering((NotFound, 404, _no_subscription(request)))
 
 

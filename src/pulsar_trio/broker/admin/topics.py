@@ -52,14 +52,14 @@ def _no_single_topic(topic: str) -> tuple[type[NotApplicable], int, str]:
 def list_topics(broker: Administrator, request: Request) -> Answer:
     domain = request.text("domain")
     with answering((NotFound, 404, "Namespace does not exist")):
-        names = broker.machine.topics(request.namespace)
+        names = broker.machine.topic_administration.topics(request.namespace)
     return json_answer([name for name in names if name.startswith(f"{domain}://")])
 
 
 def list_partitioned(broker: Administrator, request: Request) -> Answer:
     domain = request.text("domain")
     with answering((NotFound, 404, "Namespace does not exist")):
-        names = broker.machine.partitioned_topics(request.namespace)
+        names = broker.machine.topic_administration.partitioned_topics(request.namespace)
     return json_answer([name for name in names if name.startswith(f"{domain}://")])
 
 
@@ -72,7 +72,7 @@ def create(broker: Administrator, request: Request) -> Answer:
     name = TopicName.parse(topic)
     wrong = (InvalidConfiguration, 412, "" if name.partition < 0 else _no_parent(name))
     with answering(EXISTS, NO_NAMESPACE, wrong):
-        broker.command(broker.machine.create_topic, topic, given)
+        broker.command(broker.machine.topic_administration.create_topic, topic, given)
     return NO_CONTENT
 
 
@@ -86,20 +86,20 @@ def _no_parent(name: TopicName) -> str:
 def delete(broker: Administrator, request: Request) -> Answer:
     topic = request.topic
     with answering(_not_found(topic)):
-        if broker.machine.topic_partitions(topic):
+        if broker.machine.topic_administration.topic_partitions(topic):
             raise Refused(
                 409,
                 f"{topic} is a partitioned topic, instead of calling delete topic, please call "
                 "delete-partitioned-topic.",
             )
-        broker.command(broker.machine.delete_topic, topic, request.flag("force"))
+        broker.command(broker.machine.topic_administration.delete_topic, topic, request.flag("force"))
     return NO_CONTENT
 
 
 def read_properties(broker: Administrator, request: Request) -> Answer:
     topic = _persistent(request)
     with answering(_not_found(topic)):
-        return json_answer(broker.machine.topic_properties(topic))
+        return json_answer(broker.machine.administration.topic_properties(topic))
 
 
 def update_properties(broker: Administrator, request: Request) -> Answer:
@@ -107,7 +107,7 @@ def update_properties(broker: Administrator, request: Request) -> Answer:
     topic = _persistent(request)
     given = properties(request.json() or {}) if request.body else {}
     with answering(_not_found(topic)):
-        broker.command(broker.machine.update_topic_properties, topic, given)
+        broker.command(broker.machine.administration.update_topic_properties, topic, given)
     return NO_CONTENT
 
 
@@ -116,7 +116,7 @@ def remove_property(broker: Administrator, request: Request) -> Answer:
     if "key" not in request.query:
         raise Refused(400, "key: the property to remove, in the query")
     with answering(_not_found(topic)):
-        broker.command(broker.machine.remove_topic_property, topic, request.query["key"])
+        broker.command(broker.machine.administration.remove_topic_property, topic, request.query["key"])
     return NO_CONTENT
 
 
@@ -142,7 +142,7 @@ def create_partitioned(broker: Administrator, request: Request) -> Answer:
         raise Refused(406, "Number of partitions should be more than 0")
     _check_base_name(topic)
     with answering(EXISTS, NO_NAMESPACE, (LimitReached, 412, ""), (InvalidConfiguration, 406, "")):
-        broker.command(broker.machine.create_partitioned_topic, topic, partitions, found)
+        broker.command(broker.machine.topic_administration.create_partitioned_topic, topic, partitions, found)
     return NO_CONTENT
 
 
@@ -154,11 +154,11 @@ def _check_base_name(topic: str) -> None:
 def read_partitions(broker: Administrator, request: Request) -> Answer:
     topic = request.topic
     with answering((NotFound, 404, "Namespace not found")):
-        broker.machine.topics(request.namespace)
+        broker.machine.topic_administration.topics(request.namespace)
     with answering(_not_found(topic)):
         if request.flag("checkAllowAutoCreation"):
-            return json_answer(broker.command(broker.machine.partitions_for_use, topic))
-        return json_answer(broker.machine.partitions_metadata(topic))
+            return json_answer(broker.command(broker.machine.topic_administration.partitions_for_use, topic))
+        return json_answer(broker.machine.topic_administration.partitions_metadata(topic))
 
 
 def grow(broker: Administrator, request: Request) -> Answer:
@@ -166,10 +166,10 @@ def grow(broker: Administrator, request: Request) -> Answer:
     partitions = whole_number(request.json())
     _check_base_name(topic)
     with answering(NO_NAMESPACE):
-        broker.machine.topics(request.namespace)
+        broker.machine.topic_administration.topics(request.namespace)
     not_partitioned = f"Topic {topic} is not the partitioned topic."
     with answering((NotFound, 409, not_partitioned), (InvalidConfiguration, 422, "")):
-        present = broker.machine.topic_partitions(topic)
+        present = broker.machine.topic_administration.topic_partitions(topic)
         if not present:
             raise Refused(409, not_partitioned)
         if partitions < present:
@@ -177,20 +177,20 @@ def grow(broker: Administrator, request: Request) -> Answer:
                 422, f"Desired partitions {partitions} can't be less than the current partitions {present}."
             )
         if partitions > present:
-            broker.command(broker.machine.update_partitions, topic, partitions)
+            broker.command(broker.machine.topic_administration.update_partitions, topic, partitions)
     return NO_CONTENT
 
 
 def delete_partitioned(broker: Administrator, request: Request) -> Answer:
     topic = request.topic
     with answering((NotFound, 404, f"Topic {topic} not found.")):
-        if not broker.machine.topic_partitions(topic):
+        if not broker.machine.topic_administration.topic_partitions(topic):
             raise Refused(
                 409,
                 f"{topic} is a non-partitioned topic. Instead of calling delete-partitioned-topic please "
                 "call delete.",
             )
-        broker.command(broker.machine.delete_topic, topic, request.flag("force"))
+        broker.command(broker.machine.topic_administration.delete_topic, topic, request.flag("force"))
     return NO_CONTENT
 
 
@@ -200,7 +200,7 @@ def delete_partitioned(broker: Administrator, request: Request) -> Answer:
 def unload(broker: Administrator, request: Request) -> Answer:
     topic = request.topic
     with answering(_not_found(topic)):
-        broker.command(broker.machine.unload, topic)
+        broker.command(broker.machine.topic_administration.unload, topic)
     return NO_CONTENT
 
 
@@ -208,23 +208,27 @@ def terminate(broker: Administrator, request: Request) -> Answer:
     topic = _persistent(request)
     partitioned = (NotApplicable, 405, "Termination of a partitioned topic is not allowed")
     with answering(_not_found(topic), partitioned):
-        return json_answer(message_id_json(broker.command(broker.machine.terminate, topic)))
+        return json_answer(
+            message_id_json(broker.command(broker.machine.topic_administration.terminate, topic))
+        )
 
 
 def terminate_partitions(broker: Administrator, request: Request) -> Answer:
     topic = _persistent(request)
     name = TopicName.parse(topic)
     with answering(_not_found(topic)):
-        partitions = broker.machine.topic_partitions(topic)
+        partitions = broker.machine.topic_administration.topic_partitions(topic)
         if not partitions:
             raise Refused(
                 405, "Termination of a non-partitioned topic is not allowed using partitioned-terminate"
             )
         names = [str(name.partition_name(index)) for index in range(partitions)]
         for each in names:
-            broker.machine.subscriptions(each)  # one may have been deleted by itself: then none is terminated
+            broker.machine.subscription_administration.subscriptions(
+                each
+            )  # one may have been deleted by itself: then none is terminated
         last = {
-            str(index): message_id_json(broker.command(broker.machine.terminate, each))
+            str(index): message_id_json(broker.command(broker.machine.topic_administration.terminate, each))
             for index, each in enumerate(names)
         }
     return json_answer(last)
@@ -233,13 +237,13 @@ def terminate_partitions(broker: Administrator, request: Request) -> Answer:
 def compact(broker: Administrator, request: Request) -> Answer:
     running = (InUse, 409, "Compaction already in progress")
     with answering(_not_found(request.topic), running, NO_COMPACTION):
-        broker.command(broker.machine.compact, request.topic)
+        broker.command(broker.machine.topic_administration.compact, request.topic)
     return NO_CONTENT
 
 
 def compaction_status(broker: Administrator, request: Request) -> Answer:
     with answering(_not_found(request.topic), NO_COMPACTION):
-        status, error = broker.machine.compaction_status(request.topic)
+        status, error = broker.machine.topic_administration.compaction_status(request.topic)
     return json_answer({"status": status, "lastError": error})
 
 
@@ -257,7 +261,7 @@ def _options(request: Request) -> StatsOptions:
 def stats(broker: Administrator, request: Request) -> Answer:
     topic = request.topic
     with answering(_not_found(topic), _no_single_topic(topic)):
-        return json_answer(broker.machine.stats(topic, _options(request)))
+        return json_answer(broker.machine.topic_administration.stats(topic, _options(request)))
 
 
 def partitioned_stats(broker: Administrator, request: Request) -> Answer:
@@ -265,20 +269,22 @@ def partitioned_stats(broker: Administrator, request: Request) -> Answer:
     reason = f"Partitioned Topic {topic} not found"
     with answering((NotFound, 404, reason), (NotApplicable, 404, reason)):
         each = request.query.get("perPartition", "true").lower() != "false"
-        return json_answer(broker.machine.partitioned_stats(topic, _options(request), each))
+        return json_answer(
+            broker.machine.topic_administration.partitioned_stats(topic, _options(request), each)
+        )
 
 
 def internal_stats(broker: Administrator, request: Request) -> Answer:
     topic = request.topic
     with answering(_not_found(topic), _no_single_topic(topic)):
-        return json_answer(broker.machine.internal_stats(topic))
+        return json_answer(broker.machine.topic_administration.internal_stats(topic))
 
 
 def partitioned_internal_stats(broker: Administrator, request: Request) -> Answer:
     topic = request.topic
     reason = f"Partitioned Topic {topic} not found"
     with answering((NotFound, 404, reason), (NotApplicable, 404, reason)):
-        return json_answer(broker.machine.partitioned_internal_stats(topic))
+        return json_answer(broker.machine.topic_administration.partitioned_internal_stats(topic))
 
 
 def last_message_id(broker: Administrator, request: Request) -> Answer:
@@ -286,7 +292,7 @@ def last_message_id(broker: Administrator, request: Request) -> Answer:
     if request.text("domain") != "persistent":
         raise Refused(405, "Get last message id on a non-persistent topic is not allowed")
     with answering(_not_found(topic), _no_single_topic(topic)):
-        return json_answer(message_id_json(broker.machine.last_message_id(topic)))
+        return json_answer(message_id_json(broker.machine.topic_administration.last_message_id(topic)))
 
 
 # --- where it is --------------------------------------------------------------------------------------
@@ -315,7 +321,7 @@ WHOLE_BUNDLE = "0x00000000_0xffffffff"
 def _namespace_of(broker: Administrator, request: Request) -> None:
     topic = request.topic
     with answering((NotFound, 404, "Namespace not found")):
-        broker.machine.topics(TopicName.parse(topic).namespace_name)
+        broker.machine.topic_administration.topics(TopicName.parse(topic).namespace_name)
 
 
 ROUTES: list[Route] = both_domains(

@@ -82,7 +82,7 @@ def _topic(request: Request) -> str:
 def _check(broker: Administrator, scope: str) -> None:
     reason = f"Topic {scope} not found" if "://" in scope else "Namespace does not exist"
     with answering((NotFound, 404, reason)):
-        broker.machine.policies_of(scope)
+        broker.machine.administration.policies_of(scope)
 
 
 def _read(scope_of: Scope, policy: Unset, broker: Administrator, request: Request) -> Answer:

@@ -9,7 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from pulsar_sansio import Broker, BrokerConfig
-from pulsar_sansio.broker.broker import FIRST_NAMESPACES
+from pulsar_sansio.broker.metadata import FIRST_NAMESPACES
 from pulsar_trio.broker.admin import (
     cluster,
     entries,
@@ -137,16 +137,18 @@ def test_anything_is_answered(asked: list[tuple[str, str, object, str]]) -> None
     administrator.world.start()
     after = administrator.machine
     for namespace in FIRST_NAMESPACES:  # which are there again, as in a standalone Pulsar
-        before.policies.setdefault(namespace, after.policies[namespace])
+        before.metadata.policies.setdefault(namespace, after.metadata.policies[namespace])
         tenant = namespace.split("/")[0]
-        before.tenants.setdefault(tenant, after.tenants[tenant])
-    assert after.tenants == before.tenants
-    assert after.policies == before.policies
-    assert after.partitions == before.partitions
-    assert after.properties == before.properties
-    assert after.grants == before.grants
+        before.metadata.tenants.setdefault(tenant, after.metadata.tenants[tenant])
+    assert after.metadata.tenants == before.metadata.tenants
+    assert after.metadata.policies == before.metadata.policies
+    assert after.metadata.partitions == before.metadata.partitions
+    assert after.metadata.properties == before.metadata.properties
+    assert after.metadata.grants == before.metadata.grants
     assert after.schemas._saved == before.schemas._saved
-    assert [name for name in before.all_topics if name.startswith("persistent")] == list(after.all_topics)
+    assert [name for name in before.topics.by_name if name.startswith("persistent")] == list(
+        after.topics.by_name
+    )
 
 
 @given(st.text(max_size=50), st.text(max_size=20))

@@ -15,7 +15,9 @@ def status(administrator: Administrator, method: str, path: str, body: bytes = b
 
 def state(administrator: Administrator) -> object:
     """Of the first partition."""
-    return administrator.machine.internal_stats("persistent://public/default/p-partition-0")["state"]
+    return administrator.machine.topic_administration.internal_stats(
+        "persistent://public/default/p-partition-0"
+    )["state"]
 
 
 def test_partitions_are_terminated_together_or_not_at_all() -> None:

@@ -1,0 +1,25 @@
+"""`Host`: the broker as its connections know it."""
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from ..metadata import Metadata
+    from ..services import Services
+    from ..topics.registry import TopicRegistry
+    from ..topics.schemas import Schemas
+    from .connection import Connection
+    from .topic_list_watch import Watchers
+
+
+class Host(Protocol):
+    """The parts of a broker that commands of clients need."""
+
+    services: "Services"
+    metadata: "Metadata"
+    topics: "TopicRegistry"
+    schemas: "Schemas"
+    watchers: "Watchers"
+    links: "dict[int, Connection]"
+
+    def connection_closed(self, connection: "Connection", final_bytes: list[bytes]) -> None:
+        """Discard a connection that ended; `final_bytes` are still to be written."""
