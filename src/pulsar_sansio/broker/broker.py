@@ -109,7 +109,7 @@ class Broker:
         self._begin(now)
         connection = self.links.get(link)
         if connection is not None:
-            connection.die(CLIENT_LEFT)
+            connection.terminate(CLIENT_LEFT)
         self._settle()
 
     def disconnected(self, now: int, link: int, reason: str) -> None:
@@ -117,7 +117,7 @@ class Broker:
         self._begin(now)
         connection = self.links.get(link)
         if connection is not None:
-            connection.lost()
+            connection.disconnected()
         self._final_bytes.pop(link, None)
         self._settle()
 
@@ -146,7 +146,7 @@ class Broker:
         self._begin(now)
         self._journal.flush_cursors()
         for connection in list(self.links.values()):
-            connection.die("the broker shuts down")
+            connection.terminate("the broker shuts down")
         self._settle()
 
     # --- drains ---------------------------------------------------------------------------------------

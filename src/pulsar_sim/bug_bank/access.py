@@ -55,7 +55,7 @@ def who_is_fenced_goes_on(patches: Patches) -> None:
         self.by_name.clear()
         self.exclusive = None
 
-    patches.replace(Producers, "_fence_everybody", fence)
+    patches.replace(Producers, "_fence_all", fence)
 
 
 @bug("own", caught_by=("INV-N5",), needs=[needs.waiting])
@@ -70,7 +70,7 @@ def who_waits_is_forgotten(patches: Patches) -> None:
         if producer not in waiting:
             self.waiting.update(dict.fromkeys(waiting))
 
-    patches.around(Producers, "leave", leave)
+    patches.around(Producers, "detach", leave)
 
 
 # --- sequence ids ------------------------------------------------------------------------------------------

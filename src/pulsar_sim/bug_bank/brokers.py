@@ -150,7 +150,7 @@ def producer_name_taken_for_ever(patches: Patches) -> None:
         if producer.name_given:
             self.by_name[producer.name] = producer
 
-    patches.around(Producers, "leave", leave)
+    patches.around(Producers, "detach", leave)
 
 
 # --- permits and dispatch --------------------------------------------------------------------------------
@@ -314,7 +314,7 @@ def blocked_for_ever(patches: Patches) -> None:
         holder.unacked -= messages
         self.outstanding -= messages
 
-    patches.replace(Shared, "_settle", settle)
+    patches.replace(Shared, "_count_acknowledged", settle)
 
 
 @bug("own", caught_by=("INV-N5",), needs=[needs.blocking_all])

@@ -31,7 +31,7 @@ def left_with_unacknowledged(_dispatcher: Any, consumer: Any) -> object:
     return bool(consumer.pending)
 
 
-@mark(Shared, "_settle")
+@mark(Shared, "_count_acknowledged")
 def unacknowledged_limit(_dispatcher: Any, holder: Any, _messages: int) -> object:
     """A consumer was cut off for holding too many unacknowledged messages."""
     return bool(holder.blocked)

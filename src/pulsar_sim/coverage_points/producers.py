@@ -87,7 +87,7 @@ def producer_name_taken(producers: Any, newcomer: Any) -> object:
     return newcomer.name in producers.by_name
 
 
-@mark(BrokerConnection, "closed_lately")
+@mark(BrokerConnection, "closed_recently")
 def sent_to_unloaded_producer(connection: Any, producer_id: int) -> object:
     """A SEND crossed the broker's CLOSE_PRODUCER."""
     return connection._closed_producers.get(producer_id, -1) > connection.context.now
@@ -133,7 +133,7 @@ def sent_again_from_within_a_message(producer: Any, _connection: Any) -> object:
     return producer._window._first_chunk is not None
 
 
-@mark(Producers, "_fence_everybody")
+@mark(Producers, "_fence_all")
 def producers_fenced_out(producers: Any) -> object:
     """Somebody took a topic from those who had it."""
     return bool(producers.by_name)

@@ -189,7 +189,7 @@ def test_a_uuid_of_unreasonable_length_is_not_kept() -> None:
     scene.producing.publish(b"x", 0, uuid="u" * 100_000, chunk_id=0, num_chunks_from_msg=2)
     topic = scene.world.broker.topics.by_name[TOPIC]
     assert isinstance(topic, Topic)
-    assert topic.log.special == {}
+    assert topic.log.delayed_or_chunked == {}
     assert sum(map(len, scene.came())) == 1
 
 

@@ -74,7 +74,7 @@ def test_a_visitor_removes_its_subscription() -> None:
 
 def test_a_broker_that_keeps_the_subscription_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     def keeps(self: Subscription, consumer: Any, force: bool) -> None:
-        consumer.connection.forget_consumer(consumer)
+        consumer.connection.detach_consumer(consumer)
 
     monkeypatch.setattr(Subscription, "unsubscribe", keeps)
     report = ScenarioWorld(SCENARIOS["unsubscribe"]).run()
@@ -106,7 +106,7 @@ def test_a_broker_that_goes_on_behind_the_end_is_noticed(monkeypatch: pytest.Mon
 
     def terminate(self: Topic) -> None:
         ends.append(self.log.end)
-        self.producers.send_away(TopicTerminated("ended"))
+        self.producers.disconnect_all(TopicTerminated("ended"))
 
     monkeypatch.setattr(Topic, "terminate", terminate)
     profile = ending()

@@ -254,7 +254,7 @@ class Administration:
         if force:
             name = TopicName.parse(topic)
             self._metadata.require_namespace(name.namespace_name)
-            self._parts.schemas.forget(name)
+            self._parts.schemas.discard(name)
         else:
             name = self._name_for_schema(topic)
             version = self._parts.schemas.delete(name, self._parts.services.wall_time)

@@ -98,7 +98,7 @@ class Ownership:
             found.compaction.stop()
         for producer in [*found.producers.by_name.values(), *found.producers.waiting]:
             producer.connection.close_producer(producer, moved_to)
-        self._send_consumers_away(found, moved_to)
+        self._disconnect_consumers(found, moved_to)
         self._journal.flush_cursors()
 
         def gone() -> None:
@@ -132,9 +132,9 @@ class Ownership:
         for connection in list(self._links.values()):
             for producer in list(connection.producers.values()):
                 if isinstance(producer, Producer) and (producer.topic is found or producer.topic in lost):
-                    connection.drop_producer(producer, moved_to)
+                    connection.close_producer_now(producer, moved_to)
         if found is not None:
-            self._send_consumers_away(found, moved_to)
+            self._disconnect_consumers(found, moved_to)
         for each in lost:
             each.discard_pending()
         self._journal.discard_topic(name)
@@ -160,7 +160,7 @@ class Ownership:
             self._journal.confirm(lambda: self._departed.pop(topic))
 
     @staticmethod
-    def _send_consumers_away(topic: AnyTopic, moved_to: OtherBroker | None) -> None:
+    def _disconnect_consumers(topic: AnyTopic, moved_to: OtherBroker | None) -> None:
         subscriptions: list[Subscription | NonPersistentSubscription] = list(topic.subscriptions.values())
         for subscription in subscriptions:
             subscription.unload(moved_to)

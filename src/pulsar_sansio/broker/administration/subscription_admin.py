@@ -161,7 +161,7 @@ class SubscriptionAdministration:
         self._context.now = now
         for each in self._parts.subscribed_topics(topic, subscription):
             if isinstance(position, MessageId):
-                mark, first = _place(each.log, position, inclusive)
+                mark, first = _mark_before(each.log, position, inclusive)
             else:
                 mark, first = each.log.find_publish_time(position) - 1, None
             each.subscriptions[subscription].seek(mark, first)
@@ -251,7 +251,7 @@ class SubscriptionAdministration:
         self._settle()
 
 
-def _place(log: ManagedLedger, position: MessageId, inclusive: bool) -> tuple[int, int | None]:
+def _mark_before(log: ManagedLedger, position: MessageId, inclusive: bool) -> tuple[int, int | None]:
     """The offset before the one to begin with, and which messages of that one are left; None is all."""
     offset = log.offset(position.ledger_id, position.entry_id)
     if log.exact(position.ledger_id, position.entry_id) is None or offset >= log.durable_end:

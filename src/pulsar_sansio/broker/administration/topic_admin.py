@@ -259,7 +259,7 @@ class TopicAdministration:
             self._journal.records.append(PartitionsSaved(name, 0))
             self._metadata.discard(name)
         if TopicName.parse(topic).partition < 0:
-            self._parts.schemas.forget(TopicName.parse(topic))
+            self._parts.schemas.discard(TopicName.parse(topic))
         self._settle()
 
     # --- looking --------------------------------------------------------------------------------------

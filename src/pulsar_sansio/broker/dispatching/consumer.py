@@ -27,7 +27,7 @@ class Consumer:
 
     __slots__ = (
         "_front",
-        "_stamped",
+        "_takes_entry_metadata",
         "acknowledged_at",
         "allow_out_of_order",
         "blocked",
@@ -44,7 +44,7 @@ class Consumer:
         "messages_out",
         "metadata",
         "name",
-        "part",
+        "key_filter",
         "pending",
         "permits",
         "priority",
@@ -72,12 +72,12 @@ class Consumer:
         # Only those that are checked: others may be as many as a frame holds.
         ranges = key_shared.hashRanges if self.sticky or self.kind == SubType.Exclusive else ()
         self.sticky_ranges = [(each.start, each.end) for each in ranges]
-        self.part: Sticky | None = None
+        self.key_filter: Sticky | None = None
         """Exclusive: of which keys it gets entries; None is all of them."""
         self.allow_out_of_order = key_shared.allowOutOfOrderDelivery
         self.connected_at = wall_time
         self._front: MessageFront | None = None
-        self._stamped = connection.takes_broker_entry_metadata
+        self._takes_entry_metadata = connection.takes_broker_entry_metadata
         self.subscription: Subscription | NonPersistentSubscription = None  # type: ignore[assignment]  # set when it is added to one
         self.permits = 0
         self.flowed = False
@@ -100,17 +100,20 @@ class Consumer:
         self.flowed_at = -1
         """When a message, an acknowledgement and a FLOW passed last (ns); -1 is never."""
 
-    def check_part(self) -> None:
+    def set_key_filter(self) -> None:
         """Who reads part of the keys says which. Raises `ConsumerAssignError`."""
         if self.kind == SubType.Exclusive and self.sticky_ranges:
             Sticky().check(self.sticky_ranges)
-            self.part = Sticky()
-            self.part.add(self)
+            self.key_filter = Sticky()
+            self.key_filter.add(self)
 
-    def wants(self, data: bytes) -> bool:
+    def matches_key_filter(self, data: bytes) -> bool:
         """Whether a stored entry is of its part of the keys, where it has but a part."""
-        part = self.part
-        return part is None or part.owner(part.slot_of(sticky_key(entry_metadata(data)))) is not None
+        key_filter = self.key_filter
+        return (
+            key_filter is None
+            or key_filter.owner(key_filter.slot_of(sticky_key(entry_metadata(data)))) is not None
+        )
 
     def counters(self) -> tuple[int, int, int, int]:
         """Messages and bytes in (none), messages and bytes out."""
@@ -138,7 +141,7 @@ class Consumer:
     ) -> None:
         """Send one entry; `messages` of it are charged."""
         data = entry.data
-        if self._stamped and entry.last_index >= 0:
+        if self._takes_entry_metadata and entry.last_index >= 0:
             data = pack_broker_entry_metadata(entry.received_at, entry.last_index) + data
         if redelivery_count or ack_set is not None:
             partition, epoch = self.subscription.topic.partition, self._shown_epoch

@@ -78,12 +78,12 @@ class Delays:
         rest = self._heap[0][0] - self._topic.services.wall_time
         self._timer.set(min(now - now % 1_000_000 + rest * 1_000_000, now + LONGEST_SLEEP))
 
-    def forget(self, offset: int) -> None:
+    def discard(self, offset: int) -> None:
         """It was acknowledged."""
         if self._waiting.pop(offset, None) is not None:
             self._tidy()
 
-    def forget_up_to(self, offset: int) -> None:
+    def discard_up_to(self, offset: int) -> None:
         """Everything up to there was acknowledged."""
         for each in [each for each in self._waiting if each <= offset]:
             del self._waiting[each]

@@ -40,8 +40,8 @@ def murmur3_32_all(front: bytes, backs: Iterable[bytes]) -> Iterator[int]:
 
 def _begin(data: bytes, h: int = 0) -> int:
     """The whole words of `data`."""
-    for place in range(0, len(data) & ~3, 4):
-        k = int.from_bytes(data[place : place + 4], "little") * 0xCC9E2D51 & 0xFFFFFFFF
+    for index in range(0, len(data) & ~3, 4):
+        k = int.from_bytes(data[index : index + 4], "little") * 0xCC9E2D51 & 0xFFFFFFFF
         k = (k << 15 | k >> 17) * 0x1B873593 & 0xFFFFFFFF
         h ^= k
         h = ((h << 13 | h >> 19) & 0xFFFFFFFF) * 5 + 0xE6546B64 & 0xFFFFFFFF
@@ -97,20 +97,20 @@ class AutoSplit:
             self._owners.append(consumer)
             return
         widths = list(map(sub, bounds, chain((0,), bounds)))
-        place = widths.index(max(widths))
-        bounds.insert(place, bounds[place] - (widths[place] >> 1))
-        self._owners.insert(place, consumer)
+        index = widths.index(max(widths))
+        bounds.insert(index, bounds[index] - (widths[index] >> 1))
+        self._owners.insert(index, consumer)
 
     def remove(self, consumer: "Consumer") -> None:
         if consumer not in self._owners:
             return
-        place = self._owners.index(consumer)
-        del self._owners[place]
+        index = self._owners.index(consumer)
+        del self._owners[index]
         # the range goes to the next higher one; the highest bound stays, so there to the next lower one
-        if place < len(self._owners):
-            del self._bounds[place]
-        elif place:
-            del self._bounds[place - 1]
+        if index < len(self._owners):
+            del self._bounds[index]
+        elif index:
+            del self._bounds[index - 1]
         else:
             self._bounds.clear()
 
@@ -121,9 +121,9 @@ class AutoSplit:
 
     def ranges(self, consumer: "Consumer") -> list[tuple[int, int]]:
         return [
-            ((self._bounds[place - 1] + 1 if place else 0), bound if bound < SLOTS else SLOTS - 1)
-            for place, bound in enumerate(self._bounds)
-            if self._owners[place] is consumer
+            ((self._bounds[index - 1] + 1 if index else 0), bound if bound < SLOTS else SLOTS - 1)
+            for index, bound in enumerate(self._bounds)
+            if self._owners[index] is consumer
         ]
 
 
@@ -162,9 +162,9 @@ class Sticky:
         self._starts = [each[0] for each in self._ranges]
 
     def owner(self, slot: int) -> "Consumer | None":
-        place = bisect_right(self._starts, slot) - 1
-        if place >= 0:
-            _, end, consumer = self._ranges[place]
+        index = bisect_right(self._starts, slot) - 1
+        if index >= 0:
+            _, end, consumer = self._ranges[index]
             if slot <= end:
                 return consumer
         return None

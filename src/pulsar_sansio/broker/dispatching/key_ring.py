@@ -40,7 +40,7 @@ class _Namesakes:
         self._end += 1
         return self._end - 1
 
-    def give_back(self, number: int) -> bool:
+    def release(self, number: int) -> bool:
         """True when all are free now."""
         heappush(self._free, number)
         return len(self._free) == self._end
@@ -79,7 +79,7 @@ class ConsistentHash:
             del self._ring[point]
             del self._points[bisect_left(self._points, point)]
         number = self._numbers.pop(consumer, None)
-        if number is not None and self._namesakes[consumer.name].give_back(number):
+        if number is not None and self._namesakes[consumer.name].release(number):
             del self._namesakes[consumer.name]
 
     def owner(self, slot: int) -> "Consumer | None":

@@ -97,7 +97,7 @@ class KeyShared(Shared):
             return
         if self._undecided:
             self._dispatch_held()
-        cursor, special = subscription.cursor, log.special
+        cursor, delayed_or_chunked = subscription.cursor, log.delayed_or_chunked
         look_ahead = subscription.topic.services.config.key_shared_look_ahead
         checked = False
         ledger = log.ledger_at(self.read)
@@ -113,7 +113,7 @@ class KeyShared(Shared):
             if offset >= ledger.end or offset < ledger.first:
                 ledger = log.ledger_at(offset)
             self.read = offset + 1
-            if special and offset in special and self._is_for_later(offset):
+            if delayed_or_chunked and offset in delayed_or_chunked and self._is_for_later(offset):
                 continue
             slot = self._slot(ledger, offset)
             if slot in self._held or (target := self._target(slot)) is None:
@@ -124,8 +124,8 @@ class KeyShared(Shared):
                 checked = target.available
 
     def _is_for_later(self, offset: int) -> bool:
-        """Whether a special entry waits for its time. Chunks need no care: they have one key."""
-        deliver_at = self.subscription.topic.log.special[offset].deliver_at
+        """Whether a delayed or chunked entry waits for its time. Chunks need no care: they have one key."""
+        deliver_at = self.subscription.topic.log.delayed_or_chunked[offset].deliver_at
         return deliver_at >= 0 and self.delays.postpone(offset, deliver_at)
 
     def _dispatch_held(self) -> None:
@@ -200,8 +200,8 @@ class KeyShared(Shared):
         if slot in self._held:
             self._unblocked = True
 
-    def settled(self, consumer: Consumer | None, offset: int, messages: int, whole: bool) -> None:
-        super().settled(consumer, offset, messages, whole)
+    def acknowledged(self, consumer: Consumer | None, offset: int, messages: int, whole: bool) -> None:
+        super().acknowledged(consumer, offset, messages, whole)
         slot = self._slots.get(offset) if whole else None
         held = self._held.get(slot) if slot is not None else None
         if held is None or slot is None or offset not in held:
@@ -217,9 +217,9 @@ class KeyShared(Shared):
         del self._slots[offset]
         self._unblocked = True
 
-    def settled_up_to(self, offset: int) -> None:
+    def acknowledged_up_to(self, offset: int) -> None:
         """What is held back of these must not fill the look-ahead: its keys may be nobody's."""
-        super().settled_up_to(offset)
+        super().acknowledged_up_to(offset)
         for slot, heap in list(self._held.items()):
             left = [each for each in heap if each > offset]
             for each in heap:

@@ -53,7 +53,7 @@ class Shared:
         self.consumers.append(consumer)
         self._turns.add(consumer)
 
-    def joined(self, consumer: Consumer) -> None:
+    def on_subscribed(self, consumer: Consumer) -> None:
         """Nothing more to say."""
 
     def remove(self, consumer: Consumer) -> None:
@@ -62,7 +62,7 @@ class Shared:
         """
         self.consumers.remove(consumer)
         self._turns.remove(consumer)
-        self._take_back(consumer, list(consumer.pending))
+        self._reclaim(consumer, list(consumer.pending))
         self._check_subscription_limit()
         self.dispatch()
 
@@ -76,7 +76,7 @@ class Shared:
         if subscription.fenced:
             return
         log = subscription.topic.log
-        end, special = log.durable_end, log.special
+        end, delayed_or_chunked = log.durable_end, log.delayed_or_chunked
         if self._chunks_held:
             self._release_chunks()
         if not self._replay and self.read >= end:
@@ -92,7 +92,7 @@ class Shared:
                 return
             consumer = None if self.blocked else self._turns.next()
             if consumer is None:
-                self._put_back(offset)
+                self._requeue(offset)
                 return
             for turn in range(per_turn):
                 if turn:
@@ -100,25 +100,27 @@ class Shared:
                         break
                     if (offset := self._next_offset(end)) is None:
                         return
-                    if special and (self.blocked or not consumer.available):
-                        self._put_back(offset)  # chunks took the room meanwhile
+                    if delayed_or_chunked and (self.blocked or not consumer.available):
+                        self._requeue(offset)  # chunks took the room meanwhile
                         break
                 if offset >= ledger.end or offset < ledger.first:
                     ledger = log.ledger_at(offset)
                 self._deliver(consumer, ledger, offset)
-                if special and offset in special:
+                if delayed_or_chunked and offset in delayed_or_chunked:
                     self._hold_chunk(consumer, offset)
 
     def _next_offset(self, end: int) -> int | None:
         """The entry that whoever's turn it is gets next, taken out of replay or read."""
         log = self.subscription.topic.log
-        cursor, first, special = self.subscription.cursor, log.first, log.special
+        cursor, first, delayed_or_chunked = self.subscription.cursor, log.first, log.delayed_or_chunked
         while self._replay:
             offset = heappop(self._replay)
             self._replaying.discard(offset)
             if cursor.acknowledged(offset):  # so is every entry of a ledger that was removed
                 continue
-            if not (special and offset in special and self._is_for_later_or_another(offset)):
+            if not (
+                delayed_or_chunked and offset in delayed_or_chunked and self._is_for_later_or_another(offset)
+            ):
                 return offset
         while True:
             offset = self.read
@@ -129,15 +131,17 @@ class Shared:
                 self.read = offset
                 return None
             self.read = offset + 1
-            if not (special and offset in special and self._is_for_later_or_another(offset)):
+            if not (
+                delayed_or_chunked and offset in delayed_or_chunked and self._is_for_later_or_another(offset)
+            ):
                 return offset
 
     def _is_for_later_or_another(self, offset: int) -> bool:
-        """Whether a special entry is taken care of: it waits for its time, or for the consumer that has the
+        """Whether a delayed or chunked entry is taken care of: it waits for its time, or for the consumer that has the
         other chunks of its message, or was delivered to that one.
         """
         log = self.subscription.topic.log
-        entry = log.special[offset]
+        entry = log.delayed_or_chunked[offset]
         if entry.deliver_at >= 0 and self.delays.postpone(offset, entry.deliver_at):
             return True
         if entry.chunk_of is None:
@@ -157,7 +161,7 @@ class Shared:
 
     def _hold_chunk(self, consumer: Consumer, offset: int) -> None:
         """The consumer has the entry; if it is a chunk, the others of its message go there, too."""
-        message = self.subscription.topic.log.special[offset].chunk_of
+        message = self.subscription.topic.log.delayed_or_chunked[offset].chunk_of
         if message is not None:
             holder = self._chunk_holders.get(message)
             self._chunk_holders[message] = consumer, 1 if holder is None else holder[1] + 1
@@ -174,7 +178,7 @@ class Shared:
             self._replay_later(offset)
         self.dispatch()
 
-    def _put_back(self, offset: int) -> None:
+    def _requeue(self, offset: int) -> None:
         """Nobody can take it."""
         if offset == self.read - 1 and offset not in self._replaying:
             self.read = offset
@@ -204,7 +208,7 @@ class Shared:
 
     # --- acknowledged ---------------------------------------------------------------------------------
 
-    def settled(self, consumer: Consumer | None, offset: int, messages: int, whole: bool) -> None:
+    def acknowledged(self, consumer: Consumer | None, offset: int, messages: int, whole: bool) -> None:
         """Any consumer may acknowledge what another one holds."""
         holder = consumer
         if holder is None or offset not in holder.pending:
@@ -212,27 +216,27 @@ class Shared:
         if whole and self.redeliveries:
             self.redeliveries.pop(offset, None)
         if holder is None:
-            self.delays.forget(offset)
+            self.delays.discard(offset)
             return
         left = holder.pending[offset]
         if whole:
             del holder.pending[offset]
-            self._settle(holder, left)
+            self._count_acknowledged(holder, left)
             self._released(holder, offset)
         else:
             holder.pending[offset] = left - messages
-            self._settle(holder, messages)
+            self._count_acknowledged(holder, messages)
 
-    def settled_up_to(self, offset: int) -> None:
+    def acknowledged_up_to(self, offset: int) -> None:
         """Not by clients (cumulative acknowledgement is refused here): expiry and skipping."""
         for consumer in self.consumers:
             for each in [each for each in consumer.pending if each <= offset]:
-                self.settled(consumer, each, 0, True)
-        self.delays.forget_up_to(offset)
+                self.acknowledged(consumer, each, 0, True)
+        self.delays.discard_up_to(offset)
         for each in [each for each in self.redeliveries if each <= offset]:  # those that nobody holds
             del self.redeliveries[each]
 
-    def _settle(self, holder: Consumer, messages: int) -> None:
+    def _count_acknowledged(self, holder: Consumer, messages: int) -> None:
         holder.unacked -= messages
         self.outstanding -= messages
         if holder.blocked:
@@ -249,7 +253,7 @@ class Shared:
 
     def _released(self, holder: Consumer, offset: int) -> None:
         """The consumer does not hold the entry any more."""
-        entry = self.subscription.topic.log.special.get(offset)
+        entry = self.subscription.topic.log.delayed_or_chunked.get(offset)
         if entry is None or entry.chunk_of is None:
             return
         consumer, count = self._chunk_holders[entry.chunk_of]
@@ -288,15 +292,15 @@ class Shared:
             offsets = [each for each in dict.fromkeys(offsets) if each in consumer.pending]
         for offset in offsets:
             self.redeliveries[offset] = self.redeliveries.get(offset, 0) + 1
-        self._take_back(consumer, offsets)
+        self._reclaim(consumer, offsets)
         self._check_subscription_limit()
         self._unblocked = False
         self.dispatch()
 
-    def _take_back(self, consumer: Consumer, offsets: list[int]) -> None:
+    def _reclaim(self, consumer: Consumer, offsets: list[int]) -> None:
         for offset in offsets:
             messages = consumer.pending.pop(offset)
-            self._settle(consumer, messages)
+            self._count_acknowledged(consumer, messages)
             self._replay_later(offset)
             self._released(consumer, offset)
 

@@ -23,7 +23,7 @@ _POINTS = [b"%d" % point for point in range(100)]
 """Names of the points of each consumer on the ring that chooses the active consumer of a topic without
 partitions."""
 
-Place: TypeAlias = tuple[int, int, str, int]
+FailoverRank: TypeAlias = tuple[int, int, str, int]
 """Where a consumer stands among those of a Failover subscription: priority, distance on the ring (0 on a
 partition), name, and which of the same name came first."""
 
@@ -53,7 +53,7 @@ class Dispatcher(Protocol):
         """Raise the refusal that `newcomer` gets, if any."""
 
     def add(self, consumer: Consumer) -> None: ...
-    def joined(self, consumer: Consumer) -> None:
+    def on_subscribed(self, consumer: Consumer) -> None:
         """The consumer was told that it is subscribed."""
 
     def remove(self, consumer: Consumer) -> None: ...
@@ -63,10 +63,10 @@ class Dispatcher(Protocol):
     def dispatch(self) -> None:
         """Deliver what can be delivered."""
 
-    def settled(self, consumer: Consumer | None, offset: int, messages: int, whole: bool) -> None:
+    def acknowledged(self, consumer: Consumer | None, offset: int, messages: int, whole: bool) -> None:
         """`messages` of the entry were acknowledged (by `consumer`); `whole`: nothing of it is left."""
 
-    def settled_up_to(self, offset: int) -> None:
+    def acknowledged_up_to(self, offset: int) -> None:
         """Cumulatively acknowledged."""
 
     def acknowledgements_done(self) -> None:
@@ -92,10 +92,10 @@ class SingleActive:
         self.active: Consumer | None = None
         self.read = subscription.cursor.mark_delete + 1
         self.failover = subscription.kind == SubType.Failover
-        self._places: dict[Consumer, Place] = {}
+        self._ranks: dict[Consumer, FailoverRank] = {}
         """Failover only."""
-        self._order: list[tuple[Place, Consumer]] = []
-        """By place, so that one more or less of thousands does not mean to look at all of them."""
+        self._order: list[tuple[FailoverRank, Consumer]] = []
+        """By rank, so that one more or less of thousands does not mean to look at all of them."""
         self._arrivals = count()
         self._change = subscription.context.deadlines.slot(self._change_due)
 
@@ -113,12 +113,12 @@ class SingleActive:
             return
         partitioned = self.subscription.topic.partition >= 0
         distance = 0 if partitioned else self._distance(consumer)
-        place = consumer.priority, distance, consumer.name, next(self._arrivals)
-        self._places[consumer] = place
-        insort(self._order, (place, consumer), key=lambda each: each[0])
+        rank = consumer.priority, distance, consumer.name, next(self._arrivals)
+        self._ranks[consumer] = rank
+        insort(self._order, (rank, consumer), key=lambda each: each[0])
         self._choose()
 
-    def joined(self, consumer: Consumer) -> None:
+    def on_subscribed(self, consumer: Consumer) -> None:
         if self.failover and self._change.when is None:
             self._tell(consumer)
 
@@ -128,7 +128,7 @@ class SingleActive:
             self.active = None
             self.rewind()
             return
-        del self._order[bisect_left(self._order, self._places.pop(consumer), key=lambda each: each[0])]
+        del self._order[bisect_left(self._order, self._ranks.pop(consumer), key=lambda each: each[0])]
         self._choose()
 
     def wake(self, consumer: Consumer) -> None:
@@ -210,7 +210,7 @@ class SingleActive:
         cursor = subscription.cursor
         connection = consumer.connection
         ledger = log.ledger_at(offset)
-        in_part = consumer.part is not None
+        filters_keys = consumer.key_filter is not None
         while True:
             if cursor.ranges.count or offset <= cursor.mark_delete:
                 offset = cursor.next_unacknowledged(offset)
@@ -226,18 +226,18 @@ class SingleActive:
                 ack_set = bits
                 messages = bits.bit_count()
             offset += 1
-            if in_part and not consumer.wants(entry.data):
+            if filters_keys and not consumer.matches_key_filter(entry.data):
                 continue
             consumer.deliver(entry, messages, 0, ack_set)
             if consumer.permits <= 0 or not connection.writable:
                 break
         self.read = offset
 
-    def settled(self, consumer: Consumer | None, offset: int, messages: int, whole: bool) -> None:
+    def acknowledged(self, consumer: Consumer | None, offset: int, messages: int, whole: bool) -> None:
         """Nothing to keep: what is delivered and unacknowledged follows from cursor and read position."""
 
-    def settled_up_to(self, offset: int) -> None:
-        """As `settled`."""
+    def acknowledged_up_to(self, offset: int) -> None:
+        """As `acknowledged`."""
 
     def acknowledgements_done(self) -> None:
         """Acknowledgements open nothing here."""

@@ -10,7 +10,7 @@ from itertools import count
 
 from .consumer import Consumer
 
-Seat = tuple[int, int]
+TurnRank = tuple[int, int]
 """Priority level, and the number of the arrival."""
 
 
@@ -19,47 +19,47 @@ class Turns:
 
     def __init__(self) -> None:
         self._arrivals = count()
-        self._seats: dict[Consumer, Seat] = {}
-        self._awake: dict[Seat, Consumer] = {}
-        self._order: list[Seat] = []
+        self._ranks: dict[Consumer, TurnRank] = {}
+        self._awake: dict[TurnRank, Consumer] = {}
+        self._order: list[TurnRank] = []
         """The seats of those that are awake, in order."""
         self._next: dict[int, int] = {}
         """Level -> the number of arrival from which on its next consumer is looked for."""
 
     def add(self, consumer: Consumer) -> None:
         """A newcomer; each level begins anew."""
-        self._seats[consumer] = consumer.priority, next(self._arrivals)
+        self._ranks[consumer] = consumer.priority, next(self._arrivals)
         self._next.clear()
         self.wake(consumer)
 
     def remove(self, consumer: Consumer) -> None:
         """The consumer is gone; each level begins anew."""
-        seat = self._seats.pop(consumer)
+        rank = self._ranks.pop(consumer)
         self._next.clear()
-        if self._awake.pop(seat, None) is not None:
-            del self._order[bisect_left(self._order, seat)]
+        if self._awake.pop(rank, None) is not None:
+            del self._order[bisect_left(self._order, rank)]
 
     def wake(self, consumer: Consumer) -> None:
         """The consumer may have room again."""
-        seat = self._seats.get(consumer)
-        if seat is not None and seat not in self._awake:
-            self._awake[seat] = consumer
-            insort(self._order, seat)
+        rank = self._ranks.get(consumer)
+        if rank is not None and rank not in self._awake:
+            self._awake[rank] = consumer
+            insort(self._order, rank)
 
     def next(self) -> Consumer | None:
         """The consumer with room whose turn it is; None where none has room."""
         order = self._order
         while order:
             level = order[0][0]
-            place = bisect_left(order, (level, self._next.get(level, 0)))
-            if place == len(order) or order[place][0] != level:
-                place = 0
-            seat = order[place]
-            consumer = self._awake[seat]
+            index = bisect_left(order, (level, self._next.get(level, 0)))
+            if index == len(order) or order[index][0] != level:
+                index = 0
+            rank = order[index]
+            consumer = self._awake[rank]
             if consumer.available:
-                self._next[level] = seat[1] + 1
+                self._next[level] = rank[1] + 1
                 return consumer
-            del order[place], self._awake[seat]
+            del order[index], self._awake[rank]
         return None
 
     def any_available(self) -> bool:

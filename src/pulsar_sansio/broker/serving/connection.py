@@ -135,7 +135,7 @@ class Connection:
             while (frame := decode_frame(whole, position, limit)) is not None:
                 number, command, position = frame
                 if self._awaiting_life:
-                    self._heard()
+                    self._confirm_alive()
                 if self.state is not State.CONNECTED:
                     self._before_connected(number, command)
                 elif (handler := handlers.get(number)) is not None:
@@ -146,9 +146,9 @@ class Connection:
             self._buffer.hold(whole, position)
         except RemoteProtocolError as error:
             self.unread = len(whole) - position
-            self.die(str(error))
+            self.terminate(str(error))
 
-    def _heard(self) -> None:
+    def _confirm_alive(self) -> None:
         """A whole frame came: the peer is alive (CONN-01)."""
         self._awaiting_life = self._pinged = False
         if self._liveness_waiters:
@@ -170,7 +170,7 @@ class Connection:
         config = self.services.config
         if len(self.broker.links) > config.max_connections:
             self.error(NO_REQUEST, ServerError.NotAllowedError, "Reached the maximum number of connections")
-            self.die("too many connections")
+            self.terminate("too many connections")
             return
         self.protocol_version = max(0, min(command.protocol_version, config.protocol_version))
         self.client_version = command.client_version[:256]
@@ -230,7 +230,7 @@ class Connection:
             self.writable = False
             self._reading = False
             if self._unsent >= self._high_water * UNSENT_LIMIT_FACTOR + self._limit:
-                self.die("the peer asks without reading the answers")
+                self.terminate("the peer asks without reading the answers")
 
     def send(self, number: int, command: Message) -> None:
         self.write(encode_command(number, command))
@@ -290,9 +290,9 @@ class Connection:
 
     def _keepalive_due(self) -> None:
         if self.state is State.START:
-            self.die("no CONNECT in time")
+            self.terminate("no CONNECT in time")
         elif self._pinged and self._reading:
-            self.die("no answer to PING")
+            self.terminate("no answer to PING")
         else:
             if self.protocol_version >= 1:
                 self._awaiting_life = self._pinged = True
@@ -311,22 +311,22 @@ class Connection:
             self._liveness.set(self.context.now + self.services.liveness_timeout)
 
     def _liveness_due(self) -> None:
-        self.die("no sign of life")
+        self.terminate("no sign of life")
 
-    def die(self, reason: str) -> None:
+    def terminate(self, reason: str) -> None:
         """The broker ends the connection: what is written is still delivered, everything attached goes."""
         if self.state is not State.DEAD:
-            self._end()
+            self._close()
             self.broker.connection_closed(self, self._outbox)
             self.context.emit(Disconnect(self.link, reason))
 
-    def lost(self) -> None:
+    def disconnected(self) -> None:
         """The connection is gone already."""
         if self.state is not State.DEAD:
-            self._end()
+            self._close()
             self.broker.connection_closed(self, [])
 
-    def _end(self) -> None:
+    def _close(self) -> None:
         self.state = State.DEAD
         self.writable = False
         self._keepalive.clear()
@@ -336,22 +336,22 @@ class Connection:
         consumers = [each for each in self.consumers.values() if isinstance(each, Consumer)]
         self.producers.clear()
         self.consumers.clear()
-        self.broker.watchers.forget(self)
+        self.broker.watchers.detach(self)
         for consumer in consumers:
             consumer.subscription.remove(consumer)
         for producer in producers:
-            producer.topic.producer_left(producer)
+            producer.topic.detach_producer(producer)
         waiters, self._liveness_waiters = self._liveness_waiters, []
         for waiter in waiters:
             waiter(False)
 
     # --- producers and consumers leave ----------------------------------------------------------------
 
-    def forget_producer(self, producer: Producer) -> None:
+    def detach_producer(self, producer: Producer) -> None:
         """Out of the registries, without a word to the client."""
         if self.producers.get(producer.id) is producer:
             del self.producers[producer.id]
-        producer.topic.producer_left(producer)
+        producer.topic.detach_producer(producer)
 
     def fence_producer(self, producer: Producer) -> None:
         """Removed by ExclusiveWithFencing: without a frame, once the receipts of what it sent have left.
@@ -361,14 +361,14 @@ class Connection:
         """
         producer.fenced = True
         if not producer.ready:
-            self.forget_producer(producer)
+            self.detach_producer(producer)
             refusal = ProducerBusy if producer.mode == proto.Shared else ProducerFenced
             self.refuse(producer.request_id, refusal("Fenced out by another producer"))
             return
 
         def drained() -> None:
             if self.producers.get(producer.id) is producer:
-                self.forget_producer(producer)
+                self.detach_producer(producer)
 
         producer.close_when_drained(drained)
 
@@ -378,13 +378,13 @@ class Connection:
         SENDs that are on their way are ignored for one keep-alive interval (GAP-37).
         """
         if not producer.closing:
-            producer.close_when_drained(lambda: self.drop_producer(producer, moved_to))
+            producer.close_when_drained(lambda: self.close_producer_now(producer, moved_to))
 
-    def drop_producer(self, producer: Producer, moved_to: "OtherBroker | None" = None) -> None:
+    def close_producer_now(self, producer: Producer, moved_to: "OtherBroker | None" = None) -> None:
         """The same at once, whatever is not yet durable."""
         if self.producers.get(producer.id) is not producer:
             return
-        self.forget_producer(producer)
+        self.detach_producer(producer)
         now = self.context.now
         closed = self._closed_producers
         for each in list(takewhile(lambda each: closed[each] <= now, closed)):
@@ -392,19 +392,19 @@ class Connection:
         closed.pop(producer.id, None)  # the latest stands last
         closed[producer.id] = now + self.services.keepalive_interval
         if producer.topic.migrated_to is not None:
-            self.say_migrated(proto.CommandTopicMigrated.Producer, producer.id, producer.topic.migrated_to)
-        self.say_closed(producer.id, moved_to)
+            self.send_migrated(proto.CommandTopicMigrated.Producer, producer.id, producer.topic.migrated_to)
+        self.send_close_producer(producer.id, moved_to)
 
-    def say_closed(self, producer_id: int, moved_to: "OtherBroker | None" = None) -> None:
+    def send_close_producer(self, producer_id: int, moved_to: "OtherBroker | None" = None) -> None:
         """CLOSE_PRODUCER as a notice."""
         if self.protocol_version < 5:
-            self.die("the client is too old for CLOSE_PRODUCER")
+            self.terminate("the client is too old for CLOSE_PRODUCER")
         else:
             close = proto.CommandCloseProducer(producer_id=producer_id, request_id=NO_REQUEST)
             _assign(close, moved_to)
             self.send(Type.CLOSE_PRODUCER, close)
 
-    def say_migrated(
+    def send_migrated(
         self, kind: proto.CommandTopicMigrated.ResourceType, resource_id: int, target: "MigratedTo"
     ) -> None:
         """TOPIC_MIGRATED of one producer or consumer, to a client that knows it; its CLOSE follows."""
@@ -417,7 +417,7 @@ class Connection:
             )
             self.send(Type.TOPIC_MIGRATED, moved)
 
-    def closed_lately(self, producer_id: int) -> bool:
+    def closed_recently(self, producer_id: int) -> bool:
         """Whether the broker itself closed this producer within the last keep-alive interval."""
         return self._closed_producers.get(producer_id, -1) > self.context.now
 
@@ -425,7 +425,7 @@ class Connection:
         """The client asks for this producer, so it knows of the close: no SEND is late any more."""
         self._closed_producers.pop(producer_id, None)
 
-    def forget_consumer(self, consumer: Consumer) -> None:
+    def detach_consumer(self, consumer: Consumer) -> None:
         """Out of the registries, without a word to the client."""
         if self.consumers.get(consumer.id) is consumer:
             del self.consumers[consumer.id]
@@ -433,12 +433,12 @@ class Connection:
 
     def close_consumer(self, consumer: Consumer, moved_to: "OtherBroker | None" = None) -> None:
         """CLOSE_CONSUMER from the broker: the client is to subscribe again, at `moved_to` if given."""
-        self.forget_consumer(consumer)
+        self.detach_consumer(consumer)
         target = consumer.subscription.moves_to
         if target is not None:
-            self.say_migrated(proto.CommandTopicMigrated.Consumer, consumer.id, target)
+            self.send_migrated(proto.CommandTopicMigrated.Consumer, consumer.id, target)
         if self.protocol_version < 5:
-            self.die("the client is too old for CLOSE_CONSUMER")
+            self.terminate("the client is too old for CLOSE_CONSUMER")
         else:
             close = proto.CommandCloseConsumer(consumer_id=consumer.id, request_id=NO_REQUEST)
             _assign(close, moved_to)
@@ -450,14 +450,14 @@ class Connection:
         """A message is durable: SEND_RECEIPT, if its producer is still there."""
         if self.producers.get(producer.id) is producer:
             self.write(encode_send_receipt(producer.id, sequence_id, ledger_id, entry_id, highest))
-        self.publish_settled(producer)
+        self.publish_done(producer)
 
-    def publish_settled(self, producer: Producer) -> None:
+    def publish_done(self, producer: Producer) -> None:
         """A message that was taken is pending no more."""
         self.pending_publishes -= 1
         if not self._reading:
             self.check_reading()
-        producer.one_durable()
+        producer.message_durable()
 
     # --- waiting producers (BROKER-36) --------------------------------------------------------------
 

@@ -69,8 +69,8 @@ def _create(connection: Connection, command: proto.CommandProducer, topic: "AnyT
     if topic.migrated_to is not None:
         if not connection.takes_migration:
             raise ServiceNotReady(f"Topic {topic.name} has migrated to another cluster")
-        connection.say_migrated(proto.CommandTopicMigrated.Producer, command.producer_id, topic.migrated_to)
-        connection.say_closed(command.producer_id)
+        connection.send_migrated(proto.CommandTopicMigrated.Producer, command.producer_id, topic.migrated_to)
+        connection.send_close_producer(command.producer_id)
         return
     if isinstance(topic, Topic):
         quotas.check(topic)
@@ -106,7 +106,7 @@ def _create(connection: Connection, command: proto.CommandProducer, topic: "AnyT
         _probe(connection, command, topic, taken.present)
         return
     if topic.deduplication is not None:
-        topic.deduplication.joined(name)
+        topic.deduplication.attached(name)
     connection.producers[producer.id] = producer
     connection.services.journal.confirm(lambda: connection.producer_success(producer, admitted))
 
@@ -141,7 +141,7 @@ def on_send(connection: Connection, send: Send) -> None:
     """One message or batch. Receipts of what is stored leave when it is durable."""
     producer = connection.producers.get(send.producer_id)
     if not isinstance(producer, Producer) or producer.fenced or not (producer.ready or producer.closing):
-        if connection.closed_lately(send.producer_id):
+        if connection.closed_recently(send.producer_id):
             return
         raise RemoteProtocolError(f"SEND to producer {send.producer_id}, which is not there or not ready")
     if producer.closing and producer.topic.terminated_at is None:
@@ -182,7 +182,7 @@ def _answer_in_turn(producer: Producer, answer: Callable[[], None]) -> None:
         answer()
         connection.check_reading()
 
-    producer.in_turn(say)
+    producer.after_receipts(say)
 
 
 def on_close_producer(connection: Connection, command: proto.CommandCloseProducer) -> None:
@@ -195,7 +195,7 @@ def on_close_producer(connection: Connection, command: proto.CommandCloseProduce
 
     def done() -> None:
         if connection.producers.get(command.producer_id) is producer:
-            connection.forget_producer(producer)
+            connection.detach_producer(producer)
         connection.success(command.request_id)
 
     producer.close_when_drained(done)

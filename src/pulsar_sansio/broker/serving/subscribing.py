@@ -114,7 +114,7 @@ def _subscribe(
             raise
         _probe(connection, command, topic, conflict)
         return
-    consumer.check_part()
+    consumer.set_key_filter()
     if subscription is None:
         check_room(topic)
         subscription = _new_subscription(topic, command, durable)
@@ -146,7 +146,7 @@ def _new_subscription(
     if not durable and command.HasField("start_message_id"):
         start = command.start_message_id
         # one entry back: the entry itself is delivered, the client discards what it does not want
-        mark_delete = _place(topic, view, start) - 1
+        mark_delete = _offset_of(topic, view, start) - 1
     if command.start_message_rollback_duration_sec:
         since = topic.services.wall_time - command.start_message_rollback_duration_sec * 1000
         mark_delete = log.find_publish_time(since) - 1
@@ -154,7 +154,7 @@ def _new_subscription(
     return topic.subscribe(command.subscription, mark_delete, durable, properties)
 
 
-def _place(topic: Topic, view: CompactedView | None, target: proto.MessageIdData) -> int:
+def _offset_of(topic: Topic, view: CompactedView | None, target: proto.MessageIdData) -> int:
     """The offset of an id, for who reads compacted also where the entries are gone from the ledgers."""
     ledger_id, entry_id = _signed(target.ledgerId), _signed(target.entryId)
     offset = topic.log.offset(ledger_id, entry_id)
@@ -172,7 +172,7 @@ def _subscribed(connection: Connection, request_id: int, consumer: Consumer) -> 
         connection.success(request_id)
         dispatcher = consumer.subscription.dispatcher
         assert dispatcher is not None
-        dispatcher.joined(consumer)
+        dispatcher.on_subscribed(consumer)
         consumer.subscription.check_end_of_topic()
 
 
@@ -296,7 +296,7 @@ def on_seek(connection: Connection, command: proto.CommandSeek) -> None:
         remaining = None
         if command.HasField("message_id"):
             target = command.message_id
-            offset = _place(topic, view, target)
+            offset = _offset_of(topic, view, target)
             if target.ack_set:
                 remaining = bits_from_words(list(target.ack_set))
         else:
@@ -374,7 +374,7 @@ def on_close_consumer(connection: Connection, command: proto.CommandCloseConsume
     """SUCCESS always, for unknown ids too; what was not acknowledged goes back (WIRE-16)."""
     consumer = connection.consumers.pop(command.consumer_id, None)
     if isinstance(consumer, Consumer):
-        connection.forget_consumer(consumer)
+        connection.detach_consumer(consumer)
     connection.success(command.request_id)
 
 

@@ -130,7 +130,7 @@ class Watchers:
         if not watchers:
             self._all.pop(connection, None)
 
-    def forget(self, connection: "Connection") -> None:
+    def detach(self, connection: "Connection") -> None:
         """The connection is gone."""
         self._all.pop(connection, None)
 

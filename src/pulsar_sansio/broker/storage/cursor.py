@@ -19,8 +19,8 @@ class Ranges:
         """Integers in all ranges together."""
 
     def __contains__(self, number: int) -> bool:
-        place = bisect_right(self._first, number) - 1
-        return place >= 0 and number <= self._last[place]
+        index = bisect_right(self._first, number) - 1
+        return index >= 0 and number <= self._last[index]
 
     def __iter__(self) -> "zip[tuple[int, int]]":
         return zip(self._first, self._last, strict=True)
@@ -31,21 +31,21 @@ class Ranges:
     def add(self, number: int) -> bool:
         """Whether it was not there before."""
         firsts, lasts = self._first, self._last
-        place = bisect_right(firsts, number) - 1
-        if place >= 0 and number <= lasts[place]:
+        index = bisect_right(firsts, number) - 1
+        if index >= 0 and number <= lasts[index]:
             return False
-        joins_left = place >= 0 and lasts[place] == number - 1
-        joins_right = place + 1 < len(firsts) and firsts[place + 1] == number + 1
+        joins_left = index >= 0 and lasts[index] == number - 1
+        joins_right = index + 1 < len(firsts) and firsts[index + 1] == number + 1
         if joins_left and joins_right:
-            lasts[place] = lasts[place + 1]
-            del firsts[place + 1], lasts[place + 1]
+            lasts[index] = lasts[index + 1]
+            del firsts[index + 1], lasts[index + 1]
         elif joins_left:
-            lasts[place] = number
+            lasts[index] = number
         elif joins_right:
-            firsts[place + 1] = number
+            firsts[index + 1] = number
         else:
-            firsts.insert(place + 1, number)
-            lasts.insert(place + 1, number)
+            firsts.insert(index + 1, number)
+            lasts.insert(index + 1, number)
         self.count += 1
         return True
 
@@ -53,8 +53,8 @@ class Ranges:
         """Everything at or below `number` goes."""
         firsts, lasts = self._first, self._last
         whole = bisect_right(lasts, number)
-        for place in range(whole):
-            self.count -= lasts[place] - firsts[place] + 1
+        for index in range(whole):
+            self.count -= lasts[index] - firsts[index] + 1
         del firsts[:whole], lasts[:whole]
         if firsts and firsts[0] <= number:
             self.count -= number - firsts[0] + 1
@@ -71,9 +71,9 @@ class Ranges:
 
     def next_outside(self, number: int) -> int:
         """The least integer not below `number` that is in no range."""
-        place = bisect_right(self._first, number) - 1
-        if place >= 0 and number <= self._last[place]:
-            return self._last[place] + 1
+        index = bisect_right(self._first, number) - 1
+        if index >= 0 and number <= self._last[index]:
+            return self._last[index] + 1
         return number
 
 

@@ -47,7 +47,7 @@ class ManagedLedger:
         """Offset after the last durable entry: what may be read."""
         self.size = 0
         self.entries_added = 0
-        self.special: dict[int, EntryAdded] = {}
+        self.delayed_or_chunked: dict[int, EntryAdded] = {}
         """Offset -> entry: what Shared and Key_Shared treat in a way of its own, delayed ones and chunks."""
         self._next_index = 0
         """The number of the next message: all messages of the topic are counted, from 0."""
@@ -61,7 +61,7 @@ class ManagedLedger:
             ledger = Ledger(ledger_id, kept.first_offset, kept.opened_at)
             for entry in kept.entries:
                 if entry.deliver_at >= 0 or entry.chunk_of is not None:
-                    managed.special[ledger.end] = entry
+                    managed.delayed_or_chunked[ledger.end] = entry
                 ledger.append(entry)
             managed.ledgers.append(ledger)
             managed._firsts.append(ledger.first)
@@ -91,7 +91,7 @@ class ManagedLedger:
         return self.ledgers[max(0, bisect_right(self._firsts, offset) - 1)]
 
     def position(self, offset: int) -> tuple[int, int]:
-        """The id of an offset; of the place before a ledger's first entry it is (ledger, -1)."""
+        """The id of an offset; of the index before a ledger's first entry it is (ledger, -1)."""
         if not self.ledgers:
             return -1, -1
         ledger = self.ledger_at(offset)
@@ -109,10 +109,10 @@ class ManagedLedger:
         if ledger.id != ledger_id:
             if ledger_id > ledger.id:
                 return ledger.end
-            place = bisect_right(self._ids, ledger_id) - 1
-            if place < 0:
+            index = bisect_right(self._ids, ledger_id) - 1
+            if index < 0:
                 return self.ledgers[0].first
-            ledger = self.ledgers[place]
+            ledger = self.ledgers[index]
             if ledger.id != ledger_id:
                 return ledger.end
         return min(ledger.first + max(entry_id, 0), ledger.end)
@@ -165,7 +165,7 @@ class ManagedLedger:
             if deliver_at is not None:
                 entry.deliver_at = max(deliver_at, 0)
             entry.chunk_of = chunk_of
-            self.special[ledger.end] = entry
+            self.delayed_or_chunked[ledger.end] = entry
         ledger.append(entry)
         self.size += len(data)
         self.entries_added += 1
@@ -184,8 +184,10 @@ class ManagedLedger:
             del self._firsts[0], self._ids[0]
             self.size -= ledger.size
             removed.append(ledger.id)
-        if removed and self.special:
-            self.special = {offset: entry for offset, entry in self.special.items() if offset >= self.first}
+        if removed and self.delayed_or_chunked:
+            self.delayed_or_chunked = {
+                offset: entry for offset, entry in self.delayed_or_chunked.items() if offset >= self.first
+            }
         return tuple(removed)
 
     def size_from(self, first: int) -> int:

@@ -100,7 +100,7 @@ class StoredState:
                 topic.migrated_to = record.migrated_to
             case TopicDeleted():
                 self.topics.pop(record.topic, None)
-                self._forget(record.topic)
+                self._discard(record.topic)
             case CursorDeleted():
                 self.topics[record.topic].cursors.pop(record.subscription, None)
             case TopicCompacted():
@@ -111,7 +111,7 @@ class StoredState:
                     self.partitions[record.topic] = record.partitions
                 else:
                     self.partitions.pop(record.topic, None)
-                    self._forget(record.topic)
+                    self._discard(record.topic)
             case PropertiesSaved():
                 self.properties[record.topic] = record.properties
                 if not record.properties:
@@ -127,7 +127,7 @@ class StoredState:
                 if not record.roles and not record.subscriptions:
                     del self.grants[record.scope]
             case NamespaceDeleted():
-                self._forget(record.namespace)
+                self._discard(record.namespace)
             case SchemaSaved():
                 self.schemas[record.topic] = record
             case SchemaDeleted():
@@ -135,7 +135,7 @@ class StoredState:
             case BrokerStarted():
                 self.incarnation = record.incarnation
 
-    def _forget(self, scope: str) -> None:
+    def _discard(self, scope: str) -> None:
         """A namespace or topic is deleted."""
         self.policies.pop(scope, None)
         self.properties.pop(scope, None)

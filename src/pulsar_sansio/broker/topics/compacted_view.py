@@ -1,4 +1,4 @@
-"""`CompactedView`: what compaction has left of a topic up to a place, its horizon, and how it is read.
+"""`CompactedView`: what compaction has left of a topic up to a index, its horizon, and how it is read.
 
 Entries keep their ids and offsets, so a consumer that reads compacted goes from here on to the ledgers
 without noticing. Nothing here knows how it came about.
@@ -39,8 +39,8 @@ class CompactedView:
 
     def offset(self, ledger_id: int, entry_id: int) -> int | None:
         """The offset of that entry or the next one that was left; None where there is none."""
-        place = bisect_left(self._ids, (ledger_id, entry_id))
-        return self.offsets[place] if place < len(self.offsets) else None
+        index = bisect_left(self._ids, (ledger_id, entry_id))
+        return self.offsets[index] if index < len(self.offsets) else None
 
     def find_publish_time(self, publish_time: int) -> int | None:
         """The offset of the first entry published then (ms) or later; None where there is none."""
@@ -63,10 +63,10 @@ class CompactedView:
         """Deliver what `consumer` may have of it, from the dispatcher's read position on."""
         cursor = dispatcher.subscription.cursor
         connection = consumer.connection
-        for place in range(bisect_left(self.offsets, dispatcher.read), len(self.offsets)):
-            offset = self.offsets[place]
-            entry = self.entries[place]
-            if not cursor.acknowledged(offset) and consumer.wants(entry.data):
+        for index in range(bisect_left(self.offsets, dispatcher.read), len(self.offsets)):
+            offset = self.offsets[index]
+            entry = self.entries[index]
+            if not cursor.acknowledged(offset) and consumer.matches_key_filter(entry.data):
                 bits = cursor.partly.get(offset)
                 messages = entry.messages if bits is None else bits.bit_count()
                 consumer.deliver(entry, messages, 0, bits)

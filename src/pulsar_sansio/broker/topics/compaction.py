@@ -64,7 +64,7 @@ class Compaction:
     def running(self) -> bool:
         return self._work is not None
 
-    def keep_what_it_needs(self) -> None:
+    def retain_uncompacted(self) -> None:
         """Where topics are compacted by themselves, nothing goes before it was."""
         topic = self._topic
         if topic.policies.compaction_threshold and SUBSCRIPTION not in topic.subscriptions:
@@ -134,15 +134,15 @@ class Compaction:
             if number % ENTRIES_PER_STEP == ENTRIES_PER_STEP - 1:
                 yield
         winners: dict[int, list[int]] = {}
-        for places, index in latest.values():
-            for offset in places:
+        for chunks, index in latest.values():
+            for offset in chunks:
                 winners.setdefault(offset, []).append(index)
         for begun in filter(self._may_be_finished, assembly.unfinished()):
             winners.update((offset, [0]) for offset in begun.offsets)
         kept: list[tuple[int, EntryAdded]] = []
         removed = 0
         for number, (offset, entry) in enumerate(self._entries(horizon)):
-            left = _left_of(entry, winners.get(offset, []))
+            left = _remaining(entry, winners.get(offset, []))
             if left is not None:
                 kept.append((offset, left))
             if left is not entry:
@@ -209,7 +209,7 @@ class Compaction:
         }
 
 
-def _left_of(entry: EntryAdded, winners: list[int]) -> EntryAdded | None:
+def _remaining(entry: EntryAdded, winners: list[int]) -> EntryAdded | None:
     """What stays of an entry: all, some of its messages, or nothing."""
     if len(winners) == entry.messages:
         return entry

@@ -148,7 +148,7 @@ class NonPersistentSubscription:
     def redeliver(self, consumer: Consumer, ids: list[tuple[int, int]], epoch: int | None) -> None:
         """There is no redelivery."""
 
-    def joined(self, consumer: Consumer) -> None:
+    def on_subscribed(self, consumer: Consumer) -> None:
         """Nothing more to say."""
 
     def wake(self, consumer: Consumer) -> None:
@@ -170,7 +170,7 @@ class NonPersistentSubscription:
 
     def unsubscribe(self, consumer: Consumer, force: bool) -> None:
         """Closing is enough; others (force) are told to go."""
-        consumer.connection.forget_consumer(consumer)
+        consumer.connection.detach_consumer(consumer)
         if force:
             self.unload()
 
@@ -257,12 +257,12 @@ class NonPersistentTopic:
     def consumer_count(self) -> int:
         return sum(len(subscription.consumers) for subscription in self.subscriptions.values())
 
-    def producer_left(self, producer: Producer) -> None:
-        self.producers.leave(producer)
+    def detach_producer(self, producer: Producer) -> None:
+        self.producers.detach(producer)
 
     def unload(self) -> None:
         """Disconnect everybody."""
-        self.producers.send_away(going_away())
+        self.producers.disconnect_all(going_away())
         for subscription in list(self.subscriptions.values()):
             subscription.unload()
 

@@ -47,7 +47,7 @@ class Producer:
 
     __slots__ = (
         "_durable",
-        "_in_turn",
+        "_after_receipts",
         "bytes_in",
         "closing",
         "connected_at",
@@ -96,7 +96,7 @@ class Producer:
         self.pending = 0
         """Messages taken and not yet durable."""
         self._durable = 0
-        self._in_turn: deque[tuple[int, Callable[[], None]]] = deque()
+        self._after_receipts: deque[tuple[int, Callable[[], None]]] = deque()
         """What is to be said once so many messages are durable."""
         self.messages_in = 0
         self.bytes_in = 0
@@ -112,20 +112,20 @@ class Producer:
         CLOSE_PRODUCER, and tells it that SENDs in between were ignored (GAP-37).
         """
         self.closing = True
-        self.in_turn(then)
+        self.after_receipts(then)
 
-    def in_turn(self, say: Callable[[], None]) -> None:
+    def after_receipts(self, say: Callable[[], None]) -> None:
         """Call `say` after the receipts of what was taken until now: SENDs are answered in their order."""
         if self.pending:
-            self._in_turn.append((self._durable + self.pending, say))
+            self._after_receipts.append((self._durable + self.pending, say))
         else:
             say()
 
-    def one_durable(self) -> None:
+    def message_durable(self) -> None:
         self.pending -= 1
         self._durable += 1
-        while self._in_turn and self._in_turn[0][0] <= self._durable:
-            self._in_turn.popleft()[1]()
+        while self._after_receipts and self._after_receipts[0][0] <= self._durable:
+            self._after_receipts.popleft()[1]()
 
 
 class Producers:
@@ -163,7 +163,7 @@ class Producers:
                 return False
         else:
             self._check_epoch(newcomer)
-            self._fence_everybody()
+            self._fence_all()
         self._check_name(newcomer)
         self._admit(newcomer)
         return True
@@ -201,7 +201,7 @@ class Producers:
             self.topic_epoch = producer.topic_epoch
             self._topic.save()
 
-    def _fence_everybody(self) -> None:
+    def _fence_all(self) -> None:
         """Producers go without a word, waiters get ProducerFenced (BROKER-36)."""
         self._refuse_waiting(ProducerFenced("Fenced out by another producer"))
         fenced, self.by_name = self.by_name, {}
@@ -214,7 +214,7 @@ class Producers:
         for producer in waiting:
             producer.connection.refuse_waiting_producer(producer, refusal)
 
-    def send_away(self, refusal: BrokerError) -> None:
+    def disconnect_all(self, refusal: BrokerError) -> None:
         """CLOSE_PRODUCER to each, after the receipts of what it sent; who waits for its turn is refused.
 
         The Java broker refuses only the first of those that wait, and the others wait for ever.
@@ -223,7 +223,7 @@ class Producers:
         for producer in list(self.by_name.values()):
             producer.connection.close_producer(producer)
 
-    def leave(self, producer: Producer) -> None:
+    def detach(self, producer: Producer) -> None:
         """The producer is gone; the first of the waiting may become the exclusive one."""
         if self.by_name.get(producer.name) is producer:
             del self.by_name[producer.name]
@@ -270,11 +270,11 @@ class Deduplication:
         if name in self.pushed and highest > self.persisted.get(name, -1):
             self.persisted[name] = highest
 
-    def joined(self, name: str) -> None:
+    def attached(self, name: str) -> None:
         """There is a producer of that name."""
         self._absent_since.pop(name, None)
 
-    def left(self, name: str, now: int) -> None:
+    def detached(self, name: str, now: int) -> None:
         """There is none any more."""
         self._absent_since.pop(name, None)
         if name in self.pushed:

@@ -40,7 +40,7 @@ def enforce(topic: "Topic") -> None:
     """Do what the policy of an exceeded quota says, the one on size first."""
     for quota in exceeded(topic)[:1]:
         if quota.policy != EVICTION:
-            topic.producers.send_away(ServiceNotReady("The backlog quota is exceeded"))
+            topic.producers.disconnect_all(ServiceNotReady("The backlog quota is exceeded"))
         elif quota is topic.policies.backlog_quota_size:
             _evict_to_size(topic, round(quota.limit_size * EVICTED_TO))
         else:

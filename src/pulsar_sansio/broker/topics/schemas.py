@@ -129,7 +129,7 @@ class Schemas:
         self._saved[saved.topic] = saved
         self._journal.records.append(saved)
 
-    def forget(self, topic: TopicName) -> None:
+    def discard(self, topic: TopicName) -> None:
         """The topic is deleted, or its schema with all versions."""
         if self._saved.pop(str(topic.base), None) is not None:
             self._journal.records.append(SchemaDeleted(str(topic.base)))

@@ -190,12 +190,12 @@ class Subscription:
             if ack_set is None:
                 if cursor.acknowledge(offset):
                     changed = True
-                    dispatcher.settled(consumer, offset, 0, True)
+                    dispatcher.acknowledged(consumer, offset, 0, True)
             elif self.topic.services.config.batch_index_acknowledgement:
                 fresh = cursor.acknowledge_partly(offset, ack_set, log.entry(offset).messages)
                 if fresh:
                     changed = True
-                    dispatcher.settled(consumer, offset, fresh, cursor.acknowledged(offset))
+                    dispatcher.acknowledged(consumer, offset, fresh, cursor.acknowledged(offset))
         if changed:
             self._moved(before)
         dispatcher.acknowledgements_done()
@@ -233,7 +233,7 @@ class Subscription:
         """Acknowledge on behalf of the consumers: expiry, clearing a backlog. Whether anything changed."""
         before = self.cursor.mark_delete
         if self.dispatcher is not None:
-            self.dispatcher.settled_up_to(offset)
+            self.dispatcher.acknowledged_up_to(offset)
         if not self.cursor.acknowledge_up_to(offset):
             return False
         self._moved(before)
@@ -368,7 +368,7 @@ class Subscription:
         """Raises `MetadataError` unless `consumer` is the only one or `force`d (WIRE-14)."""
         if self.consumers != [consumer] and not force:
             raise MetadataError("Unconnected or shared consumer attempting to unsubscribe")
-        consumer.connection.forget_consumer(consumer)
+        consumer.connection.detach_consumer(consumer)
         self.delete()
 
     def delete(self) -> None:
@@ -384,7 +384,7 @@ class Subscription:
         self.topic.journal.discard_cursor(self)
         if self.durable:
             self.topic.journal.records.append(CursorDeleted(self.topic.name, self.name))
-        self.topic.cursor_gone(self.cursor.mark_delete)
+        self.topic.cursor_deleted(self.cursor.mark_delete)
 
     def unload(self, moved_to: "OtherBroker | None" = None) -> None:
         """Disconnect everybody; what is only in memory (deliveries, redelivery counts) is forgotten."""

@@ -95,7 +95,7 @@ class Topic:
         if not self.log.ledgers:
             self._roll()
         self.compaction = Compaction(self, stored.compacted if stored is not None else None)
-        self.compaction.keep_what_it_needs()
+        self.compaction.retain_uncompacted()
         self._set_trim_mark()
 
     def _restore(self, saved: CursorSaved) -> None:
@@ -125,7 +125,7 @@ class Topic:
             self.deduplication = self._new_deduplication({})
         for subscription in self.subscriptions.values():
             subscription.read_limits()
-        self.compaction.keep_what_it_needs()
+        self.compaction.retain_uncompacted()
         self.trim()
 
     # --- publishing -----------------------------------------------------------------------------------
@@ -169,7 +169,7 @@ class Topic:
             received_at = self.services.wall_time
             entry = log.append(self.name, data, messages, metadata.publish_time, received_at=received_at)
         else:
-            entry = self._append_special(data, messages, metadata)
+            entry = self._append_delayed_or_chunked(data, messages, metadata)
         journal = self.journal
         journal.records.append(entry)
         journal.published(self)
@@ -177,7 +177,7 @@ class Topic:
         self.bytes_in += len(data)
         return entry
 
-    def _append_special(self, data: bytes, messages: int, metadata: MessageMetadata) -> EntryAdded:
+    def _append_delayed_or_chunked(self, data: bytes, messages: int, metadata: MessageMetadata) -> EntryAdded:
         chunk_of = chunked_message(metadata)
         if chunk_of is not None:
             self.chunk_published = True
@@ -210,7 +210,7 @@ class Topic:
         """Another broker serves the topic: what is not durable is confirmed to nobody."""
         pending, self._pending = self._pending, deque()
         for producer, *_ in pending:
-            producer.connection.publish_settled(producer)
+            producer.connection.publish_done(producer)
 
     def last_sequence_id(self, name: str) -> int:
         """What PRODUCER_SUCCESS says: -1 without deduplication."""
@@ -275,7 +275,7 @@ class Topic:
         if self._behind == 0 and before < mark:
             self.trim()
 
-    def cursor_gone(self, mark_delete: int) -> None:
+    def cursor_deleted(self, mark_delete: int) -> None:
         """A subscription that was at `mark_delete` is no more."""
         if mark_delete < self.trim_mark:
             self._behind -= 1
@@ -366,10 +366,10 @@ class Topic:
 
     # --- the end --------------------------------------------------------------------------------------
 
-    def producer_left(self, producer: Producer) -> None:
-        self.producers.leave(producer)
+    def detach_producer(self, producer: Producer) -> None:
+        self.producers.detach(producer)
         if self.deduplication is not None and producer.name not in self.producers.by_name:
-            self.deduplication.left(producer.name, self.context.now)
+            self.deduplication.detached(producer.name, self.context.now)
             self.purge_sequences()
 
     def terminate(self) -> None:
@@ -377,7 +377,7 @@ class Topic:
         if self.terminated_at is None:
             self.terminated_at = self.log.end
             self.save()
-            self.producers.send_away(TopicTerminated("Topic was already terminated"))
+            self.producers.disconnect_all(TopicTerminated("Topic was already terminated"))
             for subscription in list(self.subscriptions.values()):
                 subscription.check_end_of_topic()
 
@@ -398,7 +398,7 @@ class Topic:
         """Disconnect everybody; they come back and find what is durable."""
         self.closing = True
         self.compaction.stop()
-        self.producers.send_away(going_away())
+        self.producers.disconnect_all(going_away())
         for subscription in list(self.subscriptions.values()):
             subscription.unload()
         self.closing = False
@@ -407,7 +407,7 @@ class Topic:
         """Disconnect everybody and forget the topic."""
         self.closing = True
         self.compaction.stop()
-        self.producers.send_away(going_away())
+        self.producers.disconnect_all(going_away())
         for subscription in list(self.subscriptions.values()):
             subscription.delete()
         self._sequences_moved.clear()

@@ -123,7 +123,7 @@ Context: outputs=empty
 Delays: _heap=empty _timer=unset _waiting=empty
 Journal: _cursors_written=empty _dirty_due=False _effects=empty _publishes=empty _waiting_effects=empty
 Journal: _waiting_publishes=empty records=empty
-Producer: _in_turn=empty pending=0
+Producer: _after_receipts=empty pending=0
 Producers: waiting=empty
 Shared: _chunk_holders=empty _chunks_held=empty _replay=empty _replaying=empty
 Shared: blocked=False outstanding=0 redeliveries=empty
@@ -153,13 +153,13 @@ Context: outputs=empty
 Delays: _heap=empty _timer=unset _waiting=empty
 KeyShared: _chunk_holders=empty _chunks_held=empty _held=empty _held_count=0 _holders=empty _slots=empty
 KeyShared: _short_of_room=empty
-Producer: _in_turn=empty closing=True pending=0
+Producer: _after_receipts=empty closing=True pending=0
 Producers: by_name=empty exclusive=None waiting=empty
 Shared: _replay=empty _replaying=empty blocked=False consumers=empty outstanding=0 redeliveries=empty
-SingleActive: _change=unset _order=empty _places=empty active=None consumers=empty
+SingleActive: _change=unset _order=empty _ranks=empty active=None consumers=empty
 Subscription: _unaware_of_end=empty
 Topic: _pending=empty _sequences_moved=empty served=empty
-Turns: _awake=empty _next=empty _order=empty _seats=empty
+Turns: _awake=empty _next=empty _order=empty _ranks=empty
 Watchers: _all=empty _tell=unset
 """
 """A broker, when no client is connected any more."""
