@@ -201,8 +201,8 @@ def test_a_partition_that_joins_after_all_others_have_ended() -> None:
 def test_what_was_opened_before_partitions_were_known_counts_no_more() -> None:
     """Of neither: a pattern's topics may come and go for ever."""
     world = TopicsScript(("p", "q"), {"p": 3, "q": 2}, batch_receive=BatchReceivePolicy()).answer()
-    assert world.machine._collecting is not None
-    assert len(world.machine._collecting._queues) == 5
+    assert world.machine._batch_receive is not None
+    assert len(world.machine._batch_receive._queues) == 5
     world = TopicsScript(("p", "q"), {"p": 3, "q": 2}, auto_scaled_receiver_queue_size=True).answer()
     assert len(world.script.client._services.received_memory.queues) == 5
 

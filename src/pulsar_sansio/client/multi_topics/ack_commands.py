@@ -1,10 +1,10 @@
-"""Which of several consumers a message belongs to: what the application says of messages, spread over those
-they came from (rules MULTI-16, MULTI-17, MULTI-24).
+"""`MultiTopicsAckCommands`: acknowledgements, passed to the members that the messages came from (rules
+MULTI-16, MULTI-17, MULTI-24).
 
-A message carries its topic, an id its partition; an id of one of several topics is only known by a
-`TopicMessageId`. Everything is looked at before anything is passed on, so a call that raises has changed
-nothing. A topic that was there and has left is nobody's mistake: what is said of its messages then has no
-effect, as everything unacknowledged of it has gone with its consumer; nor later, should the topic come again.
+A message carries its topic, an id its partition. An id of one of several topics needs a `TopicMessageId`. All
+messages are checked before any is passed on, so a call that raises has changed nothing. An acknowledgement of
+a message whose topic has left has no effect, and raises nothing: everything unacknowledged of the topic has
+gone with its consumer. It has no effect either after the topic has joined again.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -22,12 +22,12 @@ from .member import Member, MemberSource
 OneMessage = Message | MessageId | TopicMessageId
 Spreadable = OneMessage | Iterable[OneMessage]
 Part = Message | MessageId | Messages | list[Message | MessageId]
-"""What concerns one consumer."""
+"""The part of an acknowledgement that concerns one consumer."""
 
 
 class MultiTopicsAckCommands:
-    """`acknowledge` and its kin over several consumers. All raise `ClosedError` where `check_open` does, and
-    `LocalProtocolError` for what is no message or id, or of a topic that was never one of these."""
+    """Acknowledges over several consumers. All commands raise `ClosedError` when `check_open` does, and
+    `LocalProtocolError` for anything but a message or id, and for a topic that never was one of these."""
 
     __slots__ = ("_check_open", "_is_one", "_members", "_only_topic")
 
@@ -38,9 +38,9 @@ class MultiTopicsAckCommands:
         is_one: Callable[[TopicName], bool],
         only_topic: TopicName | None,
     ) -> None:
-        """`members` by the names of their topics, as they come and go. `is_one`: whether a topic is one of
-        the group's, or was. `only_topic`: the partitioned topic, where there is no other and there will be
-        none, so that ids need not name it."""
+        """`members`: by the names of their topics, as they join and leave. `is_one`: tells whether a topic is
+        one of the group's, or was. `only_topic`: the partitioned topic of a consumer that has no other topic,
+        so that ids need not name it."""
         self._members = members
         self._check_open = check_open
         self._is_one = is_one
@@ -59,7 +59,7 @@ class MultiTopicsAckCommands:
         return waits
 
     def acknowledge_cumulative(self, what: OneMessage) -> None:
-        """In the topic, or the partition, of this message: the others have an order of their own."""
+        """Acknowledge up to this message in its topic or partition; every other one has its own order."""
         for consumer, part in self.spread_one(what):
             consumer.acknowledge_cumulative(part)
 
@@ -68,10 +68,10 @@ class MultiTopicsAckCommands:
         for consumer, part in self.spread(what):
             consumer.negative_acknowledge(part)
 
-    # --- whose it is -----------------------------------------------------------------------------
+    # --- the member of a message -------------------------------------------------------------------
 
     def spread(self, what: Spreadable) -> list[tuple[Consumer, Part]]:
-        """Each consumer that is concerned, and its part."""
+        """Return each consumer that is concerned, and its part."""
         if isinstance(what, Message | MessageId | TopicMessageId):
             return list(self.spread_one(what))
         self._check_open()
@@ -86,7 +86,7 @@ class MultiTopicsAckCommands:
         return cast(list[tuple[Consumer, Part]], list(parts.items()))
 
     def spread_one(self, what: OneMessage) -> list[tuple[Consumer, Message | MessageId]]:
-        """The one consumer that is concerned; none where its topic has left."""
+        """Return the one consumer that is concerned; an empty list when its topic has left."""
         self._check_open()
         if isinstance(what, Message):
             return [(consumer, what) for consumer in self._of_source(what.entry.source, what)]
@@ -116,7 +116,7 @@ class MultiTopicsAckCommands:
         for item in messages.items:
             if isinstance(item, list) and not item:
                 continue
-            source = message_at(item, 0)[0].source  # the same for all: an item comes of one queue
+            source = message_at(item, 0)[0].source  # all messages of an item come of one queue
             for consumer in self._of_source(source, "a message"):
                 parts.setdefault(consumer, []).append(item)
         return [(consumer, Messages(items)) for consumer, items in parts.items()]
@@ -129,7 +129,7 @@ class MultiTopicsAckCommands:
             and source is not member.source
             and source.group is member.source.group
         ):
-            return ()  # its topic had left before it came again
+            return ()  # the topic left, and joined again, after this message arrived
         return self._of_topic(source.topic, what)
 
     def _of_topic(self, topic: str, what: object) -> Iterable[Consumer]:

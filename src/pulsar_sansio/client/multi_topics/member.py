@@ -1,7 +1,8 @@
-"""`Member`: one consumer of a consumer of several topics: of a plain topic, or of one partition.
+"""`Member`: the consumer of one plain topic, or of one partition, within a consumer of several topics.
 
-It listens to that `Consumer` in place of the application, passes on what concerns the whole to the group,
-and remembers what the group asks about it: was it ever subscribed, is it now, has its topic ended.
+`Member` takes the outputs of that `Consumer` in place of the application. It passes on to the group what
+concerns the whole. It records whether the consumer was ever subscribed, is now, and has reached the end of
+its topic.
 """
 
 from typing import TYPE_CHECKING, Protocol
@@ -48,22 +49,25 @@ class Group(Protocol):
 
 
 class MemberSource(Source):
-    """Where the messages of a member come from, and to whom. Equal to any `Source` of the same topic."""
+    """The topic that a member's messages come from, and the group that received them.
+
+    A `MemberSource` is equal to any `Source` of its topic.
+    """
 
     group: Group
 
 
 class Member:
-    """The `Listener` of one consumer in a group. `topic`: what it was subscribed for, of which it may be a
-    partition."""
+    """The `Listener` of one consumer in a group. `topic`: the consumer's topic, or the partitioned topic of
+    which it is a partition."""
 
     __slots__ = (
         "_context",
         "_group",
+        "closing",
         "consumer",
         "detached",
         "end_of_topic",
-        "leaving",
         "name",
         "ready",
         "source",
@@ -81,7 +85,7 @@ class Member:
         *,
         create_topic: bool,
     ) -> None:
-        """`spec` is that of this one consumer; `wire_id`: one that nobody has heard of yet."""
+        """`spec`: that of this one consumer. `wire_id`: an id that no broker has seen yet; None for a new one."""
         self._context = context
         self._group = group
         self.topic = topic
@@ -104,16 +108,16 @@ class Member:
             source=self.source,
         )
         self.ready = False
-        """It was subscribed once."""
+        """The consumer was subscribed once."""
         self.detached: PulsarError | None = None
-        """Why it is not subscribed any more, while it is not."""
+        """The reason why the consumer lost its subscription; None while it is subscribed."""
         self.end_of_topic = False
-        self.leaving = False
-        """The group closes it, and goes on without."""
+        self.closing = False
+        """The group closes this member, and goes on without it."""
 
-    def leave(self) -> None:
-        """Close it; the others go on."""
-        self.leaving = True
+    def close(self) -> None:
+        """Close the consumer; the other members go on."""
+        self.closing = True
         self.consumer.close()
 
     def hear(self, output: Output) -> None:
@@ -129,7 +133,7 @@ class Member:
                 group.on_member_ready(self)
             case Detached(_, cause):
                 self.detached = cause
-                self.end_of_topic = False  # where it still is, the broker says so again
+                self.end_of_topic = False  # the broker reports the end again after a reconnect
                 group.on_member_detached(self, cause)
             case Attached():
                 self.detached = None
@@ -141,11 +145,11 @@ class Member:
                 self._context.emit(ActiveChanged(handle, active, self.name))
             case ConsumerFailed(_, error) | Closed(_, error):
                 group.on_member_ended(self, error)
-            case _:  # what needs no translation
+            case _:  # the application takes the others as they are
                 self._context.emit(output)
 
     def ended(self, handle: int, error: PulsarError | None) -> None:
-        """See `Listener`: all that matters was said."""
+        """See `Listener`. An output has told the group already."""
 
     def __repr__(self) -> str:
         return f"<Member {self.name}>"

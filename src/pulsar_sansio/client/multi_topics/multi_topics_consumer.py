@@ -1,21 +1,19 @@
-"""`MultiTopicsConsumer`: one consumer over several topics, over the partitions of one, or both (rules MULTI-01 to
-MULTI-35).
+"""`MultiTopicsConsumer`: one consumer over several topics, over the partitions of one, or both.
 
-It holds a `Consumer` for each plain topic and each partition, and is to the application what one of them is
-alone: one handle, one queue, one beginning and one end. Everything about one topic is that consumer's. Here
-is when the whole is open, and what the failure of one means. How topics become partitions, now and as time
-goes on, is in `topics_partitions`, how those of a pattern join and leave in `topics_changes`, and how a
-request to all becomes one answer in `topics_commands`.
+The application sees one consumer: one handle, one queue, one beginning and one end. Everything about one
+topic or partition belongs to its own `Consumer`, which `Members` opens. This module decides when the whole is
+open, and what the failure of one member means. `PartitionGrowth` turns topics into partitions, now and later.
+`PatternChanges` lets topics of a pattern join and leave. `MultiTopicsCommands` makes one answer of many.
 
     opening ──► ready ◄─► unsubscribing ──► closing ──► over
        │          └───────────┬───────────────────────────▲
        └──────► failing ──────┴───────────────────────────┘
 
-Opening asks how many partitions each topic has, and opens all at once. When one cannot be opened the others
-are closed, each when the broker has answered for it or the operation timeout is over, and then the whole has
-failed: who tries again finds the places free. Once it is ready, a topic that ends for good (deleted, and not
-to be made again) leaves alone: `TopicLeft` says so. When the last has left, the whole is closed with its
-error.
+Opening asks for the partitions of each topic, and opens all at once. When one cannot be opened, the others
+are closed. Each closes once the broker has answered for it, or the operation timeout expires. Then the whole
+has failed, and an application that tries again finds no leftover consumers. Once the whole is ready, a topic
+that ends for good (deleted, and not to be created again) leaves alone, which `TopicLeft` reports. When the
+last topic has ended, the whole is closed with its error.
 """
 
 from collections.abc import Callable
@@ -29,38 +27,37 @@ from ...model.errors import (
     ClosedError,
     ConnectionLost,
     InvalidConfiguration,
+    LocalProtocolError,
     PulsarError,
     TopicNotFound,
 )
 from ...model.message import Message
-from ...model.processing import AckHandler
 from ...model.topic_name import TopicName
 from ..connecting.services import ClientContext, Services
 from ..consuming.consumer import NAME_LENGTH, called
 from ..counters import ArrivalCounters
 from ..delivery.batch_receive import BatchReceive, MergedBatchReceive
+from ..delivery.explaining import subscription
 from ..delivery.merged_queue import MergedQueue
 from ..delivery.received_entries import Messages
+from ..gathered_requests import GatheredRequests
+from ..joint_attachment import JointAttachment
 from ..outputs import (
-    Attached,
     Closed,
     ConsumerFailed,
     ConsumerReady,
     Deliverable,
-    Detached,
     EndOfTopic,
     RequestDone,
     RequestFailed,
     TopicJoined,
     TopicLeft,
 )
-from ..statistics import ConsumerStatistics
 from .ack_commands import MultiTopicsAckCommands
 from .commands import MultiTopicsCommands
-from .gathered_requests import GatheredRequests, nothing
 from .member import Member
-from .partition_growth import Known, not_for_several
-from .pattern import PatternTopics
+from .members import Members
+from .partition_growth import Known, PartitionGrowth, not_for_several
 from .pattern_changes import PatternChanges
 from .topic import MemberTopic
 
@@ -84,8 +81,8 @@ class Failing:
 
 @dataclass(slots=True)
 class Unsubscribing:
-    """All have been asked to; none has refused yet. `unopened`: topics that could not be opened, or grow,
-    since then."""
+    """All members were asked to unsubscribe, and none has refused yet. `unopened`: topics that could not be
+    opened, or grow, since then."""
 
     request: int
     unopened: dict[MemberTopic, None] = field(default_factory=dict)
@@ -93,7 +90,7 @@ class Unsubscribing:
 
 @dataclass(slots=True)
 class Closing:
-    """The user's close; `was_ready` before it."""
+    """The application closes the consumer; `was_ready` before that."""
 
     was_ready: bool
 
@@ -107,7 +104,7 @@ State = Opening | Ready | Failing | Unsubscribing | Closing | Over
 
 
 class Input(Enum):
-    """What can happen to a consumer of several topics."""
+    """The events that change the state of a consumer of several topics."""
 
     ALL_READY = auto()
     MEMBER_FAILED = auto()
@@ -135,9 +132,13 @@ TRANSITIONS = Transitions(
 )
 
 
-class MultiTopicsConsumer(MultiTopicsCommands, PatternChanges):
-    """Methods are called by the root with `context.now` set. `known`: where there is one topic, and its
-    partitions are known."""
+class MultiTopicsConsumer:
+    """The root calls the methods with `context.now` set. `known`: given for one topic whose partitions are
+    known already.
+
+    Methods that other objects carry out are bound as attributes: see `MultiTopicsAckCommands`,
+    `MultiTopicsCommands`, `Members` and `MergedQueue`.
+    """
 
     def __init__(
         self,
@@ -151,90 +152,153 @@ class MultiTopicsConsumer(MultiTopicsCommands, PatternChanges):
         self.spec = spec
         self.state: State = Opening()
         self.counters = ArrivalCounters()
-        """Of all topics together."""
+        """The counters of all topics together."""
         policy = spec.batch_receive
-        self._collecting = None if policy is None else BatchReceive(context, policy, context.emit)
-        self.queue = MergedQueue() if self._collecting is None else MergedBatchReceive(self._collecting)
+        self._batch_receive = None if policy is None else BatchReceive(context, policy, context.emit)
+        self.queue = MergedQueue() if self._batch_receive is None else MergedBatchReceive(self._batch_receive)
         self._context = context
         self._services = services
         self._known = known
-        name = spec.consumer_name or (known.name if known else context.rng.letters(NAME_LENGTH))
-        self._member_spec = replace(spec, topic=_PLACEHOLDER, consumer_name=name)
-        self._topics: dict[TopicName, MemberTopic] = {}
-        self._members: dict[str, Member] = {}
-        """Those that are subscribed, or will be again, by the names of their topics."""
-        self._alive: dict[Member, None] = {}
-        """All that have not ended."""
-        self._detached = 0
-        self._judge: AckHandler | None = None
-        self._former = ConsumerStatistics()
-        """Of those that have ended."""
+        self._attachment = JointAttachment(context, handle, lambda: self.is_ready)
         self._requests = GatheredRequests()
-        self._unwanted: int | None = None
-        """The unsubscription whose outcome nobody wants to know."""
-        self.topics = names_of(spec.topic)
-        """What was asked for by name."""
-        self._pattern: PatternTopics | None = None
-        if isinstance(spec.topic, TopicsPattern):
-            self._pattern = PatternTopics(
-                context, services, handle, spec.topic, self._topics_are, self._topics_not_known
-            )
+        self._discarded: int | None = None
+        """The unsubscription whose outcome the application does not want."""
+        self._names = names_of(spec.topic)
+        """The topics that the application asked for by name."""
+        name = spec.consumer_name or (known.name if known else context.rng.letters(NAME_LENGTH))
+        pattern = spec.topic if isinstance(spec.topic, TopicsPattern) else None
+        self._members = members = Members(
+            context,
+            services,
+            self,
+            replace(spec, topic=_PLACEHOLDER, consumer_name=name),
+            self.queue,
+            self._requests,
+            None if pattern is None else services.config.max_partitions,
+        )
         interval = spec.partitions_update_interval
-        self._interval = 0 if interval is None else nanoseconds_of(interval)
-        self._update = context.deadlines.slot(self._ask_for_partitions)
-        self.verdicts = MultiTopicsAckCommands(
-            self._members, self.check_open, self._is_one, self.topics[0] if known else None
+        self._growth = PartitionGrowth(
+            context,
+            services,
+            members,
+            0 if interval is None else nanoseconds_of(interval),
+            lambda: self.is_ready,
+        )
+        self._topics = self._growth.topics
+        self._pattern = (
+            None
+            if pattern is None
+            else PatternChanges(context, services, self, pattern, members, self._growth)
+        )
+        self._bind(self._names[0] if known else None)
+
+    def _bind(self, only_topic: TopicName | None) -> None:
+        """Bind the commands that other objects carry out. `only_topic`: see `MultiTopicsAckCommands`."""
+        members = self._members
+        acks = MultiTopicsAckCommands(members.by_topic, self.check_open, self._is_one, only_topic)
+        commands = MultiTopicsCommands(
+            self._context, self._services, members, self._requests, acks, self._batch_receive, self.check_open
         )
         self.receive: Callable[[], Message | None] = self.queue.receive
         self.take: Callable[[int], Messages] = self.queue.take
-        self.acknowledge = self.verdicts.acknowledge
-        self.acknowledge_cumulative = self.verdicts.acknowledge_cumulative
-        self.negative_acknowledge = self.verdicts.negative_acknowledge
+        self.acknowledge = acks.acknowledge
+        self.acknowledge_cumulative = acks.acknowledge_cumulative
+        self.negative_acknowledge = acks.negative_acknowledge
+        self.flush_acknowledgements = commands.flush_acknowledgements
+        self.reconsume_later = commands.reconsume_later
+        self.prepare_seek = commands.prepare_seek
+        self.check_last_message = commands.check_last_message
+        self.last_message_id = commands.last_message_id
+        self.last_position = commands.last_position
+        self.has_message_available = commands.has_message_available
+        self.explain = members.explain
+        self.statistics = members.statistics
+        self.checkpoint = members.checkpoint
+        self.set_ack_handler = members.set_ack_handler
 
     def start(self) -> None:
-        """Begin; once."""
-        if self._interval:
-            self._update.set(self._context.now + self._interval)
+        """Begin to open the topics; the owner calls `start` once."""
+        self._growth.start()
         if self._pattern is not None:
-            self._pattern.start()
+            self._pattern.topics.start()
         known, self._known = self._known, None
-        for name in self.topics:
-            topic = self._topics[name] = MemberTopic(name)
+        for name in self._names:
             if known is None:
-                self._find_partitions(topic)
-            elif (wrong := not_for_several(self.spec)) is not None:
+                self._growth.open(name)
+                continue
+            topic = self._topics[name] = MemberTopic(name)
+            if (wrong := not_for_several(self.spec)) is not None:
                 text = f"{wrong}, because {name} has {known.partitions} partitions"
-                self._move(Input.MEMBER_FAILED, Failing(InvalidConfiguration(text)))
-                self._close_all()
+                self.fail_opening(InvalidConfiguration(text))
             else:
-                self._open_partitions(topic, known.partitions, known.wire_id, known.give_up_at)
+                self._growth.open_partitions(topic, known.partitions, known.wire_id, known.give_up_at)
 
-    # --- what the application asks for: see also `MultiTopicsCommands` ---
+    # --- commands of the application ---
+
+    @property
+    def described(self) -> str:
+        """The consumer in words, for texts."""
+        return self._called + subscription(self._members.spec)
+
+    @property
+    def subscribed(self) -> list[str]:
+        """The topics and partitions that are subscribed, or will be again after a reconnect."""
+        return self._members.subscribed
+
+    def available(self) -> int:
+        """Return the number of messages that `take` would give now."""
+        return self.queue.available
+
+    def check_collecting(self) -> None:
+        """See `Consumer`."""
+        self.check_open()
+        if self._batch_receive is None:
+            raise LocalProtocolError(f"the consumer on {self._topics_in_words()} has no batch_receive policy")
+
+    def collect(self, request: int) -> None:
+        """See `Consumer`. Messages of all topics count together."""
+        assert self._batch_receive is not None
+        self._batch_receive.ask(request)
+
+    def pause(self) -> None:
+        """See `Consumer`."""
+        self.check_open()
+        self._members.pause()
+
+    def resume(self) -> None:
+        """See `Consumer`."""
+        self.check_open()
+        self._members.resume()
+
+    def redeliver_unacknowledged(self) -> None:
+        """See `Consumer`."""
+        self.check_open()
+        self._members.redeliver_unacknowledged()
 
     def unsubscribe(self, request: int, force: bool) -> None:
-        """See `Consumer`; in all topics at once (MULTI-29). Where some refuse, those go on, and it may be
-        asked for again."""
+        """Unsubscribe from all topics at once (MULTI-29). When some brokers refuse, those topics go on, and
+        the application may ask again."""
         self.check_open()
-        if not isinstance(self.state, Ready) or self._detached:
+        if not isinstance(self.state, Ready) or self._attachment.detached:
             why = "unsubscribe needs all topics to be connected, and some are not at the moment"
             self._context.emit(RequestFailed(request, ConnectionLost(why)))
             return
         self._move(Input.UNSUBSCRIBE, Unsubscribing(request))
-        for topic in self._topics.values():
-            topic.stop_asking()  # whoever joined now would stay behind
-        members = list(self._members.values())
+        self._growth.cancel_queries()  # a partition that joined now would stay subscribed
+        members = list(self._members.by_topic.values())
 
         def ask() -> None:
             for member in members:
                 member.consumer.unsubscribe(request, force)
 
-        self._requests.ask(request, [member.name for member in members], ask, nothing, self._unsubscribed)
+        self._requests.ask(request, [member.name for member in members], ask, self._unsubscribed)
 
     def _unsubscribed(self, outcome: RequestDone | RequestFailed) -> None:
-        """All have answered."""
+        """All members have answered."""
         if isinstance(self.state, Unsubscribing):
-            if isinstance(outcome, RequestDone) and self._alive:
-                # One that its broker has sent away meanwhile is still being closed; who waits is told first.
+            if isinstance(outcome, RequestDone) and self._members.alive:
+                # A member that its broker has closed meanwhile may still be closing. The application is told
+                # first that the request is done.
                 self._move(Input.CLOSE, Closing(True))
                 self._close_all()
             elif isinstance(outcome, RequestDone):
@@ -247,26 +311,26 @@ class MultiTopicsConsumer(MultiTopicsCommands, PatternChanges):
                     self._not_opened(topic)
                 self._end_if_all_have()
                 if self._pattern is not None:
-                    self._pattern.look_again()  # what came and went meanwhile was not heard
-        if outcome.request != self._unwanted:
+                    self._pattern.topics.look_again()  # changes meanwhile were ignored
+        if outcome.request != self._discarded:
             self._context.emit(outcome)
 
     def forget_request(self, request: int) -> None:
-        """Nobody wants the outcome any more; it happens all the same."""
+        """Discard the outcome of a request; the request is carried out all the same."""
         if isinstance(self.state, Unsubscribing) and self.state.request == request:
-            self._unwanted = request
+            self._discarded = request
             return
-        if self._collecting is not None:
-            self._collecting.forget(request)
-        self._requests.forget(request)
-        for member in self._alive:
+        if self._batch_receive is not None:
+            self._batch_receive.forget(request)
+        self._requests.discard(request)
+        for member in self._members.alive:
             member.consumer.forget_request(request)
 
     def close(self) -> None:
-        """See `Consumer.close`; all topics at once (MULTI-31). Where it is failing nobody waits any more for
-        what the broker was asked for."""
+        """Close all topics at once (MULTI-31). A consumer that is failing stops waiting for the broker's
+        answers."""
         if isinstance(self.state, Failing):
-            for member in list(self._alive):
+            for member in list(self._members.alive):
                 member.consumer.attachment.close()
         elif isinstance(self.state, Opening | Ready | Unsubscribing):
             self._move(Input.CLOSE, Closing(not isinstance(self.state, Opening)))
@@ -278,23 +342,28 @@ class MultiTopicsConsumer(MultiTopicsCommands, PatternChanges):
         return not isinstance(self.state, Opening | Ready | Unsubscribing)
 
     def check_open(self) -> None:
-        """Raise `ClosedError` once it is closing."""
+        """Raise `ClosedError` once the consumer is closing."""
         if self.is_closing:
-            error = ClosedError(f"the {called(self.spec, self._describe())} is closed")
+            error = ClosedError(f"the {self._called} is closed")
             if isinstance(self.state, Failing):
                 error.__cause__ = self.state.error
             raise error
 
-    def _describe(self) -> str:
+    @property
+    def _called(self) -> str:
+        return called(self.spec, self._topics_in_words())
+
+    def _topics_in_words(self) -> str:
         if isinstance(self.spec.topic, TopicsPattern):
             return str(self.spec.topic)
-        names = list(map(str, self.topics[:3]))
-        more = len(self.topics) - len(names)
+        names = list(map(str, self._names[:3]))
+        more = len(self._names) - len(names)
         return ", ".join(names) + (f" and {more} more" if more else "")
 
     def _is_one(self, name: TopicName) -> bool:
+        """Tell whether a topic is one of this consumer's topics, or was one."""
         if self._pattern is not None:
-            return self._pattern.is_one(name)
+            return self._pattern.topics.is_one(name)
         return any(
             topic.has(name) for topic in (self._topics.get(name), self._topics.get(name.base)) if topic
         )
@@ -302,35 +371,19 @@ class MultiTopicsConsumer(MultiTopicsCommands, PatternChanges):
     # --- opening ---
 
     @property
-    def _opening(self) -> bool:
+    def is_opening(self) -> bool:
+        """True while some topics are not subscribed yet, and none has failed."""
         return isinstance(self.state, Opening)
 
     @property
-    def _ready(self) -> bool:
+    def is_ready(self) -> bool:
+        """True from `ConsumerReady` until the application asks for the end."""
         return isinstance(self.state, Ready)
 
-    def _topics_not_known(self, error: PulsarError) -> None:
+    def fail_opening(self, error: PulsarError) -> None:
+        """One topic cannot be opened, or the topics of the pattern are not known: close the others."""
         self._move(Input.MEMBER_FAILED, Failing(error))
         self._close_all()
-
-    def _new_member(
-        self, topic: MemberTopic, name: TopicName, spec: ConsumerSpec, wire_id: int | None
-    ) -> Member:
-        member = Member(
-            self._context,
-            self._services,
-            self,
-            topic,
-            replace(spec, topic=str(name)),
-            wire_id,
-            create_topic=self._pattern is None,
-        )
-        if self._judge is not None:
-            member.consumer.set_ack_handler(self._judge)
-        self._alive[member] = None
-        self._members[member.name] = member
-        topic.members[member] = None
-        return member
 
     def on_member_ready(self, member: Member) -> None:
         topic = member.topic
@@ -342,11 +395,11 @@ class MultiTopicsConsumer(MultiTopicsCommands, PatternChanges):
         joined = topic.growth if topic.opened else list(topic.members)
         topic.opened = True
         topic.growth = []
-        if self._collecting is not None:
+        if self._batch_receive is not None:
             for each in joined:
-                each.consumer.count_for(self._collecting)
+                each.consumer.count_for(self._batch_receive)
         if isinstance(self.state, Opening):
-            self._ready_if_all_are()
+            self.finish_opening()
             return
         if isinstance(self.state, Ready | Unsubscribing):
             for each in joined:
@@ -355,28 +408,26 @@ class MultiTopicsConsumer(MultiTopicsCommands, PatternChanges):
             if each.consumer.queue.available:
                 self.on_member_deliverable(each)
 
-    def _ready_if_all_are(self) -> None:
-        """The application hears of messages only now."""
+    def finish_opening(self) -> None:
+        """Become ready when all topics are opened. The application hears of messages only from now on."""
         if not all(topic.opened for topic in self._topics.values()):
             return
         self._move(Input.ALL_READY, Ready())
-        self._context.emit(ConsumerReady(self.handle, self._describe()))
-        if self._detached:
-            cause = next(each.detached for each in self._alive if each.detached is not None)
-            self._context.emit(Detached(self.handle, cause))
+        self._context.emit(ConsumerReady(self.handle, self._topics_in_words()))
+        self._attachment.on_ready(each.detached for each in self._members.alive)
         if self.queue.available:
             self.queue.announced = True
             self._context.emit(Deliverable(self.handle))
         self._end_if_all_have()
         if self._pattern is not None:
-            self._pattern.watch()
+            self._pattern.topics.watch()
 
-    # --- while it is open ---
+    # --- while the consumer is open ---
 
     def on_member_deliverable(self, member: Member) -> None:
-        """Where it joins with others, its messages wait until all of them have: if one fails, all leave,
-        and begin anew another time."""
-        if not self._opening and member.topic.is_joining(member):
+        """Offer the member's messages. Messages of a joining member wait until the members that join with it
+        are ready, because all of them leave when one fails."""
+        if not self.is_opening and member.topic.is_joining(member):
             return
         was_empty = self.queue.add(member.consumer.queue)
         if was_empty and isinstance(self.state, Ready | Unsubscribing):
@@ -387,96 +438,70 @@ class MultiTopicsConsumer(MultiTopicsCommands, PatternChanges):
         self._requests.answered(member.name, outcome)
 
     def on_member_detached(self, member: Member, cause: PulsarError) -> None:
-        """The whole is attached when all are."""
-        if self._collecting is not None:
-            self._collecting.over = False
-        self._detached += 1
-        if self._detached == 1 and isinstance(self.state, Ready):
-            self._context.emit(Detached(self.handle, cause))
+        if self._batch_receive is not None:
+            self._batch_receive.over = False
+        self._attachment.on_detached(cause)
 
     def on_member_attached(self, member: Member) -> None:
-        self._detached -= 1
-        if not self._detached and isinstance(self.state, Ready):
-            self._context.emit(Attached(self.handle))
+        self._attachment.on_attached()
 
     def on_member_end_of_topic(self, member: Member) -> None:
-        """The end of all is the end (CONS-42)."""
         self._end_if_all_have()
 
     def _end_if_all_have(self) -> None:
-        """Told only while it is ready: when it ends, those that are left are not all."""
+        """Emit `EndOfTopic` when all topics have ended (CONS-42), and the consumer is ready. When it closes,
+        the members that are left are not all of its members. A pattern has no end."""
         if not isinstance(self.state, Ready) or self._pattern is not None:
             return
-        members = self._members.values()
+        members = self._members.by_topic.values()
         if members and all(each.end_of_topic for each in members):
             self._context.emit(EndOfTopic(self.handle))
-            if self._collecting is not None:
-                self._collecting.end_of_topic()
-
-    def _ask_for_partitions(self) -> None:
-        """Again and again until it closes (rules MULTI-06, PART-07 to PART-09)."""
-        self._update.set(self._context.now + self._interval)
-        if isinstance(self.state, Ready):
-            self._look_for_growth()
+            if self._batch_receive is not None:
+                self._batch_receive.end_of_topic()
 
     # --- ends ---
 
     def on_member_ended(self, member: Member, error: PulsarError | None) -> None:
-        """One is gone for good: what that means depends on where the whole is."""
+        """A member has ended for good; the state of the whole decides what that means."""
         topic = member.topic
-        self._forget(member)
+        self._members.discard(member)
+        if member.detached is not None:
+            self._attachment.on_ended(bool(self._members.alive) or self._pattern is not None)
         match self.state:
-            case Opening() | Ready() if member.leaving:
+            case Opening() | Ready() if member.closing:
                 pass
             case Opening() if self._pattern is not None and isinstance(error, TopicNotFound):
-                self._leave(topic)  # it was gone before it could be subscribed
-                self._ready_if_all_are()
+                self._pattern.close_topic(topic)  # the topic was deleted before it could be subscribed
+                self.finish_opening()
             case Opening():
                 assert error is not None
-                self._move(Input.MEMBER_FAILED, Failing(error))
-                self._close_all()
+                self.fail_opening(error)
             case Ready() if topic.is_joining(member):
                 self._not_opened(topic)
             case Ready():
                 self._lost(member, error)
-            case Unsubscribing(_, unopened):  # its answer follows
+            case Unsubscribing(_, unopened):  # the member's answer follows
                 if topic.is_joining(member):
                     unopened[topic] = None
             case _:
                 self._finish_if_empty()
 
     def _not_opened(self, topic: MemberTopic) -> None:
-        """One of those that come together has ended."""
+        """One of the members that join together has ended."""
         if topic.opened:
-            self._growth_failed(topic)
+            self._growth.give_up(topic)
         else:
-            self._leave_for_now(topic)
-
-    def _forget(self, member: Member) -> None:
-        self._alive.pop(member, None)
-        self._former += member.consumer.statistics()
-        member.topic.members.pop(member, None)
-        self._strike(member)
-        if member.detached is not None:
-            self._detached -= 1
-            some = self._alive or self._pattern is not None
-            if not self._detached and some and isinstance(self.state, Ready):
-                self._context.emit(Attached(self.handle))
-
-    def _strike(self, member: Member) -> None:
-        """It is none of those that are subscribed."""
-        if self._members.get(member.name) is member:
-            del self._members[member.name]
-        self.queue.remove(member.consumer.queue)
+            assert self._pattern is not None, "topics that were asked for by name open with the whole"
+            self._pattern.close_for_now(topic)
 
     def _lost(self, member: Member, error: PulsarError | None) -> None:
         if self._pattern is not None and not member.topic.members:
             self._topics.pop(member.topic.name, None)
-            member.topic.stop_asking()
-            self._pattern.look_again()
-        if self._alive or self._pattern is not None:
+            member.topic.cancel_query()
+            self._pattern.topics.look_again()
+        if self._members.alive or self._pattern is not None:
             self._context.emit(TopicLeft(self.handle, member.name, error))
-            self._end_if_all_have()  # it may have been the one that all waited for
+            self._end_if_all_have()  # the other topics may have ended already
             return
         self._stop()
         self._over(error)
@@ -484,37 +509,33 @@ class MultiTopicsConsumer(MultiTopicsCommands, PatternChanges):
     def _close_all(self) -> None:
         self._stop()
         failing = isinstance(self.state, Failing)
-        for member in list(self._alive):
+        for member in list(self._members.alive):
             member.consumer.close(failing)
         self._finish_if_empty()
 
     def _stop(self) -> None:
-        """No message is handed out any more, and nothing new begins."""
-        self.queue.close(f"the {called(self.spec, self._describe())} is closed")
-        self._update.clear()
+        """Deliver no more messages, and begin nothing new."""
+        self.queue.close(f"the {self._called} is closed")
+        self._growth.stop()
         if self._pattern is not None:
-            self._pattern.close()
-        for topic in self._topics.values():
-            topic.stop_asking()
+            self._pattern.topics.close()
 
     def _finish_if_empty(self) -> None:
-        if not self._alive and not isinstance(self.state, Over):
+        if not self._members.alive and not isinstance(self.state, Over):
             self._over(None)
 
     def _over(self, error: PulsarError | None) -> None:
         """The one end of the whole."""
         state = self.state
         self._move(Input.ALL_GONE, Over())
-        if self._collecting is not None:
-            self._collecting.end(
-                error or ClosedError(f"the {called(self.spec, self._describe())} was closed")
-            )
+        if self._batch_receive is not None:
+            self._batch_receive.end(error or ClosedError(f"the {self._called} was closed"))
         match state:
             case Failing(failure):
                 error = failure
                 self._context.emit(ConsumerFailed(self.handle, failure))
             case Closing(was_ready=False):
-                closed = ClosedError(f"the {called(self.spec, self._describe())} was closed")
+                closed = ClosedError(f"the {self._called} was closed")
                 self._context.emit(ConsumerFailed(self.handle, closed))
             case _:
                 self._context.emit(Closed(self.handle, error))
@@ -526,4 +547,4 @@ class MultiTopicsConsumer(MultiTopicsCommands, PatternChanges):
 
 
 _PLACEHOLDER = "persistent://public/default/member"
-"""A topic's name for a spec that is not any topic's yet."""
+"""A topic's name for a spec that belongs to no topic yet."""

@@ -1,7 +1,7 @@
-"""Which machine a consumer is: of one topic, or of several.
+"""Opens a consumer of one topic, or of several.
 
-One topic by its name is opened as such. Where it turns out to have partitions, a consumer of all of them
-takes its place under the same handle; nobody has heard anything of it by then.
+One topic that is given by its name is opened with one `Consumer`. When the topic turns out to have
+partitions, a consumer of all of them replaces it under its handle, before the application has heard of it.
 """
 
 from collections.abc import Callable
@@ -25,7 +25,7 @@ def open_consumer(
     spec: ConsumerSpec,
     register: Callable[[AnyConsumer], None],
 ) -> None:
-    """`register` is told the machine that the handle stands for; twice, where it changes."""
+    """Open a consumer. `register` is given the machine for the handle, and again when another replaces it."""
     if not isinstance(spec.topic, str):
         several = MultiTopicsConsumer(context, services, handle, spec)
         register(several)

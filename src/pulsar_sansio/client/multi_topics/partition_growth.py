@@ -1,12 +1,12 @@
-"""`PartitionGrowth`: from the topics of a consumer of several to its members (rules MULTI-06, MULTI-15).
+"""`PartitionGrowth`: the topics of a consumer of several, and the members that their partitions become (rules
+MULTI-06, MULTI-15).
 
-Each topic is opened as a plain one; where it turns out to have partitions, consumers of these take its place.
-From time to time the broker is asked whether there are more of them. It knows nothing of what state the whole
-is in: it begins what the group asks for, and the group hears from the members what became of it.
+Each topic is opened as a plain one. When it turns out to have partitions, consumers of these replace its
+consumer. At an interval the broker is asked for more partitions. `PartitionGrowth` opens members; the
+consumer of several hears from the members whether they became ready.
 """
 
-from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -14,25 +14,25 @@ from ...model.config import ConsumerSpec
 from ...model.errors import PulsarError
 from ...model.message_id import EARLIEST, LATEST
 from ...model.topic_name import TopicName
-from ..connecting.services import Services
+from ..connecting.services import ClientContext, Services
 from .member import Member
+from .members import Members
 from .topic import MemberTopic
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What a consumer of one topic has found out about it, whose place a consumer of its partitions takes."""
+    """What a consumer of one topic knows, when a consumer of its partitions replaces it."""
 
     partitions: int
     wire_id: int
-    """Nobody has heard of it yet: it is for the first partition's consumer."""
+    """A consumer id that no broker has seen yet: for the first partition's consumer."""
     name: str
     give_up_at: int | None
 
 
 def not_for_several(spec: ConsumerSpec) -> str | None:
-    """What was asked for that only a topic without partitions can have, as nobody knew that it has some
-    (MULTI-03)."""
+    """Name an option that only a topic without partitions can have; None when `spec` has none (MULTI-03)."""
     if not spec.receiver_queue_size:
         return "receiver_queue_size: 1 and more"
     if spec.start_message_id not in (None, EARLIEST, LATEST):
@@ -40,67 +40,99 @@ def not_for_several(spec: ConsumerSpec) -> str | None:
     return None
 
 
-class PartitionGrowth(ABC):
-    """What is between here and the members is the group's, which sets all of this."""
+def _never(topic: MemberTopic) -> None:
+    raise AssertionError(f"{topic.name} was asked for by name: there is room for it")
 
-    _services: Services
-    _member_spec: ConsumerSpec
-    """What members that join are opened with."""
-    _topics: dict[TopicName, MemberTopic]
 
-    @abstractmethod
-    def _new_member(
-        self, topic: MemberTopic, name: TopicName, spec: ConsumerSpec, wire_id: int | None
-    ) -> Member: ...
+class PartitionGrowth:
+    """`interval`: nanoseconds between two lookups of a topic's partitions, 0 for none. `is_ready()`: the
+    whole is open, and may grow."""
 
-    @abstractmethod
-    def _forget(self, member: Member) -> None:
-        """It is not one of the members any more."""
+    __slots__ = (
+        "_context",
+        "_interval",
+        "_is_ready",
+        "_members",
+        "_services",
+        "_timer",
+        "on_too_many",
+        "topics",
+    )
 
-    @abstractmethod
-    def _has_room(self, partitions: int) -> bool:
-        """Whether there may be so many members more."""
+    def __init__(
+        self,
+        context: ClientContext,
+        services: Services,
+        members: Members,
+        interval: int,
+        is_ready: Callable[[], bool],
+    ) -> None:
+        self._context = context
+        self._services = services
+        self._members = members
+        self._interval = interval
+        self._is_ready = is_ready
+        self._timer = context.deadlines.slot(self._ask_for_partitions)
+        self.topics: dict[TopicName, MemberTopic] = {}
+        """The topics that were asked for, or that the pattern matches."""
+        self.on_too_many: Callable[[MemberTopic], None] = _never
+        """Called with a topic that has more partitions than there is room for."""
 
-    @abstractmethod
-    def _too_many(self, topic: MemberTopic) -> None:
-        """It has more partitions than there is room for."""
+    def start(self) -> None:
+        """Begin to ask for more partitions."""
+        if self._interval:
+            self._timer.set(self._context.now + self._interval)
 
-    @abstractmethod
-    def _let_go(self, member: Member) -> None:
-        """It is closed, and the others go on."""
+    def stop(self) -> None:
+        """Ask no more."""
+        self._timer.clear()
+        self.cancel_queries()
 
-    def _find_partitions(self, topic: MemberTopic) -> None:
-        """Open it as a plain topic; it says if it is none."""
-        member = self._new_member(topic, topic.name, self._member_spec, None)
+    def cancel_queries(self) -> None:
+        """End the lookups that are under way, so that no partition joins now."""
+        for topic in self.topics.values():
+            topic.cancel_query()
+
+    # --- opening ---
+
+    def open(self, name: TopicName) -> None:
+        """Open a topic as a plain one; its consumer finds out whether it has partitions."""
+        topic = self.topics[name] = MemberTopic(name)
+        member = self._members.open(topic, topic.name, self._members.spec, None)
         topic.missing = {member}
         member.consumer.attachment.on_partitioned = partial(self._partitioned, topic, member)
         member.consumer.attachment.start()
 
-    def _partitioned(self, topic: MemberTopic, member: Member, partitions: int) -> None:
-        """It is none: its partitions' consumers take its place."""
-        self._forget(member)
-        member.consumer.give_way()
-        if not self._has_room(partitions):
-            self._too_many(topic)
-            return
-        consumer = member.consumer
-        self._open_partitions(topic, partitions, consumer.wire_id, consumer.attachment.gives_up_at)
-
-    def _open_partitions(
+    def open_partitions(
         self, topic: MemberTopic, partitions: int, wire_id: int, give_up_at: int | None
     ) -> None:
+        """Open the partitions of a topic. `wire_id`: a consumer id for the first one. `give_up_at`: when the
+        application stops waiting, in nanoseconds."""
         topic.partitions = partitions
         members = self._new_partitions(topic, range(partitions), wire_id)
         topic.missing = set(members)
         for member in members:
             member.consumer.attachment.start_as_partition(give_up_at)
 
+    def _partitioned(self, topic: MemberTopic, member: Member, partitions: int) -> None:
+        """A topic has partitions: their consumers replace its consumer."""
+        self._members.discard(member)
+        member.consumer.give_way()
+        if not self._members.has_room(partitions):
+            self.on_too_many(topic)
+            return
+        consumer = member.consumer
+        self.open_partitions(topic, partitions, consumer.wire_id, consumer.attachment.gives_up_at)
+
     def _new_partitions(
         self, topic: MemberTopic, indexes: Iterable[int], wire_id: int | None = None, late: bool = False
     ) -> list[Member]:
-        """Each has its share of the receiver queue (rules FLOW-16, MULTI-15). `late`: they came when the
-        others had begun, so whoever began at the end has all that is in them before him."""
-        spec = self._member_spec
+        """Make members for partitions, each with its share of the receiver queue (rules FLOW-16, MULTI-15).
+
+        `late`: the partitions came when the others were open. A consumer that started at LATEST reads them
+        from their beginning.
+        """
+        spec = self._members.spec
         if late and not spec.durable:
             spec = replace(spec, start_message_id=EARLIEST, start_message_rollback=0.0)
         assert topic.partitions
@@ -108,28 +140,36 @@ class PartitionGrowth(ABC):
         spec = replace(spec, receiver_queue_size=max(1, min(spec.receiver_queue_size, share)))
         members = []
         for index in indexes:
-            members.append(self._new_member(topic, topic.name.partition_name(index), spec, wire_id))
+            members.append(self._members.open(topic, topic.name.partition_name(index), spec, wire_id))
             wire_id = None
         return members
 
+    # --- growth ---
+
+    def _ask_for_partitions(self) -> None:
+        """Ask at every interval until the consumer closes (rules MULTI-06, PART-07, PART-08, PART-09)."""
+        self._timer.set(self._context.now + self._interval)
+        if self._is_ready():
+            self._look_for_growth()
+
     def _look_for_growth(self) -> None:
-        """Ask how many partitions there are now, of topics that may have more."""
-        for topic in self._topics.values():
+        """Look up the partitions of all topics that may have more."""
+        for topic in self.topics.values():
             if topic.may_grow:
                 topic.query = self._services.lookup.partitions(
                     topic.name, partial(self._partitions_known, topic), partial(self._not_known, topic)
                 )
 
     def _not_known(self, topic: MemberTopic, error: PulsarError) -> None:
-        """As many as before, until the next time."""
+        """A lookup failed: keep the partitions until the next lookup."""
         topic.query = None
 
     def _partitions_known(self, topic: MemberTopic, partitions: int) -> None:
-        """More of them are opened; fewer are not believed (rules PART-10, PART-12)."""
+        """Open new partitions; a smaller number is ignored (rules PART-10, PART-12)."""
         topic.query = None
         before = topic.partitions
         assert before
-        if partitions <= before or not self._has_room(partitions - before):
+        if partitions <= before or not self._members.has_room(partitions - before):
             return
         topic.partitions = partitions
         topic.growth = self._new_partitions(topic, range(before, partitions), late=True)
@@ -137,11 +177,12 @@ class PartitionGrowth(ABC):
         for member in topic.growth:
             member.consumer.attachment.start_as_partition(None)
 
-    def _growth_failed(self, topic: MemberTopic) -> None:
-        """All new ones are closed, and the next time they are tried again (rule PART-11)."""
+    def give_up(self, topic: MemberTopic) -> None:
+        """Close all new partitions of a topic, because one could not be opened. The next lookup tries again
+        (rule PART-11)."""
         growth, topic.growth = topic.growth, []
         topic.missing.clear()
         assert topic.partitions
         topic.partitions -= len(growth)
         for member in growth:
-            self._let_go(member)
+            self._members.close_one(member)

@@ -1,7 +1,7 @@
-"""Where a consumer of several topics goes, and where it is (rule MULTI-26).
+"""The positions of a consumer of several topics: seek targets, and last messages (rule MULTI-26).
 
-An ordinary id belongs to one topic, so it moves that one alone. What means something in every topic moves all
-of them: earliest, latest, a time, or a function that is asked about each.
+An ordinary id belongs to one topic, so it moves one topic. A target that has a meaning in every topic moves
+all topics: earliest, latest, a time, or a function that is called for each topic.
 """
 
 from collections.abc import Iterable, Mapping
@@ -14,12 +14,12 @@ from .ack_commands import MultiTopicsAckCommands
 from .member import Member
 
 
-def seek_places(
-    members: Iterable[Member], verdicts: MultiTopicsAckCommands, target: SeekTarget | TopicMessageId
+def seek_positions(
+    members: Iterable[Member], ack_commands: MultiTopicsAckCommands, target: SeekTarget | TopicMessageId
 ) -> dict[str, tuple[Consumer, Target]]:
-    """By the name of its topic, every consumer that is to go somewhere, and where to.
+    """Return each consumer that moves, and its target, by the name of its topic.
 
-    Raises `LocalProtocolError` for what is no place, or not said of which topic.
+    Raises `LocalProtocolError` for a target that is no position, or that does not name its topic.
     """
     in_all = (
         target in (EARLIEST, LATEST)
@@ -31,16 +31,16 @@ def seek_places(
         return {member.name: (member.consumer, member.consumer.check_seek(target)) for member in members}
     assert isinstance(target, Message | MessageId | TopicMessageId)
     return {
-        str(consumer.topic): (consumer, consumer.check_seek(place))
-        for consumer, place in verdicts.spread_one(target)
+        str(consumer.topic): (consumer, consumer.check_seek(position))
+        for consumer, position in ack_commands.spread_one(target)
     }
 
 
 def last_ids(results: Mapping[str, MessageId]) -> list[TopicMessageId]:
-    """The last message of each topic, by the names of the topics."""
+    """Return the last message of each topic, ordered by the names of the topics."""
     return [TopicMessageId(name, results[name]) for name in sorted(results)]
 
 
 def anything(results: Mapping[str, bool]) -> bool:
-    """Whether any topic has a message."""
+    """Tell whether any topic has a message."""
     return any(results.values())

@@ -10,8 +10,8 @@ from pulsar_sansio.client.connecting.connection import Connection
 from pulsar_sansio.client.delivery.merged_queue import MergedQueue
 from pulsar_sansio.client.delivery.received_entries import Messages
 from pulsar_sansio.client.multi_topics.ack_commands import MultiTopicsAckCommands
-from pulsar_sansio.client.multi_topics.commands import MultiTopicsCommands
-from pulsar_sansio.client.multi_topics.gathered_requests import GatheredRequests
+from pulsar_sansio.client.multi_topics.members import Members
+from pulsar_sansio.client.gathered_requests import GatheredRequests
 from pulsar_sansio.client.multi_topics.member import Member
 from pulsar_sansio.client.multi_topics.multi_topics_consumer import MultiTopicsConsumer
 from pulsar_sansio.client.multi_topics.partition_growth import PartitionGrowth
@@ -71,10 +71,10 @@ def new_topics_stay_paused(patches: Patches) -> None:
     they were while it was paused."""
 
     def resume(self: Any) -> None:
-        for member in self._members.values():
+        for member in self.by_topic.values():
             member.consumer.resume()
 
-    patches.replace(MultiTopicsCommands, "resume", resume)
+    patches.replace(Members, "resume", resume)
 
 
 @bug("BUG-105", caught_by=("INV-N9",), needs=[group_needs.watches_alone])
@@ -138,13 +138,13 @@ def what_is_in_a_new_partition_already_is_not_read(patches: Patches) -> None:
     def new_partitions(
         original: Any, self: Any, topic: Any, indexes: Any, wire_id: Any = None, late: bool = False
     ) -> Any:
-        before = self._member_spec
+        before = self._members.spec
         if late and not before.durable:
-            self._member_spec = replace(before, start_message_id=LATEST)
+            self._members.spec = replace(before, start_message_id=LATEST)
         try:
             return original(self, topic, indexes, wire_id)
         finally:
-            self._member_spec = before
+            self._members.spec = before
 
     patches.around(PartitionGrowth, "_new_partitions", new_partitions)
 
@@ -161,9 +161,9 @@ def growth_that_failed_is_taken_for_done(patches: Patches) -> None:
         growth, topic.growth = topic.growth, []
         topic.missing.clear()
         for member in growth:
-            self._let_go(member)
+            self._members.close_one(member)
 
-    patches.replace(PartitionGrowth, "_growth_failed", growth_failed)
+    patches.replace(PartitionGrowth, "give_up", growth_failed)
 
 
 @bug("own", caught_by=("INV-C16", "INV-N9"), needs=[group_needs.polls])
@@ -255,9 +255,9 @@ def who_has_left_stays_on_the_list(patches: Patches) -> None:
     """What is said of messages of a topic that has left is said to its consumer, which is closed."""
 
     def strike(self: Any, member: Any) -> None:
-        self.queue.remove(member.consumer.queue)
+        self._queue.remove(member.consumer.queue)
 
-    patches.replace(MultiTopicsConsumer, "_strike", strike)
+    patches.replace(Members, "remove", strike)
 
 
 @bug("BUG-054", caught_by=("INV-C8", "INV-C9"), needs=[group_needs.groups_redeliver])
@@ -371,7 +371,7 @@ def ready_with_the_first_topic(patches: Patches) -> None:
         finally:
             self._topics = topics
 
-    patches.around(MultiTopicsConsumer, "_ready_if_all_are", ready)
+    patches.around(MultiTopicsConsumer, "finish_opening", ready)
 
 
 @bug("own", caught_by=("INV-C6",), needs=[group_needs.shares_a_queue])
@@ -401,7 +401,7 @@ def a_seek_moves_the_first_topic_only(patches: Patches) -> None:
         first = min(found, default=None)
         return {name: place for name, place in found.items() if name == first}
 
-    patches.around(topics_commands, "seek_places", places)
+    patches.around(topics_commands, "seek_positions", places)
 
 
 @bug("own", caught_by=("INV-C7", "INV-C4", "INV-C15", "INV-C3"), needs=[group_needs.tours])
@@ -430,9 +430,9 @@ def one_topic_is_unsubscribed(patches: Patches) -> None:
     """UNSUBSCRIBE is said in one topic, and the others are closed."""
 
     def unsubscribe(original: Any, self: Any, request: int, force: bool) -> None:
-        members = list(self._members.values())
+        members = list(self._members.by_topic.values())
         for member in members[1:]:
-            self._let_go(member)
+            self._members.close_one(member)
         original(self, request, force)
 
     patches.around(MultiTopicsConsumer, "unsubscribe", unsubscribe)

@@ -130,7 +130,7 @@ def a_table_does_not_grow(patches: Patches) -> None:
     """A table view reads the partitions that there were when it was opened, and no others."""
 
     def look_for_growth(original: Any, self: Any) -> None:
-        if not self.spec.read_compacted:
+        if not self._members.spec.read_compacted:
             original(self)
 
     patches.around(PartitionGrowth, "_look_for_growth", look_for_growth)

@@ -35,7 +35,7 @@ EntryBuilder: connection=None
 Seeking: _leaving=True _pending=None _unanswered=None current=None
 PartitionSender: _current=None
 TableView: _over=True
-MultiTopicsConsumer: _detached=0
+JointAttachment: detached=0
 AckCommands: _owner=None _single=None
 Window: _first_chunk=None messages=0
 """
@@ -177,6 +177,7 @@ KEPT = {
     "PartitionSender": "partitions",
     "TableView": "_answers _table",
     "MultiTopicsConsumer": "_topics",
+    "PartitionGrowth": "topics",
     "DeliveryCounts": "_entries",
     "Window": "latencies",
     "ClosedHandles": "_causes _statistics",
