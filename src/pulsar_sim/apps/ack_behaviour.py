@@ -1,8 +1,8 @@
-"""What applications that receive do with messages: acknowledge, refuse, put off, keep or forget them, the
-sensible and the rash way.
+"""Applications that receive: they acknowledge messages, negatively acknowledge them, reconsume them later,
+keep or forget them.
 
-Owns the verdicts of one application and what it was promised of them; the reference model is told of each.
-Which consumer it has, and since when, is `consumer_app`'s.
+Owns the acknowledgements of one application and the confirmations that its client owes it; the reference
+model records each. `consumer_app` owns the consumer and its life.
 """
 
 from abc import ABC, abstractmethod
@@ -25,15 +25,17 @@ if TYPE_CHECKING:
 
 
 MOST_REFUSALS, MOST_WITH_LETTERS = 10, 30
-"""Of one application, the second where it gives up on messages. Who refuses a third of all messages for ever
-sees large batches again and again, which shows nothing that the first times did not."""
+"""Negative acknowledgements of one application; the second number counts where dead letters exist. An
+application that refuses a third of all messages for ever receives large batches again and again, which shows
+nothing new."""
 
 Taken: TypeAlias = tuple[ConsumerRecord, Place]
-"""A message that an application has: of which topic's consumer, and where it lies there."""
+"""A message that an application has taken: the consumer's record of its topic, and the message's position
+there."""
 
 
 class AckBehaviour(ABC):
-    """One application's verdicts, through as many consumers as it takes."""
+    """The acknowledgements of one application, through as many consumers as the application opens."""
 
     def __init__(self, world: "World", index: int, plan: ConsumerPlan) -> None:
         self.world = world
@@ -47,31 +49,31 @@ class AckBehaviour(ABC):
         self.state = "idle"
         self.attached = False
         self.kept: dict[Taken, Message] = {}
-        """Taken, neither acknowledged nor refused yet."""
+        """Messages taken and neither acknowledged nor negatively acknowledged yet."""
         self.confirmations: dict[int, list[Taken]] = {}
-        """Requests to confirm, and what was acknowledged since the one before."""
+        """Requests to confirm, each with the messages acknowledged since the request before."""
         self._acknowledged: list[Taken] = []
-        """By this consumer, not yet named in a request to confirm."""
+        """Messages acknowledged by the current consumer and not yet covered by a request to confirm."""
         self._on_this_connection: list[Taken] = []
-        """Acknowledged since it was attached."""
+        """Messages acknowledged since the consumer was attached."""
         self._putting_off: dict[int, RetryLetters] = {}
-        """Requests to have a message come later."""
+        """Requests to reconsume a message later."""
         self._refusals_left = MOST_WITH_LETTERS if plan.dead_letters else MOST_REFUSALS
 
     @abstractmethod
     def on_output(self, output: Output) -> None:
-        """News of its consumer, and of what it has asked for."""
+        """Take an output about the application's consumer or about one of its requests."""
 
     @property
     def waits(self) -> bool:
-        """For an answer to what it has asked for."""
+        """True while a request of the application has no answer."""
         return bool(self.confirmations or self._putting_off)
 
-    # --- whose message it is: of a consumer of one topic, its own -------------------------------------------
+    # --- the record that a message belongs to: with one topic, the consumer's own ---------------------------
 
     @property
     def records(self) -> list[ConsumerRecord]:
-        """Of each topic that it is subscribed to."""
+        """The records of the topics that the application is subscribed to."""
         return [self.record] if isinstance(self.record, ConsumerRecord) else []
 
     def _record_of(self, message: Message) -> ConsumerRecord:
@@ -79,10 +81,10 @@ class AckBehaviour(ABC):
         return self.record
 
     def _id_of(self, message: Message) -> MessageId | TopicMessageId:
-        """By which the message is known to the consumer."""
+        """Return the id by which the consumer knows the message."""
         return message.message_id
 
-    # --- verdicts -------------------------------------------------------------------------------------------
+    # --- acknowledgements -------------------------------------------------------------------------------
 
     def _decide(self, messages: list[Message]) -> None:
         plan, stream, model = self.plan, self.stream, self.world.model
@@ -112,9 +114,9 @@ class AckBehaviour(ABC):
                 by_message = stream.chance(500)
                 model.negative_acknowledge(*taken, message.redelivery_count if by_message else 0, now)
                 client.negative_acknowledge(now, self.handle, message if by_message else self._id_of(message))
-                self.host.node.pump()  # what is asked for because of it is seen before the next verdict
+                self.host.node.pump()  # the request for redelivery is seen before the next decision
                 if stream.chance(200):
-                    self.kept[taken] = message  # to be acknowledged after all
+                    self.kept[taken] = message  # it is acknowledged later after all
             elif rash and plan.put_off_permille and stream.chance(plan.put_off_permille):
                 self._put_off(taken, message)
             elif rash and stream.chance(plan.keep_permille):
@@ -132,18 +134,19 @@ class AckBehaviour(ABC):
 
     @staticmethod
     def _is_done_with(taken: Taken) -> bool:
-        """Whether it was made again of chunks that were left over."""
+        """True when the client assembled the message from chunks that were left over."""
         record, place = taken
         return not record.subscription.topic.log[place[:2]].messages
 
     def _is_bad(self, taken: Taken) -> bool:
-        """True when its handler fails for the message at each delivery."""
+        """True when the application's handler fails for the message at each delivery."""
         record, place = taken
         sent = record.subscription.topic.log[place[:2]].messages[place[2]]
         return sent.number % self.plan.bad_every == 0
 
     def _put_off(self, taken: Taken, message: Message) -> None:
-        """Have it come again later, as a copy; where that fails it is refused."""
+        """Reconsume the message later, as a copy. When the copy fails, the client negatively acknowledges the
+        message."""
         record, place = taken
         if record.closed or not self._refusals_left:
             self.kept[taken] = message
@@ -159,7 +162,7 @@ class AckBehaviour(ABC):
         record.unjudged.put_off(chunks, message.batch_index >= 0, cumulative)
         if cumulative:
             self._is_done_with_all_before(taken)
-        if in_order:  # where that fails everything comes again
+        if in_order:  # a failed copy rewinds the whole subscription
             record.rewinds += 1
             record.copies_to_fail += 1
         client, now = self.host.node.client, world.clock.now
@@ -173,7 +176,8 @@ class AckBehaviour(ABC):
         self.host.node.pump()
 
     def _is_put_off(self, request: int) -> None:
-        """INV-C10: its own copy is safe, and so may be the acknowledgement of all before it."""
+        """INV-C10: the message's copy is stored, and a cumulative acknowledgement then covers all messages
+        before it."""
         asked = self._putting_off.pop(request, None)
         if asked is None:
             return
@@ -184,7 +188,7 @@ class AckBehaviour(ABC):
             self._acknowledged += [(record, each) for each in record.subscription.through(place)]
 
     def _note(self, everything: list[Taken], messages: list[Message]) -> None:
-        """From now on there is a time within which these have to be judged."""
+        """Start the acknowledgement timeout of these messages."""
         for (record, place), message in zip(everything, messages, strict=True):
             topic, position = record.subscription.topic, place[:2]
             size = len(topic.log[position].messages)
@@ -192,7 +196,7 @@ class AckBehaviour(ABC):
             record.unjudged.handed_out(topic.chunks_of(position), size, place[2], count, now)
 
     def _acknowledge(self, taken: Taken) -> None:
-        if taken[0].closed:  # its topic has left: what is said of it has no effect
+        if taken[0].closed:  # its topic has left: acknowledgements have no effect
             return
         self.world.model.acknowledge(*taken, self.world.clock.now)
         self._acknowledged.append(taken)
@@ -214,7 +218,7 @@ class AckBehaviour(ABC):
             del self.kept[kept]
 
     def _finish_kept(self) -> None:
-        """Acknowledge what was kept, in any order."""
+        """Acknowledge the kept messages, in any order."""
         record = self.record
         assert record is not None
         if not self.kept:
@@ -227,7 +231,8 @@ class AckBehaviour(ABC):
         self.host.node.client.acknowledge(self.world.clock.now, self.handle, [message for _, message in kept])
 
     def confirm(self) -> bool:
-        """Ask to be told when the acknowledgements so far are sent and, with receipts, confirmed."""
+        """Ask the client to report when the acknowledgements so far are sent and, with receipts,
+        confirmed."""
         if self.state != "open" or self.host.closing is not None:
             return False
         node = self.host.node
@@ -259,7 +264,7 @@ class AckBehaviour(ABC):
         return True
 
     def _refuse(self, messages: list[Message]) -> None:
-        """All that were taken together, in one call."""
+        """Negatively acknowledge all messages that were taken together, in one call."""
         client, now, wall_time = self.host.node.client, self.world.clock.now, self.world.wall_time()
         model = self.world.model
         everything = [

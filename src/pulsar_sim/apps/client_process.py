@@ -1,7 +1,8 @@
-"""The client processes of a world, and how each gives its applications their news.
+"""The client processes of a world, and the routing of outputs to their applications.
 
-Owns a process's life: it is started, closed in good order or lost, and started again, with the same
-applications. A client that says that it is closed must be quiet from then on, and must have told everybody.
+Owns a process's life: the process starts, is closed in good order or lost, and starts again with its
+applications. After a client reports that it is closed, it must be quiet, and each of its applications must
+have been told.
 """
 
 from typing import TYPE_CHECKING, Any, Protocol
@@ -42,20 +43,20 @@ if TYPE_CHECKING:
 REOPEN_DELAY = 50 * MILLISECOND
 
 HURRY = 5 * MILLISECOND
-"""The longest an application waits between two steps once the faults are over."""
+"""The longest pause of an application between two steps once the faults are over."""
 
 CLOSING_SLACK = 5 * SECOND
-"""How much longer than the operation timeout a close may take."""
+"""Nanoseconds by which a close may exceed the operation timeout."""
 
 CLOSED = -2
-"""In place of a request: the whole client is closed."""
+"""Stands in place of a request when the whole client is closed."""
 
 LOST = -1
-"""In place of a request: the process is gone."""
+"""Stands in place of a request when the process is lost."""
 
 
 class User(Application, Protocol):
-    """An application, as its process sees it."""
+    """An application, as its client process sees it."""
 
     state: str
     handle: int
@@ -67,19 +68,19 @@ class User(Application, Protocol):
 
 
 class ClientProcess:
-    """The applications of one client process: gives each its news."""
+    """One client process: it routes outputs to its applications."""
 
     def __init__(self, world: "World", index: int) -> None:
         self.world = world
         self.index = index
         self.incarnation = 0
         self.routes: dict[int, Application] = {}
-        """Handles and requests -> who gets their news."""
+        """Handles and requests, each with the application that takes its outputs."""
         self.closing: int | None = None
         """The request that closes the whole client."""
         self.abandoned_bytes = 0
-        """Payloads that were pending when their producers were abandoned: they count for as long as the
-        broker may still confirm them, and nobody hears when that is over."""
+        """Payload bytes that were pending when their producers were abandoned. They count while the broker
+        may still confirm them, and no output reports when that is over."""
         self.node: ClientNode
         self.boot()
 
@@ -114,11 +115,11 @@ class ClientProcess:
         if receiver is not None:
             receiver.on_output(output)
 
-    # --- the end, and a new beginning ---
+    # --- closing, crashing and restarting ---
 
     def ask_to_close(self, app: "User") -> None:
-        """The application hears the answer. Raises what the machine raises. INV-N11: what is being closed is
-        closed in time, whatever the broker does."""
+        """Close the application's handle; the application takes the answer. Raises what the client raises.
+        INV-N11: the close ends in time, whatever the broker does."""
         request = self.node.client.close(self.world.clock.now, app.handle)
         self.routes[request] = app
         self.world.trace.add(self.world.clock.now, self.node.name, f"close {app.handle}")
@@ -139,7 +140,8 @@ class ClientProcess:
         node.pump()
 
     def closed(self) -> None:
-        """The client says that it is closed: it must be quiet now, and say so to everybody (INV-N11)."""
+        """The client reports that it is closed: it must be quiet, and each application must have been told
+        (INV-N11)."""
         self.closing = CLOSED
         node = self.node
         for app in self.apps:
@@ -155,7 +157,7 @@ class ClientProcess:
             self.world.clock.after(10 * MILLISECOND, self.restart)
 
     def crash(self) -> None:
-        """The process dies."""
+        """Let the process die."""
         self.world.trace.add(self.world.clock.now, self.node.name, "crash")
         self.node.crash()
         self.closing = LOST
@@ -170,7 +172,7 @@ class ClientProcess:
 
 
 class _Closing:
-    """Waits for a whole client to be closed."""
+    """The application that takes the answer to the close of a whole client."""
 
     def __init__(self, host: ClientProcess) -> None:
         self._host = host
@@ -184,7 +186,7 @@ class _Closing:
 
 
 def check_quiet(node: ClientNode) -> None:
-    """INV-N11: a client that is closed has no link, nothing to say and nothing to wait for."""
+    """INV-N11: a closed client has no link, no output and no deadline."""
     if node.wires or node.attempts:
         raise ViolationError("INV-N11", f"{node.name} is closed and has open links")
     if node.client.next_output() is not None or node.client.next_deadline() is not None:

@@ -1,7 +1,7 @@
-"""An application that receives, and acknowledges in its own manner, the sensible and the rash way.
+"""An application that receives and acknowledges messages as its plan says.
 
-Owns the behaviour of one user of consumers. It drives one consumer after another through the public commands
-of a `Client`, tells the reference model what it asked for and what it was told, and begins again when its
+Owns the behaviour of one user of consumers. The application drives one consumer after another through the
+public commands of a `Client`, records commands and outputs in the reference model, and begins again when its
 consumer is closed, refused or lost. It never looks inside a machine.
 """
 
@@ -46,36 +46,38 @@ if TYPE_CHECKING:
 
 
 GROWING = RedeliveryBackoff(0.1, GROWN, 3.0)
-"""How long a message waits to be delivered again where that grows with every time."""
+"""The redelivery delay, where it grows with every delivery."""
 
 ASKED_FOR = 4 * SECOND
-"""After that a letter that failed has been asked for again, whatever the manner of its consumer."""
+"""Nanoseconds after which every kind of consumer has asked again for a message whose dead-letter or retry
+copy failed."""
 
 MOST_CLOSES = 3
-"""Of one application's own accord; and so often, at most, it asks for everything again. After that there is
-nothing new to see."""
+"""Closes that one application decides on by itself, and redeliveries of everything; further ones show nothing
+new."""
 
 
 def dead_letters(subscription: int) -> str:
-    """The topic of a subscription's dead letters."""
+    """Return the dead-letter topic of a subscription."""
     return f"persistent://public/default/dead-{subscription}"
 
 
 class ConsumerApp(AckBehaviour):
-    """Takes messages and acknowledges them in its own manner, through as many consumers as it takes."""
+    """Takes messages and acknowledges them as its plan says, through as many consumers as the application
+    opens."""
 
     def __init__(self, world: "World", index: int, plan: ConsumerPlan) -> None:
         super().__init__(world, index, plan)
         self.told_end = False
-        """That the topic has ended and everything is acknowledged."""
+        """The client has reported that the topic has ended and everything is acknowledged."""
         self.asks_until = 0
-        """When the last letter that failed has been asked for."""
+        """Virtual time until which a message whose copy failed may still be asked for."""
         self.taken = 0
-        """Messages that it was given, since it was opened."""
+        """Messages taken since the consumer was opened."""
         self._paused_until = 0
         self._scheduled = False
         self._stepping = False
-        """It is taking messages: at the end of that it looks by itself whether there are more."""
+        """True while the application takes messages; at the end of that step it looks for more by itself."""
         self._turn = 0
         self._closes_left = MOST_CLOSES
         self._redeliveries_left = MOST_CLOSES
@@ -92,7 +94,7 @@ class ConsumerApp(AckBehaviour):
         spec = record.spec
         node = self.host.node
         record.halted = spec.start_paused
-        if spec.auto_scaled_receiver_queue_size:  # that its queue has grown no frame says
+        if spec.auto_scaled_receiver_queue_size:  # no frame shows that the queue has grown
             world.rules.excuse(node.name, "INV-C6")
         self.state = "opening"
         self.told_end = False
@@ -107,7 +109,7 @@ class ConsumerApp(AckBehaviour):
         world.injector.opened(self)
 
     def _new_record(self) -> ConsumerRecord | GroupRecord:
-        """Of the next consumer."""
+        """Make the record of the next consumer."""
         world, plan = self.world, self.plan
         name = f"c{self.index}.{self.incarnation}"
         topic = world.model.topics[world.topics[plan.topic]]
@@ -124,7 +126,7 @@ class ConsumerApp(AckBehaviour):
         kind: SubscriptionType,
         name: str,
     ) -> ConsumerSpec:
-        """Of a consumer in the manner of the plan."""
+        """Return the spec of a consumer as the plan says."""
         world, plan = self.world, self.plan
         return ConsumerSpec(
             topic=topic,
@@ -156,14 +158,14 @@ class ConsumerApp(AckBehaviour):
         )
 
     def _keys(self) -> KeySharedPolicy:
-        """Its own, or, where it is greedy, everybody's."""
+        """Return the consumer's own key ranges or, when it is greedy, the whole hash range."""
         plan = self.plan
         if self.world.rash and self.stream.chance(plan.greedy_permille):
             return KeySharedPolicy(((0, HASHES - 1),))
         return KeySharedPolicy(tuple((first, last) for first, last in plan.ranges))
 
     def wake(self) -> None:
-        """Look after what there is, paused or not."""
+        """Resume work on what is available, paused or not."""
         if self.state == "open":
             if self._has_keys_of_others():
                 self.close_and_reopen()
@@ -174,7 +176,7 @@ class ConsumerApp(AckBehaviour):
             self._later()
 
     def _has_keys_of_others(self) -> bool:
-        """In good weather everybody has its own."""
+        """True when a consumer has other key ranges than its own, which is wrong after healing."""
         record = self.record
         return bool(self.plan.ranges) and record is not None and record.spec.key_shared != self._keys()
 
@@ -182,11 +184,11 @@ class ConsumerApp(AckBehaviour):
         self._paused_until = self.world.clock.now + duration
 
     def halt(self) -> bool:
-        """Ask for nothing more, for a while."""
+        """Pause the consumer: it grants no more permits for a while."""
         record = self.record
         if self.state != "open" or self.host.closing is not None or record is None or record.halted:
             return False
-        self.host.node.pump()  # what was granted before is seen before
+        self.host.node.pump()  # permits granted earlier are seen first
         self.world.trace.add(self.world.clock.now, self.host.node.name, f"pause {self.handle}")
         record.halted = True
         self.host.node.client.pause(self.world.clock.now, self.handle)
@@ -198,7 +200,7 @@ class ConsumerApp(AckBehaviour):
         self.world.clock.after(pause, self.go_on, self.incarnation)
 
     def go_on(self, incarnation: int) -> None:
-        """Ask for more again."""
+        """Resume the consumer."""
         record, node = self.record, self.host.node
         if record is None or not record.halted or incarnation != self.incarnation or self.state != "open":
             return
@@ -220,7 +222,7 @@ class ConsumerApp(AckBehaviour):
             self.world.clock.at(max(now + pause, self._paused_until), self._step, self._turn)
 
     def _step(self, turn: int) -> None:
-        """Take what there is, decide about it, and about what was kept."""
+        """Take what is available, and decide about these messages and the kept ones."""
         if turn != self._turn:
             return
         self._scheduled = False
@@ -263,7 +265,7 @@ class ConsumerApp(AckBehaviour):
             self.confirm()
         node.pump()
         self._stepping = False
-        # Who prefetches nothing has to look for the next message, or it will not come.
+        # With a queue of size 0 the application must look for the next message, or none arrives.
         looks_again = messages and not plan.queue
         if self.state == "open" and (self.kept or looks_again or node.client.available(self.handle)):
             self._later()
@@ -279,7 +281,7 @@ class ConsumerApp(AckBehaviour):
         return True
 
     def _is_closed(self) -> None:
-        """INV-C14: from the close on, nothing is handed out."""
+        """INV-C14: after a close the client delivers nothing."""
         try:
             messages = self.host.node.client.take(self.world.clock.now, self.handle, 1)
         except ClosedError:
@@ -299,7 +301,7 @@ class ConsumerApp(AckBehaviour):
         return True
 
     def lose(self) -> None:
-        """The process is gone."""
+        """The client process is lost."""
         self._forget()
 
     def _forget(self) -> None:
@@ -361,12 +363,12 @@ class ConsumerApp(AckBehaviour):
                 self._is_put_off(output.request)
             self._putting_off.pop(output.request, None)
             confirmed = self.confirmations.pop(output.request, None)
-            # Without receipts nothing is known of what was sent over a connection that was lost since.
+            # Without receipts, nothing is known of acknowledgements sent over a connection lost since.
             if kind is RequestDone and confirmed and self.plan.receipts and self.world.cluster.confirms:
                 self._check_acknowledged(confirmed)
         elif kind is EndOfTopic:
             self._check_end()
-        elif isinstance(output, LetterFailed):  # it is asked for, and tried anew
+        elif isinstance(output, LetterFailed):  # the client asks for the message and copies it again
             self.asks_until = self.world.clock.now + ASKED_FOR
             for each in self.records:
                 each.uncopied.update(each.subscription.topic.chunks_of(output.message_id[:2]))
@@ -374,12 +376,12 @@ class ConsumerApp(AckBehaviour):
             self._heard(output)
 
     def _heard(self, output: Output) -> None:
-        """What nobody here is told, as a rule."""
+        """Take an output that consumers of one topic must not get."""
         assert self.record is not None
         raise ViolationError("INV-N2", f"{self.record.name} is told {type(output).__name__}")
 
     def _begins_again(self, steps_back: int) -> None:
-        """The connection is lost, or there again."""
+        """The consumer has lost its connection, or is attached again."""
         for record in self.records:
             record.rewinds += steps_back
             record.unjudged.clear()

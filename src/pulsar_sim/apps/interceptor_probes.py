@@ -1,8 +1,8 @@
-"""Interceptors of the producers in a world: one that watches, one that changes messages, one that raises.
+"""Interceptors of a world's producers: one watches, one changes messages, one raises.
 
-Owns what the watching one has seen: every message once on its way in and once when its fate is known, never
-after the end (INTC-01, PROD-29). It is the application's; of the machine it knows what it is told. What is
-wrong it raises, which comes back to the application as news.
+Owns what the watching interceptor has seen: each message once before it is sent and once when its outcome is
+known, never after the close (INTC-01, PROD-29). An interceptor belongs to the application and knows only what
+the client passes to it. It raises each violation, and the client reports that exception to the application.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -18,15 +18,15 @@ from ..engine.randomness import Stream
 from ..model.records import Sent
 
 MARK = "intercepted"
-"""The property that the changing one adds."""
+"""The property that the changing interceptor adds."""
 
 
 class Interruption(Exception):
-    """What the raising one raises."""
+    """Raised by the raising interceptor."""
 
 
 def interceptors(kinds: Sequence[str], tag: str, stream: Stream) -> tuple[ProducerInterceptor, ...]:
-    """ "watches", "changes", "raises": in that order, or any other."""
+    """Make the interceptors named "watches", "changes" and "raises", in the order given."""
     made: dict[str, Callable[[], ProducerInterceptor]] = {
         "watches": lambda: Watching(tag),
         "changes": Changing,
@@ -36,17 +36,17 @@ def interceptors(kinds: Sequence[str], tag: str, stream: Stream) -> tuple[Produc
 
 
 class Watching(ProducerInterceptor):
-    """Sees each message once, hears once what became of it."""
+    """Sees each message once, and gets its outcome once."""
 
     def __init__(self, tag: str) -> None:
         self.tag = tag
         self.closed = False
         self.shown = 0
         self._open: dict[tuple[int, str], None] = {}
-        """Messages that were seen and are not settled, by partition and name. One without room is
-        settled, by an error, before another one comes to the same partition."""
+        """Messages seen and without an outcome, by partition and name. A message without room gets an error
+        as its outcome before another message reaches the same partition."""
         self._settled: dict[str, MessageId | PulsarError] = {}
-        """What became of messages, the last time that they were taken."""
+        """The outcome of each message, from its last send."""
 
     def before_send(self, topic: TopicName, message: OutgoingMessage) -> OutgoingMessage:
         self._check_open()
@@ -69,12 +69,14 @@ class Watching(ProducerInterceptor):
         outcome = message_id if error is None else error
         if outcome is None or (message_id is not None and error is not None):
             raise ViolationError("INTC-01", f"{self.tag}: {name} has {message_id} and {error}")
-        # What came before partitions were known was seen as the topic's.
+        # Messages sent before the partitions were known were seen under the topic itself.
         key = (topic.partition, name) if (topic.partition, name) in self._open else (-1, name)
         if key not in self._open:
             raise ViolationError("INTC-01", f"{self.tag}: is told of {name}, which is not under way")
         del self._open[key]
-        if not isinstance(error, ProducerQueueIsFull):  # it came again, perhaps elsewhere
+        if not isinstance(
+            error, ProducerQueueIsFull
+        ):  # the application sends it again, perhaps to another partition
             self._settled[name] = outcome
 
     def close(self) -> None:
@@ -86,7 +88,7 @@ class Watching(ProducerInterceptor):
             raise ViolationError("INTC-01", f"{self.tag}: an interceptor that is closed is called")
 
     def check(self, sent: Sent, outcome: MessageId | PulsarError) -> None:
-        """INTC-01, PROD-29: the application hears what became of a message, this one has heard the same."""
+        """INTC-01, PROD-29: the interceptor has got the outcome that the application gets."""
         name = name_of(sent.payload, sent.properties)
         if self._settled.get(name) != outcome:
             raise ViolationError(
@@ -94,7 +96,7 @@ class Watching(ProducerInterceptor):
             )
 
     def check_end(self) -> None:
-        """INTC-01: it was told of everything, and then that it is over."""
+        """INTC-01: the interceptor got an outcome for each message, and was then closed."""
         if not self.closed or self._open:
             state = "closed" if self.closed else "not closed"
             raise ViolationError(
@@ -105,7 +107,7 @@ class Watching(ProducerInterceptor):
 
 
 class Changing(ProducerInterceptor):
-    """Adds a property."""
+    """Adds a property to each message."""
 
     def before_send(self, topic: TopicName, message: OutgoingMessage) -> OutgoingMessage:
         return OutgoingMessage(
@@ -119,7 +121,7 @@ class Changing(ProducerInterceptor):
 
 
 class Raising(ProducerInterceptor):
-    """Raises now and then, at every occasion there is."""
+    """Raises at random in each of its methods."""
 
     def __init__(self, stream: Stream) -> None:
         self._stream = stream
@@ -152,5 +154,5 @@ class Raising(ProducerInterceptor):
 
 
 def name_of(payload: bytes | None, properties: Mapping[str, str] | None) -> str:
-    """By what a message of this world is known: by what is said of it, or by what it carries."""
+    """Return the name of a message of this world: its property "n", or else its payload."""
     return (properties or {}).get("n") or repr(payload)

@@ -1,9 +1,9 @@
-"""An application that receives from several topics at once: from those of a list, from the partitions of one,
-or from all whose names match a pattern.
+"""An application that receives from several topics: those of a list, the partitions of one, or all that match
+a pattern.
 
-Owns what is special about that: which topics it has to be subscribed to in the end (INV-C16), who comes and
-who leaves in between, and that no topic waits for the others (MULTI-19). What it does with the messages is
-what an application with one topic does.
+Owns the checks on the set of topics: the topics that the consumer must be subscribed to in the end (INV-C16),
+the topics that join and leave before, and that no topic waits for the others (MULTI-19). It handles messages
+as an application with one topic does.
 """
 
 from dataclasses import replace
@@ -32,11 +32,11 @@ if TYPE_CHECKING:
 
 
 STRANGERS = 20
-"""Of a thousand steps, how many say something of a message that is none of its own."""
+"""Steps in which the application acknowledges a message of a foreign topic, per thousand."""
 
 
 class MultiTopicsApp(ConsumerApp):
-    """One consumer of a group, through as many as it takes."""
+    """One consumer of a multi-topics subscription, through as many consumers as the application opens."""
 
     def __init__(self, world: "World", group: int, index: int, plan: ConsumerPlan) -> None:
         super().__init__(world, index, plan)
@@ -51,7 +51,7 @@ class MultiTopicsApp(ConsumerApp):
         try:
             spec = self._spec(asked_for(group, topics, group.twice), topics.name, topics.kind, name)
         except InvalidConfiguration:
-            if not group.twice:  # a topic that is named twice is refused
+            if not group.twice:  # a topic named twice is refused
                 raise
             spec = self._spec(asked_for(group, topics), topics.name, topics.kind, name)
         spec = replace(
@@ -65,7 +65,7 @@ class MultiTopicsApp(ConsumerApp):
         record = self.world.model.groups[name] = GroupRecord(name, topics, spec)
         return record
 
-    # --- whose message it is ---
+    # --- the record that a message belongs to ---
 
     @property
     def _group(self) -> GroupRecord:
@@ -87,18 +87,18 @@ class MultiTopicsApp(ConsumerApp):
     def _id_of(self, message: Message) -> MessageId | TopicMessageId:
         return TopicMessageId(message.topic, message.message_id)
 
-    # --- what is nobody's ---
+    # --- messages of foreign topics ---
 
     def _step(self, turn: int) -> None:
         try:
             super()._step(turn)
-        except ClosedError as error:  # of a topic that has left, perhaps
+        except ClosedError as error:  # perhaps of a topic that has left
             raise ViolationError("INV-C16", f"{self._group.name} is open, and {error}") from None
         if self.state == "open" and self.world.rash and self.stream.chance(STRANGERS):
             self._acknowledge_strangers()
 
     def _acknowledge_strangers(self) -> None:
-        """Messages of a topic that was never one of these are refused, and nothing happens (MULTI-17)."""
+        """A message of a topic that was never subscribed is refused without effect (MULTI-17)."""
         client, now = self.host.node.client, self.world.clock.now
         stranger = TopicMessageId(f"{BEFORE_THE_NAME}stranger", MessageId(0, 0))
         for what in (client.acknowledge, client.acknowledge_cumulative, client.negative_acknowledge):
@@ -108,7 +108,7 @@ class MultiTopicsApp(ConsumerApp):
                 continue
             raise ViolationError("INV-N1", f"{self._group.name}: {what.__name__} takes {stranger}")
 
-    # --- news ---
+    # --- outputs ---
 
     def on_output(self, output: Output) -> None:
         super().on_output(output)
@@ -116,8 +116,8 @@ class MultiTopicsApp(ConsumerApp):
             self._check_ready()
 
     def _check_ready(self) -> None:
-        """It is ready when every topic is (MULTI-04): of those asked for by name, all partitions that there
-        were at first."""
+        """MULTI-04: the consumer is ready when every topic is. Each topic asked for by name has all
+        partitions that existed at first."""
         found = self.subscribed()
         self._group.joins(*found)
         for name in self.topics.listed:
@@ -146,7 +146,7 @@ class MultiTopicsApp(ConsumerApp):
         self._group.joins(name)
 
     def _left(self, output: TopicLeft) -> None:
-        """A topic leaves only when it is gone; those that were asked for by name never do."""
+        """A topic leaves only when it was deleted; a topic that was asked for by name never leaves."""
         if not self.topics.by_pattern or output.topic not in self.world.administrator.ever_vanished:
             raise ViolationError(
                 "INV-C16", f"{self._group.name}: {output.topic} leaves, and is there: {output.error}"
@@ -154,7 +154,7 @@ class MultiTopicsApp(ConsumerApp):
         self._group.leaves(output.topic)
 
     def subscribed(self) -> list[str]:
-        """INV-C16: nothing is subscribed that is not meant, and nothing twice."""
+        """INV-C16: the consumer subscribes only to topics that are meant, and to none twice."""
         found = self.host.node.client.subscribed_topics(self.handle)
         wrong = [name for name in found if not self.topics.means(name)]
         if wrong or len(set(found)) < len(found):
@@ -163,18 +163,18 @@ class MultiTopicsApp(ConsumerApp):
 
     @property
     def has_all_topics(self) -> bool:
-        """INV-C16 at rest: exactly those that there are."""
+        """INV-C16 at rest: the consumer is subscribed to exactly the topics that exist."""
         return self.subscribed() == sorted(self.world.topics_of(self.topics))
 
     def _begins_again(self, steps_back: int) -> None:
-        """What each topic's part makes of it shows when that subscribes again."""
+        """Do nothing: each topic's consumer shows the effect when it subscribes again."""
 
     def _active_changed(self, output: ActiveChanged) -> None:
         assert output.topic is not None
         self._group.of(output.topic).rewinds += 1
 
     def _check_end(self) -> None:
-        """CONS-42: all topics have ended, and everything of them is acknowledged."""
+        """CONS-42: all topics have ended, and everything in them is acknowledged."""
         for name in self.world.topics_of(self.topics):
             topic = self.world.model.topics[name]
             if not topic.ended:

@@ -1,10 +1,12 @@
-"""Tourists: who moves about in several topics at once, and leaves nothing behind.
+"""Applications that seek in several topics at once and leave no subscription behind.
 
-Owns what they do and what they may be told. They seek: the ends, times, a message of one topic, a place of
-each topic's own; several seeks at once; they ask whether there is more and for the last messages, and they
-remove their subscription and begin anew. Some are readers, whose client alone knows where they are. After a
-seek no topic gives what lies before, whichever topic was there first (INV-C7), also out of what was merged
-already; every question ends in time (INV-C15).
+Owns what these applications do and which answers they may get. They seek to the ends, to times, to a message
+of one topic, and to a position per topic; several seeks may be in progress. They ask whether more messages
+are available and for the last messages, remove their subscription and begin again. Some are readers, whose
+position only the client knows.
+
+After a seek no topic delivers a message from before it, whichever topic was there first (INV-C7), not even
+out of the merged queue; every request ends in time (INV-C15).
 """
 
 from typing import TYPE_CHECKING
@@ -44,31 +46,32 @@ if TYPE_CHECKING:
     from ..world.world import World
 
 LOOK_AGAIN = 200 * MILLISECOND
-"""How often who is done otherwise looks whether all topics are there."""
+"""Nanoseconds between two looks at whether all topics are there, for an application that is otherwise
+done."""
 
 MOST_SEEKS = 4
-"""Of one tourist: each may bring all topics again."""
+"""Seeks of one application: each may redeliver all topics."""
 
 
 class MultiTopicsSeeker(Seeker[GroupRecord, TouristPlan]):
-    """One tourist, through as many consumers as it takes."""
+    """One application that seeks in several topics, through as many consumers as it opens."""
 
     def __init__(self, world: "World", index: int, plan: TouristPlan) -> None:
         super().__init__(world, "tourist", index, plan, MOST_SEEKS)
         self.topics = world.groups_topics[len(world.profile.groups) + index]
         self._seen: list[tuple[str, MessageId]] = []
-        """Messages that came, as places to go to."""
+        """Messages received, as targets of seeks."""
         self._seeks: dict[int, dict[str, Base]] = {}
-        """By topic."""
+        """Seek requests, each with its base by topic."""
         self._asked: dict[int, dict[str, Place]] = {}
-        """By topic, the end of what was known."""
+        """Requests whether more is available, each with the known end by topic."""
         self._last_asked: dict[int, dict[str, Place]] = {}
         self._leaving: int | None = None
         """The request that removes the subscription."""
         self._to_leave: list[str] = []
-        """From which topics."""
+        """Topics that the subscription is being removed from."""
         self._unsure: set[str] = set()
-        """Topics in which a seek or a removal has failed since the last seek that was done there."""
+        """Topics in which a seek or a removal has failed since the last completed seek."""
 
     def _toured(self, name: str) -> MultiTopicsSoughtSubscription:
         subscription = self.world.model.topics[name].subscriptions[self.topics.name]
@@ -81,7 +84,8 @@ class MultiTopicsSeeker(Seeker[GroupRecord, TouristPlan]):
 
     @property
     def done(self) -> bool:
-        """In good weather: it is everywhere, has gone back once more and read everything from there on."""
+        """True when, after healing, the application is subscribed to all topics, has sought once more and has
+        read everything from there."""
         if not self._came_home or self._waiting or self.state != "open" or not self.attached:
             return False
         if self._leaving is not None:
@@ -92,7 +96,7 @@ class MultiTopicsSeeker(Seeker[GroupRecord, TouristPlan]):
         return not any(topic.where.has_more(topic.where.end) for topic in topics)
 
     def _subscribed(self) -> list[str]:
-        """INV-C16: nothing that is not meant, and nothing twice."""
+        """INV-C16: the consumer subscribes only to topics that are meant, and to none twice."""
         found = self.host.node.client.subscribed_topics(self.handle)
         if len(set(found)) < len(found) or not all(self.topics.means(name) for name in found):
             raise ViolationError("INV-C16", f"{self.topics.name} is subscribed to {found}")
@@ -128,7 +132,7 @@ class MultiTopicsSeeker(Seeker[GroupRecord, TouristPlan]):
         self._opened(self.host.node.client.subscribe(world.clock.now, spec))
 
     def _read(self, name: str, topic: str | tuple[str, ...]) -> None:
-        """From the beginning of all topics on, without a subscription that remembers anything."""
+        """Open a reader at the beginning of all topics, without a durable subscription."""
         first = self.world.groups_topics[len(self.world.profile.groups) + self.index]
         self.topics = first.named(f"{first.name}.{self.incarnation}")
         self.expect_partitions()
@@ -145,7 +149,7 @@ class MultiTopicsSeeker(Seeker[GroupRecord, TouristPlan]):
         self._opened(self.host.node.client.open_reader(self.world.clock.now, reading))
 
     def expect_partitions(self) -> None:
-        """Who reads begins at the beginning of each topic, and of partitions that come later."""
+        """A reader begins at the beginning of each topic, and of each partition that is added later."""
         if not self.plan.reads:
             return
         for each in self._all_topics:
@@ -161,7 +165,7 @@ class MultiTopicsSeeker(Seeker[GroupRecord, TouristPlan]):
     def _take(self) -> list[Message] | None:
         try:
             return super()._take()
-        except ClosedError:  # its end is not told yet
+        except ClosedError:  # the client has not reported the end yet
             return None
 
     def _wander(self) -> None:
@@ -189,7 +193,7 @@ class MultiTopicsSeeker(Seeker[GroupRecord, TouristPlan]):
                 self._seen.append((message.topic, message.message_id))
 
     def _finish(self) -> None:
-        """Go back once more to the beginning of everything, and read on from there."""
+        """Seek to the beginning of everything once more, and read on from there."""
         if self._came_home or self._waiting or self._leaving is not None or not self.attached:
             return
         if self._subscribed() == sorted(self._all_topics):
@@ -211,7 +215,7 @@ class MultiTopicsSeeker(Seeker[GroupRecord, TouristPlan]):
             self._seek_each()
 
     def _base(self, name: str, target: Target, inclusive: bool = False) -> Base:
-        """Where that is in a topic."""
+        """Return the base that a target means in a topic."""
         where, now = self._toured(name).where, self.world.clock.now
         if target == EARLIEST:
             return START
@@ -223,13 +227,13 @@ class MultiTopicsSeeker(Seeker[GroupRecord, TouristPlan]):
         return Base(START.place, time=target, known=where.end)
 
     def _seek_everywhere(self, target: Target) -> None:
-        """The same place, so to speak, in all topics."""
+        """Seek all topics to one target."""
         client = self.host.node.client
         request = client.seek(self.world.clock.now, self.handle, target, target == EARLIEST)
         self._sought(request, {name: self._base(name, target) for name in self._all_topics}, str(target))
 
     def _seek_one(self) -> None:
-        """A message of one topic: the others stay where they are."""
+        """Seek one topic to a message; the others keep their position."""
         name, message_id = self.stream.choice(self._seen)
         if name not in self._subscribed():
             return
@@ -240,7 +244,7 @@ class MultiTopicsSeeker(Seeker[GroupRecord, TouristPlan]):
         self._sought(request, {name: self._base(name, message_id, inclusive)}, str(target))
 
     def _seek_each(self) -> None:
-        """Each topic to a place of its own, as a function says."""
+        """Seek each topic to a target of its own, chosen by a function."""
         places: dict[str, Target] = {}
 
         def choose(name: str) -> Target:
@@ -256,18 +260,18 @@ class MultiTopicsSeeker(Seeker[GroupRecord, TouristPlan]):
     def _sought(self, request: int, bases: dict[str, Base], text: str) -> None:
         assert self.record is not None
         self._left = max(0, self._left - 1)
-        if self._seeks:  # one topic's may time out, and the next one be sent, before the whole is answered
+        if self._seeks:  # one topic's seek may time out and the next be sent before the whole is answered
             self.world.rules.excuse(self.host.node.name, "SEEK-01")
         self._seeks[request] = bases
         joined = self._subscribed()
         for name, base in bases.items():
             self._toured(name).is_sought(request, base, name in joined)
-        for _ in [request, *self._asked, *self._last_asked]:  # what has no answer yet is asked anew
+        for _ in [request, *self._asked, *self._last_asked]:  # requests without an answer are repeated
             self.record.asks()
         self._expect(request, f"seek {self.handle} {text}: {request}")
 
     def ask(self) -> None:
-        """Whether there is more anywhere, or what the last message of each topic is."""
+        """Ask whether any topic has more messages, or for the last message of each."""
         client, now = self.host.node.client, self.world.clock.now
         assert self.record is not None
         self.record.asks()
@@ -284,7 +288,7 @@ class MultiTopicsSeeker(Seeker[GroupRecord, TouristPlan]):
         return super()._awaits(request) or request == self._leaving
 
     def leave(self) -> None:
-        """Remove the subscription, in all topics."""
+        """Remove the subscription in all topics."""
         self._to_leave = self._subscribed()
         self._leaving = self.host.node.client.unsubscribe(self.world.clock.now, self.handle)
         for name in self.world.topics:
@@ -302,7 +306,7 @@ class MultiTopicsSeeker(Seeker[GroupRecord, TouristPlan]):
         self._unsure.update(name for bases in self._seeks.values() for name in bases)
         self._forget_waiting()
 
-    # --- news -----------------------------------------------------------------------------------------------
+    # --- outputs ----------------------------------------------------------------------------------------
 
     def _is_ready(self) -> None:
         self._later()
@@ -341,11 +345,12 @@ class MultiTopicsSeeker(Seeker[GroupRecord, TouristPlan]):
         elif request == self._leaving:
             self._leaving = None
             self._check_removed()
-            for name in self._to_leave:  # where it was not subscribed, it may still be
+            for name in self._to_leave:  # in topics that were not subscribed, the subscription may remain
                 self._toured(name).begins_anew()
 
     def _check_removed(self) -> None:
-        """MULTI-29: who is told that the subscription is removed has removed it in all topics."""
+        """MULTI-29: when the client reports that the subscription is removed, it was removed in all
+        topics."""
         assert self.record is not None
         gone = self.world.administrator.ever_vanished
         kept = [name for name in self._to_leave if name not in gone and not self.record.of(name).removed]
@@ -363,7 +368,7 @@ class MultiTopicsSeeker(Seeker[GroupRecord, TouristPlan]):
             raise ViolationError("INV-C15", f"{self.topics.name} is told of nothing more, and {more} have")
 
     def _told_of_last(self, known: dict[str, Place], result: list[TopicMessageId]) -> None:
-        """Of every topic, and not before what was known to be stored when it was asked."""
+        """The answer names every topic, and no message before the end known when the request was made."""
         found = {each.topic: place_of(each.message_id) for each in result}
         gone = self.world.administrator.ever_vanished
         for name, end in known.items():
@@ -374,14 +379,18 @@ class MultiTopicsSeeker(Seeker[GroupRecord, TouristPlan]):
                 raise ViolationError("INV-C15", f"{name}: {last} is the last message, not {end}")
 
     def _not_answered(self, output: RequestFailed) -> None:
-        """Of a seek nobody knows whether, and where, it was done; of a removal, in which topics."""
+        """A failed seek may have been done in any topic; a failed removal may have removed the subscription
+        in any topic."""
         request = output.request
         bases = self._seeks.pop(request, None)
         if bases is not None:
             for name in bases:
                 self._toured(name).not_done(request)
             assert self.record is not None
-            for _ in [*self._asked, *self._last_asked]:  # they are asked anew where it is after all
+            for _ in [
+                *self._asked,
+                *self._last_asked,
+            ]:  # each is repeated in topics where the seek was done after all
                 self.record.asks()
             self._unsure.update(bases)
             if self.world.healed:
@@ -390,6 +399,6 @@ class MultiTopicsSeeker(Seeker[GroupRecord, TouristPlan]):
         if request == self._leaving:
             self._leaving = None
             self._unsure.update(name for name in self.world.topics if self.topics.means(name))
-            self.close_and_reopen()  # where it was removed nobody subscribes again
+            self.close_and_reopen()  # topics that were removed are not subscribed again
         self._asked.pop(request, None)
         self._last_asked.pop(request, None)

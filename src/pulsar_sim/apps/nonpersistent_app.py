@@ -1,8 +1,9 @@
-"""Whisperers: who sends to a non-persistent topic, and listens there.
+"""Applications that send to a non-persistent topic and receive from it.
 
-Nothing of such a topic is kept, so nothing has to come. But what comes was sent (INV-C2), in its order as
-long as the sender keeps its connection (INV-C3); nothing is acknowledged on the wire (INV-C4); and whoever is
-attached hears what is said from then on, however often the connection was lost before (INV-N5).
+The broker keeps no message of such a topic, so no message has to arrive. A message that arrives was sent
+(INV-C2), and in order while its producer keeps its connection (INV-C3); nothing is acknowledged on the wire
+(INV-C4). An attached consumer receives the messages sent from then on, however often its connection was lost
+before (INV-N5).
 """
 
 from typing import TYPE_CHECKING
@@ -34,21 +35,21 @@ if TYPE_CHECKING:
     from ..world.world import World
 
 MOST_WORDS = 40
-"""Of one of them while there are faults."""
+"""Messages that one application sends while there are faults."""
 
 CALM = 100 * MILLISECOND
-"""Between two messages in good weather, at most: until one is heard."""
+"""Nanoseconds between two messages after healing, at most, until one is received."""
 
 
 class Voice:
-    """The producer of one, as long as it lives."""
+    """One producer of the application."""
 
     def __init__(self, whisperer: "NonPersistentApp", record: ProducerRecord) -> None:
         self._whisperer = whisperer
         self._record = record
         self.ready = False
         self.pending = 0
-        """Messages of which nothing is known yet."""
+        """Messages sent that have no outcome yet."""
         self.handle = 0
 
     def on_output(self, output: Output) -> None:
@@ -71,7 +72,7 @@ class Voice:
 
 
 class NonPersistentApp(Restless[ConsumerRecord]):
-    """One of them, with a topic of its own."""
+    """One application with a non-persistent topic of its own."""
 
     def __init__(self, world: "World", index: int, plan: WhisperPlan) -> None:
         super().__init__(world, "whisperer", index, plan.client, plan.pause)
@@ -81,20 +82,20 @@ class NonPersistentApp(Restless[ConsumerRecord]):
         self._voice: Voice | None = None
         self._voices = 0
         self._said = 0
-        """The number of the last message."""
+        """The number of the last message sent."""
         self._heard = 0
-        """And of the one that came last."""
+        """The number of the last message received."""
         self._repeats: list[int] = []
-        """Each time that what has come may begin to come once more, and in its order from there on: the last
-        message that was said before."""
+        """One entry per event after which received messages may arrive once more, in order: the number of the
+        last message sent before."""
         self._first = 0
-        """The first message that was said since it was attached."""
+        """The first message sent since the consumer was attached."""
         self._hears_now = False
-        """It has heard something that was said since it was attached."""
+        """A message sent since the consumer was attached has arrived."""
 
     @property
     def done(self) -> bool:
-        """In good weather: it hears what is said, and nothing is pending."""
+        """True when, after healing, messages arrive and none is pending."""
         pending = self._voice.pending if self._voice is not None else 0
         return self.state == "open" and self.attached and self._hears_now and not pending
 
@@ -134,7 +135,7 @@ class NonPersistentApp(Restless[ConsumerRecord]):
         self._opened(handle)
 
     def _speak_up(self) -> None:
-        """With a producer of its own."""
+        """Open another producer."""
         self._voices += 1
         world, tag = self.world, f"w{self.index}.v{self._voices}"
         spec = ProducerSpec(self.topic.name, batching=self.plan.batching, properties={"tag": tag})
@@ -143,11 +144,12 @@ class NonPersistentApp(Restless[ConsumerRecord]):
         voice.handle = self.host.node.client.open_producer(world.clock.now, spec)
         self.host.routes[voice.handle] = voice
         world.trace.add(world.clock.now, self.host.node.name, f"open_producer {tag} is {voice.handle}")
-        if self._voices > 1:  # what is left of the one before may come behind what this one says
+        if self._voices > 1:  # the previous producer's messages may arrive behind those of this one
             self.may_repeat_itself()
 
     def may_repeat_itself(self) -> None:
-        """What is pending is sent again. It may have come already, and wait here still."""
+        """The producer sends its pending messages again. They may have arrived already and still be in the
+        receiver queue."""
         self._repeats.append(self._said)
 
     def has_lost(self, voice: Voice) -> None:
@@ -157,7 +159,7 @@ class NonPersistentApp(Restless[ConsumerRecord]):
     def lose(self) -> None:
         super().lose()
         self._hears_now = False
-        if self._voice is not None and self.host.closing is not None:  # with the whole process
+        if self._voice is not None and self.host.closing is not None:  # the whole process is lost
             self._voice.is_gone()
             self._voice = None
 
@@ -224,7 +226,7 @@ class NonPersistentApp(Restless[ConsumerRecord]):
         self._heard = number
         self._hears_now = self._hears_now or number >= self._first
 
-    # --- news -----------------------------------------------------------------------------------------------
+    # --- outputs ----------------------------------------------------------------------------------------
 
     def _is_ready(self) -> None:
         self._is_attached_again()
@@ -238,10 +240,10 @@ class NonPersistentApp(Restless[ConsumerRecord]):
         self._hears_now = False
 
     def _answered(self, output: RequestDone) -> None:
-        """The close is heard of as an end."""
+        """Do nothing: the end of the consumer is the answer to its close."""
 
     def _not_answered(self, output: RequestFailed) -> None:
-        """Likewise."""
+        """Do nothing: the end of the consumer is the answer to its close."""
 
     def _hears(self, output: Output) -> bool:
         if isinstance(output, Deliverable) and self.world.healed:
@@ -250,5 +252,5 @@ class NonPersistentApp(Restless[ConsumerRecord]):
 
 
 def whispered(index: int) -> str:
-    """The name of a topic of which nothing is kept."""
+    """Return the name of a non-persistent topic."""
     return f"non-persistent://public/default/w{index}"

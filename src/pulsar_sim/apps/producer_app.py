@@ -1,7 +1,7 @@
-"""An application that sends: its quota of messages, the sensible and the rash way.
+"""An application that sends its quota of messages.
 
-Owns the behaviour of one user of producers. It drives one producer after another through the public commands
-of a `Client`, tells the reference model what it asked for and what it was told, and begins again when its
+Owns the behaviour of one user of producers. The application drives one producer after another through the
+public commands of a `Client`, records commands and outputs in the reference model, and begins again when its
 producer is closed, refused or lost. It never looks inside a machine.
 """
 
@@ -48,11 +48,11 @@ if TYPE_CHECKING:
 
 
 MOST_CLOSES = 3
-"""Of one application, of its own accord: each time there is much to do before the next message is sent."""
+"""Closes that one application decides on by itself: each costs much work before the next message is sent."""
 
 
 class ProducerApp:
-    """Sends its quota of messages, through as many producers as it takes."""
+    """Sends its quota of messages, through as many producers as the application opens."""
 
     def __init__(self, world: "World", index: int, plan: ProducerPlan) -> None:
         self.world = world
@@ -69,29 +69,30 @@ class ProducerApp:
         """"idle", "opening", "open" or "closing"."""
         self.attached = False
         self.attached_at = 0
-        """When it was attached or detached for the last time."""
+        """Virtual time of the last attachment or detachment."""
         self.number_healed: float = inf
-        """The first message that was sent in good weather, and waited for nothing from before."""
+        """The number of the first message sent after healing that waits for nothing begun before."""
         self._timed_out_at = -1
-        """When one from before timed out, and with it all that were sent since (PROD-47)."""
+        """Virtual time at which a message from before healing timed out, and with it all sent since
+        (PROD-47)."""
         self.full = False
         self.ended = False
         """The topic has ended: nothing more can be sent."""
         self._closes_left = MOST_CLOSES
         self._unsure = False
-        """Something was not confirmed; the next producer sends it again, and this one sends nothing more."""
+        """A message was not confirmed: the next producer sends it again, and this one sends nothing more."""
         self._partitions = 0
-        """That its producer knows of."""
+        """The number of partitions that the producer knows."""
         self.left_for_good = False
-        """It has sent everything, and leaves a topic that others want for themselves."""
+        """The application has sent everything and leaves a topic that other producers contend for."""
         self._generation = 0
         self._interceptors: tuple[ProducerInterceptor, ...] = ()
         self._interruptions = 0
-        """How often it was told that one of them has raised."""
+        """The number of reports of a raising interceptor that the application has got."""
 
     @property
     def done(self) -> bool:
-        """Everything is sent and settled."""
+        """True when every message is sent and has an outcome."""
         record = self.record
         return (
             not self.left
@@ -101,8 +102,8 @@ class ProducerApp:
 
     @property
     def knows_all_partitions(self) -> bool:
-        """An open producer has heard how many there are in the end, and has opened them if it is not lazy,
-        but for those that have ended."""
+        """True when an open producer knows the final number of partitions and, unless it is lazy, has opened
+        those that have not ended."""
         topic = self.topic
         if isinstance(topic, TopicRecord):
             return True
@@ -133,7 +134,7 @@ class ProducerApp:
     def start(self) -> None:
         appearing = self.plan.appearing
         if appearing is not None and self.world.appearing(appearing) not in self.world.model.topics:
-            return  # it begins when the topic is there
+            return  # the application begins when the topic exists
         self.world.clock.after(self.stream.below(self.plan.pause), self.open)
 
     def open(self) -> None:
@@ -187,7 +188,7 @@ class ProducerApp:
         self.world.clock.after(min(pause, HURRY) if self.world.healed else pause, self._step, generation)
 
     def _step(self, generation: int) -> None:
-        """One thing an application does; then wait."""
+        """Do one step, and schedule the next."""
         if generation != self._generation or self.state not in ("open", "opening") or self.world.closing:
             return
         plan, stream = self.plan, self.stream
@@ -244,7 +245,7 @@ class ProducerApp:
         except ProducerQueueIsFull:
             self.full = True
         except ClosedError:
-            self.full = ended = True  # its news is on the way
+            self.full = ended = True  # an output reports the end
         limited = self.world.profile.memory_limit is not None
         if self.full and not ended and not limited and len(record.pending) < record.least_window:
             raise ViolationError(
@@ -259,7 +260,7 @@ class ProducerApp:
         node.pump()
 
     def _waits_for_what_was(self) -> bool:
-        """For writes that were begun, or wires that were held up, before all was healed."""
+        """True while writes begun, or wires blocked, before healing are outstanding."""
         now = self.world.clock.now
         return any(node.catches_up for node in self.world.brokers) or any(
             max(wire.to_broker.blocked_until, wire.to_client.blocked_until) > now
@@ -267,7 +268,8 @@ class ProducerApp:
         )
 
     def _check_memory(self) -> None:
-        """INV-P7: what counts towards the limit is the payload of what is pending, whoever sent it."""
+        """INV-P7: the payloads of pending messages count towards the memory limit, whichever producer sent
+        them."""
         held = self.host.node.client.memory_held
         apps = [app for app in self.world.producers if app.host is self.host and app.record is not None]
         pending = sum(
@@ -276,7 +278,9 @@ class ProducerApp:
             if app.record is not None
             for sent in app.record.pending.values()
         )
-        letters = self.world.model.letters  # copies that consumers send count, too, and nobody says how many
+        letters = (
+            self.world.model.letters
+        )  # copies that consumers send count too, and no output reports how many
         if held < pending or (held > pending + self.host.abandoned_bytes and not letters):
             raise ViolationError(
                 "INV-P7", f"{self.host.node.name} counts {held} bytes, {pending} are pending"
@@ -312,7 +316,7 @@ class ProducerApp:
         self.close_and_reopen()
 
     def _is_closed(self) -> None:
-        """INV-P10: from the close on, nothing is taken."""
+        """INV-P10: after a close the client accepts no message."""
         try:
             self.host.node.client.send(self.world.clock.now, self.handle, b"late", 0)
         except ClosedError:
@@ -320,7 +324,7 @@ class ProducerApp:
         raise ViolationError("INV-P10", f"{self.handle} is being closed and takes a message")
 
     def abandon_and_reopen(self) -> bool:
-        """Nobody is interested any more, in whatever state it is."""
+        """Abandon the producer, in whatever state it is."""
         if self.state == "idle" or self.host.closing is not None:
             return False
         node = self.host.node
@@ -336,19 +340,19 @@ class ProducerApp:
         return True
 
     def retire(self) -> None:
-        """Its topic will be gone: it sends nothing more."""
+        """Stop sending, because the topic will be deleted."""
         self.left = 0
         self.left_for_good = True
         self.abandon_and_reopen()
 
     def begin_anew(self) -> None:
-        """There is its topic again: it sends as much as before."""
+        """Send the whole quota again, because the topic exists again."""
         self.left = self.plan.messages
         self.left_for_good = False
         self.start()
 
     def lose(self) -> None:
-        """The process is gone, and everything that was pending with it."""
+        """The client process is lost, with everything that was pending."""
         self._forget("lost")
 
     def _forget(self, outcome: str) -> None:
@@ -366,7 +370,8 @@ class ProducerApp:
         self._generation += 1
 
     def _send_again(self) -> None:
-        """Who chooses its sequence ids goes back to the first message that it does not know to be stored."""
+        """An application that chooses sequence ids goes back to its first message that is not known to be
+        stored."""
         record = self.record
         self._unsure = False
         if not self.plan.explicit or self.ended or record is None:
@@ -438,7 +443,7 @@ class ProducerApp:
         return [each for each in self._interceptors if isinstance(each, Watching)]
 
     def _heard(self, witness: Watching, output: Output) -> None:
-        """INTC-01: its interceptor has heard of it before."""
+        """INTC-01: the interceptor gets an outcome before the application does."""
         assert self.record is not None
         pending = self.record.pending
         if isinstance(output, Receipts):
@@ -453,7 +458,7 @@ class ProducerApp:
             witness.check_end()
 
     def _interrupted(self, error: Exception) -> None:
-        """An interceptor has raised: it was to be expected of that one alone."""
+        """An interceptor has raised: only the raising one may."""
         if not isinstance(error, Interruption):
             raise error
         self._interruptions += 1
@@ -462,7 +467,7 @@ class ProducerApp:
             raise ViolationError("INTC-01", f"{self._interruptions} news of {raised} interruptions")
 
     def _look_at(self, error: PulsarError | None) -> None:
-        """The topic may have ended: then so does the work."""
+        """End the work when the topic has ended."""
         if isinstance(error, TopicTerminated):
             assert self.record is not None
             if not self.record.topic.ended:
@@ -471,9 +476,9 @@ class ProducerApp:
             self.left = 0
 
     def _check_excuse(self, failed: SendFailed) -> None:
-        """INV-P1: once everything is healed, a message does not time out while its producer is attached to a
-        sound wire from before it is sent until after it should be confirmed: two writes of half as long again
-        as they take on average, its own and the one before."""
+        """INV-P1: after healing no message times out while its producer is attached to a sound wire. The
+        exception is a send timeout shorter than two writes, each of one and a half times the average
+        duration: the message's own and the one before."""
         record = self.record
         assert record is not None
         sent = record.pending.get(failed.first)

@@ -1,7 +1,7 @@
-"""Seekers: guests who move about, in one topic or in several, and ask whether there is more.
+"""Applications that seek in one topic or in several, and ask whether more messages are available.
 
-Owns their steps, and that every seek and every question ends in time. Where they go, what may come then, and
-what they may be told is `roamer`'s and `tourist`'s.
+Owns their steps, and that every seek and every request ends in time. `single_topic_seeker` and
+`multi_topics_seeker` own the targets, and which messages and answers are allowed.
 """
 
 from abc import abstractmethod
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from ..world.world import World
 
 MEMORY = 200
-"""Messages that are remembered as places to go to, at most."""
+"""Messages remembered as targets of seeks, at most."""
 
 SLACK = 3 * SECOND
-"""How much longer than the operation timeout an answer may take: timers may be late."""
+"""Nanoseconds by which an answer may exceed the operation timeout: timers may be late."""
 
 
 class SeekerPlan(Protocol):
-    """What one of them does, and how often: of a thousand steps."""
+    """The plan of a seeking application; rates are per thousand steps."""
 
     client: int
     take: int
@@ -40,21 +40,21 @@ PlanT = TypeVar("PlanT", bound=SeekerPlan)
 
 
 class Seeker(Restless[RecordT], Generic[RecordT, PlanT]):
-    """One of them, through as many handles as it takes."""
+    """One seeking application, through as many handles as it opens."""
 
     def __init__(self, world: "World", kind: str, index: int, plan: PlanT, seeks: int) -> None:
         super().__init__(world, kind, index, plan.client, plan.pause)
         self.plan = plan
         self._seeks: dict[int, Any] = {}
-        """Request -> where it goes; in the order in which they were asked for."""
+        """Seek requests, each with its target, in the order of the requests."""
         self._asked: dict[int, Any] = {}
-        """Questions for more -> what was known when they were asked."""
+        """Requests whether more is available, each with what was known at the time."""
         self._last_asked: dict[int, Any] = {}
-        """Questions for the last message, likewise."""
+        """Requests for the last message, each with what was known at the time."""
         self._left = seeks
-        """Seeks in any weather, at most: each may bring everything again."""
+        """Seeks left before healing: each may redeliver everything."""
         self._came_home = False
-        """In good weather it has sought a place for the last time."""
+        """The application has made its last seek after healing."""
 
     @property
     def _waiting(self) -> list[int]:
@@ -86,18 +86,18 @@ class Seeker(Restless[RecordT], Generic[RecordT, PlanT]):
             self._rest()
 
     def _take(self) -> list[Message] | None:
-        """What there is; None where there is nobody any more to ask."""
+        """Take what is available; None when the consumer has ended."""
         return list(self.host.node.client.take(self.world.clock.now, self.handle, self.plan.take))
 
     @abstractmethod
     def _took(self, messages: list[Message]) -> None: ...
 
     def _wander(self) -> None:
-        """In any weather."""
+        """Do random steps, before or after healing."""
         stream, plan = self.stream, self.plan
         if self._left and stream.chance(plan.seek_permille):
             self._seek_somewhere()
-            while stream.chance(300):  # and then somewhere else, before it is there
+            while stream.chance(300):  # the next seek is sent before the first one is done
                 self._seek_somewhere()
         if stream.chance(plan.ask_permille):
             self.ask()
@@ -109,22 +109,22 @@ class Seeker(Restless[RecordT], Generic[RecordT, PlanT]):
 
     @abstractmethod
     def _finish(self) -> None:
-        """In good weather: go back once more, and read everything from there on."""
+        """After healing, seek once more, and read everything from there on."""
 
     def _rest(self) -> None:
-        """There is nothing to take now, and nothing to seek."""
+        """Do nothing: nothing is available and no seek is left."""
 
     @abstractmethod
     def _seek_somewhere(self) -> None: ...
 
     @abstractmethod
     def ask(self) -> None:
-        """Whether there is more, or what the last message is."""
+        """Ask whether more is available, or for the last message."""
 
     # --- answers --------------------------------------------------------------------------------------------
 
     def _expect(self, request: int, text: str = "") -> None:
-        """INV-C7, INV-C15: whatever happens, it ends in time."""
+        """INV-C7, INV-C15: the request ends in time, whatever happens."""
         world = self.world
         if text:
             world.trace.add(world.clock.now, self.host.node.name, text)
@@ -136,7 +136,7 @@ class Seeker(Restless[RecordT], Generic[RecordT, PlanT]):
         self.host.node.pump()
 
     def _waits_no_longer(self, request: int, incarnation: int) -> None:
-        """Who has waited for a seek in vain may ask for the next one."""
+        """Allow the next seek after this one has timed out."""
         if incarnation == self.incarnation and request in self._seeks:
             self.world.rules.excuse(self.host.node.name, "SEEK-01")
 
@@ -149,7 +149,8 @@ class Seeker(Restless[RecordT], Generic[RecordT, PlanT]):
         return request in self._waiting
 
     def _check_nobody_waits(self) -> None:
-        """INV-C14; that a subscription is removed is said after the end, which is a part of it."""
+        """INV-C14. The answer that a subscription is removed comes after the end of the consumer, and is a
+        part of it."""
         if self._waiting:
             raise ViolationError("INV-C14", f"{self.handle} has ended; {self._waiting} were never answered")
 

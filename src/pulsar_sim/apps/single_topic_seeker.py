@@ -1,9 +1,9 @@
-"""Roamers: who moves about in a topic. They read it as readers do, or through a durable subscription of their
-own, seek to messages that they have seen, to times and to the ends, and ask whether there is more.
+"""Applications that seek in one topic, as readers or through a durable subscription of their own.
 
-Owns what they do and what they may be told: after a seek nothing from before it comes, the first message is
-the one that was sought and none is left out from there on (INV-C7); a seek and a question end in time; who is
-told that there is nothing more has seen everything, and who is told that there is gets it (INV-C15).
+Owns what these applications do and which answers they may get. They seek to messages already received, to
+times and to the ends. After a seek no message from before it arrives, the first message is the one sought,
+and none is left out after it (INV-C7). Seeks and requests end in time. An answer "nothing more" means that
+everything was received; an answer "more" is followed by a message (INV-C15).
 """
 
 from typing import TYPE_CHECKING
@@ -25,29 +25,30 @@ if TYPE_CHECKING:
     from ..world.world import World
 
 MOST_SEEKS = 6
-"""Of one roamer: each may bring the whole topic again."""
+"""Seeks of one application: each may redeliver the whole topic."""
 
 
 class SingleTopicSeeker(TransientTopicApp, Seeker[ConsumerRecord, RoamerPlan]):
-    """One roamer, through as many consumers as it takes."""
+    """One application that seeks in a topic, through as many consumers as it opens."""
 
     def __init__(self, world: "World", index: int, plan: RoamerPlan) -> None:
         super().__init__(world, "roamer", index, plan, MOST_SEEKS)
         self.topic = world.model.topics[world.topics[plan.topic]]
         self.subscription = self._new_subscription()
         self._seen: list[MessageId] = []
-        """Messages that came, as places to go to."""
+        """Messages received, as targets of seeks."""
         self._seeks: dict[int, tuple[Base, bool]] = {}
-        """Request -> where it goes, and whether that is the end of the topic; in the order in which they were
-        asked for."""
+        """Seek requests, each with its base and whether the target is the end of the topic, in the order of
+        the requests."""
         self._failed: list[Base] = []
-        """Where the subscription may have gone, or may still go, since the last seek that was done."""
+        """Positions that the subscription may have moved to, or may still move to, since the last completed
+        seek."""
         self._asked: dict[int, Place] = {}
         self._last_asked: dict[int, Place] = {}
         self._promised: Place | None = None
-        """It was said that there is a message from there on."""
+        """The client has answered that a message follows this position."""
         self._sought_at = -1
-        """When a seek was done the last time: it brings the consumer back at that moment."""
+        """Virtual time of the last completed seek, which reattaches the consumer at that moment."""
 
     @property
     def where(self) -> ExpectedPosition:
@@ -55,11 +56,12 @@ class SingleTopicSeeker(TransientTopicApp, Seeker[ConsumerRecord, RoamerPlan]):
 
     @property
     def done(self) -> bool:
-        """In good weather: it has gone back once more and read everything from there on."""
+        """True when, after healing, the application has sought once more and read everything from there
+        on."""
         record = self.record
         if not self._came_home or self._waiting or record is None:
             return False
-        # Also a chunk of a message that is never complete is something more: nobody knows that of it yet.
+        # A chunk of a message that is never completed counts as more: the client cannot know yet.
         order = self.topic.order
         end = (*order[-1], len(self.topic.log[order[-1]].messages)) if order else BEFORE_ALL
         promised, gone = self._promised, self.topic.gone
@@ -99,12 +101,14 @@ class SingleTopicSeeker(TransientTopicApp, Seeker[ConsumerRecord, RoamerPlan]):
             self.subscription = self._new_subscription()
             reading = self._reading(name)
             record = self._register(name, self.subscription, reading.reading("unused"))
-            record.questions = int(isinstance(reading.start, int))  # it seeks, and asks where that is
+            record.questions = int(
+                isinstance(reading.start, int)
+            )  # the reader seeks, and asks for the resulting position
             handle = client.open_reader(world.clock.now, reading)
         self._opened(handle)
 
     def _reading(self, name: str) -> ReaderSpec:
-        """A reader that begins at either end, at a message, or at a time."""
+        """Return the spec of a reader that begins at either end, at a message, or at a time."""
         base, target, inclusive = self._somewhere()
         self.where.moved(base)
         self.subscription.sought = False
@@ -119,7 +123,7 @@ class SingleTopicSeeker(TransientTopicApp, Seeker[ConsumerRecord, RoamerPlan]):
         )
 
     def _somewhere(self) -> tuple[Base, MessageId | int, bool]:
-        """A place to go to, what it is called, and whether the message there comes, too."""
+        """Choose a target: its base, the target for the client, and whether the message there is included."""
         stream, where = self.stream, self.where
         choice = stream.below(10)
         if choice < 2:
@@ -155,7 +159,7 @@ class SingleTopicSeeker(TransientTopicApp, Seeker[ConsumerRecord, RoamerPlan]):
             self.host.node.client.acknowledge_cumulative(self.world.clock.now, self.handle, last)
 
     def _finish(self) -> None:
-        """Go back once more, and read everything from there on."""
+        """Seek once more, and read everything from there on."""
         if not self._came_home and not self._seeks and self.attached:
             self._came_home = True
             if self._seen and self.stream.chance(500):
@@ -178,7 +182,7 @@ class SingleTopicSeeker(TransientTopicApp, Seeker[ConsumerRecord, RoamerPlan]):
         self._expect(request, f"seek {self.handle} {target}: {request}")
 
     def ask(self) -> None:
-        """Whether there is more, or what the last message is."""
+        """Ask whether more is available, or for the last message."""
         client, now = self.host.node.client, self.world.clock.now
         assert self.record is not None
         self.record.questions += 1
@@ -199,7 +203,7 @@ class SingleTopicSeeker(TransientTopicApp, Seeker[ConsumerRecord, RoamerPlan]):
         self._forget_waiting()
         self._begins_again()
 
-    # --- news -----------------------------------------------------------------------------------------------
+    # --- outputs ----------------------------------------------------------------------------------------
 
     def _is_ready(self) -> None:
         self._begins_again()
@@ -215,8 +219,8 @@ class SingleTopicSeeker(TransientTopicApp, Seeker[ConsumerRecord, RoamerPlan]):
         return isinstance(output, (Deliverable, EndOfTopic))
 
     def _begins_again(self) -> None:
-        """Who has a durable subscription begins again where that is. Who has none goes on behind what came
-        last; of the end of a topic nobody knows where it was until something has come."""
+        """A durable subscription resumes at its cursor. A reader goes on behind its last message; when it
+        began at the end of the topic, that end is unknown until a message has arrived."""
         if self.plan.durable:
             self.subscription.perhaps_long_ago()
             for base in self._failed:
@@ -263,14 +267,14 @@ class SingleTopicSeeker(TransientTopicApp, Seeker[ConsumerRecord, RoamerPlan]):
             self._promised = max(self._promised or BEFORE_ALL, self.where.least)
 
     def _told_of_last(self, known: Place, result: MessageId) -> None:
-        """It lies not before what was known to be stored when it was asked."""
+        """The last message is not before the end known when the request was made."""
         record = self.record
         assert record is not None
         if self.where.lacks((result.ledger_id, result.entry_id + 1, -1), known):
             raise ViolationError("INV-C15", f"{record.name}: {result} is the last message, not {known}")
 
     def _not_answered(self, output: RequestFailed) -> None:
-        """Of a seek nobody knows whether it was done."""
+        """A failed seek may or may not have been done."""
         failed = self._seeks.pop(output.request, None)
         if failed is not None:
             assert self.record is not None

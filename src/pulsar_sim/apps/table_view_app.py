@@ -1,13 +1,13 @@
-"""Applications with a table view: the last value of every key of a topic, and what has changed.
+"""Applications with a table view: the last value of every key of a topic, and the changes.
 
-Owns what such an application does and what it may be told (INV-C18). When the view is ready, and when it was
-refreshed, no value is older than what the topic held when that was asked for. A change is heard once, in the
-order of the topic, and whoever adds up the changes has the table. In the end it is what the topic says, with
-all partitions that there are; of a key that has come to another partition, what one of them says.
+Owns what such an application does and which outputs it may get (INV-C18). When the view is ready or
+refreshed, no value is older than the topic's value at the time of the request. Each change is reported once,
+in the order of the topic, and the sum of the changes is the table. In the end the table holds the topic's
+values, of all partitions; a key in several partitions has the value of one of them.
 
-Two things cannot be helped. That a key is gone is itself compacted away: a view that had not come that far
-may keep the value until there is another. And while a view reads on, what it waits for may be compacted away
-in favour of a later message, which it gets later.
+Two differences are allowed. Compaction also removes the message that deletes a key: a view that had not read
+that far may keep the value until another message comes. And a message that a view is about to read may be
+compacted away in favour of a later one, which the view reads later.
 """
 
 from collections.abc import Mapping, Sequence
@@ -37,14 +37,14 @@ if TYPE_CHECKING:
     from ..world.world import World
 
 PartKey: TypeAlias = tuple[int, str]
-"""A key in one part of the topic. Where there are more partitions than before, it may be in two of them."""
+"""A key in one partition of the topic. After growth a key may be in two of them."""
 
 ANY_NUMBER = 1 << 60
-"""Of questions for the last message: a view asks as often as it has read something."""
+"""Allows any number of requests for the last message: a view asks whenever it has read something."""
 
 
 class Viewed(TransientSubscription):
-    """The subscription of a table view. The client makes its name up."""
+    """The subscription of a table view. The client chooses its name."""
 
     made_up = True
     reads_compacted = True
@@ -65,12 +65,12 @@ class Viewed(TransientSubscription):
         return place[:2] <= self.read
 
     def open_bits(self, position: Position) -> int:
-        """What was read before the connection was lost comes once more, perhaps, and is let go."""
+        """Entries read before the connection was lost may arrive once more; the view ignores them."""
         return 0 if position <= self.read else super().open_bits(position)
 
 
 class TableViewApp(Restless[ConsumerRecord | GroupRecord]):
-    """One application, through as many table views as it takes."""
+    """One application, through as many table views as it opens."""
 
     def __init__(self, world: "World", index: int, plan: TablePlan) -> None:
         super().__init__(world, "table", index, plan.client, plan.pause)
@@ -85,18 +85,18 @@ class TableViewApp(Restless[ConsumerRecord | GroupRecord]):
             self.parts, self.topic_name = whole.partitions, whole.name
         self.subscriptions = self._new_subscriptions()
         self.table: dict[str, bytes] = {}
-        """The sum of all that was heard."""
+        """The table as the sum of all reported changes."""
         self._heard = TableViewHistory({})
         self._stale: dict[PartKey, Place] = {}
-        """A message that says that the key is gone, and that may not come."""
+        """Messages that delete a key and that may not arrive."""
         self._refreshing: dict[int, dict[PartKey, Place]] = {}
-        """Requests -> the last messages when it was asked for."""
+        """Refresh requests, each with the last message per key at the time."""
         self._opened_at: dict[PartKey, Place] = {}
-        """Likewise, when the view was opened."""
+        """The last message per key when the view was opened."""
         self._listens = False
-        """It knows what the table was when it was ready, and adds up what it hears from then on."""
+        """The application knows the table at the time it was ready, and adds up the changes since."""
         self._up_to_date = False
-        """In good weather it was refreshed when everything had been sent."""
+        """After healing, the view was refreshed when everything had been sent."""
 
     @property
     def done(self) -> bool:
@@ -105,7 +105,7 @@ class TableViewApp(Restless[ConsumerRecord | GroupRecord]):
     def _new_subscriptions(self) -> list[Viewed]:
         return [Viewed(part, f"table-{self.index}.{self.incarnation}") for part in self.parts]
 
-    # --- what it does ---------------------------------------------------------------------------------------
+    # --- steps ------------------------------------------------------------------------------------------
 
     def open(self) -> None:
         if not self._may_open():
@@ -128,7 +128,7 @@ class TableViewApp(Restless[ConsumerRecord | GroupRecord]):
         self._opened(self.host.node.client.open_table_view(self.world.clock.now, spec))
 
     def _register(self, name: str, spec: TableViewSpec) -> None:
-        """Who reads, before it does."""
+        """Register the record of the view before the client subscribes."""
         model, reading = self.world.model, spec.reader().reading("unused")
         first = self.subscriptions[0]
         if self.plan.partitioned is None:
@@ -143,13 +143,13 @@ class TableViewApp(Restless[ConsumerRecord | GroupRecord]):
 
     @property
     def _parts_at_first(self) -> int:
-        """So many a client knows that asks for them, whatever it is told."""
+        """The least number of partitions that a client may know at first, whatever a broker answers."""
         if self.plan.partitioned is None:
             return 1
         return min(self.world.model.partitioned[self.topic_name].believed)
 
     def expect_partitions(self) -> None:
-        """There are more of them."""
+        """Add subscriptions for partitions that were added."""
         if self.plan.partitioned is None or len(self.subscriptions) == len(self.parts):
             return
         name = self.subscriptions[0].name
@@ -160,13 +160,13 @@ class TableViewApp(Restless[ConsumerRecord | GroupRecord]):
                 subscription.topic.subscriptions[name] = subscription
 
     def _parts_it_has(self) -> int:
-        """Partitions come in their order."""
+        """Return how many partitions the view has; they join in order."""
         return len(self.host.node.client.subscribed_topics(self.handle))
 
     def wake(self) -> None:
         if self.state == "idle":
             self.world.clock.after(REOPEN_DELAY, self.open)
-        elif self.stream.chance(500):  # what is left of the topic is read once more
+        elif self.stream.chance(500):  # the rest of the topic is read once more
             self.close_and_reopen()
         self._later()
 
@@ -188,7 +188,7 @@ class TableViewApp(Restless[ConsumerRecord | GroupRecord]):
             self._later()
 
     def _everything_is_sent(self) -> bool:
-        """And no broker answers with less."""
+        """True when all producers are done and no broker answers with an older state."""
         sent = all(app.done for app in self.world.producers)
         return sent and not any(part.served_twice for part in self.parts)
 
@@ -210,17 +210,19 @@ class TableViewApp(Restless[ConsumerRecord | GroupRecord]):
         self._listens = False
         self._up_to_date = False
 
-    # --- what it knows --------------------------------------------------------------------------------------
+    # --- expected table
+    # -----------------------------------------------------------------------------------------
 
     def _is_being_compacted(self) -> bool:
-        """Until that is done, a view reads what there was before."""
+        """True while a compaction runs: until it is done, a view reads the earlier result."""
         topic = self.parts[0].name
         broker = self.world.cluster.serving(topic)
         return broker is not None and broker.topic_administration.compaction_status(topic)[0] == "RUNNING"
 
     def compaction_begins(self) -> None:
-        """Up to the horizon of the topic: that a key is gone may not come to a view that is behind it. What
-        has arrived was not all read, where its client ended the connection because of what came before it."""
+        """A compaction begins, up to the horizon of the topic: deletions of keys may not reach a view that is
+        behind it. Entries that arrived may be unread when the client ended the connection because of an
+        earlier frame."""
         compacted, read = self.parts[0].compacted, self.subscriptions[0].read
         table: Mapping[str, bytes] = self._in_client() if self.state == "open" else {}
         for key, (place, value) in compacted.last_of_keys().items():
@@ -228,14 +230,15 @@ class TableViewApp(Restless[ConsumerRecord | GroupRecord]):
                 self._stale[0, key] = place
 
     def _comes_later(self, key: str, place: Place) -> bool:
-        """In place of that message of the key a later one is left, which is not read yet."""
+        """True when compaction left a later message of the key in place of that one, and the view has not
+        read it yet."""
         if self.plan.partitioned is not None:
             return False
         return self.parts[0].compacted.comes_later(key, place, self.subscriptions[0].read)
 
     def _last_of_keys(self, parts: int) -> dict[PartKey, Place]:
-        """In the first so many parts. A broker that has lost one and does not know it answers with what it
-        knew."""
+        """Return the last message per key, in the first `parts` partitions. Leave out a partition that a
+        broker serves without right, because that broker answers with an older state."""
         return {
             (index, key): messages[-1][0]
             for index, part in enumerate(self.parts[:parts])
@@ -244,7 +247,7 @@ class TableViewApp(Restless[ConsumerRecord | GroupRecord]):
         }
 
     def _places(self) -> dict[str, dict[int, Sequence[Said]]]:
-        """Of every key all messages, by the part of the topic."""
+        """Return all messages of every key, by partition."""
         found: dict[str, dict[int, Sequence[Said]]] = {}
         for index, part in enumerate(self.parts):
             for key, messages in part.compacted.messages_of_keys().items():
@@ -252,8 +255,8 @@ class TableViewApp(Restless[ConsumerRecord | GroupRecord]):
         return found
 
     def _check_as_new_as(self, last: dict[PartKey, Place], what: str) -> dict[str, list[Way]]:
-        """INV-C18: of every key the table has what that message says, or a later one; of one that is in
-        several partitions, in one of them. How that may be, by key."""
+        """INV-C18: for every key the table has the value of that message, or of a later one. A key in several
+        partitions has the value of one of them. Return the possible positions, by key."""
         table = self._in_client()
         ways: dict[str, list[Way]] = {}
         places = self._places()
@@ -261,7 +264,7 @@ class TableViewApp(Restless[ConsumerRecord | GroupRecord]):
             value = table.get(key)
             parts = places.get(key, {})
             if value is None and not any((part, key) in last for part in parts):
-                continue  # it has not come, or has come and is gone again
+                continue  # no message has arrived, or the key was deleted again
             least = {part: last.get((part, key), BEFORE_ALL) for part in parts}
             ways[key] = [
                 {**least, part: place}
@@ -277,12 +280,12 @@ class TableViewApp(Restless[ConsumerRecord | GroupRecord]):
     def _may_say(
         self, part: int, key: str, least: Place, value: bytes | None, messages: Sequence[Said]
     ) -> Sequence[Place]:
-        """Where the value may be from in that part of the topic, or a place before that; nothing if it is not
-        from there."""
+        """Return a position in that partition that the value may come from, or one before it; nothing if the
+        value does not come from there."""
         said = [place for place, each in messages if each == value]
         fresh = [place for place in said if place >= least]
         if fresh:
-            # Else it may be gone for the second time, or only because what it was is compacted away.
+            # Otherwise the key may be deleted for the second time, or its value is compacted away.
             known = value is not None or (len(fresh) == 1 and fresh[0][:2] <= self.subscriptions[part].read)
             return (fresh[0] if known else least,)
         if (part, key) in self._stale and self._stale[part, key] >= least and said:
@@ -300,22 +303,24 @@ class TableViewApp(Restless[ConsumerRecord | GroupRecord]):
         return self.host.node.client.table(self.handle)
 
     def _check_sum(self) -> None:
-        """INV-C18: whoever adds up what he hears has the table."""
+        """INV-C18: the sum of the changes is the table."""
         table = self._in_client()
         if self.table != table:
             wrong = sorted(key for key in {**self.table, **table} if self.table.get(key) != table.get(key))
             raise ViolationError("INV-C18", f"{self._name}: the changes do not add up to the table: {wrong}")
 
-    # --- what it is told ------------------------------------------------------------------------------------
+    # --- outputs ----------------------------------------------------------------------------------------
 
     def _is_ready(self) -> None:
-        """The table may be ahead of the news: the same input may have brought changes, too."""
+        """The table may be ahead of the outputs: one input may have brought changes too."""
         self.world.clock.after(0, self._begin, self.incarnation)
 
     def _begin(self, incarnation: int) -> None:
         if self.state != "open" or incarnation != self.incarnation:
             return
-        first = self._parts_at_first  # perhaps it was told of fewer of them since it was opened
+        first = (
+            self._parts_at_first
+        )  # perhaps the client was told of fewer partitions since the view was opened
         opened_at = {key: place for key, place in self._opened_at.items() if key[0] < first}
         self._heard = TableViewHistory(self._check_as_new_as(opened_at, "when it is ready"))
         self.table = dict(self._in_client())
@@ -342,8 +347,8 @@ class TableViewApp(Restless[ConsumerRecord | GroupRecord]):
         self._later()
 
     def _heard_of(self, key: str, value: bytes | None, parts: dict[int, Sequence[Said]]) -> None:
-        """INV-C18: it comes after what was heard of the key before, and has been read. Where the key was not
-        there when the view was ready nobody knows how much of it had been read."""
+        """INV-C18: the change comes after the last reported change of the key, and has been read. For a key
+        that was absent when the view was ready, the position read until then is unknown."""
         before = self._heard.ways(key)
         if not self._heard.hears(key, value, parts, [each.read for each in self.subscriptions]):
             raise ViolationError(

@@ -1,7 +1,8 @@
-"""Guests: who uses a topic for a while, and leaves nothing behind in a subscription.
+"""Transient applications: each uses a topic for a while and leaves no subscription behind.
 
-Owns what they have in common: one handle after the other, each opened, attached, lost and closed, and what
-may be told of it at which moment. What a guest does with it, and what it must be told, is its own business.
+Owns what these applications have in common: one handle after another, each opened, attached, detached and
+closed, and which output may come at which moment. A subclass owns what is done with the handle, and which
+outputs are due.
 """
 
 from abc import ABC, abstractmethod
@@ -32,11 +33,11 @@ if TYPE_CHECKING:
 
 
 MOST_OPENINGS = 3
-"""Of one restless guest, while there are faults."""
+"""Openings of one stepping application while there are faults."""
 
 
 class Registered(Protocol):
-    """What is remembered of one handle."""
+    """The record of one handle."""
 
     name: str
     closed: bool
@@ -46,7 +47,7 @@ RecordT = TypeVar("RecordT", bound=Registered)
 
 
 class TransientApp(ABC, Generic[RecordT]):
-    """One of them, through as many handles as it takes."""
+    """One transient application, through as many handles as it opens."""
 
     def __init__(self, world: "World", kind: str, index: int, client: int) -> None:
         self.world = world
@@ -63,7 +64,7 @@ class TransientApp(ABC, Generic[RecordT]):
     @property
     @abstractmethod
     def done(self) -> bool:
-        """In good weather: there is nothing left to do."""
+        """True when, after healing, no work is left."""
 
     @abstractmethod
     def start(self) -> None:
@@ -74,10 +75,10 @@ class TransientApp(ABC, Generic[RecordT]):
 
     @abstractmethod
     def wake(self) -> None:
-        """The weather is good: finish soon."""
+        """The faults are over: finish soon."""
 
     def expect_partitions(self) -> None:
-        """A partitioned topic has more of them."""
+        """Do nothing: a partitioned topic has more partitions."""
 
     # --- one handle -----------------------------------------------------------------------------------------
 
@@ -85,7 +86,7 @@ class TransientApp(ABC, Generic[RecordT]):
         return self.state == "idle" and not self.world.closing and self.host.closing is None
 
     def _opened(self, handle: int) -> None:
-        """What was registered has been asked for."""
+        """The handle of the registered record is being opened."""
         world = self.world
         assert self.record is not None
         name = self.record.name
@@ -110,13 +111,13 @@ class TransientApp(ABC, Generic[RecordT]):
         raise ViolationError("INV-C14", f"{self.handle} is being closed and gives {messages}")
 
     def lose(self) -> None:
-        """The process is gone, or the handle."""
+        """The process or the handle is lost."""
         if self.record is not None:
             self.record.closed = True
         self.state = "idle"
         self.attached = False
 
-    # --- news -----------------------------------------------------------------------------------------------
+    # --- outputs ----------------------------------------------------------------------------------------
 
     def on_output(self, output: Output) -> None:
         record = self.record
@@ -151,7 +152,7 @@ class TransientApp(ABC, Generic[RecordT]):
     def _is_ready(self) -> None: ...
 
     def _check_nobody_waits(self) -> None:
-        """INV-C14: whoever waits is told before the end."""
+        """INV-C14: each request is answered before the end."""
 
     @abstractmethod
     def _has_ended(self) -> None: ...
@@ -160,7 +161,7 @@ class TransientApp(ABC, Generic[RecordT]):
         """The connection is lost."""
 
     def _is_attached_again(self) -> None:
-        """There is a connection again."""
+        """The handle is attached again."""
 
     @abstractmethod
     def _answered(self, output: RequestDone) -> None: ...
@@ -170,11 +171,12 @@ class TransientApp(ABC, Generic[RecordT]):
 
     @abstractmethod
     def _hears(self, output: Output) -> bool:
-        """Whether this is news for it."""
+        """Take any other output; False when the application must not get it."""
 
 
 class Restless(TransientApp[RecordT]):
-    """A guest that does one step after the other; `pause`: nanoseconds between them, at most."""
+    """A transient application that does one step after another; `pause`: nanoseconds between steps, at
+    most."""
 
     def __init__(self, world: "World", kind: str, index: int, client: int, pause: int) -> None:
         super().__init__(world, kind, index, client)
@@ -197,7 +199,7 @@ class Restless(TransientApp[RecordT]):
         self.world.clock.after(pause, self._step, self._turn)
 
     def _may_step(self, turn: int) -> bool:
-        """Whether it is this step's turn still, and there is something to do it with."""
+        """True when the step is still the current one and the handle is open."""
         return turn == self._turn and self.state == "open" and self.host.closing is None
 
     @abstractmethod
@@ -209,9 +211,9 @@ class Restless(TransientApp[RecordT]):
 
 
 class TransientTopicApp(TransientApp[ConsumerRecord]):
-    """A guest of one topic."""
+    """A transient application of one topic."""
 
     def _register(self, name: str, subscription: SubscriptionRecord, spec: ConsumerSpec) -> ConsumerRecord:
-        """Who subscribes, before it does."""
+        """Register the record of a consumer before it subscribes."""
         self.record = self.world.model.consumers[name] = ConsumerRecord(name, subscription, spec)
         return self.record

@@ -1,9 +1,9 @@
-"""Visitors: who subscribes for a while and leaves nothing behind.
+"""Applications that subscribe for a while and leave no subscription behind.
 
-Owns two kinds of users. One makes a durable subscription, looks at what comes, and removes it again
-(UNSUBSCRIBE), over and over. The other reads without a durable subscription: nothing is acknowledged for it,
-so the client itself has to remember where to go on after a connection is lost, and no message may come twice
-or be left out in the life of one consumer.
+Owns two kinds of applications. One creates a durable subscription, receives, and removes the subscription
+(UNSUBSCRIBE), over and over. The other reads without a durable subscription: the broker keeps no cursor, so
+the client must remember its position after a connection is lost. No message may arrive twice, or be left out,
+in the life of one consumer.
 """
 
 from typing import TYPE_CHECKING
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 
 
 MOST_VISITS = 3
-"""Of one visitor while there are faults: each reads the log from its beginning."""
+"""Subscriptions of one application while there are faults: each reads the log from its beginning."""
 
 
 class TransientSubscriber(TransientTopicApp):
-    """One visitor, through as many consumers as it takes."""
+    """One transient subscriber, through as many consumers as it opens."""
 
     def __init__(self, world: "World", index: int, plan: VisitorPlan) -> None:
         super().__init__(world, "visitor", index, plan.client)
@@ -38,15 +38,15 @@ class TransientSubscriber(TransientTopicApp):
         self.subscription = TransientSubscription(topic, f"visit-{index}", plan.durable)
         topic.subscriptions[self.subscription.name] = self.subscription
         self._waiting: int | None = None
-        """The request that ends the visit."""
+        """The request that removes the subscription or closes the consumer."""
         self._refused = False
         """UNSUBSCRIBE failed."""
         self._leaves_something = False
-        """There may be a durable subscription."""
+        """A durable subscription may exist."""
 
     @property
     def done(self) -> bool:
-        """In good weather: who makes a subscription has removed it for the last time, who reads has read
+        """True when, after healing, a durable subscription is removed for the last time, or a reader has read
         everything."""
         if self.plan.durable:
             return self.state == "idle" and not self._leaves_something
@@ -59,7 +59,7 @@ class TransientSubscriber(TransientTopicApp):
             and record.floor[:2] >= (last or BEFORE_ALL[:2])
         )
 
-    # --- a visit --------------------------------------------------------------------------------------------
+    # --- one subscription -------------------------------------------------------------------------------
 
     def start(self) -> None:
         self.world.clock.after(self.stream.below(self.plan.stay), self.open)
@@ -89,7 +89,7 @@ class TransientSubscriber(TransientTopicApp):
         self._opened(self.host.node.client.subscribe(world.clock.now, spec))
 
     def leave(self, incarnation: int) -> None:
-        """End the visit: by UNSUBSCRIBE, or without it where closing is enough."""
+        """Leave: by UNSUBSCRIBE, or by a close where that is enough."""
         world = self.world
         if self.state != "open" or incarnation != self.incarnation or self.host.closing is not None:
             return
@@ -100,8 +100,8 @@ class TransientSubscriber(TransientTopicApp):
         ):
             return
         client, now = self.host.node.client, world.clock.now
-        # A broker that answered too late has removed the subscription, and the consumer with it: who was
-        # refused begins again with a new one.
+        # A broker that answered too late has removed the subscription, and the consumer with it: after a
+        # refusal the application opens a new consumer.
         unsubscribe = not self._refused and (self.plan.durable or self.stream.chance(500))
         try:
             if unsubscribe:
@@ -123,11 +123,11 @@ class TransientSubscriber(TransientTopicApp):
         self.world.clock.after(1 + stay, self.leave, self.incarnation)
 
     def _away(self) -> int:
-        """Nanoseconds until the next visit: who was here often comes less often."""
+        """Nanoseconds until the next subscription; they grow with the number of earlier ones."""
         return REOPEN_DELAY + 4 * REOPEN_DELAY * self.incarnation + self.stream.below(self.plan.stay)
 
     def wake(self) -> None:
-        """The weather is good: go soon, or come for the last time."""
+        """The faults are over: leave soon, or subscribe for the last time."""
         if self.state == "idle":
             self.world.clock.after(self._away(), self.open)
         self._leave_later()
@@ -145,7 +145,7 @@ class TransientSubscriber(TransientTopicApp):
         except ClosedError:
             return
 
-    # --- news -----------------------------------------------------------------------------------------------
+    # --- outputs ----------------------------------------------------------------------------------------
 
     def _is_ready(self) -> None:
         self._leave_later()
@@ -157,7 +157,7 @@ class TransientSubscriber(TransientTopicApp):
     def _is_detached(self) -> None:
         if self.plan.durable:
             assert self.record is not None
-            self.record.rewinds += 1  # nothing is acknowledged: all of it comes again
+            self.record.rewinds += 1  # nothing is acknowledged: everything is redelivered
 
     def _answered(self, output: RequestDone) -> None:
         self._leaves_something = self.plan.durable and self._refused

@@ -1,6 +1,6 @@
-"""What the messages of a workload hold: sizes, keys, properties, empty and null payloads, delays.
+"""The contents of a workload's messages: sizes, keys, properties, empty and null payloads, delays.
 
-Owns the draw of one message, as the reference model remembers it and as it is handed to the client.
+Owns the draw of one message, both as the reference model records it and as the client takes it.
 """
 
 from pulsar_sansio.model.config import OutgoingMessage
@@ -11,13 +11,13 @@ from ..model.records import ProducerRecord, Sent
 from .interceptor_probes import MARK
 
 LONGEST_DELAY = 3000
-"""Milliseconds until a message is to be delivered."""
+"""Milliseconds until a delayed message is to be delivered, at most."""
 
 
 def written(
     stream: Stream, plan: ProducerPlan, record: ProducerRecord, number: int, wall_time: int
 ) -> tuple[Sent, bytes | OutgoingMessage]:
-    """Message `number` of a producer. `wall_time`: milliseconds since 1970."""
+    """Make message `number` of a producer. `wall_time`: milliseconds since 1970."""
     sent, message = _contents(stream, plan, record, number)
     given = sent.properties
     if "changes" in plan.interceptors:
@@ -43,7 +43,7 @@ def _contents(
     if not stream.chance(plan.rich_permille):
         size = stream.below(plan.largest)
         payload = name.encode() + b"." * size
-        if plan.chunk_size:  # a message in chunks is known by what is said of it
+        if plan.chunk_size:  # a chunked message is known by its property
             properties = {"n": name}
             return (
                 Sent(record, number, payload, None, properties, 0),
