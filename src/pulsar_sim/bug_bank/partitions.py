@@ -120,10 +120,11 @@ def failed_question_is_the_last_one(patches: Patches) -> None:
 def flush_of_one_partition(patches: Patches) -> None:
     """A flush is done when the first partition's is."""
 
-    def flushed(original: Any, self: Any, request: int, error: Any) -> None:
-        if request in self._flushes:
-            self._flushes[request].waiting = 1
-        original(self, request, error)
+    def flushed(original: Any, self: Any, partition: Any, outcome: Any) -> None:
+        asked = self._flushes._asked.get(outcome.request)
+        if asked is not None:
+            asked.waiting = {str(partition.topic)}
+        original(self, partition, outcome)
 
     patches.around(PartitionedProducer, "on_partition_flushed", flushed)
 

@@ -85,7 +85,7 @@ class Member:
         *,
         create_topic: bool,
     ) -> None:
-        """`spec`: that of this one consumer. `wire_id`: an id that no broker has seen yet; None for a new one."""
+        """`spec`: of this one consumer. `wire_id`: an id that no broker has seen yet; None for a new one."""
         self._context = context
         self._group = group
         self.topic = topic

@@ -65,7 +65,7 @@ class Owner(Protocol):
     def on_partition_detached(self, partition: "Partition", cause: PulsarError) -> None: ...
     def on_partition_attached(self, partition: "Partition") -> None: ...
     def on_partition_ended(self, partition: "Partition", error: PulsarError | None) -> None: ...
-    def on_partition_flushed(self, request: int, error: PulsarError | None) -> None: ...
+    def on_partition_flushed(self, partition: "Partition", outcome: RequestDone | RequestFailed) -> None: ...
     def on_partition_writable(self) -> None: ...
 
 
@@ -200,10 +200,8 @@ class Partition:
                 self._confirmed_apart(ticket, message_ids)
             case Writable():
                 owner.on_partition_writable()
-            case RequestDone(request):
-                owner.on_partition_flushed(request, None)
-            case RequestFailed(request, error):
-                owner.on_partition_flushed(request, error)
+            case RequestDone() | RequestFailed():
+                owner.on_partition_flushed(self, output)
             case ProducerReady(_, name, last_sequence_id):
                 self.ready = True
                 owner.on_partition_ready(self, name, last_sequence_id)

@@ -28,10 +28,10 @@ from ...model.topic_name import TopicName
 from ..connecting.lookup import Query
 from ..connecting.services import ClientContext, Services
 from ..explanation import Part, several
+from ..gathered_requests import GatheredRequests
+from ..joint_attachment import JointAttachment
 from ..outputs import (
-    Attached,
     Closed,
-    Detached,
     PartitionEnded,
     PartitionsAdded,
     ProducerFailed,
@@ -105,14 +105,6 @@ TRANSITIONS = Transitions(
 )
 
 
-@dataclass(slots=True)
-class Flushing:
-    """A flush, the partitions that have not answered, and the first error."""
-
-    waiting: int
-    error: PulsarError | None = None
-
-
 class PartitionedProducer:
     """Methods are called by the root with `context.now` set. `taken`: what was sent before it was known that
     there are `partitions` partitions."""
@@ -150,8 +142,8 @@ class PartitionedProducer:
         """New partitions that are being opened; routing does not know them yet."""
         self._name: str | None = None
         self._last_sequence_id = -1
-        self._detached = 0
-        self._flushes: dict[int, Flushing] = {}
+        self._attachment = JointAttachment(context, handle, lambda: isinstance(self.state, Ready))
+        self._flushes = GatheredRequests()
         self._former = ProducerStatistics()
         """Of partitions that could not be opened while the whole was ready."""
         interval = spec.partitions_update_interval
@@ -186,7 +178,7 @@ class PartitionedProducer:
 
     def forget_flush(self, request: int) -> None:
         """Nobody waits for this flush any more, if it is one of this producer's."""
-        if self._flushes.pop(request, None) is not None:
+        if self._flushes.discard(request):
             for partition in self._alive:
                 partition.producer.forget_flush(request)
 
@@ -321,9 +313,7 @@ class PartitionedProducer:
         if isinstance(self.state, Opening):
             self._move(Input.ALL_READY, Ready())
             self._context.emit(ProducerReady(self.handle, name, self._last_sequence_id, str(self.topic)))
-            if self._detached:
-                cause = next(each.detached for each in self._alive if each.detached is not None)
-                self._context.emit(Detached(self.handle, cause))
+            self._attachment.on_ready(each.detached for each in self._alive)
         elif self._growth:
             self._spread.partitions += self._growth
             self._growth = []
@@ -334,28 +324,14 @@ class PartitionedProducer:
     def on_partition_detached(self, partition: Partition, cause: PulsarError) -> None:
         """The whole is attached when all that were ready are."""
         partition.detached = cause
-        self._detached += 1
-        if self._detached == 1 and isinstance(self.state, Ready):
-            self._context.emit(Detached(self.handle, cause))
+        self._attachment.on_detached(cause)
 
     def on_partition_attached(self, partition: Partition) -> None:
         partition.detached = None
-        self._detached -= 1
-        if not self._detached and isinstance(self.state, Ready):
-            self._context.emit(Attached(self.handle))
+        self._attachment.on_attached()
 
-    def on_partition_flushed(self, request: int, error: PulsarError | None) -> None:
-        flushing = self._flushes.get(request)
-        if flushing is None:
-            return
-        flushing.waiting -= 1
-        flushing.error = flushing.error or error
-        if not flushing.waiting:
-            del self._flushes[request]
-            if flushing.error is None:
-                self._context.emit(RequestDone(request, None))
-            else:
-                self._context.emit(RequestFailed(request, flushing.error))
+    def on_partition_flushed(self, partition: Partition, outcome: RequestDone | RequestFailed) -> None:
+        self._flushes.answered(str(partition.topic), outcome)
 
     def on_partition_writable(self) -> None:
         """Who waits is told once, by the first partition that has room; another one may be full then."""
@@ -370,9 +346,13 @@ class PartitionedProducer:
         if not partitions:
             self._context.emit(RequestDone(request, None))
             return
-        self._flushes[request] = Flushing(len(partitions), error)
-        for partition in partitions:
-            partition.producer.flush(request)
+
+        def ask() -> None:
+            for partition in partitions:
+                partition.producer.flush(request)
+
+        names = [str(partition.topic) for partition in partitions]
+        self._flushes.ask(request, names, ask, self._context.emit, error=error)
 
     # --- growth ---
 
@@ -417,9 +397,7 @@ class PartitionedProducer:
         del self._alive[partition]
         self._spread.forget(partition)
         if partition.detached is not None:
-            self._detached -= 1
-            if not self._detached and self._alive and isinstance(self.state, Ready):
-                self._context.emit(Attached(self.handle))
+            self._attachment.on_ended(bool(self._alive))
         match self.state:
             case Opening():
                 assert error is not None

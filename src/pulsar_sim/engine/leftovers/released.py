@@ -1,9 +1,9 @@
-"""What machines have let go of, by the moment: tables, one line for each class.
+"""Tables of released state by moment, one line for each class.
 
-A line says what attributes of instances of a class, and of its subclasses, hold at that moment: "empty" (a
-container, a text, bytes), "unset" (a timer), "in:" and the container that has it, unless it is None, or the
-value. Each attribute named here holds something else at other times. The tables were read off two thousand
-worlds in which nothing else was wrong. When a machine changes, its line changes with it.
+A line gives attributes of a class and its subclasses with their values at that moment. A value is "empty" (a
+container, a text, bytes), "unset" (a timer), "in:" with the container that holds it unless it is None, or a
+literal. Each attribute named here has other values at other times. The tables were read off two thousand
+correct worlds. When a machine changes, its line changes too.
 """
 
 from ast import literal_eval
@@ -26,7 +26,6 @@ MergedQueue: announced=False run_length=0
 MeteredQueue: bytes_waiting=0
 OpenBatch: _extra=0 _lent=0 _members=0 _size=0 _size_then=0 _space_then=0 explicit_highest=-1 first=empty
 OpenBatch: first_ticket=0 lowest=0 publish_time=0 replicate_to=empty room=0 run_first=0 space=0
-PartitionedProducer: _detached=0
 TopicListWatcher: _closed=True
 Permits: _beyond_bytes=0 _beyond_entries=0 _grant=None at_broker=0 unreported=0
 Positions: _connection=None _question=None _rollback=0 _sought_time=None _to_last=False
@@ -99,7 +98,8 @@ MergedQueue: _has_turn=empty _turns=empty announced=False run_length=0
 OpenBatch: _extra=0 _lent=0 _members=0 _size=0 _size_then=0 _space_then=0 explicit_highest=-1 first=empty
 OpenBatch: first_ticket=0 lowest=0 publish_time=0 replicate_to=empty room=0 run_first=0 space=0
 OpenBatch: _parts=empty run=empty
-PartitionedProducer: _detached=0 _flushes=empty _growth=empty _missing=empty _query=None _unnamed=empty
+JointAttachment: detached=0
+PartitionedProducer: _growth=empty _missing=empty _query=None _unnamed=empty
 PatternTopics: _query=None
 Permits: _beyond_bytes=0 _beyond_entries=0
 Positions: _ask_again=unset _held=False _question=None _requests=empty _rollback=0 _sought_time=None
@@ -111,7 +111,7 @@ PartitionSender: was_full=False
 TableView: _answers=empty _catching_up=empty _loading=False
 Window: _first_chunk=None _flushes=empty entries=empty messages=0
 """
-"""A client that is open, when all that was sent is stored and all that was delivered is acknowledged."""
+"""A client is open, all messages sent are stored, and all delivered messages are acknowledged."""
 
 BROKER_RESTING = """
 Ownership: _departed=empty
@@ -133,7 +133,7 @@ KeyShared: _held=empty _held_count=0 _holders=empty _short_of_room=empty _slots=
 Topic: _pending=empty _sequences_moved=empty
 Watchers: _tell=unset
 """
-"""A broker, when all that was sent is stored and all that was delivered is acknowledged."""
+"""A broker, when all messages sent are stored and all delivered messages are acknowledged."""
 
 SEAT_LEFT = """
 Connection: _keepalive=unset _liveness=unset _liveness_waiters=empty
@@ -162,14 +162,14 @@ Topic: _pending=empty _sequences_moved=empty served=empty
 Turns: _awake=empty _next=empty _order=empty _ranks=empty
 Watchers: _all=empty _tell=unset
 """
-"""A broker, when no client is connected any more."""
+"""A broker, when no client is connected."""
 
 KEPT = {
-    "AckTracker": "_batches _chunked",  # what was handed out can be acknowledged for ever
-    "NegativeAcknowledgements": "_delays",  # of the spec
+    "AckTracker": "_batches _chunked",  # delivered messages can be acknowledged at any time
+    "NegativeAcknowledgements": "_delays",  # part of the spec
     "AcknowledgementTimeout": "_delays",
-    "InnerContext": "outputs",  # of which nothing is heard any more
-    "MemberTopic": "growth missing",  # statistics read what follows
+    "InnerContext": "outputs",  # no output of it is read any more
+    "MemberTopic": "growth missing",  # statistics read the following
     "Partition": "_runs",
     "PartitionedProducer": "_growth _missing _unnamed",
     "PatternTopics": "_names",
@@ -183,11 +183,11 @@ KEPT = {
     "ClosedHandles": "_causes _statistics",
     "Connection": "_handlers",
 }
-"""Containers that are not emptied by an end: nothing reads them, or what is still asked of it."""
+"""Containers that an end does not empty: nothing reads them, or they still answer questions."""
 
 
 def parsed(table: str) -> dict[str, list[tuple[str, object]]]:
-    """Class -> its attributes, each with "empty", "unset" or a value."""
+    """Return the attributes of each class, each with "empty", "unset" or a value."""
     found: dict[str, list[tuple[str, object]]] = {}
     for line in table.strip().splitlines():
         name, _, attributes = line.partition(": ")
